@@ -1,0 +1,3 @@
+"""Distributed TensorFlow on YARN, for workflow engines: one core, thin doors."""
+
+__version__ = "0.1.0"

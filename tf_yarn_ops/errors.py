@@ -1,0 +1,86 @@
+"""The errors of tf_yarn_ops: one tree, each with the reason that a report would carry."""
+
+from collections.abc import Iterable
+
+from .runtime.reasons import Reason
+
+
+class TfYarnError(Exception):
+    """Base of every error that this package raises on purpose.
+
+    Attributes
+    ----------
+    reason : Reason
+        The row of the reason table; gives exit code and whether a retry can help.
+    """
+
+    reason = Reason.TASK_FAILED
+
+
+class SpecInvalid(TfYarnError, ValueError):
+    """A request has faults; all of them are listed, one a line.
+
+    Attributes
+    ----------
+    faults : tuple of str
+        Every fault of the request, in the order in which the request names them.
+    """
+
+    reason = Reason.SPEC_INVALID
+
+    def __init__(self, faults: str | Iterable[str]):
+        self.faults = (faults,) if isinstance(faults, str) else tuple(faults)
+        super().__init__(*self.faults)
+
+    def __str__(self) -> str:
+        if len(self.faults) == 1:
+            return self.faults[0]
+        return f"{len(self.faults)} faults in the request:\n" + "\n".join(f"  - {fault}" for fault in self.faults)
+
+
+class SubmissionRejected(TfYarnError, RuntimeError):
+    """YARN, or the file system, refused the application; trying again changes nothing."""
+
+    reason = Reason.SUBMISSION_REJECTED
+
+
+class ResourcesImpossible(SubmissionRejected):
+    """A container is larger than the cluster's maximum allocation."""
+
+    reason = Reason.RESOURCES_IMPOSSIBLE
+
+
+class ClusterUnreachable(TfYarnError, ConnectionError):
+    """The ResourceManager or the file system did not answer, or is not a Hadoop at all."""
+
+    reason = Reason.CLUSTER_UNREACHABLE
+
+
+class ApplicationNotFound(TfYarnError, LookupError):
+    """The ResourceManager does not know the application."""
+
+    reason = Reason.LOST
+
+
+class Superseded(TfYarnError, RuntimeError):
+    """A newer generation of the same training is live; nothing of it was touched."""
+
+    reason = Reason.SUPERSEDED
+
+
+class Cancelled(TfYarnError, RuntimeError):
+    """The launcher was told to cancel; whatever it had submitted has been killed."""
+
+    reason = Reason.KILLED
+
+
+class WaitTimeout(TfYarnError, TimeoutError):
+    """A wait of the caller's own ran out; the application goes on."""
+
+    reason = Reason.TOTAL_TIMEOUT
+
+
+class MiniClusterError(TfYarnError, RuntimeError):
+    """The embedded Hadoop could not be started, stopped or found."""
+
+    reason = Reason.CLUSTER_UNREACHABLE
