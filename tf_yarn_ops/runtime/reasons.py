@@ -73,7 +73,7 @@ OUTCOMES = {
     Reason.CLUSTER_UNREACHABLE: Outcome(4, True, "Check the ResourceManager's and the NameNode's addresses."),
     Reason.QUEUE_TIMEOUT: Outcome(5, True, "The queue was full for too long; wait, or raise queue_timeout."),
     Reason.ALLOCATION_TIMEOUT: Outcome(5, True, "The cluster could not hold all tasks at once; wait, or ask for less."),
-    Reason.REGISTRATION_TIMEOUT: Outcome(5, True, "Containers ran but no agent called; see their logs and the firewall."),
+    Reason.REGISTRATION_TIMEOUT: Outcome(5, True, "Containers ran but no agent called; see their logs and firewall."),
     Reason.HEARTBEAT_LOST: Outcome(5, True, "A task fell silent; see its node and its log."),
     Reason.CONTAINER_LOST: Outcome(5, True, "Containers were lost more often than max_container_losses allows."),
     Reason.PREEMPTED: Outcome(5, True, "Another queue took the containers back; use a queue with a guarantee."),

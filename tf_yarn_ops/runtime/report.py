@@ -1,0 +1,236 @@
+"""`JobReport`: how a job ended and why, as it travels from the coordinator to every reader.
+
+The coordinator writes it into the application's diagnostics, a sentence, a newline
+and the report as JSON; clients find it there by its first key, add what YARN knows
+(states, times, tracking URL) and hand it on. Times are seconds since the epoch, UTC.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from .reasons import Reason
+
+SCHEMA = 1
+#: YARN keeps 64 KB of diagnostics; ours stay well below.
+MAX_DIAGNOSTICS = 16 * 1024
+_START = '{"schema":'
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """One task of the job.
+
+    Attributes
+    ----------
+    task : str
+        ``type:index``, for example ``worker:1``.
+    state : str
+        ``pending``, ``registered``, ``running``, ``succeeded``, ``failed``, ``stopped`` (ended
+        by us) or ``lost``.
+    exit_code : int or None
+        Of the command; None while it runs and when a signal ended it.
+    signal : int or None
+        The signal that ended the command.
+    host, container_id : str or None
+        Where it ran last.
+    attempts : int
+        How often its command was started.
+    started_at, finished_at : float or None
+        Of the last command.
+    cpu_seconds, peak_memory_mib : float or None
+        What the command and its descendants used.
+    log_url : str or None
+        The NodeManager's page of the log, while the container runs.
+    log_tail : str
+        Its last lines, when it failed.
+    """
+
+    task: str
+    state: str = "pending"
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
+    host: Optional[str] = None
+    container_id: Optional[str] = None
+    attempts: int = 0
+    started_at: Optional[float] = None
+    finished_at: Optional[float] = None
+    cpu_seconds: Optional[float] = None
+    peak_memory_mib: Optional[float] = None
+    log_url: Optional[str] = None
+    log_tail: str = ""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One publication of the cluster spec.
+
+    Attributes
+    ----------
+    number : int
+        From 1.
+    started_at : float
+        When the cluster spec was published.
+    cause : str
+        Why it became necessary; ``start`` for the first.
+    """
+
+    number: int
+    started_at: float
+    cause: str
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """The whole job.
+
+    Attributes
+    ----------
+    application_id : str
+    name, queue, user : str
+    state : str
+        YARN's: ``NEW``, ``NEW_SAVING``, ``SUBMITTED``, ``ACCEPTED``, ``RUNNING``, ``FINISHED``, ``FAILED``, ``KILLED``.
+    final_status : str
+        YARN's: ``UNDEFINED`` until the end, ``SUCCEEDED``, ``FAILED``, ``KILLED``.
+    reason : Reason or None
+        None until the end.
+    message : str
+        A sentence that names what failed first.
+    tracking_url : str or None
+    submitted_at, started_at, finished_at : float or None
+        At the ResourceManager; of the application master's start; of the end.
+    queue_seconds : float or None
+        From submission to the start of the application master.
+    generations : tuple of Generation
+    tasks : tuple of TaskReport
+    first_failure : str or None
+        The task that failed first.
+    metrics : mapping or None
+        What the chief, else worker 0, wrote into YTF_RESULT_FILE.
+    tensorboard_url, output_path : str or None
+    versions : mapping of str to str
+        Of this package, Skein and Python in the application master.
+    """
+
+    application_id: str
+    name: str = ""
+    queue: str = ""
+    user: str = ""
+    state: str = ""
+    final_status: str = "UNDEFINED"
+    reason: Optional[Reason] = None
+    message: str = ""
+    tracking_url: Optional[str] = None
+    submitted_at: Optional[float] = None
+    started_at: Optional[float] = None
+    finished_at: Optional[float] = None
+    queue_seconds: Optional[float] = None
+    generations: Tuple[Generation, ...] = ()
+    tasks: Tuple[TaskReport, ...] = ()
+    first_failure: Optional[str] = None
+    metrics: Optional[Mapping[str, Any]] = None
+    tensorboard_url: Optional[str] = None
+    output_path: Optional[str] = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of a program that ends with this report; 0 while the job is going on."""
+        return self.reason.exit_code if self.reason else 0
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the infrastructure failed, so that the same job may be submitted again."""
+        return bool(self.reason and self.reason.retryable)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give plain values for JSON: the first key is ``schema``, ``retryable`` is spelled out."""
+        values = asdict(self)
+        values["reason"] = self.reason.value if self.reason else None
+        document: Dict[str, Any] = {"schema": SCHEMA}
+        for name, value in values.items():
+            document[name] = list(value) if isinstance(value, tuple) else value
+            if name == "message":
+                document["retryable"] = self.retryable
+        return document
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "JobReport":
+        """Read `to_dict`'s document; keys of a later version are passed over.
+
+        Raises
+        ------
+        ValueError
+            When it is not a report.
+        """
+        if document.get("schema") != SCHEMA or not isinstance(document.get("application_id"), str):
+            raise ValueError(f"not a report of schema {SCHEMA}")
+        values = _known(cls, document)
+        reason = values.get("reason")
+        values["reason"] = Reason(reason) if reason else None
+        values["tasks"] = tuple(TaskReport(**_known(TaskReport, task)) for task in values.get("tasks") or ())
+        values["generations"] = tuple(Generation(**_known(Generation, item)) for item in values.get("generations") or ())
+        return cls(**values)
+
+
+def _known(part: Any, document: Mapping[str, Any]) -> Dict[str, Any]:
+    names = {item.name for item in fields(part)}
+    return {name: value for name, value in document.items() if name in names}
+
+
+def compose_diagnostics(report: JobReport, limit: int = MAX_DIAGNOSTICS) -> str:
+    """Give the diagnostics of the application: the sentence, a newline, the report as JSON.
+
+    Parameters
+    ----------
+    report : JobReport
+    limit : int, optional
+        Bytes. What is too long sheds log tails first (the first failure's last), then the
+        single tasks (failed ones last), then the metrics.
+    """
+    text = _diagnostics(report)
+    if len(text.encode()) <= limit:
+        return text
+    for keep in (1024, 0):
+        tasks = tuple(replace(task, log_tail=_shorten(task.log_tail, keep * 3 if task.task == report.first_failure else 0))
+                      for task in report.tasks)
+        text = _diagnostics(replace(report, tasks=tasks))
+        if len(text.encode()) <= limit:
+            return text
+    kept = sorted(tasks, key=lambda task: (task.task != report.first_failure, task.state not in ("failed", "lost")))
+    metrics = report.metrics
+    while len(text.encode()) > limit:
+        if kept:
+            kept = kept[: len(kept) // 2]
+        elif metrics is not None:
+            metrics = None
+        else:
+            return _diagnostics(replace(report, tasks=(), metrics=None, generations=report.generations[-1:],
+                                        message=_shorten(report.message, 1024)))
+        names = {task.task for task in kept}
+        text = _diagnostics(replace(report, metrics=metrics, tasks=tuple(t for t in tasks if t.task in names)))
+    return text
+
+
+def _diagnostics(report: JobReport) -> str:
+    document = json.dumps(report.to_dict(), separators=(",", ":"))
+    return f"{' '.join(report.message.split())}\n{document}"
+
+
+def _shorten(text: str, characters: int) -> str:
+    return text[-characters:] if characters else ""
+
+
+def parse_diagnostics(text: str) -> Optional[JobReport]:
+    """Find the report in an application's diagnostics; None when there is none.
+
+    YARN may put text in front (``Attempt recovered after RM restart``) and behind.
+    """
+    start = text.find(_START)
+    if start < 0:
+        return None
+    try:
+        document, _ = json.JSONDecoder().raw_decode(text[start:])
+        return JobReport.from_dict(document)
+    except (ValueError, TypeError, AttributeError):
+        return None

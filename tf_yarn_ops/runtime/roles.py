@@ -1,0 +1,40 @@
+"""What each task type means for the job: the table of design.md section 4."""
+
+from typing import NamedTuple
+
+
+class Role(NamedTuple):
+    """A row of the table.
+
+    Attributes
+    ----------
+    in_cluster : bool
+        Whether the task stands in the cluster spec.
+    awaited : bool
+        Whether success waits for its exit 0; the others are ended at the end.
+    fatal : bool
+        Whether its failure fails the job.
+    """
+
+    in_cluster: bool
+    awaited: bool
+    fatal: bool
+
+
+CHIEF = "chief"
+TENSORBOARD = "tensorboard"
+
+ROLES = {
+    CHIEF: Role(in_cluster=True, awaited=True, fatal=True),
+    "worker": Role(in_cluster=True, awaited=True, fatal=True),
+    "ps": Role(in_cluster=True, awaited=False, fatal=True),
+    "evaluator": Role(in_cluster=False, awaited=True, fatal=True),
+    TENSORBOARD: Role(in_cluster=False, awaited=False, fatal=False),
+}
+#: Any other name that a user gives behaves as a worker.
+OTHER = ROLES["worker"]
+
+
+def role_of(task_type: str) -> Role:
+    """Give the row of a task type."""
+    return ROLES.get(task_type, OTHER)

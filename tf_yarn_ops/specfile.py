@@ -1,0 +1,112 @@
+"""From a document (YAML, JSON, a mapping) to a `JobSpec`, with every fault named by its key."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from .errors import SpecInvalid
+from .parts import Acls, Deadlines, Environment, Resources, RestartPolicy, TensorBoard
+from .requirement import canonical_type, did_you_mean
+from .spec import JobSpec, TaskSpec
+
+Part = TypeVar("Part")
+_PARTS: dict[str, type[Any]] = {"restart": RestartPolicy, "deadlines": Deadlines, "acls": Acls}
+
+
+def read_job(document: Any) -> JobSpec:
+    """Read a whole job; `SpecInvalid` lists all faults."""
+    faults: list[str] = []
+    if not isinstance(document, Mapping):
+        raise SpecInvalid(f"a job is a mapping of keys to values, not {type(document).__name__}")
+    values = _known(JobSpec, document, "", faults)
+    for name, part in _PARTS.items():
+        if name in values:
+            values[name] = _read(part, values[name], name, faults)
+    if "tensorboard" in values:
+        values["tensorboard"] = _tensorboard(values["tensorboard"], faults)
+    if "environment" in values:
+        values["environment"] = _environment(values["environment"], faults)
+    if "tasks" not in values:
+        faults.append("tasks: missing; a mapping of task types to their settings")
+    else:
+        values["tasks"] = _tasks(values["tasks"], faults)
+    # What could not be read has its fault in the list; its default keeps the rest checkable.
+    readable = {name: value for name, value in values.items() if value is not None}
+    readable.setdefault("tasks", {"worker": TaskSpec(command="true")})
+    try:
+        job = JobSpec(**readable)
+    except SpecInvalid as error:
+        faults.extend(error.faults)
+    if faults:
+        raise SpecInvalid(faults)
+    return job
+
+
+def _known(part: type[Any], document: Mapping[str, Any], where: str, faults: list[str]) -> dict[str, Any]:
+    valid = [field.name for field in fields(part)]
+    faults.extend(f"{where}{name}: unknown key{did_you_mean(str(name), valid)}; known: {', '.join(valid)}"
+                  for name in document if name not in valid)
+    return {name: value for name, value in document.items() if name in valid}
+
+
+def _read(part: type[Part], value: Any, where: str, faults: list[str]) -> Part | None:
+    if isinstance(value, part):
+        return value
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        faults.append(f"{where}: {value!r} is not a mapping of keys to values")
+        return None
+    try:
+        return part(**_known(part, value, f"{where}.", faults))
+    except SpecInvalid as error:
+        faults.extend(f"{where}.{fault}" for fault in error.faults)
+        return None
+
+
+def _tensorboard(value: Any, faults: list[str]) -> TensorBoard | None:
+    if isinstance(value, bool):
+        return TensorBoard() if value else None
+    return _read(TensorBoard, value, "tensorboard", faults)
+
+
+def _environment(value: Any, faults: list[str]) -> Environment | None:
+    if value is None or isinstance(value, Environment):
+        return value
+    try:
+        return Environment.parse(str(value))
+    except SpecInvalid as error:
+        faults.extend(f"environment: {fault}" for fault in error.faults)
+        return None
+
+
+def _tasks(value: Any, faults: list[str]) -> dict[str, TaskSpec] | None:
+    if not isinstance(value, Mapping):
+        faults.append(f"tasks: {value!r} is not a mapping of task types to their settings")
+        return None
+    tasks: dict[str, TaskSpec] = {}
+    complete = True
+    for name, settings in value.items():
+        where = f"tasks.{name}"
+        if canonical_type(str(name)) in tasks:
+            faults.append(f"{where}: task type {canonical_type(str(name))!r} is named twice")
+        if isinstance(settings, int):
+            settings = {"instances": settings}
+        if isinstance(settings, Mapping) and isinstance(settings.get("indices"), Mapping):
+            settings = {**settings, "indices": _indices(settings, where, faults)}
+        task = _read(TaskSpec, {} if settings is None else settings, where, faults)
+        complete &= task is not None
+        if task:
+            tasks[canonical_type(str(name))] = task
+    return tasks if complete else None
+
+
+def _indices(settings: Mapping[str, Any], where: str, faults: list[str]) -> dict[Any, Resources]:
+    general = {name: settings[name] for name in ("memory", "vcores", "gpus") if name in settings}
+    indices: dict[Any, Resources] = {}
+    for index, own in settings["indices"].items():
+        merged = {**general, **own} if isinstance(own, Mapping) else own
+        resources = _read(Resources, merged, f"{where}.indices.{index}", faults)
+        if resources:
+            indices[index] = resources
+    return indices
