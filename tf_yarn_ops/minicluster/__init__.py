@@ -1,0 +1,23 @@
+"""A real Hadoop on one machine: NameNode, DataNode, ResourceManager and NodeManager on 127.0.0.1.
+
+>>> from tf_yarn_ops.minicluster import MiniCluster
+>>> with MiniCluster(directory="/tmp/hadoop") as cluster:      # doctest: +SKIP
+...     subprocess.run(["yarn", "node", "-list"], env={**os.environ, **cluster.environ}, check=True)
+
+On the command line the same cluster is ``ytf minicluster up|down|status|env``.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .cluster import MiniCluster
+
+__all__ = ["MiniCluster"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "MiniCluster":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .cluster import MiniCluster
+
+    return MiniCluster

@@ -1,0 +1,100 @@
+"""The jars of Hadoop: fetched once by Maven through the packaged ``pom.xml`` into a cache folder."""
+
+import logging
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from importlib import resources
+from pathlib import Path
+
+from ..errors import MiniClusterError
+from .java import Java
+
+HADOOP_VERSION = "3.4.3"
+
+_FETCH_SECONDS = 900.0
+_LOG = logging.getLogger(__name__)
+
+
+def cache_folder(environ: Mapping[str, str]) -> Path:
+    """Give the folder for everything that can be made again: ``$YTF_CACHE``, else one below the user's cache."""
+    if environ.get("YTF_CACHE"):
+        return Path(environ["YTF_CACHE"]).absolute()
+    base = environ.get("XDG_CACHE_HOME")
+    return (Path(base).absolute() if base else Path.home() / ".cache") / "tf_yarn_ops"
+
+
+def hadoop_folder(environ: Mapping[str, str]) -> Path:
+    """Give the folder of this Hadoop; it holds ``jars`` and ``webapps``, and exists only when complete."""
+    return cache_folder(environ) / f"hadoop-{HADOOP_VERSION}"
+
+
+def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str], None]) -> Path:
+    """Give the folder of Hadoop's jars, fetching them when they are not in the cache.
+
+    The folder appears by a rename, so that whoever sees it sees all of it; of two
+    processes that fetch at once the first wins.
+
+    Raises
+    ------
+    MiniClusterError
+        Maven is missing or fails; the disk is full.
+    """
+    target = hadoop_folder(environ)
+    if target.is_dir():
+        return target
+    maven = shutil.which("mvn", path=environ.get("PATH", ""))
+    if not maven:
+        raise MiniClusterError(
+            f"Maven is missing, it fetches Hadoop {HADOOP_VERSION} once:"
+            " install it (apt-get install maven) and try again"
+        )
+    progress(f"fetching Hadoop {HADOOP_VERSION} (once, 90 MB) into {target}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".hadoop-{HADOOP_VERSION}-", dir=target.parent))
+    except OSError as error:
+        raise MiniClusterError(f"the cache {target.parent} cannot be written ({error}): set YTF_CACHE") from error
+    try:
+        _copy_jars(maven, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
+        # The two HDFS daemons look for these on their class path; the jars on Maven carry no pages for them.
+        for name in ("hdfs", "datanode"):
+            (staging / "webapps" / name).mkdir(parents=True)
+        staging.chmod(0o755)
+        _publish(staging, target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return target
+
+
+def _copy_jars(maven: str, jars: Path, environ: Mapping[str, str]) -> None:
+    with resources.as_file(resources.files(__package__) / "pom.xml") as pom:
+        command = [
+            maven, "--quiet", "--batch-mode", "--file", str(pom), "dependency:copy-dependencies",
+            "-DincludeScope=runtime", f"-DoutputDirectory={jars}",
+        ]  # fmt: skip
+        _LOG.info("running %s", command)
+        try:
+            ran = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, errors="replace", env=dict(environ), timeout=_FETCH_SECONDS,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise MiniClusterError(f"Maven could not fetch Hadoop: {error}") from error
+    if ran.returncode != 0 or not any(jars.glob("hadoop-common-*.jar")):
+        errors = [line for line in ran.stdout.splitlines() if "ERROR" in line] or ran.stdout.splitlines()
+        said = "\n".join(errors[:3])
+        raise MiniClusterError(
+            f"Maven could not fetch Hadoop (exit {ran.returncode}): check the network, the disk and Maven's"
+            f" settings.xml, then try again\n{said}"
+        )
+
+
+def _publish(staging: Path, target: Path) -> None:
+    try:
+        os.rename(staging, target)
+    except OSError:
+        if not target.is_dir():
+            raise

@@ -1,0 +1,354 @@
+"""The cluster as an object: up, down, status, environment, and single daemons for tests of faults."""
+
+import contextlib
+import logging
+import os
+import shutil
+import signal as signals
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from ..errors import MiniClusterError
+from . import daemons, health, processes, state
+from .artefacts import cache_folder
+from .configuration import Settings, node_names
+from .daemons import Daemon
+from .installation import check_disk, install
+from .ports import taken_ports
+
+_LOG = logging.getLogger(__name__)
+_READY_SECONDS = 120.0
+_STOP_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class DaemonStatus:
+    """One daemon as it is now: its name, Hadoop's title for it, and its pid or None."""
+
+    name: str
+    title: str
+    pid: int | None
+
+
+@dataclass(frozen=True)
+class ClusterStatus:
+    """A cluster as it is now.
+
+    Attributes
+    ----------
+    directory : Path
+        Its folder.
+    daemons : tuple of DaemonStatus
+        What belongs to it, in the order of starting; empty when nothing was ever started.
+    active_nodes : int
+        NodeManagers that the ResourceManager counts as active.
+    ready : bool
+        Every daemon runs, every node is active and HDFS, if any, takes files.
+    """
+
+    directory: Path
+    daemons: tuple[DaemonStatus, ...]
+    active_nodes: int
+    ready: bool
+
+
+def default_directory(environ: Mapping[str, str]) -> Path:
+    """Give the folder of the cluster that nobody named: ``$YTF_MINICLUSTER_DIR``, else one in the cache."""
+    named = environ.get("YTF_MINICLUSTER_DIR")
+    return Path(named) if named else cache_folder(environ) / "minicluster"
+
+
+class MiniCluster:
+    """A real Hadoop on this machine, everything on 127.0.0.1.
+
+    As a context manager it is up inside, and ends at the exit what the entry started.
+
+    Parameters
+    ----------
+    directory : path, optional
+        The cluster's folder; several clusters live side by side in different ones.
+        Default: ``$YTF_MINICLUSTER_DIR``, else ``minicluster`` in the cache folder.
+    nodes : int, optional
+        Number of NodeManagers, 1 to 8. Default: what runs, else 1.
+    light : bool, optional
+        Leave HDFS out; files lie in a local folder behind a view file system. Default: what runs, else False.
+    stock : bool, optional
+        Keep Hadoop's own heartbeat and off-switch settings. Default: what runs, else False.
+    progress : callable, optional
+        Is told each stage of `up` and `down`, a line of text.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str] | None = None,
+        nodes: int | None = None,
+        light: bool | None = None,
+        stock: bool | None = None,
+        progress: Callable[[str], None] | None = None,
+    ):
+        if nodes is not None and not 1 <= nodes <= 8:
+            raise MiniClusterError(f"a minicluster has 1 to 8 nodes, not {nodes}")
+        self.directory = Path(directory if directory is not None else default_directory(os.environ)).resolve()
+        self._wanted = {"nodes": nodes, "light": light, "stock": stock}
+        self._progress = progress or _LOG.info
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._started = False
+
+    @classmethod
+    def attach(cls, directory: str | os.PathLike[str] | None = None) -> "MiniCluster":
+        """Give the cluster that was started in this folder.
+
+        Raises
+        ------
+        MiniClusterError
+            None ever was.
+        """
+        cluster = cls(directory)
+        _ = cluster.settings
+        return cluster
+
+    def __enter__(self) -> "MiniCluster":
+        self.up()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._started:
+            self.down()
+
+    @property
+    def settings(self) -> Settings:
+        """What was decided when the cluster was last started."""
+        settings = state.load(self.directory)
+        if settings is None:
+            raise MiniClusterError(f"there is no cluster in {self.directory}: start one with `ytf minicluster up`")
+        return settings
+
+    @property
+    def resourcemanager_url(self) -> str:
+        """The ResourceManager's web address, ``http://127.0.0.1:PORT``."""
+        return _web(self.settings, "rm")
+
+    @property
+    def namenode_url(self) -> str | None:
+        """The NameNode's web address; None for a light cluster."""
+        return None if self.settings.light else _web(self.settings, "nn")
+
+    @property
+    def default_filesystem(self) -> str:
+        """``hdfs://127.0.0.1:PORT``, or ``viewfs://minicluster`` for a light cluster."""
+        return self.settings.default_filesystem
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The variables that lead programs to this cluster, PATH with its shims in front."""
+        settings = self.settings
+        shims = str(settings.shims)
+        path = [entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if entry != shims]
+        homes = ("HADOOP_HOME", "HADOOP_COMMON_HOME", "HADOOP_HDFS_HOME", "HADOOP_YARN_HOME")
+        return {
+            "PATH": os.pathsep.join([shims, *path]),
+            "JAVA_HOME": str(settings.java_home),
+            "HADOOP_CONF_DIR": str(settings.configuration),
+            **dict.fromkeys(homes, str(settings.directory)),
+            "YTF_RESOURCEMANAGER": _web(settings, "rm"),
+        }
+
+    def up(self) -> None:
+        """Start what does not run yet, and return when the cluster is ready.
+
+        Raises
+        ------
+        MiniClusterError
+            Java or Maven is not as needed, the disk is full, a port is taken, a daemon died on the way
+            (the message has its last log lines), or a cluster with other options runs here.
+            What this call had started is ended.
+        """
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            with state.lock(self.directory):
+                self._up()
+        except OSError as error:
+            raise MiniClusterError(f"the cluster in {self.directory} could not be started: {error}") from error
+
+    def down(self) -> None:
+        """End every daemon of this folder and whatever runs in its containers; data and logs stay."""
+        with state.lock(self.directory) if self.directory.is_dir() else contextlib.nullcontext():
+            nodes = [daemons.find(self.directory, name) for name in node_names(8)]
+            if daemons.find_all(self.directory):
+                self._progress(f"stopping the cluster in {self.directory}")
+            # First the nodes: they end their containers and keep the logs while there is a file system.
+            daemons.stop(self.directory, filter(None, nodes), _STOP_SECONDS)
+            daemons.end_containers(self.directory)
+            daemons.stop(self.directory, daemons.find_all(self.directory), _STOP_SECONDS)
+            self._reap()
+            self._started = False
+
+    def status(self) -> ClusterStatus:
+        """Give the state of every daemon, and whether the cluster is ready."""
+        settings = state.load(self.directory)
+        if settings is None:
+            return ClusterStatus(self.directory, (), 0, False)
+        rows = tuple(
+            DaemonStatus(daemon.name, daemon.title, self.pid(daemon.name)) for daemon in daemons.list_daemons(settings)
+        )
+        active = health.count_active_nodes(_web(settings, "rm")) or 0 if self.pid("rm") else 0
+        ready = all(row.pid for row in rows) and _missing(settings) is None
+        return ClusterStatus(self.directory, rows, active, ready)
+
+    def pid(self, name: str) -> int | None:
+        """Give the pid of a daemon (``nn``, ``dn``, ``rm``, ``nm``, ``nm2`` ...), or None when it does not run."""
+        return daemons.find(self.directory, name)
+
+    def stop_daemon(self, name: str, signal: int = signals.SIGTERM) -> None:
+        """Send one daemon a signal; for SIGTERM and SIGKILL, return when it is gone.
+
+        Raises
+        ------
+        MiniClusterError
+            There is no such daemon, it does not run, or SIGTERM did not end it.
+        """
+        self._daemon(name)
+        pid = self.pid(name)
+        if pid is None:
+            raise MiniClusterError(f"{name} of {self.directory} does not run")
+        processes.send(pid, signal)
+        if signal not in (signals.SIGTERM, signals.SIGKILL):
+            return
+        if not processes.wait_until(lambda: self.pid(name) != pid, _STOP_SECONDS):
+            raise MiniClusterError(f"{name} (pid {pid}) did not end\n{daemons.log_tail(self.directory, name)}")
+        self._reap()
+
+    def start_daemon(self, name: str) -> None:
+        """Start one daemon that was stopped, on its old ports, and return when it answers.
+
+        Raises
+        ------
+        MiniClusterError
+            There is no such daemon, it runs already, its port is taken, or it died.
+        """
+        daemon = self._daemon(name)
+        settings = self.settings
+        with state.lock(self.directory):
+            if self.pid(name) is not None:
+                raise MiniClusterError(f"{name} of {self.directory} runs already (pid {self.pid(name)})")
+            with self._ending_on_failure([daemon]):
+                self._start(settings, [daemon])
+                self._wait([daemon], lambda: None if health.answers(_web(settings, name)) else f"the {daemon.title}")
+
+    def _up(self) -> None:
+        settings = self._decide()
+        missing = [daemon for daemon in daemons.list_daemons(settings) if self.pid(daemon.name) is None]
+        if not missing and _missing(settings) is None:
+            return
+        self._started = self._started or len(missing) == len(daemons.list_daemons(settings))
+        begin = time.monotonic()
+        with self._ending_on_failure(missing):
+            self._start(settings, missing)
+            self._progress("waiting for an active node" + ("" if settings.light else " and HDFS"))
+            self._wait(missing, lambda: _missing(settings))
+            if not settings.light:
+                _make_folders(settings)
+        self._progress(f"ready after {time.monotonic() - begin:.1f} s")
+
+    def _decide(self) -> Settings:
+        settings = state.load(self.directory)
+        wanted = {name: value for name, value in self._wanted.items() if value is not None}
+        if settings is None or not daemons.find_all(self.directory):
+            return install(
+                self.directory, self._wanted["nodes"] or 1, bool(self._wanted["light"]), bool(self._wanted["stock"]),
+                os.environ, self._progress,
+            )  # fmt: skip
+        for name, value in wanted.items():
+            if getattr(settings, name) != value:
+                raise MiniClusterError(
+                    f"the cluster in {self.directory} runs with {name} {getattr(settings, name)}, not {value}:"
+                    " `ytf minicluster down` first, or use another folder (--dir)"
+                )
+        check_disk(self.directory)
+        return settings
+
+    def _start(self, settings: Settings, wanted: list[Daemon]) -> None:
+        names = [daemon.name for daemon in wanted]
+        ports = {name: port for name, port in settings.ports.items() if name.partition("-")[0] in names}
+        for name, port in taken_ports(ports).items():
+            raise MiniClusterError(
+                f"port {port} ({name}) is taken by another program: end that, or `ytf minicluster down` and `up`,"
+                " which chooses other ports"
+            )
+        environ = daemons.build_environment(settings, os.environ, self.environ)
+        if "nn" in names and not (self.directory / "formatted").exists():
+            self._progress("formatting HDFS")
+            for data in ("nn", "dn"):
+                shutil.rmtree(self.directory / data, ignore_errors=True)
+            daemons.format_namenode(settings, environ)
+            (self.directory / "formatted").touch()
+        for daemon in wanted:
+            self._progress(f"starting {daemon.title} ({daemon.name})")
+            self._children[daemon.name] = daemons.start(settings, daemon, environ)
+
+    def _wait(self, started: list[Daemon], missing: Callable[[], str | None]) -> None:
+        deadline = time.monotonic() + _READY_SECONDS
+        while (absent := missing()) is not None:
+            for daemon in started:
+                code = self._children[daemon.name].poll()
+                if code is not None:
+                    tail = daemons.log_tail(self.directory, daemon.name)
+                    raise MiniClusterError(f"the {daemon.title} ended on the way (exit {code})\n{tail}")
+            if time.monotonic() > deadline:
+                raise MiniClusterError(
+                    f"after {_READY_SECONDS:.0f} s still missing: {absent}; see {self.directory}/logs"
+                )
+            time.sleep(0.1)
+
+    @contextlib.contextmanager
+    def _ending_on_failure(self, started: list[Daemon]) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            pids = [self._children[daemon.name].pid for daemon in started if daemon.name in self._children]
+            daemons.stop(self.directory, pids, 5.0)
+            self._reap()
+            raise
+
+    def _daemon(self, name: str) -> Daemon:
+        known = {daemon.name: daemon for daemon in daemons.list_daemons(self.settings)}
+        if name not in known:
+            raise MiniClusterError(f"{self.directory} has no daemon {name!r}, only {', '.join(known)}")
+        return known[name]
+
+    def _reap(self) -> None:
+        ended = [name for name, child in self._children.items() if child.poll() is not None]
+        for name in ended:
+            del self._children[name]
+
+
+def _web(settings: Settings, name: str) -> str:
+    return f"http://127.0.0.1:{settings.ports[f'{name}-web']}"
+
+
+def _missing(settings: Settings) -> str | None:
+    """Give what the cluster still lacks to be ready, or None."""
+    active = health.count_active_nodes(_web(settings, "rm"))
+    if active is None:
+        return "the ResourceManager's answer"
+    if active < settings.nodes:
+        sick = health.list_unhealthy_nodes(_web(settings, "rm"))
+        return f"{settings.nodes - active} of {settings.nodes} nodes" + "".join(f" ({node})" for node in sick)
+    silent = [name for name in node_names(settings.nodes) if not health.answers(_web(settings, name))]
+    if silent:
+        return f"the answer of {', '.join(silent)}"
+    if not settings.light and not health.has_left_safe_mode(_web(settings, "nn")):
+        return "HDFS out of safe mode with a DataNode"
+    return None
+
+
+def _make_folders(settings: Settings) -> None:
+    home = f"/user/{settings.user}"
+    for path, permission in (("/user", "755"), (home, "755"), ("/tmp", "1777"), ("/tmp/logs", "1777")):
+        health.make_folder(_web(settings, "nn"), settings.user, path, permission)

@@ -1,0 +1,193 @@
+"""The daemons: which there are, how each is started, found, ended, and what its log said last."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import MiniClusterError
+from . import processes
+from .configuration import Settings, build_node_properties, node_names
+
+#: Serial collector and first compiler only: half the memory, and the daemons start in half the time.
+JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+OPENS = "--add-opens=java.base/java.lang=ALL-UNNAMED"
+
+_HDFS = "org.apache.hadoop.hdfs.server"
+_YARN = "org.apache.hadoop.yarn.server"
+_LOG_TAIL_LINES = 12
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """One JVM of the cluster.
+
+    Attributes
+    ----------
+    name : str
+        ``nn``, ``dn``, ``rm``, ``nm``, ``nm2`` ...
+    title : str
+        Hadoop's own name for it.
+    main_class : str
+        Java class to run.
+    heap : int
+        Maximum heap, MiB.
+    flags : tuple of str
+        Further flags of the JVM.
+    arguments : tuple of str
+        What follows the main class.
+    """
+
+    name: str
+    title: str
+    main_class: str
+    heap: int
+    flags: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+
+def list_daemons(settings: Settings) -> tuple[Daemon, ...]:
+    """Give the daemons of a cluster in the order in which they start."""
+    audit = "-Dhdfs.audit.logger=INFO,audit"
+    hdfs = (
+        Daemon("nn", "NameNode", f"{_HDFS}.namenode.NameNode", 256, (audit,)),
+        Daemon("dn", "DataNode", f"{_HDFS}.datanode.DataNode", 192),
+    )
+    resourcemanager = Daemon("rm", "ResourceManager", f"{_YARN}.resourcemanager.ResourceManager", 384, (OPENS,))
+    nodes = tuple(
+        Daemon(
+            name, "NodeManager", f"{_YARN}.nodemanager.NodeManager", 384, (OPENS,),
+            tuple(f"-D{key}={value}" for key, value in build_node_properties(settings, name).items()),
+        )
+        for name in node_names(settings.nodes)
+    )  # fmt: skip
+    return (() if settings.light else hdfs) + (resourcemanager, *nodes)
+
+
+def build_command(settings: Settings, daemon: Daemon) -> list[str]:
+    """Build the command line of a daemon."""
+    return [
+        f"{settings.java_home}/bin/java", f"-Xmx{daemon.heap}m", *JVM_FLAGS, *daemon.flags,
+        *_marks(settings.directory, daemon.name),
+        "-Dhadoop.root.logger=INFO,console", f"-Djava.io.tmpdir={settings.directory}/tmp",
+        f"-XX:ErrorFile={settings.logs}/{daemon.name}-crash.log",
+        "-cp", f"{settings.configuration}:{settings.hadoop}:{settings.hadoop}/jars/*",
+        daemon.main_class, *daemon.arguments,
+    ]  # fmt: skip
+
+
+def build_environment(settings: Settings, environ: Mapping[str, str], cluster: Mapping[str, str]) -> dict[str, str]:
+    """Build the environment of the daemons; what is on the NodeManager's white list reaches containers.
+
+    Parameters
+    ----------
+    settings : Settings
+        The cluster.
+    environ : mapping
+        The caller's environment; what it says about another Hadoop, or to every JVM, is left out.
+    cluster : mapping
+        The variables of this cluster.
+    """
+    foreign = ("HADOOP_", "YARN_", "HDFS_", "CLASSPATH", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+    kept = {name: value for name, value in environ.items() if not name.startswith(foreign)}
+    # Never through yarn.nodemanager.admin-env: YARN would join it to a container's own value by ":".
+    options = {} if settings.stock else {"JDK_JAVA_OPTIONS": " ".join(JVM_FLAGS)}
+    return {"LANG": "C.UTF-8"} | kept | dict(cluster) | options
+
+
+def start(settings: Settings, daemon: Daemon, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a daemon in a session of its own, its log going to ``logs/<name>.log``."""
+    with (settings.logs / f"{daemon.name}.log").open("ab") as log:
+        return subprocess.Popen(
+            build_command(settings, daemon),
+            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            env=dict(environ), cwd=settings.directory, start_new_session=True,
+        )  # fmt: skip
+
+
+def format_namenode(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Format the NameNode's folder.
+
+    Raises
+    ------
+    MiniClusterError
+        The NameNode refused; the message ends with its last lines.
+    """
+    formatter = Daemon(
+        "format", "NameNode -format", f"{_HDFS}.namenode.NameNode", 256,
+        arguments=("-format", "-nonInteractive", "-force"),
+    )  # fmt: skip
+    process = start(settings, formatter, environ)
+    try:
+        code = process.wait(timeout=120)
+    except subprocess.TimeoutExpired as error:
+        raise MiniClusterError(f"formatting HDFS did not end\n{log_tail(settings.directory, 'format')}") from error
+    finally:
+        process.kill()
+        process.wait()
+    if code != 0:
+        raise MiniClusterError(f"HDFS was not formatted (exit {code})\n{log_tail(settings.directory, 'format')}")
+
+
+def find(directory: Path, name: str) -> int | None:
+    """Give the pid of a daemon, or None when it does not run."""
+    found = processes.find_by_arguments(_marks(directory, name))
+    return found[0] if found else None
+
+
+def find_all(directory: Path) -> tuple[int, ...]:
+    """Give the pid of everything that was started for the cluster in this folder."""
+    return processes.find_by_arguments(_marks(directory))
+
+
+def stop(directory: Path, pids: Iterable[int], seconds: float) -> None:
+    """End daemons: SIGTERM to all, and SIGKILL to those that are still there after so many seconds."""
+    targets = set(pids)
+
+    def left() -> set[int]:
+        return targets & set(find_all(directory))
+
+    for number, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, 10.0)):
+        for pid in left():
+            processes.send(pid, number)
+            # A stopped process takes the signal only once it goes on.
+            processes.send(pid, signal.SIGCONT)
+        if processes.wait_until(lambda: not left(), patience):
+            return
+    raise MiniClusterError(f"processes of {directory} do not end: {', '.join(map(str, sorted(left())))}")
+
+
+def end_containers(directory: Path) -> None:
+    """End whatever still runs in containers of this cluster, with its process group.
+
+    YARN gives each container the variable LOCAL_DIRS, and its children inherit it.
+    """
+    mark = f"LOCAL_DIRS={directory}/"
+
+    def end() -> bool:
+        left = processes.find_by_environment(mark)
+        processes.kill_groups(left)
+        return not left
+
+    if not processes.wait_until(end, 10.0):
+        raise MiniClusterError(f"processes of containers do not end: {processes.find_by_environment(mark)}")
+
+
+def log_tail(directory: Path, name: str) -> str:
+    """Give the last lines of a daemon's log, indented, preceded by its path."""
+    path = directory / "logs" / f"{name}.log"
+    try:
+        with path.open("rb") as log:
+            log.seek(0, os.SEEK_END)
+            log.seek(max(0, log.tell() - 16384))
+            lines = log.read().decode("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        lines = []
+    return "\n".join([f"the last lines of {path}:", *(f"  {line}" for line in lines[-_LOG_TAIL_LINES:])])
+
+
+def _marks(directory: Path, name: str | None = None) -> tuple[str, ...]:
+    cluster = f"-Dytf.minicluster={directory}"
+    return (cluster,) if name is None else (f"-Dproc_{name}", cluster)

@@ -1,0 +1,102 @@
+"""Lay out a cluster's folder: decide the settings, write configuration and shims, make the folders."""
+
+import os
+import pwd
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ..errors import MiniClusterError
+from . import state
+from .artefacts import fetch_hadoop
+from .configuration import Settings, build_configuration, port_names
+from .java import find_java
+from .ports import choose_ports, taken_ports
+from .shims import build_shims
+
+#: What the NodeManagers offer at most, MiB.
+_MEMORY = 16384
+#: NodeManagers refuse disks above 99 % (see configuration.py); the rest is for logs and HDFS.
+_FREE_SHARE, _FREE_BYTES = 0.01, 256 * 2**20
+#: Paths end up in class paths, comma lists, URIs and shell scripts.
+_PATH = re.compile(r"[A-Za-z0-9/._+@=~-]+")
+
+
+def install(
+    directory: Path, nodes: int, light: bool, stock: bool, environ: Mapping[str, str], progress: Callable[[str], None]
+) -> Settings:
+    """Make a cluster's folder ready to start in, keeping data and free ports of an earlier start.
+
+    Raises
+    ------
+    MiniClusterError
+        Java or Maven is not as needed, the path has characters that Hadoop trips over,
+        the disk is full.
+    """
+    java = find_java(environ)
+    hadoop = fetch_hadoop(environ, java, progress)
+    check_paths(directory, hadoop, java.home)
+    check_disk(directory)
+    names = port_names(nodes, light)
+    before = state.load(directory)
+    ports = {name: before.ports[name] for name in names if name in before.ports} if before else {}
+    if len(ports) < len(names) or taken_ports(ports):
+        ports = choose_ports(names)
+    settings = Settings(
+        directory=directory, hadoop=hadoop, java_home=java.home, user=pwd.getpwuid(os.getuid()).pw_name,
+        ports=ports, memory=min(_MEMORY, _machine_memory()), nodes=nodes, light=light, stock=stock,
+    )  # fmt: skip
+    _write(settings)
+    state.save(settings)
+    return settings
+
+
+def check_paths(*paths: Path) -> None:
+    """Refuse paths that Hadoop would misread.
+
+    Raises
+    ------
+    MiniClusterError
+        A path has blanks, commas, colons or the like.
+    """
+    for path in paths:
+        if not _PATH.fullmatch(str(path)):
+            raise MiniClusterError(f"Hadoop cannot work in {str(path)!r}: use a path of letters, digits and /._+@=~-")
+
+
+def check_disk(directory: Path) -> None:
+    """Refuse a disk on which the NodeManager would not work.
+
+    Raises
+    ------
+    MiniClusterError
+        Less than 1 % or 256 MiB is free.
+    """
+    usage = shutil.disk_usage(directory)
+    if usage.free < max(_FREE_BYTES, usage.total * _FREE_SHARE):
+        raise MiniClusterError(
+            f"the disk of {directory} is full ({usage.free // 2**20} MiB of {usage.total // 2**20} MiB are free,"
+            " Hadoop needs 1 % and 256 MiB): free some, or use another folder (--dir)"
+        )
+
+
+def _write(settings: Settings) -> None:
+    directory = settings.directory
+    folders = [settings.configuration, settings.logs, settings.shims, directory / "tmp"]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, text in build_configuration(settings).items():
+        (settings.configuration / name).write_text(text)
+    for name, text in build_shims(directory, settings.hadoop / "jars", settings.java_home).items():
+        (settings.shims / name).write_text(text)
+        (settings.shims / name).chmod(0o755)
+    if settings.light:
+        (directory / "files" / "user" / settings.user).mkdir(parents=True, exist_ok=True)
+        for shared in (directory / "files" / "tmp", directory / "files" / "tmp" / "logs"):
+            shared.mkdir(exist_ok=True)
+            shared.chmod(0o1777)
+
+
+def _machine_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20

@@ -1,0 +1,88 @@
+"""Find the Java that the daemons run on: JAVA_HOME first, then ``java`` on PATH."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import MiniClusterError
+
+#: Hadoop 3.4.3 with our flags needs 11; from 24 on the JDK has no security manager, which Hadoop asks for.
+OLDEST, NEWEST = 11, 23
+
+_REMEDY = "install JDK 11, 17 or 21 (apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at one"
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that can run Hadoop.
+
+    Attributes
+    ----------
+    home : Path
+        What JAVA_HOME should be.
+    version : int
+        Feature release, such as 17.
+    """
+
+    home: Path
+    version: int
+
+    @property
+    def executable(self) -> str:
+        return str(self.home / "bin" / "java")
+
+
+def find_java(environ: Mapping[str, str]) -> Java:
+    """Give the Java of an environment.
+
+    Parameters
+    ----------
+    environ : mapping
+        The environment to look in: JAVA_HOME wins over PATH.
+
+    Raises
+    ------
+    MiniClusterError
+        Java is missing, does not run, is older than 11 or newer than 23.
+    """
+    executable = _locate(environ)
+    try:
+        ran = subprocess.run(
+            [executable, "-XshowSettings:properties", "-version"],
+            capture_output=True, text=True, timeout=60, env=dict(environ),
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MiniClusterError(f"{executable} does not run ({error}): {_REMEDY}") from error
+    properties = dict(re.findall(r"^\s*(java\.home|java\.version) = (.+?)\s*$", ran.stdout + ran.stderr, re.M))
+    if ran.returncode != 0 or len(properties) != 2:
+        raise MiniClusterError(f"{executable} does not tell its version (exit {ran.returncode}): {_REMEDY}")
+    version = parse_feature_release(properties["java.version"])
+    if version < OLDEST:
+        raise MiniClusterError(f"Java {properties['java.version']} at {executable} is too old: {_REMEDY}")
+    if version > NEWEST:
+        raise MiniClusterError(
+            f"Java {properties['java.version']} at {executable} is too new, Hadoop fails from 24 on: {_REMEDY}"
+        )
+    return Java(Path(properties["java.home"]), version)
+
+
+def parse_feature_release(version: str) -> int:
+    """Give the feature release of a ``java.version``: 8 of ``1.8.0_392``, 17 of ``17.0.15``, 0 if unreadable."""
+    found = re.match(r"(?:1\.)?(\d+)", version)
+    return int(found.group(1)) if found else 0
+
+
+def _locate(environ: Mapping[str, str]) -> str:
+    home = environ.get("JAVA_HOME")
+    if home:
+        executable = Path(home) / "bin" / "java"
+        if not executable.is_file():
+            raise MiniClusterError(f"JAVA_HOME={home} has no bin/java: {_REMEDY}, or unset it")
+        return str(executable)
+    found = shutil.which("java", path=environ.get("PATH", ""))
+    if not found:
+        raise MiniClusterError(f"Java is missing: {_REMEDY}")
+    return found

@@ -1,0 +1,79 @@
+"""Processes of this user, found in /proc by what their command line or environment says.
+
+No pid file is kept: a mark on the command line can neither outlive its process
+nor point at another one.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+def find_by_arguments(marks: Iterable[str]) -> tuple[int, ...]:
+    """Give the pids of our own processes that have all marks among their arguments, lowest first."""
+    wanted = {mark.encode() for mark in marks}
+    return tuple(pid for pid in _own_pids() if wanted <= set(_read(pid, "cmdline").split(b"\0")))
+
+
+def find_by_environment(prefix: str) -> tuple[int, ...]:
+    """Give the pids of our own processes with a variable that starts so (``NAME=begin of value``), lowest first."""
+    wanted = prefix.encode()
+    return tuple(
+        pid for pid in _own_pids() if any(entry.startswith(wanted) for entry in _read(pid, "environ").split(b"\0"))
+    )
+
+
+def send(pid: int, number: int) -> None:
+    """Send a signal; a process that is gone already is no error."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def kill_groups(pids: Iterable[int]) -> None:
+    """End the process groups of these processes at once, except the caller's own."""
+    for group in set(filter(None, map(_group, pids))) - {os.getpgid(0)}:
+        try:
+            os.killpg(group, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, interval: float = 0.05) -> bool:
+    """Poll a condition; give whether it came true before the deadline."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(interval)
+    return True
+
+
+def _own_pids() -> Iterator[int]:
+    user = os.getuid()
+    for entry in sorted(int(name) for name in os.listdir(_PROC) if name.isdigit()):
+        try:
+            if os.stat(_PROC / str(entry)).st_uid == user:
+                yield entry
+        except FileNotFoundError:
+            continue
+
+
+def _read(pid: int, name: str) -> bytes:
+    # A process may end between the listing and the reading; a zombie has an empty command line.
+    try:
+        return (_PROC / str(pid) / name).read_bytes()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return b""
+
+
+def _group(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return None

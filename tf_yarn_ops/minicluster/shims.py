@@ -1,0 +1,101 @@
+"""``yarn``, ``hdfs`` and ``hadoop``: small shell scripts that stand first on PATH.
+
+Skein calls ``yarn classpath --glob`` whenever it starts its JVM; the scripts answer
+that by themselves. Everything else is a Java main class with the cluster's
+configuration.
+"""
+
+from pathlib import Path
+
+from .daemons import JVM_FLAGS, OPENS
+
+_YARN = "org.apache.hadoop.yarn.client.cli"
+
+#: Main class by command; ``*`` after it: the class wants the command's name as its first argument.
+COMMANDS = {
+    "yarn": {
+        "application": f"{_YARN}.ApplicationCLI *",
+        "app": f"{_YARN}.ApplicationCLI *",
+        "applicationattempt": f"{_YARN}.ApplicationCLI *",
+        "container": f"{_YARN}.ApplicationCLI *",
+        "logs": f"{_YARN}.LogsCLI",
+        "node": f"{_YARN}.NodeCLI",
+        "queue": f"{_YARN}.QueueCLI",
+        "cluster": f"{_YARN}.ClusterCLI",
+        "rmadmin": f"{_YARN}.RMAdminCLI",
+        "jar": "org.apache.hadoop.util.RunJar",
+        "version": "org.apache.hadoop.util.VersionInfo",
+    },
+    "hdfs": {
+        "dfs": "org.apache.hadoop.fs.FsShell",
+        "dfsadmin": "org.apache.hadoop.hdfs.tools.DFSAdmin",
+        "fsck": "org.apache.hadoop.hdfs.tools.DFSck",
+        "getconf": "org.apache.hadoop.hdfs.tools.GetConf",
+        "version": "org.apache.hadoop.util.VersionInfo",
+    },
+    "hadoop": {
+        "fs": "org.apache.hadoop.fs.FsShell",
+        "jar": "org.apache.hadoop.util.RunJar",
+        "version": "org.apache.hadoop.util.VersionInfo",
+    },
+}
+
+_TEMPLATE = """\
+#!/bin/sh
+# {program} of the minicluster in {directory}
+JAVA_HOME="${{JAVA_HOME:-{java_home}}}"
+HADOOP_CONF_DIR="${{HADOOP_CONF_DIR:-{configuration}}}"
+export JAVA_HOME HADOOP_CONF_DIR
+command="$1"
+[ $# -gt 0 ] && shift
+case "$command" in
+  classpath)
+    if [ "$1" = --glob ]; then
+      set -- "{jars}"/*.jar
+      IFS=:
+      echo "$HADOOP_CONF_DIR:$*"
+    else
+      echo "$HADOOP_CONF_DIR:{jars}/*"
+    fi
+    exit 0 ;;
+{cases}
+  *)
+    echo "{program}: unknown command '$command'; this minicluster knows: classpath {known}" >&2
+    exit 2 ;;
+esac
+# shellcheck disable=SC2086
+exec "$JAVA_HOME/bin/java" -Xmx256m {flags} $HADOOP_CLIENT_OPTS -cp "$HADOOP_CONF_DIR:{jars}/*" "$class" "$@"
+"""
+
+
+def build_shims(directory: Path, jars: Path, java_home: Path) -> dict[str, str]:
+    """Build the scripts: text by file name.
+
+    Parameters
+    ----------
+    directory : Path
+        The cluster's folder.
+    jars : Path
+        Folder with Hadoop's jars.
+    java_home : Path
+        The Java to use where JAVA_HOME is not set.
+    """
+    return {program: _build(program, directory, jars, java_home) for program in COMMANDS}
+
+
+def _build(program: str, directory: Path, jars: Path, java_home: Path) -> str:
+    cases = []
+    for command, target in COMMANDS[program].items():
+        main_class, _, named = target.partition(" ")
+        again = f' set -- {command} "$@" ;' if named else ""
+        cases.append(f"  {command}) class={main_class} ;{again};")
+    return _TEMPLATE.format(
+        program=program,
+        directory=directory,
+        configuration=directory / "conf",
+        jars=jars,
+        java_home=java_home,
+        flags=" ".join((*JVM_FLAGS, OPENS)),
+        cases="\n".join(cases),
+        known=" ".join(COMMANDS[program]),
+    )
