@@ -1,0 +1,61 @@
+"""The distribution tf-yarn-ops: floors here, what is known to work together in constraints.txt."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).resolve().parent
+VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tf_yarn_ops" / "__init__.py").read_text()).group(1)
+
+CORE = [
+    "click>=8.1",
+    "cryptography>=42",
+    "grpcio>=1.60",
+    "hdfs>=2.7",
+    "httpx>=0.27",
+    "protobuf>=4.25",
+    "PyYAML>=6",
+    "rich>=13",
+    "setuptools>=69",  # skein imports distutils, which Python has no more from 3.12 on
+    "skein>=0.8.2",
+]
+EXTRAS = {
+    "airflow": ["apache-airflow>=3.3"],
+    "tensorflow": ["tensorflow-cpu>=2.16"],
+    "s3": ["boto3>=1.34"],
+    "kerberos": ["httpx-gssapi>=0.4", "requests-kerberos>=0.14"],
+    "dev": [
+        "hypothesis>=6.100",
+        "mypy>=1.10",
+        "psutil>=5.9",
+        "pytest>=8",
+        "pytest-timeout>=2.3",
+        "pytest-xdist>=3.5",
+        "ruff>=0.5",
+        "scikit-learn>=1.4",  # the 1,797 digits of the example
+        "types-PyYAML>=6",
+    ],
+}
+
+setup(
+    name="tf-yarn-ops",
+    version=VERSION,
+    description="Distributed TensorFlow on YARN from Airflow, Azkaban, Oozie and the shell, through Skein",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    python_requires=">=3.10",
+    packages=find_packages(include=["tf_yarn_ops", "tf_yarn_ops.*"]),
+    package_data={"tf_yarn_ops": ["py.typed"], "tf_yarn_ops.minicluster": ["pom.xml"]},
+    install_requires=CORE,
+    extras_require=EXTRAS,
+    entry_points={
+        "console_scripts": [
+            "ytf-submit=tf_yarn_ops.cli:submit_main",
+            "ytf=tf_yarn_ops.cli:main",
+        ]
+    },
+    zip_safe=False,
+)

@@ -1,0 +1,168 @@
+"""The house keeps its own rules: who imports whom, what ships to the cluster, what is documented."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "tf_yarn_ops"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+#: design.md section 8. A room imports rooms of its own row and of the rows above.
+STAIRCASE = (
+    ("runtime",),
+    ("errors", "requirement"),
+    ("parts", "spec", "specfile"),
+    ("environment", "application", "bundle", "request"),
+    ("cluster", "staging", "resourcemanager"),
+    ("launcher", "identity", "logs"),
+    ("cli", "commands", "progress", "airflow", "azkaban"),
+)
+RANK = {room: rank for rank, rooms in enumerate(STAIRCASE) for room in rooms}
+#: Beside the staircase: the embedded Hadoop knows the errors and nothing else of the house.
+ALLOWED_ELSEWHERE = {"minicluster": {"minicluster", "errors", "runtime"}}
+#: The only module of the runtime that may import skein: it talks to Skein's application master.
+SKEIN_IN_RUNTIME = {"skein"}
+
+
+def name_of(path):
+    """Give a file's name below the package: ``runtime/report``."""
+    return path.relative_to(PACKAGE).with_suffix("").as_posix()
+
+
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def imported_modules(path):
+    """Give the absolute names of all modules that a file imports, anywhere in it."""
+    package = ("tf_yarn_ops", *path.relative_to(PACKAGE).parts[:-1])
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            base += node.module.split(".") if node.module else []
+            if base == ["tf_yarn_ops"]:
+                yield from (f"tf_yarn_ops.{alias.name}" for alias in node.names)
+            else:
+                yield ".".join(base)
+
+
+def room_of(path):
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_go_one_way(path):
+    room = room_of(path)
+    if room == "__init__":
+        return
+    own = {name.split(".")[1] for name in imported_modules(path) if name.startswith("tf_yarn_ops.")} - {"__version__"}
+    if room in ALLOWED_ELSEWHERE:
+        assert own <= ALLOWED_ELSEWHERE[room]
+        return
+    assert room in RANK, f"{room} has no row in STAIRCASE; add it here and to docs/design.md section 8"
+    minicluster = {"minicluster"} if room in ("cli", "commands") else set()
+    wrong = {other for other in own - minicluster if RANK.get(other, len(RANK)) > RANK[room]}
+    assert not wrong, f"{room} must not import {', '.join(sorted(wrong))}"
+
+
+def test_a_wrong_import_would_be_seen():
+    assert RANK["launcher"] > RANK["spec"] > RANK["runtime"]
+    assert "tf_yarn_ops.errors" in set(imported_modules(PACKAGE / "spec.py"))
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "runtime").glob("*.py")), ids=name_of)
+def test_runtime_is_standard_library_only(path):
+    foreign = {name.split(".")[0] for name in imported_modules(path)} - set(sys.stdlib_module_names) - {"tf_yarn_ops"}
+    outside = {name for name in imported_modules(path)
+               if name.startswith("tf_yarn_ops.") and not name.startswith("tf_yarn_ops.runtime")}
+    assert not outside
+    assert foreign <= SKEIN_IN_RUNTIME
+
+
+def test_one_module_of_the_runtime_knows_skein():
+    knows = [path.name for path in (PACKAGE / "runtime").glob("*.py")
+             if any(name.split(".")[0] == "skein" for name in imported_modules(path))]
+    assert len(knows) <= 1, knows
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "runtime").glob("*.py")), ids=name_of)
+def test_runtime_is_python_3_9(path):
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source, feature_version=(3, 9))
+    if "from __future__ import annotations" in source:
+        return
+    for node in ast.walk(tree):
+        for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            unions = [part for part in ast.walk(annotation)
+                      if isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitOr)] if annotation else []
+            assert not unions, f"{path.name}:{node.lineno}: X | Y needs Python 3.10; write Optional or Union"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nothing_imports_tensorflow_and_airflow_stays_in_its_room(path):
+    foreign = {name.split(".")[0] for name in imported_modules(path)}
+    assert not foreign & {"tensorflow", "keras", "tensorboard"}
+    assert "airflow" not in foreign or room_of(path) == "airflow"
+
+
+@pytest.mark.parametrize("module", ["tf_yarn_ops", "tf_yarn_ops.spec", "tf_yarn_ops.cli"])
+def test_import_is_light(module):
+    heavy = ("skein", "grpc", "httpx", "hdfs", "requests", "cryptography", "rich", "tensorflow")
+    script = f"import sys, {module}; print(*[name for name in {heavy!r} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert (run.stdout.split(), run.stderr) == ([], "")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_print_and_no_bare_except(path):
+    faults = []
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            faults.append(f"line {node.lineno}: print; use logging, in the command line click.echo")
+        if isinstance(node, ast.ExceptHandler) and node.type is None:
+            faults.append(f"line {node.lineno}: bare except")
+    assert not faults
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_public_names_have_docstrings(path):
+    tree = tree_of(path)
+    missing = [] if ast.get_docstring(tree) else ["the module"]
+    for node in tree.body:
+        named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if named and not node.name.startswith("_") and not ast.get_docstring(node):
+            missing.append(node.name)
+    assert not missing
+
+
+def test_logging_is_not_configured_on_import():
+    for path in MODULES:
+        for node in tree_of(path).body:
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                assert not ast.unparse(node.value.func).endswith("basicConfig"), path.name
+
+
+@pytest.mark.parametrize("word", ["up", "testing", "lint me"])
+def test_dev_refuses_what_it_does_not_know(word):
+    run = subprocess.run([ROOT / "dev", word], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 2
+    assert f"'{word}' is not a command" in run.stderr
+
+
+def test_dev_lists_its_commands():
+    run = subprocess.run([ROOT / "dev"], capture_output=True, text=True, timeout=60, check=True)
+    for command in ("demo", "test", "lint", "bench", "venv"):
+        assert f"./dev {command}" in run.stdout
+
+
+def test_readme_and_ci_name_the_commands():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "./dev demo" in readme and "./dev test" in readme
+    assert "./dev lint" in ci and "./dev test" in ci
