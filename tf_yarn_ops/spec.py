@@ -35,8 +35,8 @@ SUCCESS_POLICIES = ("all_workers", "chief")
 MAX_STRING = 120 * 1024
 #: YARN takes ten tags; three are the job's identity.
 MAX_TAGS = 7
-#: Largest log tail of one task in the report, bytes.
-MAX_LOG_TAIL = 65536
+#: Largest log tail of one task in the report, characters.
+MAX_LOG_TAIL = 8192
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _OURS = ("DTF_", "YTF_", "SKEIN_")
@@ -192,7 +192,7 @@ class JobSpec:
     am_vcores : int, optional
         Default 1.
     report_log_tail : int, optional
-        Bytes of a failed task's log that the report carries, 0 to 65536. Default 4096.
+        Characters of a failed task's log that the report carries, 0 to 8192. Default 4096.
 
     Raises
     ------
@@ -263,7 +263,7 @@ class JobSpec:
         faults += [f"tags: {tag!r} is not ASCII of 1 to 100 characters"
                    for tag in self.tags if not tag.isascii() or not 1 <= len(tag) <= 100]
         if self.report_log_tail > MAX_LOG_TAIL:
-            faults.append(f"report_log_tail: {self.report_log_tail} is more than {MAX_LOG_TAIL} bytes")
+            faults.append(f"report_log_tail: {self.report_log_tail} is more than {MAX_LOG_TAIL} characters")
         faults += [f"archives: {source!r} is not one of {', '.join(ARCHIVE_SUFFIXES)}"
                    for source in self.archives.values() if not source.endswith(ARCHIVE_SUFFIXES)]
         names = [*self.files, *self.archives, *([self.script.rsplit("/", 1)[-1]] if self.script else [])]

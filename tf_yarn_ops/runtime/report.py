@@ -169,7 +169,8 @@ class JobReport:
         reason = values.get("reason")
         values["reason"] = Reason(reason) if reason else None
         values["tasks"] = tuple(TaskReport(**_known(TaskReport, task)) for task in values.get("tasks") or ())
-        values["generations"] = tuple(Generation(**_known(Generation, item)) for item in values.get("generations") or ())
+        generations = values.get("generations") or ()
+        values["generations"] = tuple(Generation(**_known(Generation, item)) for item in generations)
         return cls(**values)
 
 
@@ -192,8 +193,10 @@ def compose_diagnostics(report: JobReport, limit: int = MAX_DIAGNOSTICS) -> str:
     if len(text.encode()) <= limit:
         return text
     for keep in (1024, 0):
-        tasks = tuple(replace(task, log_tail=_shorten(task.log_tail, keep * 3 if task.task == report.first_failure else 0))
-                      for task in report.tasks)
+        tasks = tuple(
+            replace(task, log_tail=_shorten(task.log_tail, keep * 3 if task.task == report.first_failure else 0))
+            for task in report.tasks
+        )
         text = _diagnostics(replace(report, tasks=tasks))
         if len(text.encode()) <= limit:
             return text

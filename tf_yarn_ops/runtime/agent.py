@@ -1,0 +1,327 @@
+"""The agent: one in every container. It holds a port, registers, runs the command, reports.
+
+In come the job file and the messages of `protocol`; out go the user's process and
+its ending. One thread, one `poll`; small on purpose: an agent costs at most
+20 MiB and 60 ms of CPU.
+"""
+
+import json
+import os
+import random
+import select
+import signal
+import socket
+import ssl
+import sys
+import time
+from typing import Any, Dict, List, Optional
+
+from . import protocol
+from .command import Command, become_subreaper, descendants, signal_all
+from .contract import JOB_FILE, RESULT_FILE, VERSION, TaskId, load_job, task_environment
+from .link import Link, LinkLost, client_context, connect, reserve_port
+
+#: Longest result, bytes: all of it has to fit into the application's diagnostics.
+MAX_RESULT = 8 * 1024
+#: How long a command that a signal ended may be ours before we look whether the container is being killed, seconds.
+SIGNAL_PAUSE = 0.05
+#: NodeManagers send SIGKILL 250 ms after SIGTERM; what is left is ended before that, seconds.
+LAST_WORDS = 0.15
+
+
+def log(text: str, *args: object) -> None:
+    """Write a line to the container's log."""
+    os.write(2, ("tf_yarn_ops agent: %s\n" % (text % args)).encode("utf-8", "replace"))
+
+
+def read_result(path: str) -> Optional[Dict[str, Any]]:
+    """Give what the user's program wrote into YTF_RESULT_FILE; None, and a line in the log, when it is unusable."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MAX_RESULT + 1)
+    except OSError:
+        return None
+    try:
+        if len(content) > MAX_RESULT:
+            raise ValueError("it is longer than %d bytes" % MAX_RESULT)
+        result = json.loads(content)
+        if not isinstance(result, dict):
+            raise ValueError("it is not a JSON object")
+        return result
+    except (ValueError, RecursionError) as error:
+        log("the result file is not used: %s", error)
+        return None
+
+
+class Agent:
+    """One container's part in the job; `run` gives the exit code."""
+
+    def __init__(self, container: str, address: str, application_id: str):
+        with open(JOB_FILE, "rb") as file:
+            self.job = load_job(file.read())
+        self.container = container
+        self.coordinator = address.rpartition(":")[0] or address
+        self.application_id = application_id
+        self.nonce = "%032x" % random.SystemRandom().getrandbits(128)
+        self.folder = os.getcwd()
+        self.host = os.environ.get("NM_HOST") or socket.getfqdn()
+        self.context: ssl.SSLContext = client_context()
+        self.held: Optional[socket.socket] = None
+        self.port = 0
+        self.generation = 1
+        self.attempt = 0
+        self.command: Optional[Command] = None
+        self.renewal: Optional[Dict[str, Any]] = None
+        self.start: Optional[Dict[str, Any]] = None
+        self.start_at = 0.0
+        self.unacknowledged: Optional[bytes] = None
+        self.link: Optional[Link] = None
+        self.deadline = float(self.job.deadlines["heartbeat"])
+        self.heard = time.monotonic()
+        self.ping_at = 0.0
+        self.retry_at = 0.0
+        self.backoff = 0.1
+        self.exit_code: Optional[int] = None
+        self.terminated = False
+        self.new_port()
+
+    def new_port(self) -> None:
+        """Let go of the port, take another."""
+        if self.held:
+            self.held.close()
+        self.held = reserve_port()
+        self.port = self.held.getsockname()[1]
+
+    def run(self) -> int:
+        """Serve until the coordinator says bye, the container is ended, or the contact is lost for too long."""
+        become_subreaper()
+        wakeup, writer = os.pipe()
+        for end in (wakeup, writer):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self.on_term)
+        signal.signal(signal.SIGINT, self.on_term)
+        while self.exit_code is None:
+            self.keep_contact()
+            poll = select.poll()
+            poll.register(wakeup, select.POLLIN)
+            if self.link:
+                poll.register(self.link, select.POLLIN)
+            poll.poll(self.pause() * 1000)
+            try:
+                os.read(wakeup, 4096)
+            except BlockingIOError:
+                pass
+            if self.terminated:
+                return self.last_words()
+            self.listen()
+            self.tend()
+        self.end_now(self.job.deadlines["stop_grace"] if self.exit_code else 0.0)
+        return self.exit_code
+
+    def on_term(self, *_: object) -> None:
+        """Note that YARN ends the container."""
+        self.terminated = True
+
+    def pause(self) -> float:
+        """How long nothing needs to be done, seconds."""
+        if self.command and self.command.waiting:
+            return 0.05
+        now = time.monotonic()
+        events = [self.ping_at if self.link else self.retry_at]
+        if self.start:
+            events.append(self.start_at)
+        return max(0.0, min(events) - now)
+
+    def keep_contact(self) -> None:
+        """Connect when there is no connection, ping when it is time, give up after the heartbeat deadline."""
+        now = time.monotonic()
+        if self.deadline and now - self.heard > self.deadline:
+            log("no word from the coordinator for %d seconds, ending", now - self.heard)
+            self.exit_code = 1
+        elif self.link is None and now >= self.retry_at:
+            try:
+                self.link = connect(self.coordinator, self.job.ports, self.context)
+                self.register()
+            except LinkLost as error:
+                self.lose(error)
+        elif self.link and now >= self.ping_at:
+            self.ping_at = now + min(5.0, (self.deadline or 60.0) / 4)
+            self.send(protocol.encode("ping"))
+
+    def register(self) -> None:
+        """Say who we are; after a lost connection, also what is not yet acknowledged."""
+        self.send(protocol.encode(
+            "register", version=VERSION, container=self.container, nonce=self.nonce, generation=self.generation,
+            attempt=self.attempt, host=self.host, port=self.port, yarn_container=os.environ.get("CONTAINER_ID", ""),
+            node_http="%s:%s" % (self.host, os.environ.get("NM_HTTP_PORT", "")),
+        ))
+        self.ping_at = time.monotonic() + 1.0
+        if self.unacknowledged:
+            self.send(self.unacknowledged)
+
+    def send(self, line: bytes) -> None:
+        """Send a message; a lost connection is noted and made again later."""
+        if self.link:
+            try:
+                self.link.send(line)
+            except LinkLost as error:
+                self.lose(error)
+
+    def lose(self, error: LinkLost) -> None:
+        """Note that there is no connection."""
+        if self.link:
+            log("connection lost: %s", error)
+            self.link.close()
+            self.link = None
+        elif self.backoff > 1:
+            log("%s", error)
+        self.retry_at = time.monotonic() + self.backoff * random.uniform(0.5, 1.0)
+        self.backoff = min(2.0, self.backoff * 2)
+
+    def listen(self) -> None:
+        """Do what the coordinator says."""
+        if self.link is None:
+            return
+        try:
+            messages: List[Dict[str, Any]] = self.link.receive()
+        except LinkLost as error:
+            self.lose(error)
+            return
+        for message in messages:
+            self.heard = time.monotonic()
+            self.backoff = 0.1
+            handler = getattr(self, "on_" + str(message["type"]), None)
+            if handler:
+                handler(message)
+
+    def on_welcome(self, message: Dict[str, Any]) -> None:
+        """Registered; the coordinator names the task, and a new agent takes over the generation."""
+        if self.attempt == 0:
+            self.generation = message["generation"]
+        log("%s registered as %s with port %d", self.container, message["task"], self.port)
+
+    def on_refused(self, message: Dict[str, Any]) -> None:
+        """Not wanted."""
+        log("the coordinator refused %s: %s", self.container, message["why"])
+        self.exit_code = 1
+
+    def on_start(self, message: Dict[str, Any]) -> None:
+        """Start the command, after the delay; a start that we know already is passed over."""
+        if message["generation"] == self.generation and message["attempt"] > self.attempt:
+            self.attempt = message["attempt"]
+            self.start = message
+            self.start_at = time.monotonic() + message["delay"]
+
+    def on_renew(self, message: Dict[str, Any]) -> None:
+        """End the command, take another port, register for the next generation."""
+        if message["generation"] > self.generation:
+            self.renewal = message
+            self.start = None
+            if self.command:
+                self.command.end(message["grace"])
+
+    def on_stop(self, message: Dict[str, Any]) -> None:
+        """End the command and report it."""
+        self.start = None
+        if self.command:
+            self.command.end(message["grace"])
+
+    def on_ack(self, _: Dict[str, Any]) -> None:
+        """The ending has arrived."""
+        self.unacknowledged = None
+
+    def on_bye(self, _: Dict[str, Any]) -> None:
+        """All is done."""
+        self.exit_code = 0
+
+    def tend(self) -> None:
+        """Start, watch and report the command."""
+        if self.command and self.command.reap():
+            self.report(self.command)
+            self.command = None
+        if self.renewal and self.command is None:
+            self.generation, self.renewal = self.renewal["generation"], None
+            self.attempt = 0
+            self.unacknowledged = None
+            self.new_port()
+            if self.link:
+                self.register()
+        if self.start and self.command is None and time.monotonic() >= self.start_at:
+            message, self.start = self.start, None
+            self.launch(message)
+
+    def launch(self, message: Dict[str, Any]) -> None:
+        """Start the user's command."""
+        task = TaskId.parse(message["task"])
+        plan = self.job.types[task.type]
+        address = "%s:%d" % (self.host, self.port)
+        env = task_environment(
+            self.job, task, message["cluster"], os.environ, application_id=self.application_id,
+            generation=self.generation, address=address, folder=self.folder,
+        )
+        result = os.path.join(self.folder, RESULT_FILE)
+        if os.path.exists(result):
+            os.unlink(result)
+        if not plan.hold_port and self.held:
+            self.held.close()
+            self.held = None
+        log("%s starts, generation %d, attempt %d, on %s", task, self.generation, self.attempt, address)
+        self.command = Command(plan.command, env)
+        self.send(protocol.encode("running", generation=self.generation, attempt=self.attempt))
+
+    def report(self, command: Command) -> None:
+        """Tell how the command ended."""
+        ending = command.ending
+        assert ending is not None
+        if ending.signal and not command.stopping:
+            select.select([], [], [], SIGNAL_PAUSE)
+            if self.terminated:
+                return
+        how = "signal %d" % ending.signal if ending.signal else "exit code %s" % ending.code
+        log("the command ended with %s after %.1f seconds", how, ending.seconds)
+        bad = not command.stopping and (ending.signal or ending.code)
+        self.unacknowledged = protocol.encode(
+            "exited", generation=self.generation, attempt=self.attempt, code=ending.code, signal=ending.signal,
+            seconds=round(ending.seconds, 3), started_at=command.started_at, finished_at=command.finished_at,
+            cpu_seconds=round(ending.cpu_seconds, 3), peak_memory_mib=round(ending.peak_memory_mib, 1),
+            log_tail=command.log_tail(self.job.report_log_tail) if bad else "",
+            result=read_result(os.path.join(self.folder, RESULT_FILE)), stopped=command.stopping,
+        )
+        self.send(self.unacknowledged)
+
+    def end_now(self, grace: float) -> None:
+        """End whatever runs and wait for it."""
+        if self.command:
+            self.command.end(grace)
+            while not self.command.reap():
+                select.select([], [], [], 0.05)
+
+    def last_words(self) -> int:
+        """YARN ends the container: say so, and leave nothing behind before its SIGKILL comes."""
+        self.send(protocol.encode("terminated"))
+        signal_all(descendants(), signal.SIGTERM)
+        until = time.monotonic() + LAST_WORDS
+        while descendants() and time.monotonic() < until:
+            select.select([], [], [], 0.01)
+        while descendants():
+            signal_all(descendants(), signal.SIGKILL)
+            select.select([], [], [], 0.005)
+        return 143
+
+
+def main(arguments: List[str]) -> int:
+    """Run the agent of this container.
+
+    Parameters
+    ----------
+    arguments : list of str
+        The service and the application id, for whoever reads ``ps``.
+    """
+    names = ("SKEIN_CONTAINER_ID", "SKEIN_APPMASTER_ADDRESS", "SKEIN_APPLICATION_ID")
+    return Agent(*(os.environ[name] for name in names)).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

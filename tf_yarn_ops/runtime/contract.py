@@ -1,0 +1,230 @@
+"""What coordinator, agents and user programs agree on: task ids, the job file, the environment.
+
+The job file is written by `application` and travels with the job; the environment
+of a user's program is a pure function of it and of the cluster spec.
+"""
+
+import json
+import os
+import re
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+#: Version of the job file and of the protocol between coordinator and agents.
+VERSION = 1
+JOB_FILE = ".ytf.job.json"
+RUNTIME_FILE = ".ytf.zip"
+RESULT_FILE = ".ytf.result.json"
+CERTIFICATE_FILE = ".skein.crt"
+KEY_FILE = ".skein.pem"
+#: Where an archive environment is unpacked in the working directory.
+ENVIRONMENT_FOLDER = "environment"
+#: Linux allows 128 KiB for one environment string.
+MAX_TF_CONFIG = 120 * 1024
+
+#: ``{"worker": ["host:port", ...]}``, one entry per task index.
+ClusterSpec = Mapping[str, Sequence[str]]
+
+
+class TaskId(NamedTuple):
+    """A task: type and index; prints as ``worker:1``."""
+
+    type: str
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs
+
+    def __str__(self) -> str:
+        return "%s:%d" % self
+
+    @classmethod
+    def parse(cls, text: str) -> "TaskId":
+        """Read ``worker:1``; ValueError for anything else."""
+        task_type, _, index = text.rpartition(":")
+        if not task_type or not index.isdigit():
+            raise ValueError("%r is not a task such as worker:1" % text)
+        return cls(task_type, int(index))
+
+
+class TypePlan(NamedTuple):
+    """One task type in the job file; the flags are its row of the table in `roles`."""
+
+    instances: int
+    command: str
+    env: Mapping[str, str]
+    in_cluster: bool
+    awaited: bool
+    fatal: bool
+    hold_port: bool
+
+
+class ServicePlan(NamedTuple):
+    """One Skein service: which indices of which type its containers may take."""
+
+    type: str
+    indices: Sequence[int]
+
+
+class Job(NamedTuple):
+    """The job file.
+
+    Attributes
+    ----------
+    version : int
+    name, queue, user : str
+    program : str
+        The job's command, DTF_TASK_PROGRAM.
+    types : mapping of str to TypePlan
+    services : mapping of str to ServicePlan
+    ports : sequence of int
+        Where the coordinator may listen on the application master's host, in this order.
+    path : sequence of str
+        Folders that come first on PATH; relative ones are below the working directory.
+    script, input, output, docker_image : str or None
+    success : str
+        ``all_workers`` or ``chief``.
+    restart, deadlines : mapping
+        The fields of `parts.RestartPolicy` and `parts.Deadlines`, seconds.
+    linger : float
+        Seconds that TensorBoard goes on after the end.
+    report_log_tail : int
+        Bytes of a failed task's log in the report.
+    resourcemanagers : sequence of str
+        URLs, the last resort of a coordinator that can't reach Skein.
+    version_of_package : str
+    """
+
+    version: int
+    name: str
+    queue: str
+    user: str
+    program: str
+    types: Mapping[str, TypePlan]
+    services: Mapping[str, ServicePlan]
+    ports: Sequence[int]
+    path: Sequence[str]
+    script: Optional[str]
+    input: Optional[str]
+    output: Optional[str]
+    docker_image: Optional[str]
+    success: str
+    restart: Mapping[str, Any]
+    deadlines: Mapping[str, float]
+    linger: float
+    report_log_tail: int
+    resourcemanagers: Sequence[str]
+    version_of_package: str
+
+    def tasks(self) -> List[TaskId]:
+        """Give all tasks of the job, in the order of the request."""
+        return [TaskId(name, index) for name, plan in self.types.items() for index in range(plan.instances)]
+
+
+def dump_job(job: Job) -> bytes:
+    """Give the job file's content."""
+    document = job._asdict()
+    document["types"] = {name: plan._asdict() for name, plan in job.types.items()}
+    document["services"] = {name: plan._asdict() for name, plan in job.services.items()}
+    return json.dumps(document, indent=1, ensure_ascii=True).encode()
+
+
+def load_job(content: bytes) -> Job:
+    """Read a job file; ValueError when another version wrote it."""
+    document = json.loads(content)
+    if document.get("version") != VERSION:
+        raise ValueError("job file of version %r, this runtime reads %d" % (document.get("version"), VERSION))
+    document["types"] = {name: TypePlan(**plan) for name, plan in document["types"].items()}
+    document["services"] = {name: ServicePlan(**plan) for name, plan in document["services"].items()}
+    return Job(**document)
+
+
+def cluster_spec(job: Job, addresses: Mapping[TaskId, str]) -> Dict[str, List[str]]:
+    """Give the cluster spec: per type in it, ``host:port`` in the order of the task index."""
+    return {
+        name: [addresses[TaskId(name, index)] for index in range(plan.instances)]
+        for name, plan in job.types.items()
+        if plan.in_cluster
+    }
+
+
+def tf_config(cluster: ClusterSpec, task: TaskId) -> str:
+    """Give TF_CONFIG; a task outside the cluster (the evaluator) is named, not listed."""
+    return json.dumps({"cluster": cluster, "task": {"type": task.type, "index": task.index}}, separators=(",", ":"))
+
+
+def hosts_variable(task_type: str) -> str:
+    """Give ``DTF_<TYPE>_HOSTS``: upper case, other characters are ``_`` (``my-job``: DTF_MY_JOB_HOSTS)."""
+    return "DTF_%s_HOSTS" % re.sub("[^A-Z0-9]", "_", task_type.upper())
+
+
+def task_environment(
+    job: Job,
+    task: TaskId,
+    cluster: ClusterSpec,
+    container: Mapping[str, str],
+    *,
+    application_id: str,
+    generation: int,
+    address: str,
+    folder: str,
+) -> Dict[str, str]:
+    """Give the whole environment of a user's program.
+
+    Parameters
+    ----------
+    job : Job
+    task : TaskId
+        Whose program; a type that the job doesn't have (``client``) gets the job's own variables.
+    cluster : mapping of str to list of str
+        The published cluster spec.
+    container : mapping of str to str
+        The environment that YARN gave the container; the result is laid over it.
+    application_id : str
+    generation : int
+        Of the cluster spec, from 1.
+    address : str
+        ``host:port`` of this task; empty for the client's, which has none.
+    folder : str
+        The working directory, absolute.
+
+    Returns
+    -------
+    dict of str to str
+        User variables win over the container's, ours win over the user's.
+
+    References
+    ----------
+    Seed 001, "Task Execution Environment"; TensorFlow's TF_CONFIG; TonY's CLUSTER_SPEC, JOB_NAME, TASK_INDEX, TASK_NUM.
+    """
+    plan = job.types.get(task.type)
+    env = dict(container)
+    if plan:
+        env.update(plan.env)
+    path = [os.path.join(folder, entry) for entry in job.path]
+    env["PATH"] = ":".join([*path, env.get("PATH") or "/usr/local/bin:/usr/bin:/bin"])
+    host, _, port = address.rpartition(":")
+    env.update(
+        {
+            "TF_CONFIG": tf_config(cluster, task),
+            "CLUSTER_SPEC": json.dumps(cluster, separators=(",", ":")),
+            "JOB_NAME": task.type,
+            "TASK_INDEX": str(task.index),
+            "TASK_NUM": str(plan.instances if plan else 1),
+            "DTF_TASK_JOB_NAME": task.type,
+            "DTF_TASK_INDEX": str(task.index),
+            "DTF_TASK_PROGRAM": plan.command if plan else job.program,
+            "YTF_APPLICATION_ID": application_id,
+            "YTF_GENERATION": str(generation),
+            "YTF_RESULT_FILE": os.path.join(folder, RESULT_FILE),
+        }
+    )
+    optional: Tuple[Tuple[str, Optional[str]], ...] = (
+        ("DTF_TASK_SCRIPT", job.script),
+        ("DTF_INPUT_PATH", job.input),
+        ("DTF_OUTPUT_PATH", job.output),
+        ("DTF_OUT_PATH", job.output),
+        ("DTF_DOCKER_IMAGE", job.docker_image),
+        ("YTF_HOST", host),
+        ("YTF_PORT", port),
+        ("TF_GRPC_REUSE_PORT", "true" if plan and plan.hold_port else None),
+    )
+    env.update({name: value for name, value in optional if value})
+    env.update({hosts_variable(name): ",".join(hosts) for name, hosts in cluster.items()})
+    return env

@@ -1,0 +1,36 @@
+"""The first line of code in the cluster: pick the part, or say which Python is missing.
+
+Packed as ``__main__.py`` of the runtime zip. It has to be readable by every Python,
+so that an old one can say what it lacks; the rest needs 3.9.
+"""
+import os
+import sys
+
+
+def newer():  # type: ignore[no-untyped-def]  # readable by Python 2
+    """Give the path of a Python of 3.9 or later, None when there is none."""
+    for minor in range(14, 8, -1):
+        for folder in os.environ.get("PATH", "").split(":"):
+            path = os.path.join(folder, "python3.%d" % minor)
+            if os.access(path, os.X_OK):
+                return path
+    return None
+
+
+def main():  # type: ignore[no-untyped-def]
+    """Run ``agent`` or ``coordinator``, the first argument."""
+    if sys.version_info < (3, 9):
+        path = newer()
+        if path:
+            os.execv(path, [path] + sys.argv)
+        sys.stderr.write("tf_yarn_ops needs Python 3.9, found %s on %s\n" % (sys.version.split()[0], os.uname()[1]))
+        return 1
+    if sys.argv[1] == "coordinator":
+        from tf_yarn_ops.runtime.driver import main as part
+    else:
+        from tf_yarn_ops.runtime.agent import main as part
+    return part(sys.argv[2:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())  # type: ignore[no-untyped-call]
