@@ -27,7 +27,7 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 
 
 def hadoop_folder(environ: Mapping[str, str]) -> Path:
-    """Give the folder of this Hadoop; it holds ``jars`` and ``webapps``, and exists only when complete."""
+    """Give the folder of this Hadoop; it holds ``jars``, and exists only when complete."""
     return cache_folder(environ) / f"hadoop-{HADOOP_VERSION}"
 
 
@@ -59,9 +59,6 @@ def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str
         raise MiniClusterError(f"the cache {target.parent} cannot be written ({error}): set YTF_CACHE") from error
     try:
         _copy_jars(maven, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
-        # The two HDFS daemons look for these on their class path; the jars on Maven carry no pages for them.
-        for name in ("hdfs", "datanode"):
-            (staging / "webapps" / name).mkdir(parents=True)
         staging.chmod(0o755)
         _publish(staging, target)
     finally:

@@ -15,7 +15,7 @@ from types import TracebackType
 from ..errors import MiniClusterError
 from . import daemons, health, processes, state
 from .artefacts import cache_folder
-from .configuration import Settings, node_names
+from .configuration import MAX_NODES, Settings, node_names
 from .daemons import Daemon
 from .installation import check_disk, install
 from .ports import taken_ports
@@ -23,6 +23,7 @@ from .ports import taken_ports
 _LOG = logging.getLogger(__name__)
 _READY_SECONDS = 120.0
 _STOP_SECONDS = 20.0
+_PORT_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def default_directory(environ: Mapping[str, str]) -> Path:
 class MiniCluster:
     """A real Hadoop on this machine, everything on 127.0.0.1.
 
-    As a context manager it is up inside, and ends at the exit what the entry started.
+    As a context manager it is up inside; the exit takes it down, unless it ran before.
 
     Parameters
     ----------
@@ -90,8 +91,8 @@ class MiniCluster:
         stock: bool | None = None,
         progress: Callable[[str], None] | None = None,
     ):
-        if nodes is not None and not 1 <= nodes <= 8:
-            raise MiniClusterError(f"a minicluster has 1 to 8 nodes, not {nodes}")
+        if nodes is not None and not 1 <= nodes <= MAX_NODES:
+            raise MiniClusterError(f"a minicluster has 1 to {MAX_NODES} nodes, not {nodes}")
         self.directory = Path(directory if directory is not None else default_directory(os.environ)).resolve()
         self._wanted = {"nodes": nodes, "light": light, "stock": stock}
         self._progress = progress or _LOG.info
@@ -179,7 +180,7 @@ class MiniCluster:
     def down(self) -> None:
         """End every daemon of this folder and whatever runs in its containers; data and logs stay."""
         with state.lock(self.directory) if self.directory.is_dir() else contextlib.nullcontext():
-            nodes = [daemons.find(self.directory, name) for name in node_names(8)]
+            nodes = [daemons.find(self.directory, name) for name in node_names(MAX_NODES)]
             if daemons.find_all(self.directory):
                 self._progress(f"stopping the cluster in {self.directory}")
             # First the nodes: they end their containers and keep the logs while there is a file system.
@@ -237,7 +238,7 @@ class MiniCluster:
         with state.lock(self.directory):
             if self.pid(name) is not None:
                 raise MiniClusterError(f"{name} of {self.directory} runs already (pid {self.pid(name)})")
-            with self._ending_on_failure([daemon]):
+            with self._ending_on_failure():
                 self._start(settings, [daemon])
                 self._wait([daemon], lambda: None if health.answers(_web(settings, name)) else f"the {daemon.title}")
 
@@ -248,7 +249,7 @@ class MiniCluster:
             return
         self._started = self._started or len(missing) == len(daemons.list_daemons(settings))
         begin = time.monotonic()
-        with self._ending_on_failure(missing):
+        with self._ending_on_failure():
             self._start(settings, missing)
             self._progress("waiting for an active node" + ("" if settings.light else " and HDFS"))
             self._wait(missing, lambda: _missing(settings))
@@ -276,10 +277,12 @@ class MiniCluster:
     def _start(self, settings: Settings, wanted: list[Daemon]) -> None:
         names = [daemon.name for daemon in wanted]
         ports = {name: port for name, port in settings.ports.items() if name.partition("-")[0] in names}
-        for name, port in taken_ports(ports).items():
+        # The kernel closes the sockets of a killed process a moment after the process is gone from sight.
+        if not processes.wait_until(lambda: not taken_ports(ports), _PORT_SECONDS):
+            taken = ", ".join(f"{port} ({name})" for name, port in taken_ports(ports).items())
             raise MiniClusterError(
-                f"port {port} ({name}) is taken by another program: end that, or `ytf minicluster down` and `up`,"
-                " which chooses other ports"
+                f"taken by another program: port {taken}; end that, or `ytf minicluster down` and `up`, which chooses"
+                " other ports"
             )
         environ = daemons.build_environment(settings, os.environ, self.environ)
         if "nn" in names and not (self.directory / "formatted").exists():
@@ -307,12 +310,12 @@ class MiniCluster:
             time.sleep(0.1)
 
     @contextlib.contextmanager
-    def _ending_on_failure(self, started: list[Daemon]) -> Iterator[None]:
+    def _ending_on_failure(self) -> Iterator[None]:
+        before = set(daemons.find_all(self.directory))
         try:
             yield
         except BaseException:
-            pids = [self._children[daemon.name].pid for daemon in started if daemon.name in self._children]
-            daemons.stop(self.directory, pids, 5.0)
+            daemons.stop(self.directory, set(daemons.find_all(self.directory)) - before, 5.0)
             self._reap()
             raise
 

@@ -10,6 +10,7 @@ import click
 
 from ..errors import MiniClusterError
 from .cluster import MiniCluster
+from .configuration import MAX_NODES
 
 _directory = click.option(
     "--dir",
@@ -38,7 +39,7 @@ def minicluster() -> None:
 @minicluster.command()
 @_directory
 @click.option("--light", is_flag=True, default=None, help="Leave HDFS out: quicker, and half the memory.")
-@click.option("--nodes", type=click.IntRange(1, 8), help="Number of NodeManagers.  [default: 1]")
+@click.option("--nodes", type=click.IntRange(1, MAX_NODES), help="Number of NodeManagers.  [default: 1]")
 @click.option("--stock", is_flag=True, default=None, help="Keep Hadoop's own heartbeat and off-switch settings.")
 @_as_json
 def up(directory: Path | None, light: bool | None, nodes: int | None, stock: bool | None, as_json: bool) -> None:

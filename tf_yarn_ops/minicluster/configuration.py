@@ -11,6 +11,9 @@ from xml.sax.saxutils import escape
 #: Authority of the view file system of a light cluster.
 VIEWFS = "viewfs://minicluster"
 
+#: More NodeManagers than a test could want; each is a JVM.
+MAX_NODES = 8
+
 _GPU = "yarn.io/gpu"
 _ENVIRONMENT = (
     "JAVA_HOME", "HADOOP_COMMON_HOME", "HADOOP_HDFS_HOME", "HADOOP_CONF_DIR", "HADOOP_YARN_HOME", "HADOOP_HOME",
@@ -27,7 +30,7 @@ class Settings:
     directory : Path
         The cluster's folder: configuration, data, logs and shims lie in it.
     hadoop : Path
-        Folder with Hadoop's ``jars`` and ``webapps``.
+        Folder with Hadoop's ``jars``.
     java_home : Path
         The Java that daemons, shims and containers use.
     user : str
@@ -61,6 +64,10 @@ class Settings:
     @property
     def logs(self) -> Path:
         return self.directory / "logs"
+
+    @property
+    def pages(self) -> Path:
+        return self.directory / "pages"
 
     @property
     def shims(self) -> Path:

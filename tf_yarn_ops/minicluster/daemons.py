@@ -72,8 +72,8 @@ def build_command(settings: Settings, daemon: Daemon) -> list[str]:
         f"{settings.java_home}/bin/java", f"-Xmx{daemon.heap}m", *JVM_FLAGS, *daemon.flags,
         *_marks(settings.directory, daemon.name),
         "-Dhadoop.root.logger=INFO,console", f"-Djava.io.tmpdir={settings.directory}/tmp",
-        f"-XX:ErrorFile={settings.logs}/{daemon.name}-crash.log",
-        "-cp", f"{settings.configuration}:{settings.hadoop}:{settings.hadoop}/jars/*",
+        f"-XX:ErrorFile={settings.logs}/{daemon.name}-crash.log", "-XX:+ExitOnOutOfMemoryError",
+        "-cp", f"{settings.configuration}:{settings.pages}:{settings.hadoop}/jars/*",
         daemon.main_class, *daemon.arguments,
     ]  # fmt: skip
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..errors import MiniClusterError
-from . import state
+from . import pages, state
 from .artefacts import fetch_hadoop
 from .configuration import Settings, build_configuration, port_names
 from .java import find_java
@@ -83,19 +83,32 @@ def check_disk(directory: Path) -> None:
 
 def _write(settings: Settings) -> None:
     directory = settings.directory
-    folders = [settings.configuration, settings.logs, settings.shims, directory / "tmp"]
-    for folder in folders:
-        folder.mkdir(parents=True, exist_ok=True)
-    for name, text in build_configuration(settings).items():
-        (settings.configuration / name).write_text(text)
-    for name, text in build_shims(directory, settings.hadoop / "jars", settings.java_home).items():
-        (settings.shims / name).write_text(text)
+    shims = build_shims(directory, settings.hadoop / "jars", settings.java_home)
+    files = {
+        **{settings.configuration / name: text for name, text in build_configuration(settings).items()},
+        **{settings.shims / name: text for name, text in shims.items()},
+        **{settings.pages / name: text for name, text in pages.FILES.items()},
+    }
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    for name in shims:
         (settings.shims / name).chmod(0o755)
+    shutil.rmtree(directory / "tmp", ignore_errors=True)
+    for folder in (settings.logs, directory / "tmp"):
+        folder.mkdir(exist_ok=True)
+    for log in settings.logs.glob("*.log"):
+        log.replace(log.with_suffix(".log.1"))
     if settings.light:
-        (directory / "files" / "user" / settings.user).mkdir(parents=True, exist_ok=True)
-        for shared in (directory / "files" / "tmp", directory / "files" / "tmp" / "logs"):
-            shared.mkdir(exist_ok=True)
-            shared.chmod(0o1777)
+        _make_folders(directory / "files", settings.user)
+
+
+def _make_folders(root: Path, user: str) -> None:
+    # The same as in HDFS; PUBLIC files of a job need every parent to be open to others.
+    rights = {"": 0o755, "user": 0o755, f"user/{user}": 0o755, "tmp": 0o1777, "tmp/logs": 0o1777}
+    for name, mode in rights.items():
+        (root / name).mkdir(exist_ok=True)
+        (root / name).chmod(mode)
 
 
 def _machine_memory() -> int:
