@@ -8,7 +8,6 @@ import signal as signals
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -17,6 +16,7 @@ from . import daemons, health, processes, state
 from .artefacts import cache_folder
 from .configuration import MAX_NODES, Settings, node_names
 from .daemons import Daemon
+from .health import ClusterStatus
 from .installation import check_disk, install
 from .ports import taken_ports
 
@@ -24,37 +24,6 @@ _LOG = logging.getLogger(__name__)
 _READY_SECONDS = 120.0
 _STOP_SECONDS = 20.0
 _PORT_SECONDS = 3.0
-
-
-@dataclass(frozen=True)
-class DaemonStatus:
-    """One daemon as it is now: its name, Hadoop's title for it, and its pid or None."""
-
-    name: str
-    title: str
-    pid: int | None
-
-
-@dataclass(frozen=True)
-class ClusterStatus:
-    """A cluster as it is now.
-
-    Attributes
-    ----------
-    directory : Path
-        Its folder.
-    daemons : tuple of DaemonStatus
-        What belongs to it, in the order of starting; empty when nothing was ever started.
-    active_nodes : int
-        NodeManagers that the ResourceManager counts as active.
-    ready : bool
-        Every daemon runs, every node is active and HDFS, if any, takes files.
-    """
-
-    directory: Path
-    daemons: tuple[DaemonStatus, ...]
-    active_nodes: int
-    ready: bool
 
 
 def default_directory(environ: Mapping[str, str]) -> Path:
@@ -133,12 +102,12 @@ class MiniCluster:
     @property
     def resourcemanager_url(self) -> str:
         """The ResourceManager's web address, ``http://127.0.0.1:PORT``."""
-        return _web(self.settings, "rm")
+        return self.settings.web_address("rm")
 
     @property
     def namenode_url(self) -> str | None:
         """The NameNode's web address; None for a light cluster."""
-        return None if self.settings.light else _web(self.settings, "nn")
+        return None if self.settings.light else self.settings.web_address("nn")
 
     @property
     def default_filesystem(self) -> str:
@@ -157,7 +126,7 @@ class MiniCluster:
             "JAVA_HOME": str(settings.java_home),
             "HADOOP_CONF_DIR": str(settings.configuration),
             **dict.fromkeys(homes, str(settings.directory)),
-            "YTF_RESOURCEMANAGER": _web(settings, "rm"),
+            "YTF_RESOURCEMANAGER": settings.web_address("rm"),
         }
 
     def up(self) -> None:
@@ -170,16 +139,15 @@ class MiniCluster:
             (the message has its last log lines), or a cluster with other options runs here.
             What this call had started is ended.
         """
-        try:
+        with self._changing("started"):
             self.directory.mkdir(parents=True, exist_ok=True)
             with state.lock(self.directory):
                 self._up()
-        except OSError as error:
-            raise MiniClusterError(f"the cluster in {self.directory} could not be started: {error}") from error
 
     def down(self) -> None:
         """End every daemon of this folder and whatever runs in its containers; data and logs stay."""
-        with state.lock(self.directory) if self.directory.is_dir() else contextlib.nullcontext():
+        locked = state.lock(self.directory) if self.directory.is_dir() else contextlib.nullcontext()
+        with self._changing("ended"), locked:
             nodes = [daemons.find(self.directory, name) for name in node_names(MAX_NODES)]
             if daemons.find_all(self.directory):
                 self._progress(f"stopping the cluster in {self.directory}")
@@ -193,14 +161,7 @@ class MiniCluster:
     def status(self) -> ClusterStatus:
         """Give the state of every daemon, and whether the cluster is ready."""
         settings = state.load(self.directory)
-        if settings is None:
-            return ClusterStatus(self.directory, (), 0, False)
-        rows = tuple(
-            DaemonStatus(daemon.name, daemon.title, self.pid(daemon.name)) for daemon in daemons.list_daemons(settings)
-        )
-        active = health.count_active_nodes(_web(settings, "rm")) or 0 if self.pid("rm") else 0
-        ready = all(row.pid for row in rows) and _missing(settings) is None
-        return ClusterStatus(self.directory, rows, active, ready)
+        return ClusterStatus(self.directory, (), 0, False) if settings is None else health.ask_status(settings)
 
     def pid(self, name: str) -> int | None:
         """Give the pid of a daemon (``nn``, ``dn``, ``rm``, ``nm``, ``nm2`` ...), or None when it does not run."""
@@ -235,26 +196,27 @@ class MiniCluster:
         """
         daemon = self._daemon(name)
         settings = self.settings
-        with state.lock(self.directory):
+        with self._changing("started"), state.lock(self.directory):
             if self.pid(name) is not None:
                 raise MiniClusterError(f"{name} of {self.directory} runs already (pid {self.pid(name)})")
             with self._ending_on_failure():
                 self._start(settings, [daemon])
-                self._wait([daemon], lambda: None if health.answers(_web(settings, name)) else f"the {daemon.title}")
+                page = settings.web_address(name)
+                self._wait([daemon], lambda: None if health.answers(page) else f"the {daemon.title}'s answer")
 
     def _up(self) -> None:
         settings = self._decide()
         missing = [daemon for daemon in daemons.list_daemons(settings) if self.pid(daemon.name) is None]
-        if not missing and _missing(settings) is None:
+        if not missing and health.describe_missing(settings) is None:
             return
         self._started = self._started or len(missing) == len(daemons.list_daemons(settings))
         begin = time.monotonic()
         with self._ending_on_failure():
             self._start(settings, missing)
             self._progress("waiting for an active node" + ("" if settings.light else " and HDFS"))
-            self._wait(missing, lambda: _missing(settings))
+            self._wait(missing, lambda: health.describe_missing(settings))
             if not settings.light:
-                _make_folders(settings)
+                health.make_folders(settings)
         self._progress(f"ready after {time.monotonic() - begin:.1f} s")
 
     def _decide(self) -> Settings:
@@ -310,6 +272,13 @@ class MiniCluster:
             time.sleep(0.1)
 
     @contextlib.contextmanager
+    def _changing(self, how: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise MiniClusterError(f"the cluster in {self.directory} could not be {how}: {error}") from error
+
+    @contextlib.contextmanager
     def _ending_on_failure(self) -> Iterator[None]:
         before = set(daemons.find_all(self.directory))
         try:
@@ -329,29 +298,3 @@ class MiniCluster:
         ended = [name for name, child in self._children.items() if child.poll() is not None]
         for name in ended:
             del self._children[name]
-
-
-def _web(settings: Settings, name: str) -> str:
-    return f"http://127.0.0.1:{settings.ports[f'{name}-web']}"
-
-
-def _missing(settings: Settings) -> str | None:
-    """Give what the cluster still lacks to be ready, or None."""
-    active = health.count_active_nodes(_web(settings, "rm"))
-    if active is None:
-        return "the ResourceManager's answer"
-    if active < settings.nodes:
-        sick = health.list_unhealthy_nodes(_web(settings, "rm"))
-        return f"{settings.nodes - active} of {settings.nodes} nodes" + "".join(f" ({node})" for node in sick)
-    silent = [name for name in node_names(settings.nodes) if not health.answers(_web(settings, name))]
-    if silent:
-        return f"the answer of {', '.join(silent)}"
-    if not settings.light and not health.has_left_safe_mode(_web(settings, "nn")):
-        return "HDFS out of safe mode with a DataNode"
-    return None
-
-
-def _make_folders(settings: Settings) -> None:
-    home = f"/user/{settings.user}"
-    for path, permission in (("/user", "755"), (home, "755"), ("/tmp", "1777"), ("/tmp/logs", "1777")):
-        health.make_folder(_web(settings, "nn"), settings.user, path, permission)

@@ -77,6 +77,10 @@ class Settings:
     def default_filesystem(self) -> str:
         return VIEWFS if self.light else f"hdfs://127.0.0.1:{self.ports['nn']}"
 
+    def web_address(self, name: str) -> str:
+        """Give the URL of a daemon's pages."""
+        return f"http://127.0.0.1:{self.ports[f'{name}-web']}"
+
 
 def node_names(nodes: int) -> tuple[str, ...]:
     """Give the names of the NodeManagers: ``nm``, ``nm2``, ``nm3`` ..."""

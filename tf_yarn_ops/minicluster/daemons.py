@@ -119,6 +119,8 @@ def format_namenode(settings: Settings, environ: Mapping[str, str]) -> None:
         "format", "NameNode -format", f"{_HDFS}.namenode.NameNode", 256,
         arguments=("-format", "-nonInteractive", "-force"),
     )  # fmt: skip
+    # An interrupted start may have left its own behind.
+    stop(settings.directory, filter(None, [find(settings.directory, formatter.name)]), 0.0)
     process = start(settings, formatter, environ)
     try:
         code = process.wait(timeout=120)

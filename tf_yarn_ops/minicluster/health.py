@@ -1,4 +1,4 @@
-"""Ask the daemons over HTTP how they are, and lay HDFS's first folders."""
+"""How a cluster is: asked of its daemons over HTTP. Also the first folders in HDFS, by the same way."""
 
 import http.client
 import json
@@ -6,33 +6,74 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..errors import MiniClusterError
+from . import daemons
+from .configuration import Settings, node_names
 
 _SECONDS = 10.0
 #: Daemons are on this machine; a proxy from the environment has no business here.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-def count_active_nodes(resourcemanager_url: str) -> int | None:
-    """Give the number of active NodeManagers, or None while the ResourceManager does not answer."""
-    metrics = _get(f"{resourcemanager_url}/ws/v1/cluster/metrics")
-    return None if metrics is None else int(metrics["clusterMetrics"]["activeNodes"])
+@dataclass(frozen=True)
+class DaemonStatus:
+    """One daemon as it is now: its name, Hadoop's title for it, and its pid or None."""
+
+    name: str
+    title: str
+    pid: int | None
 
 
-def list_unhealthy_nodes(resourcemanager_url: str) -> tuple[str, ...]:
-    """Give what each unhealthy NodeManager says of itself."""
-    answer = _get(f"{resourcemanager_url}/ws/v1/cluster/nodes?states=UNHEALTHY") or {}
-    nodes = (answer.get("nodes") or {}).get("node", [])
-    return tuple(f"{node['id']}: {node['healthReport']}" for node in nodes)
+@dataclass(frozen=True)
+class ClusterStatus:
+    """A cluster as it is now.
+
+    Attributes
+    ----------
+    directory : Path
+        Its folder.
+    daemons : tuple of DaemonStatus
+        What belongs to it, in the order of starting; empty when nothing was ever started.
+    active_nodes : int
+        NodeManagers that the ResourceManager counts as active.
+    ready : bool
+        Every daemon runs, every node is active and HDFS, if any, takes files.
+    """
+
+    directory: Path
+    daemons: tuple[DaemonStatus, ...]
+    active_nodes: int
+    ready: bool
 
 
-def has_left_safe_mode(namenode_url: str) -> bool:
-    """Tell whether HDFS takes files: the NameNode is out of safe mode and has a DataNode."""
-    answer = _get(f"{namenode_url}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState")
-    beans = (answer or {}).get("beans", [])
-    return any(bean["FSState"] == "Operational" and bean["NumLiveDataNodes"] > 0 for bean in beans)
+def ask_status(settings: Settings) -> ClusterStatus:
+    """Give the state of every daemon, and whether the cluster is ready."""
+    rows = tuple(
+        DaemonStatus(daemon.name, daemon.title, daemons.find(settings.directory, daemon.name))
+        for daemon in daemons.list_daemons(settings)
+    )
+    ready = all(row.pid for row in rows) and describe_missing(settings) is None
+    return ClusterStatus(settings.directory, rows, count_active_nodes(settings) or 0, ready)
+
+
+def describe_missing(settings: Settings) -> str | None:
+    """Give what the cluster still lacks to be ready, or None."""
+    active = count_active_nodes(settings)
+    if active is None:
+        return "the ResourceManager's answer"
+    if active < settings.nodes:
+        sick = "".join(f" ({report})" for report in _list_unhealthy_nodes(settings))
+        return f"{settings.nodes - active} of {settings.nodes} active nodes{sick}"
+    silent = [name for name in node_names(settings.nodes) if not answers(settings.web_address(name))]
+    if silent:
+        return f"the answer of {', '.join(silent)}"
+    if not settings.light and not _has_left_safe_mode(settings):
+        return "HDFS out of safe mode with a DataNode"
+    return None
 
 
 def answers(url: str) -> bool:
@@ -46,17 +87,37 @@ def answers(url: str) -> bool:
     return True
 
 
-def make_folder(namenode_url: str, user: str, path: str, permission: str) -> None:
-    """Make a folder in HDFS with exactly these rights.
+def count_active_nodes(settings: Settings) -> int | None:
+    """Give the number of active NodeManagers, or None while the ResourceManager does not answer."""
+    metrics = _get(f"{settings.web_address('rm')}/ws/v1/cluster/metrics")
+    return None if metrics is None else int(metrics["clusterMetrics"]["activeNodes"])
+
+
+def make_folders(settings: Settings) -> None:
+    """Make the folders in HDFS that jobs expect: the user's home, and what all share.
 
     Raises
     ------
     MiniClusterError
         The NameNode refused; the message has its answer.
     """
-    _put(namenode_url, path, {"op": "MKDIRS", "permission": permission, "user.name": user})
-    # MKDIRS leaves a folder that exists as it is.
-    _put(namenode_url, path, {"op": "SETPERMISSION", "permission": permission, "user.name": user})
+    rights = {"/user": "755", f"/user/{settings.user}": "755", "/tmp": "1777", "/tmp/logs": "1777"}
+    for path, permission in rights.items():
+        # MKDIRS leaves a folder that exists as it is.
+        for operation in ("MKDIRS", "SETPERMISSION"):
+            _put(settings, path, {"op": operation, "permission": permission, "user.name": settings.user})
+
+
+def _list_unhealthy_nodes(settings: Settings) -> tuple[str, ...]:
+    answer = _get(f"{settings.web_address('rm')}/ws/v1/cluster/nodes?states=UNHEALTHY") or {}
+    nodes = (answer.get("nodes") or {}).get("node", [])
+    return tuple(f"{node['id']}: {node['healthReport']}" for node in nodes)
+
+
+def _has_left_safe_mode(settings: Settings) -> bool:
+    answer = _get(f"{settings.web_address('nn')}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState")
+    beans = (answer or {}).get("beans", [])
+    return any(bean["FSState"] == "Operational" and bean["NumLiveDataNodes"] > 0 for bean in beans)
 
 
 def _get(url: str) -> dict[str, Any] | None:
@@ -69,8 +130,8 @@ def _get(url: str) -> dict[str, Any] | None:
     return parsed if isinstance(parsed, dict) else None
 
 
-def _put(namenode_url: str, path: str, query: Mapping[str, str]) -> None:
-    url = f"{namenode_url}/webhdfs/v1{urllib.parse.quote(path)}?{urllib.parse.urlencode(query)}"
+def _put(settings: Settings, path: str, query: Mapping[str, str]) -> None:
+    url = f"{settings.web_address('nn')}/webhdfs/v1{urllib.parse.quote(path)}?{urllib.parse.urlencode(query)}"
     try:
         _OPENER.open(urllib.request.Request(url, method="PUT"), timeout=_SECONDS).close()
     except urllib.error.HTTPError as error:

@@ -1,0 +1,401 @@
+"""The embedded Hadoop as real daemons: start and end, shims, containers, and every way to disturb it."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+import skein
+
+from tf_yarn_ops.errors import MiniClusterError
+from tf_yarn_ops.minicluster import MiniCluster, daemons
+
+pytestmark = pytest.mark.cluster
+
+CLI = [sys.executable, "-c", "from tf_yarn_ops.minicluster.commands import minicluster; minicluster()"]
+
+
+def wait_for(ask, what, seconds=60.0):
+    """Poll until the answer is true; give the answer."""
+    deadline = time.monotonic() + seconds
+    while not (answer := ask()):
+        assert time.monotonic() < deadline, f"after {seconds} s still waiting for {what}"
+        time.sleep(0.1)
+    return answer
+
+
+def run_cli(*arguments):
+    return subprocess.run([*CLI, *map(str, arguments)], capture_output=True, text=True, timeout=180)
+
+
+def run(cluster, *command):
+    """Run a program that the cluster's shims answer; give what it printed."""
+    environ = {**os.environ, **cluster.environ}
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environ)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def get(url, accept="application/json"):
+    request = urllib.request.Request(url, headers={"Accept": accept})
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10) as answer:
+        return answer.read().decode()
+
+
+def get_json(url):
+    return json.loads(get(url))
+
+
+def list_pids(cluster):
+    return {daemon.name: daemon.pid for daemon in cluster.status().daemons}
+
+
+@contextlib.contextmanager
+def skein_client(cluster, monkeypatch):
+    for name, value in {**cluster.environ, "no_grpc_proxy": "127.0.0.1,localhost"}.items():
+        monkeypatch.setenv(name, value)
+    options = "-Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+    log = str(cluster.directory / "skein.log")
+    with skein.Client(security=skein.Security.new_credentials(), java_options=options, log=log) as client:
+        yield client
+
+
+def build_spec(script, memory=128, instances=1, queue="default", **service):
+    task = {"script": script, "instances": instances, "resources": {"memory": memory, "vcores": 1}, **service}
+    return skein.ApplicationSpec.from_dict({"name": "trial", "queue": queue, "services": {"task": task}})
+
+
+def wait_for_end(client, application):
+    report = wait_for(
+        lambda: (report := client.application_report(application)).final_status != "undefined" and report,
+        f"{application} to end",
+    )
+    assert str(report.final_status) == "SUCCEEDED", report.diagnostics
+
+
+def wait_for_running(client, application, number):
+    connected = client.connect(application)
+    wait_for(lambda: len(connected.get_containers(states=["RUNNING"])) == number, f"{number} running containers")
+    return connected
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("full")
+    ran = run_cli("up", "--json", "--dir", directory)
+    assert ran.returncode == 0, ran.stderr
+    yield MiniCluster.attach(directory)
+    assert run_cli("down", "--dir", directory).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory):
+    """Two nodes, no HDFS, beside the full one."""
+    with MiniCluster(tmp_path_factory.mktemp("light"), nodes=2, light=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def ready(full):
+    """The full cluster, whatever the test before did to it."""
+    full.up()
+    return full
+
+
+# ---------------------------------------------------------------- up, status, env
+
+
+def test_up_tells_how_to_go_on_and_changes_nothing_the_second_time(ready):
+    before = list_pids(ready)
+    assert all(before.values())
+    ran = run_cli("up", "--dir", ready.directory)
+    assert (ran.returncode, ran.stdout) == (0, "")
+    for line in (f"{ready.resourcemanager_url}/cluster", ready.namenode_url, 'eval "$(ytf minicluster env --dir '):
+        assert line in ran.stderr
+    assert list_pids(ready) == before
+    described = json.loads(run_cli("up", "--json", "--dir", ready.directory).stdout)
+    assert described == {
+        "directory": str(ready.directory), "ready": True, "active_nodes": 1, "daemons": before,
+        "resourcemanager_url": ready.resourcemanager_url, "namenode_url": ready.namenode_url,
+        "default_filesystem": ready.default_filesystem,
+    }  # fmt: skip
+
+
+def test_other_options_are_refused_while_it_runs(ready):
+    with pytest.raises(MiniClusterError, match=r"runs with light False, not True: `ytf minicluster down` first"):
+        MiniCluster(ready.directory, light=True).up()
+
+
+def test_leaving_a_context_that_found_it_running_leaves_it_running(ready):
+    before = list_pids(ready)
+    with MiniCluster(ready.directory):
+        pass
+    assert list_pids(ready) == before
+
+
+def test_env_leads_a_shell_to_the_cluster(ready):
+    command = " ".join(f"'{word}'" for word in [*CLI, "env", "--dir", str(ready.directory)])
+    script = f'eval "$({command})"; yarn classpath --glob; hdfs getconf -confKey fs.defaultFS'
+    said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True).stdout
+    classpath, filesystem = said.splitlines()
+    assert "hadoop-yarn-client" in classpath
+    assert filesystem == ready.default_filesystem
+
+
+# ---------------------------------------------------------------- what it serves
+
+
+def test_pages_answer(ready):
+    node = get_json(f"{ready.resourcemanager_url}/ws/v1/cluster/nodes")["nodes"]["node"][0]
+    assert get_json(f"{ready.resourcemanager_url}/ws/v1/cluster/info")["clusterInfo"]["state"] == "STARTED"
+    assert "Cluster Metrics" in get(f"{ready.resourcemanager_url}/cluster", accept="text/html")
+    assert "NodeManager" in get(f"http://{node['nodeHTTPAddress']}/node", accept="text/html")
+    assert "NameNode" in get(ready.namenode_url, accept="text/html")
+
+
+def test_the_resourcemanager_tells_clients_all_they_need(ready):
+    properties = get_json(f"{ready.resourcemanager_url}/conf?format=json")["properties"]
+    told = {entry["key"]: entry["value"] for entry in properties}
+    assert told["fs.defaultFS"] == ready.default_filesystem
+    assert f"http://{told['dfs.namenode.http-address']}" == ready.namenode_url
+    assert told["yarn.application.classpath"].startswith(str(ready.directory))
+
+
+def test_nothing_listens_beyond_this_machine(ready):
+    pids = list(list_pids(ready).values())
+    sockets = {
+        os.readlink(link).removeprefix("socket:[").rstrip("]")
+        for pid in pids
+        for link in Path(f"/proc/{pid}/fd").iterdir()
+        if os.readlink(link).startswith("socket:")
+    }
+    rows = [line.split() for kind in ("tcp", "tcp6") for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]]
+    listening = [row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[9] in sockets]
+    assert len(listening) >= 13
+    assert set(listening) <= {"0100007F", "0000000000000000FFFF00000100007F"}
+
+
+def test_hdfs_takes_and_gives_files_and_audits_them(ready, tmp_path):
+    (tmp_path / "in").write_bytes(bytes(range(256)) * 100)
+    run(ready, "hdfs", "dfs", "-put", str(tmp_path / "in"), "kept.bin")
+    run(ready, "hdfs", "dfs", "-get", "kept.bin", str(tmp_path / "out"))
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "in").read_bytes()
+    audit = (ready.directory / "logs" / "hdfs-audit.log").read_text()
+    assert re.search(r"cmd=create\tsrc=/user/\w+/kept\.bin", audit)
+    listed = run(ready, "hadoop", "fs", "-ls", "/", "/tmp")
+    assert re.search(r"^drwxrwxrwt .* /tmp$", listed, re.M)
+    assert re.search(r"^drwxrwxrwt .* /tmp/logs$", listed, re.M)
+
+
+def test_yarn_commands(ready):
+    assert re.search(r"Total Nodes:1\n(.*\n)*.*RUNNING", run(ready, "yarn", "node", "-list"))
+    assert "Total number of applications" in run(ready, "yarn", "application", "-list")
+    assert "Queue Name : low" in run(ready, "yarn", "queue", "-status", "low")
+
+
+def test_a_node_has_two_gpus_to_count(ready):
+    node = get_json(f"{ready.resourcemanager_url}/ws/v1/cluster/nodes")["nodes"]["node"][0]
+    resources = node["totalResource"]["resourceInformations"]["resourceInformation"]
+    assert {entry["name"]: entry["value"] for entry in resources}["yarn.io/gpu"] == 2
+
+
+def test_safe_mode_is_not_ready(ready):
+    run(ready, "hdfs", "dfsadmin", "-safemode", "enter")
+    assert not ready.status().ready
+    run(ready, "hdfs", "dfsadmin", "-safemode", "leave")
+    assert ready.status().ready
+
+
+# ---------------------------------------------------------------- containers
+
+
+def test_a_container_runs_with_the_white_listed_environment(ready, monkeypatch):
+    script = "env; sleep 1"
+    with skein_client(ready, monkeypatch) as client:
+        application = client.submit(build_spec(script))
+        wait_for_end(client, application)
+    log = wait_for(lambda: _aggregated_log(ready, application), "the aggregated log")
+    for line in (
+        f"HADOOP_CONF_DIR={ready.directory}/conf", f"JAVA_HOME={ready.environ['JAVA_HOME']}",
+        "JDK_JAVA_OPTIONS=-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    ):  # fmt: skip
+        assert f"\n{line}\n" in log
+
+
+def _aggregated_log(cluster, application):
+    environ = {**os.environ, **cluster.environ}
+    command = ["yarn", "logs", "-applicationId", application, "-log_files", "task.log"]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environ).stdout
+    return said if "End of LogType" in said else ""
+
+
+def test_jvm_options_of_an_application_replace_the_clusters(light, monkeypatch):
+    """A value joined to the cluster's own by ":" would keep the application master's JVM from starting."""
+    options = "-XX:+UseSerialGC -Xshare:auto"
+    script = f'[ "$JDK_JAVA_OPTIONS" = "{options}" ]'
+    master = {"script": script, "env": {"JDK_JAVA_OPTIONS": options}, "resources": {"memory": 512, "vcores": 1}}
+    with skein_client(light, monkeypatch) as client:
+        wait_for_end(client, client.submit(skein.ApplicationSpec.from_dict({"name": "trial", "master": master})))
+
+
+def test_default_takes_its_share_back_from_low(ready, monkeypatch):
+    node = ready.settings.memory // 16
+    with skein_client(ready, monkeypatch) as client:
+        low = client.submit(build_spec("exec sleep 600", memory=node, instances=14, queue="low"))
+        wait_for_running(client, low, 14)
+        default = client.submit(build_spec("exec sleep 600", memory=2 * node, instances=4))
+        wait_for_running(client, default, 4)
+        report = get_json(f"{ready.resourcemanager_url}/ws/v1/cluster/apps/{low}")["app"]
+        assert report["preemptedResourceMB"] > 0
+        for application in (low, default):
+            client.kill_application(application)
+
+
+def test_a_queue_can_be_stopped_and_started(ready):
+    file = ready.settings.configuration / "capacity-scheduler.xml"
+    running = file.read_text()
+    key = "<name>yarn.scheduler.capacity.root.low.state</name><value>"
+    for text, state in ((running.replace(f"{key}RUNNING", f"{key}STOPPED"), "STOPPED"), (running, "RUNNING")):
+        file.write_text(text)
+        run(ready, "yarn", "rmadmin", "-refreshQueues")
+        assert f"State : {state}" in run(ready, "yarn", "queue", "-status", "low")
+
+
+# ---------------------------------------------------------------- light, two nodes, side by side
+
+
+def test_two_nodes_are_active_and_a_full_cluster_runs_beside_them(ready, light):
+    assert light.status().ready
+    assert light.status().active_nodes == 2
+    assert [daemon.name for daemon in light.status().daemons] == ["rm", "nm", "nm2"]
+    assert light.namenode_url is None
+    assert light.default_filesystem == "viewfs://minicluster"
+    assert not set(light.settings.ports.values()) & set(ready.settings.ports.values())
+    assert ready.status().ready
+    ids = {node["id"] for node in get_json(f"{light.resourcemanager_url}/ws/v1/cluster/nodes")["nodes"]["node"]}
+    assert len(ids) == 2
+
+
+def test_a_light_cluster_keeps_its_files_in_its_folder(light, tmp_path):
+    (tmp_path / "in").write_text("hello")
+    run(light, "hdfs", "dfs", "-put", str(tmp_path / "in"), "/tmp/hello")
+    assert (light.directory / "files" / "tmp" / "hello").read_text() == "hello"
+    home = light.directory / "files" / "user" / light.settings.user
+    assert home.is_dir()
+
+
+def test_down_ends_containers_of_a_crashed_node_too(light, monkeypatch):
+    """Even a process that left its container's session, as daemons of users do."""
+    with skein_client(light, monkeypatch) as client:
+        wait_for_running(client, client.submit(build_spec("setsid sleep 6021 & exec sleep 6021", instances=2)), 2)
+    assert len(wait_for(lambda: len(_sleepers()) == 4 and _sleepers(), "four sleeping processes")) == 4
+    light.stop_daemon("nm", signal.SIGKILL)
+    light.stop_daemon("nm2", signal.SIGSTOP)
+    light.down()
+    assert _sleepers() == []
+    assert daemons.find_all(light.directory) == ()
+    light.up()
+
+
+def _sleepers():
+    asked = subprocess.run(["pgrep", "-fx", "sleep 6021"], capture_output=True, text=True)
+    return asked.stdout.split()
+
+
+# ---------------------------------------------------------------- daemons that go and come
+
+
+def test_the_resourcemanager_comes_back_on_its_ports(ready):
+    url, pid = ready.resourcemanager_url, ready.pid("rm")
+    ready.stop_daemon("rm")
+    assert ready.pid("rm") is None
+    ready.start_daemon("rm")
+    assert ready.resourcemanager_url == url
+    assert ready.pid("rm") not in (None, pid)
+    wait_for(lambda: ready.status().ready, "the node to come back")
+    with pytest.raises(MiniClusterError, match=r"rm of .* runs already \(pid \d+\)"):
+        ready.start_daemon("rm")
+
+
+def test_a_killed_daemon_is_shown_and_up_starts_only_that(ready):
+    before = list_pids(ready)
+    ready.stop_daemon("nn", signal.SIGKILL)
+    told = run_cli("status", "--dir", ready.directory)
+    assert told.returncode == 3
+    assert re.search(r"^nn +NameNode +down$", told.stdout, re.M)
+    assert told.stdout.endswith("not ready\n")
+    assert run_cli("up", "--dir", ready.directory).returncode == 0
+    after = list_pids(ready)
+    assert after.pop("nn") != before.pop("nn")
+    assert after == before
+
+
+def test_a_taken_port_is_named_and_nothing_else_ends(ready):
+    ready.stop_daemon("rm")
+    port = ready.settings.ports["rm-web"]
+    with (
+        socket.create_server(("127.0.0.1", port)),
+        pytest.raises(MiniClusterError, match=rf"taken by another program: port {port} \(rm-web\); end that, or"),
+    ):
+        ready.start_daemon("rm")
+    assert all(ready.pid(name) for name in ("nn", "dn", "nm"))
+    ready.start_daemon("rm")
+
+
+def test_a_daemon_that_dies_on_the_way_is_quoted_and_the_rest_ended(tmp_path):
+    cluster = MiniCluster(tmp_path / "broken", light=True)
+    cluster.directory.mkdir()
+    (cluster.directory / "rm").write_text("a file where the ResourceManager keeps its state")
+    with pytest.raises(MiniClusterError) as caught:
+        cluster.up()
+    assert str(caught.value).startswith("the ResourceManager ended on the way (exit ")
+    assert f"{cluster.directory}/logs/rm.log" in str(caught.value)
+    assert "SHUTDOWN_MSG" in str(caught.value)
+    assert daemons.find_all(cluster.directory) == ()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_up_can_be_repeated(tmp_path, number):
+    cluster = MiniCluster(tmp_path, light=True)
+    command = [*CLI, "up", "--light", "--dir", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as interrupted:
+        for line in interrupted.stderr:
+            if line.startswith("waiting for"):
+                interrupted.send_signal(number)
+                break
+    left = daemons.find_all(tmp_path)
+    assert len(left) == (0 if number == signal.SIGINT else 2)
+    with cluster:
+        assert cluster.status().ready
+        assert set(left) <= set(list_pids(cluster).values())
+        cluster.down()
+    assert daemons.find_all(tmp_path) == ()
+
+
+def test_an_up_killed_while_formatting_can_be_repeated(tmp_path):
+    with subprocess.Popen([*CLI, "up", "--dir", str(tmp_path)], stderr=subprocess.PIPE, text=True) as interrupted:
+        assert interrupted.stderr.readline() == "formatting HDFS\n"
+        interrupted.kill()
+    with MiniCluster(tmp_path) as cluster:
+        assert cluster.status().ready
+        assert [daemon.name for daemon in cluster.status().daemons] == ["nn", "dn", "rm", "nm"]
+        cluster.down()
+    assert daemons.find_all(tmp_path) == ()
+
+
+def test_down_leaves_no_process_and_keeps_the_files(ready):
+    run(ready, "hdfs", "dfs", "-touchz", "/tmp/still-there")
+    ended = run_cli("down", "--dir", ready.directory)
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert daemons.find_all(ready.directory) == ()
+    assert run_cli("status", "--dir", ready.directory).returncode == 3
+    ready.up()
+    run(ready, "hdfs", "dfs", "-test", "-e", "/tmp/still-there")
