@@ -171,7 +171,11 @@ def _resources(spec: JobSpec, plan: ServicePlan) -> Resources:
 
 def _script(placed: Placed, part: str, service: str, *, flags: str) -> str:
     """Give the one shell script that we write; no word of it comes from commands or values of the user."""
-    words = " ".join(filter(None, (service, '"$SKEIN_APPLICATION_ID"')))
-    interpreter = shlex.quote(placed.interpreter)
-    before = "unset JDK_JAVA_OPTIONS\n" if part == "coordinator" else ""
-    return _SCRIPT.format(before=before, interpreter=interpreter, flags=flags, runtime=RUNTIME_FILE, part=part, words=words)
+    return _SCRIPT.format(
+        before="unset JDK_JAVA_OPTIONS\n" if part == "coordinator" else "",
+        interpreter=shlex.quote(placed.interpreter),
+        flags=flags,
+        runtime=RUNTIME_FILE,
+        part=part,
+        words=" ".join(filter(None, (service, '"$SKEIN_APPLICATION_ID"'))),
+    )

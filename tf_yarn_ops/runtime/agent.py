@@ -279,15 +279,15 @@ class Agent:
             select.select([], [], [], SIGNAL_PAUSE)
             if self.terminated:
                 return
+        bad = not command.stopping and (ending.signal or ending.code)
+        tail = command.log_tail(self.job.report_log_tail) if bad else ""
         how = "signal %d" % ending.signal if ending.signal else "exit code %s" % ending.code
         log("the command ended with %s after %.1f seconds", how, ending.seconds)
-        bad = not command.stopping and (ending.signal or ending.code)
         self.unacknowledged = protocol.encode(
             "exited", generation=self.generation, attempt=self.attempt, code=ending.code, signal=ending.signal,
             seconds=round(ending.seconds, 3), started_at=command.started_at, finished_at=command.finished_at,
             cpu_seconds=round(ending.cpu_seconds, 3), peak_memory_mib=round(ending.peak_memory_mib, 1),
-            log_tail=command.log_tail(self.job.report_log_tail) if bad else "",
-            result=read_result(os.path.join(self.folder, RESULT_FILE)), stopped=command.stopping,
+            log_tail=tail, result=read_result(os.path.join(self.folder, RESULT_FILE)), stopped=command.stopping,
         )
         self.send(self.unacknowledged)
 

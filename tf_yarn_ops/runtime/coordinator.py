@@ -151,7 +151,7 @@ class Coordinator:
         how = f"was ended by signal {number}" if number else f"ended with exit code {code}"
         logger.info("%s %s after %s s%s", peer.task, how, message.get("seconds"), " (stopped)" if stopped else "")
         if stopped or self.state.verdict is not None:
-            self.registry.records[peer.task]["state"] = "succeeded" if code == 0 and not stopped else "stopped"
+            self.registry.records[peer.task]["state"] = "stopped" if stopped else "failed" if code else "succeeded"
             if not any(other.running and other.connection for other in self.registry.peers.values()):
                 self.quiet.set()
             return
@@ -295,7 +295,7 @@ class Coordinator:
             started_at=round(self.started_at, 3),
             finished_at=round(time.time(), 3) if verdict else None,
             generations=tuple(self.generations),
-            tasks=self.registry.reports(self.state.phases),
+            tasks=self.registry.reports(self._phases()),
             first_failure=str(verdict.task) if verdict and verdict.task else None,
             metrics=self.registry.metrics(),
             tensorboard_url=f"http://{board.address}" if board is not None and shown else None,
@@ -303,6 +303,13 @@ class Coordinator:
             versions={"tf_yarn_ops": self.job.version_of_package, "skein": self.containers.version,
                       "python": platform.python_version()},
         )
+
+    def _phases(self) -> Mapping[TaskId, str]:
+        """The tasks' states; after the verdict nothing runs: what did not report its end went with its container."""
+        if self.state.verdict is None:
+            return self.state.phases
+        return {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase
+                for task, phase in self.state.phases.items()}
 
     def _progress_message(self) -> str:
         phases = list(self.state.phases.values())

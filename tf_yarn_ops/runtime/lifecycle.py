@@ -228,7 +228,7 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
 
 
 def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
-    if state.phases[event.task] in (SUCCEEDED, FAILED, LOST):
+    if state.phases[event.task] in (SUCCEEDED, FAILED):
         return state, NOTHING
     role = rules.roles[event.task.type]
     state = _with(state, event.task, LOST)

@@ -37,6 +37,7 @@ class Overseer:
         self.allocated_since: Dict[str, float] = {}
         self.silent_since: Dict[str, float] = {}
         self.waiting_since = time.monotonic()
+        self.alone_since = self.waiting_since
         self.log_at = time.monotonic() + LOG_SECONDS
         self.look_at = 0.0
         self.told = -1.0
@@ -117,10 +118,21 @@ class Overseer:
         if not late and limit and self.coordinator.not_before and not self.coordinator.state.published:
             waited = now - self.coordinator.not_before - self.job.deadlines["stop_grace"]
             late = [str(task) for task in self.pending() if waited > limit and task in registry.serving]
+        self.orphaned(running, now)
         if late and not self.coordinator.state.published:
             self.coordinator.apply(Expired(
                 Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {', '.join(late[:8])}"
             ))
+
+    def orphaned(self, running: List[Container], now: float) -> None:
+        """End the job when a task waits for a container and none is on its way."""
+        registry = self.coordinator.registry
+        coming = any(container.id not in registry.peers for container in running) or self.waiting_since != now
+        alone = [] if coming else [str(task) for task in self.pending() if task not in registry.serving]
+        if not alone:
+            self.alone_since = now
+        elif now - self.alone_since > ANSWER_SECONDS:
+            self.coordinator.apply(Expired(Reason.CONTAINER_LOST, f"no container is left for {', '.join(alone[:8])}"))
 
     async def silence(self, peer: Peer, now: float) -> None:
         """Give up on an agent that has been silent for too long, and replace its container."""

@@ -149,6 +149,7 @@ class Registry:
         record = self.records[peer.task]
         record.update(attempts=record.get("attempts", 0) + 1, started_at=time.time(), finished_at=None,
                       exit_code=None, signal=None, log_tail="")
+        record.pop("state", None)
 
     def ended(self, peer: Peer, message: Mapping[str, Any]) -> None:
         """Note how a command ended, as the agent tells it."""
