@@ -17,8 +17,11 @@ STAIRCASE = (
     ("errors", "requirement"),
     ("parts", "spec", "specfile"),
     ("environment", "application", "bundle", "request"),
-    ("cluster", "staging", "resourcemanager"),
-    ("launcher", "identity", "logs"),
+    ("imports", "authentication", "configuration", "site", "transport", "resourcemanager", "cluster"),
+    ("filesystem", "webhdfs", "resource", "directory", "staging", "folder", "sweep"),
+    ("certificate", "preflight", "status", "tracking", "submission"),
+    ("restsubmitter", "skeinsubmitter", "skeinchild"),
+    ("launcher", "identity", "claims", "ensuring", "watching", "logs"),
     ("cli", "commands", "progress", "airflow", "azkaban"),
 )
 RANK = {room: rank for rank, rooms in enumerate(STAIRCASE) for room in rooms}

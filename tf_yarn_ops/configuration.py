@@ -1,0 +1,175 @@
+"""Hadoop's configuration as a plain mapping: from ``*-site.xml`` files or a daemon's ``/conf``.
+
+In come files or JSON; out goes a `Configuration` with what `cluster` asks it:
+where the NameNodes answer over HTTP, and what lies behind a viewfs mount.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from xml.etree import ElementTree
+
+_FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "mapred-site.xml")
+_VARIABLE = re.compile(r"\$\{([^}$ ]+)\}")
+#: Hadoop gives up after as many substitutions in one value.
+_DEPTH = 20
+#: What yarn.application.classpath means where it is not set.
+CROSS_PLATFORM_CLASSPATH = (
+    "{{HADOOP_CONF_DIR}}",
+    "{{HADOOP_COMMON_HOME}}/share/hadoop/common/*", "{{HADOOP_COMMON_HOME}}/share/hadoop/common/lib/*",
+    "{{HADOOP_HDFS_HOME}}/share/hadoop/hdfs/*", "{{HADOOP_HDFS_HOME}}/share/hadoop/hdfs/lib/*",
+    "{{HADOOP_YARN_HOME}}/share/hadoop/yarn/*", "{{HADOOP_YARN_HOME}}/share/hadoop/yarn/lib/*",
+)
+
+
+class Configuration:
+    """Names and values of a Hadoop configuration, ``${...}`` substituted when asked.
+
+    Parameters
+    ----------
+    values : mapping of str to str
+        As they are written.
+    environ : mapping of str to str, optional
+        For ``${env.NAME}``. Default: empty.
+    """
+
+    def __init__(self, values: Mapping[str, str], environ: Mapping[str, str] | None = None):
+        self._values = dict(values)
+        self._environ = dict(environ or {})
+
+    @classmethod
+    def from_directory(cls, directory: str | Path, environ: Mapping[str, str] | None = None) -> "Configuration":
+        """Read the ``*-site.xml`` files of a HADOOP_CONF_DIR; ValueError names a broken file."""
+        values: dict[str, str] = {}
+        for name in _FILES:
+            path = Path(directory) / name
+            if not path.is_file():
+                continue
+            try:
+                root = ElementTree.parse(path).getroot()
+            except ElementTree.ParseError as error:
+                raise ValueError(f"{path} is not XML: {error}") from error
+            for item in root.iter("property"):
+                key, value = item.findtext("name"), item.findtext("value")
+                if key and value is not None:
+                    values[key.strip()] = value
+        return cls(values, environ)
+
+    @classmethod
+    def from_conf(cls, document: Any) -> "Configuration":
+        """Read the JSON of a daemon's ``/conf``; ValueError when it is something else."""
+        try:
+            return cls({item["key"]: item["value"] for item in document["properties"] if item.get("value") is not None})
+        except (TypeError, KeyError) as error:
+            raise ValueError("not the JSON of Hadoop's /conf") from error
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def names(self, prefix: str) -> list[str]:
+        """Give the names that start with ``prefix``, sorted."""
+        return sorted(name for name in self._values if name.startswith(prefix))
+
+    def get(self, name: str, default: str = "") -> str:
+        """Give a value with its variables substituted, trimmed; ``default`` when unset or empty."""
+        value = self._values.get(name, "")
+        for _ in range(_DEPTH):
+            match = _VARIABLE.search(value)
+            if match is None:
+                break
+            found = self._variable(match[1])
+            if found is None:
+                break
+            value = value[: match.start()] + found + value[match.end():]
+        return value.strip() or default
+
+    def _variable(self, name: str) -> str | None:
+        if name.startswith("env."):
+            variable, _, default = name[4:].partition(":-" if ":-" in name else "-")
+            return self._environ.get(variable) or default or None
+        if name == "user.name":
+            return self._environ.get("HADOOP_USER_NAME") or self._environ.get("USER")
+        return self._values.get(name)
+
+    def list(self, name: str) -> tuple[str, ...]:
+        """Give a comma-separated value as its parts."""
+        return tuple(part.strip() for part in self.get(name).split(",") if part.strip())
+
+    def enabled(self, name: str, default: bool = False) -> bool:
+        """Give a value that is ``true`` or ``false``."""
+        return self.get(name, "true" if default else "false").lower() == "true"
+
+    def application_classpath(self) -> tuple[str, ...]:
+        """Give ``yarn.application.classpath``, else Hadoop's cross-platform default."""
+        return self.list("yarn.application.classpath") or CROSS_PLATFORM_CLASSPATH
+
+    def resourcemanagers(self) -> tuple[str, ...]:
+        """Give the HTTP addresses of the ResourceManagers, empty when none is configured.
+
+        References
+        ----------
+        Hadoop, ``yarn-default.xml``: ``yarn.resourcemanager.webapp.address[.<rm-id>]``.
+        """
+        secure = self.get("yarn.http.policy") == "HTTPS_ONLY"
+        key, port = ("webapp.https.address", 8090) if secure else ("webapp.address", 8088)
+        scheme = "https" if secure else "http"
+        addresses = []
+        for suffix in [f".{rm}" for rm in self.list("yarn.resourcemanager.ha.rm-ids")] or [""]:
+            host = self.get(f"yarn.resourcemanager.hostname{suffix}")
+            address = self.get(f"yarn.resourcemanager.{key}{suffix}") or (f"{host}:{port}" if host else "")
+            if address.startswith("0.0.0.0:") and host:
+                address = f"{host}:{address.partition(':')[2]}"
+            if address:
+                addresses.append(f"{scheme}://{address}")
+        return tuple(addresses)
+
+    def namenodes(self, filesystem: str) -> tuple[str, ...]:
+        """Give the HTTP addresses of the NameNodes of an ``hdfs://`` file system.
+
+        Returns
+        -------
+        tuple of str
+            Every NameNode of a high-available pair; empty when the configuration does not say.
+
+        References
+        ----------
+        Hadoop, ``hdfs-default.xml``: ``dfs.namenode.http-address[.<nameservice>[.<namenode>]]``.
+        """
+        authority = urlsplit(filesystem).netloc
+        scheme = "https" if self.get("dfs.http.policy") == "HTTPS_ONLY" else "http"
+        key = f"dfs.namenode.{scheme}-address"
+        if authority in self.list("dfs.nameservices"):
+            names = [f"{key}.{authority}.{nn}" for nn in self.list(f"dfs.ha.namenodes.{authority}")]
+            names = names or [f"{key}.{authority}", key]
+        else:
+            names = [key]
+        host = urlsplit(filesystem).hostname or ""
+        found = [address for name in names if (address := self.get(name))]
+        if len(names) == 1 and not found and ":" in authority:
+            found = [f"0.0.0.0:{9871 if scheme == 'https' else 9870}"]
+        return tuple(f"{scheme}://{_with_host(address, host)}" for address in found)
+
+    def mounted(self, filesystem: str, path: str) -> str:
+        """Give the URL behind a path of a ``viewfs://`` file system; empty when it is not mounted.
+
+        References
+        ----------
+        Hadoop, ViewFs guide: ``fs.viewfs.mounttable.<table>.link.<path>`` and ``.linkMergeSlash``.
+        """
+        prefix = f"fs.viewfs.mounttable.{urlsplit(filesystem).netloc or 'default'}."
+        merged = self.get(f"{prefix}linkMergeSlash")
+        if merged:
+            return merged.rstrip("/") + path
+        for name in sorted(self.names(f"{prefix}link."), key=len, reverse=True):
+            mount = name[len(prefix) + len("link."):].rstrip("/")
+            if path == mount or path.startswith(f"{mount}/"):
+                return self.get(name).rstrip("/") + path[len(mount):]
+        return ""
+
+
+def _with_host(address: str, host: str) -> str:
+    name, _, port = address.rpartition(":")
+    return f"{host}:{port}" if name in ("0.0.0.0", "") else address
+

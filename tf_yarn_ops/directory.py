@@ -1,0 +1,76 @@
+"""`ApplicationDirectory`: the files of one application alone, its key among them.
+
+``<staging>/<application id>`` is 700 and made before the first file. Every submitter
+writes into a folder of its own below it, so that two clients which submit the same
+reserved id never touch each other's files; YARN takes the files of the first.
+"""
+
+import uuid
+from pathlib import Path
+from typing import IO
+
+from .cluster import Cluster
+from .errors import SubmissionRejected
+from .filesystem import FileStatus, FileSystem
+from .resource import Resource, type_of
+
+SECRET_DIRECTORY, SECRET_FILE = 0o700, 0o600
+
+
+class ApplicationDirectory:
+    """The directory of one application, as one submitter fills it.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    filesystem : FileSystem
+    application_id : str
+    """
+
+    def __init__(self, cluster: Cluster, filesystem: FileSystem, application_id: str):
+        self._cluster = cluster
+        self._filesystem = filesystem
+        self.path = cluster.directory(application_id)
+        self.own = f"{self.path}/{uuid.uuid4().hex[:12]}"
+
+    def make(self) -> None:
+        """Make it.
+
+        Raises
+        ------
+        SubmissionRejected
+            Somebody else's directory lies there.
+        """
+        self._filesystem.makedirs(self.own, SECRET_DIRECTORY)
+        status = self._filesystem.status(self.path)
+        if status is None or status.owner != self._cluster.user or status.permission & 0o777 != SECRET_DIRECTORY:
+            raise SubmissionRejected(f"the application's directory {self.path} is not ours alone "
+                                     f"({status.describe() if status else 'missing'})")
+
+    def put(self, name: str, data: bytes | IO[bytes]) -> None:
+        """Write a new file, 600."""
+        if not self._filesystem.create(f"{self.own}/{name}", data, SECRET_FILE):
+            raise SubmissionRejected(f"{self.own}/{name} is there already")
+
+    def upload(self, source: IO[bytes], digest: str, name: str) -> Resource:
+        """Take a file that should have gone into the cache."""
+        folder = f"{self.own}/{digest[:16]}"
+        self._filesystem.makedirs(folder, SECRET_DIRECTORY)
+        self._filesystem.create(f"{folder}/{name}", source, SECRET_FILE)
+        return self._resource(f"{folder}/{name}", self._filesystem.status(f"{folder}/{name}"))
+
+    def resources(self) -> dict[str, Resource]:
+        """Give all files that were put, by name; one request."""
+        return {status.name: self._resource(f"{self.own}/{status.name}", status)
+                for status in self._filesystem.list(self.own) if not status.is_directory}
+
+    def _resource(self, path: str, status: FileStatus | None) -> Resource:
+        if status is None:
+            raise SubmissionRejected(f"{path} vanished right after it was written")
+        return Resource(self._cluster.filesystem + path, status.length, status.modified, type=type_of(Path(path).name))
+
+    def discard(self) -> None:
+        """Delete what this submitter wrote, and the directory when nothing else is in it."""
+        self._filesystem.delete(self.own)
+        if not self._filesystem.list(self.path):
+            self._filesystem.delete(self.path)

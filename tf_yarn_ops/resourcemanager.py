@@ -1,0 +1,220 @@
+"""`ResourceManager`: YARN's REST interface, blocking, with deadlines on every call.
+
+In come ids, tags and bodies; out go YARN's own JSON objects and our errors.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from .authentication import SimpleAuthentication
+from .errors import ApplicationNotFound, SubmissionRejected
+from .transport import PATIENCE, Addresses, Attempt, check, client_options, explain, send
+
+LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
+ENDED = ("FINISHED", "FAILED", "KILLED")
+GPU = "yarn.io/gpu"
+_CLUSTER = "/ws/v1/cluster"
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """An amount of resources as YARN gives it.
+
+    Attributes
+    ----------
+    memory : int
+        MiB.
+    vcores : int
+    gpus : int
+        Of ``yarn.io/gpu``; 0 where the cluster has no such resource.
+    """
+
+    memory: int
+    vcores: int
+    gpus: int = 0
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> "Allocation":
+        """Read a ``resource`` object of the REST interface."""
+        details = (document.get("resourceInformations") or {}).get("resourceInformation") or []
+        values = {item["name"]: int(item["value"]) for item in details}
+        return cls(int(document["memory"]), int(document["vCores"]), values.get(GPU, 0))
+
+    def holds(self, other: "Allocation") -> bool:
+        """Tell whether ``other`` fits into this."""
+        return other.memory <= self.memory and other.vcores <= self.vcores and other.gpus <= self.gpus
+
+    def __str__(self) -> str:
+        return f"{self.memory} MiB, {self.vcores} vcores, {self.gpus} GPUs"
+
+
+class ResourceManager:
+    """The ResourceManagers of one cluster.
+
+    Parameters
+    ----------
+    urls : sequence of str
+        Their HTTP addresses; the active one is found by asking.
+    authentication : SimpleAuthentication
+        Who asks.
+    request_timeout : float, optional
+        Seconds for one request. Default 10.
+    patience : float, optional
+        Seconds for which a call goes on trying. Default 5.
+    ca_file : str, optional
+        Certificates for https.
+    clock, sleep : callable, optional
+        For tests.
+
+    Raises
+    ------
+    ClusterUnreachable
+        From every method, when nobody answers.
+    """
+
+    def __init__(self, urls: Iterable[str], authentication: SimpleAuthentication, *, request_timeout: float = 10.0,
+                 patience: float = PATIENCE, ca_file: str | None = None,
+                 clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep):
+        self.addresses = Addresses(urls)
+        self.authentication = authentication
+        self._timeout = request_timeout
+        self._patience = patience
+        self._ca_file = ca_file
+        self._clock = clock
+        self._sleep = sleep
+        self._client: Any = None
+        self._lock = threading.Lock()
+
+    def request(self, method: str, path: str, *, params: Mapping[str, Any] | None = None,
+                json: Any = None, patience: float | None = None) -> Any:
+        """Send one request; give the answer (an ``httpx.Response``) whatever its status."""
+        attempt = Attempt(self.addresses, self._patience if patience is None else patience, self._clock)
+        return send(self._http(), attempt, method, path, params={**self.authentication.parameters(), **(params or {})},
+                    json=json, sleep=self._sleep)
+
+    def _http(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                from .imports import import_httpx
+
+                options = client_options(self._timeout, self._ca_file, self.addresses.urls)
+                self._client = import_httpx().Client(**options)
+            return self._client
+
+    def close(self) -> None:
+        """Close the connections; they open again when needed."""
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+
+    def _get(self, path: str, what: str, params: Mapping[str, Any] | None = None) -> Any:
+        response = self.request("GET", path, params=params)
+        check(response, what)
+        return response.json()
+
+    def conf(self) -> Any:
+        """Give the JSON of ``/conf``."""
+        return self._get("/conf", "reading the cluster's configuration")
+
+    def info(self) -> dict[str, Any]:
+        """Give ``clusterInfo``: version, state, start."""
+        document = self._get(f"{_CLUSTER}/info", "asking for the cluster's version")
+        return dict(document["clusterInfo"])
+
+    def user(self) -> str | None:
+        """Give the user that the ResourceManager takes us for; None on Hadoop that can't tell."""
+        try:
+            document = self._get(f"{_CLUSTER}/userinfo", "asking who we are")
+        except ApplicationNotFound:
+            return None
+        return str((document.get("clusterUserInfo") or document).get("requestedUser") or "") or None
+
+    def scheduler(self) -> dict[str, Any]:
+        """Give ``schedulerInfo``: the scheduler's type and its queues."""
+        return dict(self._get(f"{_CLUSTER}/scheduler", "reading the queues")["scheduler"]["schedulerInfo"])
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """Give the nodes that run containers now."""
+        document = self._get(f"{_CLUSTER}/nodes", "reading the nodes", {"states": "RUNNING"})
+        return list((document.get("nodes") or {}).get("node") or [])
+
+    def new_application(self) -> tuple[str, Allocation]:
+        """Reserve an application id; give it with the maximum allocation of a container."""
+        response = self.request("POST", f"{_CLUSTER}/apps/new-application")
+        check(response, "reserving an application id")
+        document = response.json()
+        return str(document["application-id"]), Allocation.read(document["maximum-resource-capability"])
+
+    def submit(self, body: Mapping[str, Any]) -> None:
+        """Submit an application under its reserved id; a second time changes nothing."""
+        response = self.request("POST", f"{_CLUSTER}/apps", json=body)
+        check(response, f"submitting {body['application-id']}")
+
+    def get(self, application_id: str) -> dict[str, Any]:
+        """Give one application; ApplicationNotFound when the ResourceManager does not know it."""
+        document = self._get(f"{_CLUSTER}/apps/{application_id}", f"asking for {application_id}",
+                             {"deSelects": "resourceRequests"})
+        return dict(document["app"])
+
+    def find(self, tags: Iterable[str] = (), states: Iterable[str] = (),
+             user: str | None = None) -> list[dict[str, Any]]:
+        """Give the applications that carry any of the tags and are in any of the states.
+
+        Parameters
+        ----------
+        tags, states : iterable of str, optional
+            Default: all.
+        user : str, optional
+            Only applications of this user.
+        """
+        document = self._get(f"{_CLUSTER}/apps", "looking for applications", find_parameters(tags, states, user))
+        return read_applications(document)
+
+    def state(self, application_id: str) -> str:
+        """Give YARN's state of one application."""
+        return str(self._get(f"{_CLUSTER}/apps/{application_id}/state", f"asking for {application_id}")["state"])
+
+    def kill(self, application_id: str, diagnostics: str) -> str:
+        """Ask YARN to kill an application; give its state in the answer.
+
+        Parameters
+        ----------
+        application_id : str
+        diagnostics : str
+            What YARN shall keep as the cause.
+
+        Raises
+        ------
+        ApplicationNotFound
+            The ResourceManager does not know it.
+        SubmissionRejected
+            We may not kill it.
+        """
+        response = self.request("PUT", f"{_CLUSTER}/apps/{application_id}/state",
+                                json={"state": "KILLED", "diagnostics": diagnostics})
+        check(response, f"killing {application_id}")
+        return str(response.json()["state"])
+
+    def set_lifetime(self, application_id: str, ends_at: float) -> None:
+        """Let YARN end an application at a time (seconds since the epoch), whoever else is alive."""
+        when = datetime.fromtimestamp(ends_at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000+0000")
+        response = self.request("PUT", f"{_CLUSTER}/apps/{application_id}/timeout",
+                                json={"timeout": {"type": "LIFETIME", "expiryTime": when}})
+        if response.status_code >= 400:
+            raise SubmissionRejected(f"setting the lifetime of {application_id}: {explain(response)}")
+
+
+def find_parameters(tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None) -> dict[str, str]:
+    """Build the query of a list call; what nobody reads is left out of the answer."""
+    parameters = {"applicationTags": ",".join(tags), "states": ",".join(states), "user": user or ""}
+    return {"deSelects": "resourceRequests", **{name: value for name, value in parameters.items() if value}}
+
+
+def read_applications(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Read the answer of a list call."""
+    return list((document.get("apps") or {}).get("app") or [])

@@ -1,0 +1,228 @@
+"""`RestSubmitter`: an application to YARN over plain HTTP: reserve, stage, submit.
+
+The slow parts run side by side: importing Skein, asking the ResourceManager, writing
+to the file system.
+"""
+
+import logging
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import application as applications
+from .bundle import runtime_zip
+from .certificate import Credentials, mint
+from .cluster import Cluster
+from .directory import ApplicationDirectory
+from .errors import ClusterUnreachable, ResourcesImpossible, SubmissionRejected
+from .folder import pack
+from .imports import import_skein
+from .preflight import check_maximum, check_nodes, check_queue, local_path, maximum_of
+from .resource import ARCHIVE, Resource
+from .resourcemanager import ResourceManager
+from .runtime.reasons import Reason
+from .spec import JobSpec
+from .staging import Staging
+from .status import read_report
+from .submission import CERTIFICATE, KEY, PROTO, Staged, build_body, build_proto, skein_jar, sources
+
+if TYPE_CHECKING:
+    import skein
+
+logger = logging.getLogger(__name__)
+
+#: Side by side; more gains nothing on the NameNode's side.
+_WORKERS = 8
+#: Seconds until YARN has to have taken or refused what it answered 202 for.
+_ACCEPT_TIMEOUT = 30.0
+_TASK_NUMBER = re.compile(r"\d+\Z")
+
+
+class RestSubmitter:
+    """Submits applications of one cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    resourcemanager : ResourceManager
+    staging : Staging
+    strict_placement : bool, optional
+        Refuse what no node could hold now.
+    checkpoint : callable, optional
+        Called between the steps; raises when the submission shall end.
+    """
+
+    def __init__(self, cluster: Cluster, resourcemanager: ResourceManager, staging: Staging, *,
+                 strict_placement: bool = False, checkpoint: Callable[[], None] = lambda: None):
+        self._cluster = cluster
+        self._resourcemanager = resourcemanager
+        self._staging = staging
+        self._strict_placement = strict_placement
+        self._checkpoint = checkpoint
+
+    def check(self, spec: JobSpec) -> None:
+        """See whether YARN could take the job; nothing is reserved.
+
+        Raises
+        ------
+        SubmissionRejected, ResourcesImpossible
+            It could not.
+        """
+        with ThreadPoolExecutor(3) as pool:
+            pool.submit(import_skein)  # takes its time meanwhile
+            scheduler_answer = pool.submit(self._resourcemanager.scheduler)
+            nodes_answer = pool.submit(self._resourcemanager.nodes)
+            scheduler, nodes = scheduler_answer.result(), nodes_answer.result()
+        check_queue(spec.queue, scheduler)
+        maximum = maximum_of(scheduler)
+        if maximum is not None:
+            check_maximum(spec, maximum)
+        check_nodes(spec, nodes, self._strict_placement)
+
+    def reserve(self, spec: JobSpec) -> str:
+        """Reserve an application id.
+
+        Raises
+        ------
+        ResourcesImpossible
+            A container is above the maximum allocation that YARN gives with it.
+        """
+        application_id, maximum = self._resourcemanager.new_application()
+        check_maximum(spec, maximum)
+        return application_id
+
+    def submit(self, spec: JobSpec, application_id: str, tags: Iterable[str] = ()) -> None:
+        """Stage and submit a job under a reserved id; returns when YARN has accepted it.
+
+        Safe to repeat, also while another client does the same: YARN takes one of them.
+
+        Raises
+        ------
+        SubmissionRejected
+            YARN or the file system refused it. What was staged is deleted.
+        ClusterUnreachable
+            They did not answer.
+        """
+        directory = self._staging.directory(application_id)
+        number = int(application_id.rsplit("_", 1)[-1])
+        base_port = self._cluster.site.base_port(number)
+        import_skein()
+        application = applications.build(
+            spec, base_port=base_port, resourcemanagers=self._cluster.resourcemanagers, user=self._cluster.user,
+            am_java_options=self._cluster.site.am_java_options)
+        job_file = applications.job_file(
+            spec, base_port=base_port, resourcemanagers=self._cluster.resourcemanagers, user=self._cluster.user)
+        try:
+            body = self._stage(application, job_file, directory, application_id, {*application.tags, *tags},
+                               spec.priority)
+            self._checkpoint()
+            self._resourcemanager.submit(body)
+            self._await_acceptance(application_id)
+        except BaseException:
+            _quietly(directory.discard, f"deleting what was staged for {application_id}")
+            raise
+        self._set_lifetime(spec, application_id)
+
+    def _stage(self, application: "skein.ApplicationSpec", job_file: bytes, directory: ApplicationDirectory,
+               application_id: str, tags: set[str], priority: int) -> dict[str, Any]:
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            credentials = mint()
+            self._staging.prepare(pool)
+            directory.make()
+            self._checkpoint()
+            jar = pool.submit(self._staging.store, directory, skein_jar(), "skein.jar", public=True)
+            small = self._put_small(pool, application, credentials, job_file, directory)
+            files = {(source, kind): pool.submit(self._file, directory, source, kind)
+                     for source, kind in sources(application) if source != applications.JOB_SOURCE}
+            for future in small:
+                future.result()
+            own = directory.resources()
+            located = {key: future.result() for key, future in files.items()}
+            located |= {key: own[_JOB_NAME] for key in sources(application) if key[0] == applications.JOB_SOURCE}
+            staged = Staged(jar.result(), own[CERTIFICATE], own[KEY],
+                            {name: own[_script_name(name)] for name in application.services}, located)
+        self._checkpoint()
+        directory.put(PROTO, build_proto(application, staged))
+        return build_body(application, staged, directory.resources()[PROTO], application_id=application_id,
+                          cluster=self._cluster, tags=tags, priority=priority)
+
+    def _put_small(self, pool: ThreadPoolExecutor, application: "skein.ApplicationSpec", credentials: Credentials,
+                   job_file: bytes, directory: ApplicationDirectory) -> list["Future[None]"]:
+        contents = {CERTIFICATE: credentials.certificate, KEY: credentials.key, _JOB_NAME: job_file}
+        contents |= {_script_name(name): service.script.encode() for name, service in application.services.items()}
+        return [pool.submit(directory.put, name, content) for name, content in contents.items()]
+
+    def _file(self, directory: ApplicationDirectory, source: str, kind: str) -> Resource:
+        if source == applications.RUNTIME_SOURCE:
+            resource = self._staging.store(directory, runtime_zip(), "runtime.zip", public=True)
+            return replace(resource, type=kind)
+        path = local_path(source)
+        if path is None:
+            return self._staging.locate(source, kind)
+        self._checkpoint()
+        if not path.is_dir():
+            return replace(self._staging.store(directory, path, path.name), type=kind)
+        with tempfile.TemporaryDirectory(prefix="ytf-") as folder:
+            packed = Path(folder, f"{path.name}.tar.gz")
+            with packed.open("wb") as target:
+                pack(path, target)
+            return replace(self._staging.store(directory, packed, packed.name), type=ARCHIVE)
+
+    def _await_acceptance(self, application_id: str) -> None:
+        """YARN answers 202 before its scheduler has looked; Hadoop's own client waits in the same way."""
+        deadline = time.monotonic() + _ACCEPT_TIMEOUT
+        pause = 0.005
+        while True:
+            found = self._resourcemanager.get(application_id)
+            if found["state"] not in ("NEW", "NEW_SAVING", "SUBMITTED"):
+                break
+            if time.monotonic() > deadline:
+                raise ClusterUnreachable(f"{application_id} is still {found['state']} after {_ACCEPT_TIMEOUT:g} s")
+            time.sleep(pause)
+            pause = min(0.2, pause * 2)
+        report = read_report(found)
+        if report.reason is Reason.RESOURCES_IMPOSSIBLE:
+            raise ResourcesImpossible(report.message)
+        if report.reason is Reason.SUBMISSION_REJECTED:
+            raise SubmissionRejected(report.message)
+
+    def _set_lifetime(self, spec: JobSpec, application_id: str) -> None:
+        """YARN's own backstop: it ends the job even when nobody else is alive to do so."""
+        lifetime = lifetime_of(spec)
+        if lifetime is None:
+            return
+        try:
+            self._resourcemanager.set_lifetime(application_id, time.time() + lifetime)
+        except (SubmissionRejected, ClusterUnreachable) as error:
+            logger.warning("%s has no lifetime in YARN: %s", application_id, error)
+
+
+_JOB_NAME = "job.json"
+#: Seconds by which YARN's lifetime outlasts the deadlines, so that their owners come first.
+LIFETIME_SLACK = 300.0
+
+
+def lifetime_of(spec: JobSpec) -> float | None:
+    """Give the seconds after which YARN itself ends the job; None where it may take for ever.
+
+    The clock starts with the submission, so both the queue and the run have to be limited.
+    """
+    queue, total = spec.deadlines.queue, spec.deadlines.total
+    return queue + total + LIFETIME_SLACK if queue and total else None
+
+
+def _script_name(service: str) -> str:
+    return f"{service}.sh"
+
+
+def _quietly(action: Callable[[], Any], what: str) -> None:
+    """Clean up after a failure that is on its way; a second one is only logged."""
+    try:
+        action()
+    except (SubmissionRejected, ClusterUnreachable) as error:
+        logger.warning("%s failed: %s", what, error)

@@ -1,0 +1,52 @@
+"""Directories that nobody deleted, because everybody who could have was killed."""
+
+import logging
+import random
+import re
+import time
+
+from .errors import ApplicationNotFound
+from .resourcemanager import ENDED, ResourceManager
+from .staging import Staging
+
+logger = logging.getLogger(__name__)
+
+#: Directories that one submission looks at.
+AT_MOST = 20
+#: Milliseconds after which an application that YARN does not know is over: twice the longest
+#: default of a job. Less would be dangerous where two clusters share one file system.
+FORGOTTEN_AFTER = 14 * 24 * 3600 * 1000
+
+_APPLICATION = re.compile(r"application_\d+_\d+\Z")
+
+
+def sweep(staging: Staging, resourcemanager: ResourceManager, keep: str = "") -> list[str]:
+    """Delete directories of one's own applications that have ended.
+
+    Parameters
+    ----------
+    staging : Staging
+    resourcemanager : ResourceManager
+    keep : str, optional
+        The application that is being submitted.
+
+    Returns
+    -------
+    list of str
+        The ids whose directory was deleted.
+    """
+    owner = staging.cluster.user
+    found = [status for status in staging.filesystem.list(staging.cluster.staging)
+             if status.is_directory and status.owner == owner and status.name != keep
+             and _APPLICATION.match(status.name)]
+    deleted = []
+    for status in random.sample(found, min(AT_MOST, len(found))):
+        try:
+            over = resourcemanager.state(status.name) in ENDED
+        except ApplicationNotFound:
+            over = time.time() * 1000 - status.modified > FORGOTTEN_AFTER
+        if over and staging.delete(status.name):
+            deleted.append(status.name)
+    if deleted:
+        logger.info("deleted the directories of %s ended applications", len(deleted))
+    return deleted

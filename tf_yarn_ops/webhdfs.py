@@ -1,0 +1,117 @@
+"""`WebHdfs`: HDFS over HTTP as the file system of the staging directory, by the ``hdfs`` package."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from .authentication import SimpleAuthentication
+from .errors import ClusterUnreachable, SubmissionRejected
+from .filesystem import FileStatus
+from .transport import CONNECT_TIMEOUT
+
+_MISSING = ("FileNotFoundException", "PathNotFoundException")
+_TAKEN = ("FileAlreadyExistsException", "AlreadyBeingCreatedException", "RecoveryInProgressException")
+_NOT_NOW = ("SafeModeException", "StandbyException", "RetriableException", "NoRouteToHostException")
+
+
+class WebHdfs:
+    """HDFS over HTTP, by the ``hdfs`` package.
+
+    Parameters
+    ----------
+    urls : tuple of str
+        HTTP addresses of the NameNodes.
+    authentication : SimpleAuthentication
+    timeout : float
+        Seconds for one request.
+    ca_file : str, optional
+    """
+
+    def __init__(self, urls: tuple[str, ...], authentication: SimpleAuthentication, timeout: float,
+                 ca_file: str | None = None):
+        self._urls = urls
+        self._client = authentication.webhdfs_client(urls, (min(CONNECT_TIMEOUT, timeout), timeout), ca_file)
+
+    @contextmanager
+    def _translated(self, what: str) -> Iterator[None]:
+        import requests
+        from hdfs.util import HdfsError
+
+        try:
+            yield
+        except HdfsError as error:
+            name, text = getattr(error, "exception", None), str(error)
+            if name in _NOT_NOW or "safe mode" in text:
+                raise ClusterUnreachable(f"{what}: the file system can't write now: {_first_line(text)}") from error
+            raise SubmissionRejected(f"{what}: the file system refused: {_first_line(text)}") from error
+        except (requests.RequestException, KeyError) as error:
+            raise ClusterUnreachable(
+                f"{what}: no NameNode answers at {', '.join(self._urls)} ({error}). Check webhdfs in site.yaml "
+                "(default: what the cluster's dfs.namenode.http-address says)") from error
+
+    def status(self, path: str) -> FileStatus | None:
+        with self._translated(f"looking at {path}"):
+            answer = self._tolerating(lambda: self._client.status(path), _MISSING)
+        return _read_status(answer) if answer else None
+
+    def list(self, path: str) -> list[FileStatus]:
+        with self._translated(f"listing {path}"):
+            answer = self._tolerating(lambda: self._client.list(path, status=True), _MISSING)
+        return [_read_status(item) for _, item in answer or ()]
+
+    def makedirs(self, path: str, permission: int) -> None:
+        with self._translated(f"making the directory {path}"):
+            self._client.makedirs(path, permission=f"{permission:o}")
+
+    def create(self, path: str, data: bytes | IO[bytes], permission: int) -> bool:
+        with self._translated(f"writing {path}"):
+            done = self._tolerating(lambda: self._client.write(path, data=data, permission=f"{permission:o}") or True,
+                                    _TAKEN)
+        return bool(done)
+
+    def rename(self, source: str, target: str) -> bool:
+        from hdfs.util import HdfsError
+
+        with self._translated(f"renaming {source}"):
+            try:
+                self._client.rename(source, target)
+            except HdfsError as error:
+                # WebHDFS answers false, without a cause, when the target is taken.
+                if getattr(error, "exception", None) is None and self._client.status(target, strict=False):
+                    return False
+                raise
+        return True
+
+    def read(self, path: str) -> bytes | None:
+        def fetch() -> bytes:
+            with self._client.read(path) as stream:
+                return bytes(stream.read())
+
+        with self._translated(f"reading {path}"):
+            content: bytes | None = self._tolerating(fetch, _MISSING)
+        return content
+
+    def delete(self, path: str) -> bool:
+        with self._translated(f"deleting {path}"):
+            return bool(self._client.delete(path, recursive=True))
+
+    def _tolerating(self, call: Any, names: tuple[str, ...]) -> Any:
+        """Call; None when the file system raises one of these exceptions."""
+        from hdfs.util import HdfsError
+
+        try:
+            return call()
+        except HdfsError as error:
+            if getattr(error, "exception", None) in names:
+                return None
+            raise
+
+
+def _read_status(item: dict[str, Any]) -> FileStatus:
+    return FileStatus(item["pathSuffix"], item["type"] == "DIRECTORY", int(item["length"]),
+                      int(item["modificationTime"]), int(item["accessTime"]), str(item["owner"]),
+                      int(item["permission"], 8))
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0][:500] if text.strip() else "no reason given"
