@@ -278,13 +278,16 @@ class JobSpec:
         """Give what differs from the defaults, as plain values; `from_dict` reads it back."""
         document = _given(self)
         document["tasks"] = {
-            name: _given(task) | ({"indices": {index: _given(own) for index, own in task.indices.items()}}
-                                  if task.indices else {})
+            name: _given(task) | ({"indices": {index: _given(own, Resources(task.memory, task.vcores, task.gpus))
+                                               for index, own in task.indices.items()}} if task.indices else {})
             for name, task in self.tasks.items()
         }
-        for part in ("restart", "deadlines", "acls", "tensorboard"):
+        for part in ("deadlines", "acls", "tensorboard"):
             if part in document:
                 document[part] = _given(document[part])
+        if "restart" in document:
+            # The default of max_restarts hangs on the mode.
+            document["restart"] = {"mode": self.restart.mode, **_given(self.restart, RestartPolicy(self.restart.mode))}
         if self.tensorboard:
             document["tensorboard"] = document["tensorboard"] or True
         if self.environment:
@@ -314,7 +317,11 @@ class JobSpec:
         """Give `to_dict` as YAML."""
         import yaml
 
-        return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
+        text: str = yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
+        # PyYAML writes these as they are, and reads them back as line breaks.
+        if any(letter in text for letter in "\x85\u2028\u2029\ufeff"):
+            text = yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=False)
+        return text
 
     @classmethod
     def from_yaml(cls, text: str) -> "JobSpec":
@@ -328,8 +335,9 @@ class JobSpec:
         return cls.from_dict(document)
 
 
-def _given(part: Any) -> dict[str, Any]:
-    """The fields of a part that differ from their defaults, in the order of their definition."""
-    plain = type(part)(tasks={"worker": TaskSpec(command="true")}) if isinstance(part, JobSpec) else type(part)()
+def _given(part: Any, plain: Any = None) -> dict[str, Any]:
+    """The fields of a part that differ from their defaults (from ``plain``'s), in the order of their definition."""
+    if plain is None:
+        plain = type(part)(tasks={"worker": TaskSpec(command="true")}) if isinstance(part, JobSpec) else type(part)()
     return {f.name: list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
             for f in fields(part) if (value := getattr(part, f.name)) != getattr(plain, f.name)}

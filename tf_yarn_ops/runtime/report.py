@@ -14,6 +14,8 @@ from .reasons import Reason
 SCHEMA = 1
 #: YARN keeps 64 KB of diagnostics; ours stay well below.
 MAX_DIAGNOSTICS = 16 * 1024
+#: Characters of the sentence, once something has to be shed.
+MAX_MESSAGE = 800
 _START = '{"schema":'
 
 
@@ -192,6 +194,8 @@ def compose_diagnostics(report: JobReport, limit: int = MAX_DIAGNOSTICS) -> str:
     text = _diagnostics(report)
     if len(text.encode()) <= limit:
         return text
+    if len(report.message) > MAX_MESSAGE:
+        report = replace(report, message=report.message[:MAX_MESSAGE] + "...")
     for keep in (1024, 0):
         tasks = tuple(
             replace(task, log_tail=_shorten(task.log_tail, keep * 3 if task.task == report.first_failure else 0))
@@ -208,16 +212,24 @@ def compose_diagnostics(report: JobReport, limit: int = MAX_DIAGNOSTICS) -> str:
         elif metrics is not None:
             metrics = None
         else:
-            return _diagnostics(replace(report, tasks=(), metrics=None, generations=report.generations[-1:],
-                                        message=_shorten(report.message, 1024)))
+            return _diagnostics(_bare(report))
         names = {task.task for task in kept}
         text = _diagnostics(replace(report, metrics=metrics, tasks=tuple(t for t in tasks if t.task in names)))
     return text
 
 
+def _bare(report: JobReport) -> JobReport:
+    """The report without all that has no bound of its own; a letter may take 12 bytes in JSON."""
+    generations = tuple(replace(item, cause=item.cause[:200]) for item in report.generations[-1:])
+    return replace(report, tasks=(), metrics=None, generations=generations, message=report.message[:200],
+                   name=report.name[:200], output_path=report.output_path and report.output_path[:200])
+
+
 def _diagnostics(report: JobReport) -> str:
     document = json.dumps(report.to_dict(), separators=(",", ":"))
-    return f"{' '.join(report.message.split())}\n{document}"
+    # What a program left undecodable would not pass through YARN's protocol buffers.
+    sentence = " ".join(report.message.split()).encode("utf-8", "replace").decode()
+    return f"{sentence}\n{document}"
 
 
 def _shorten(text: str, characters: int) -> str:
@@ -230,10 +242,10 @@ def parse_diagnostics(text: str) -> Optional[JobReport]:
     YARN may put text in front (``Attempt recovered after RM restart``) and behind.
     """
     start = text.find(_START)
-    if start < 0:
-        return None
-    try:
-        document, _ = json.JSONDecoder().raw_decode(text[start:])
-        return JobReport.from_dict(document)
-    except (ValueError, TypeError, AttributeError):
-        return None
+    while start >= 0:
+        try:
+            document, _ = json.JSONDecoder().raw_decode(text[start:])
+            return JobReport.from_dict(document)
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            start = text.find(_START, start + 1)  # the sentence may quote one
+    return None
