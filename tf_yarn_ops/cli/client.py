@@ -1,0 +1,74 @@
+"""``--client``: the seed's local extra task, outside of the cluster, with the variables of the others."""
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+
+from ..application import job_of
+from ..runtime.contract import TaskId, task_environment
+from ..spec import JobSpec
+from .program import say
+
+TASK = TaskId("client", 0)
+
+
+class LocalTask:
+    """The command, run here once the cluster is complete.
+
+    It has the terminal. When the job ends first, it is ended as a ps is: SIGTERM,
+    the job's grace, SIGKILL.
+
+    Parameters
+    ----------
+    job : JobSpec
+    application_id : str
+    command : str, optional
+        Instead of the job's.
+    """
+
+    def __init__(self, job: JobSpec, application_id: str, command: str | None = None):
+        self._job = job
+        self._application_id = application_id
+        self._command = command or job.command or next(task.command for task in job.tasks.values() if task.command)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the command runs now."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, cluster: Mapping[str, Sequence[str]] | None) -> None:
+        """Start the command, unless there is no cluster yet or it was started before."""
+        if cluster and self._process is None:
+            say(f"client: the cluster is complete, running the command here ({self._command.splitlines()[0][:60]})")
+            self._process = subprocess.Popen(["/bin/bash", "-c", self._command], env=self.environment(cluster))
+
+    def environment(self, cluster: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """Give the variables of the command: ours, over the job's, over those of this process."""
+        job = job_of(self._job, base_port=0, resourcemanagers=(), user="")
+        env = task_environment(
+            job, TASK, cluster, {**os.environ, **self._job.env},
+            application_id=self._application_id, generation=1, address="", folder=os.getcwd(),
+        )  # fmt: skip
+        # The report's metrics are the chief's; and here the script lies where it was given.
+        env.pop("YTF_RESULT_FILE", None)
+        if self._job.script:
+            env["DTF_TASK_SCRIPT"] = self._job.script
+        env["DTF_TASK_PROGRAM"] = self._command
+        return env
+
+    def end(self) -> None:
+        """Wait for nothing: end the command if it still runs, and say how it ended."""
+        process = self._process
+        if process is None:
+            return
+        if process.poll() is None:
+            say("client: the job has ended, ending the local command")
+            process.terminate()
+            try:
+                process.wait(self._job.deadlines.stop_grace or None)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        say(f"client: exit code {process.returncode}" if process.returncode >= 0
+            else f"client: ended by signal {-process.returncode}")

@@ -1,0 +1,72 @@
+"""Ctrl-C and TERM: noticed once, at a place where nothing is half done."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupted(KeyboardInterrupt):
+    """The process was told to end; `number` is the signal."""
+
+    def __init__(self, number: int):
+        super().__init__(f"signal {number}")
+        self.number = number
+
+    @property
+    def exit_code(self) -> int:
+        """128 + n, as shells say it."""
+        return 128 + self.number
+
+
+class Interruption:
+    """Handles the first signal: raises `Interrupted`, or only takes note while a submission is under way.
+
+    Later signals are passed over, so that a second Ctrl-C does not break off the
+    kill that the first one started.
+
+    Attributes
+    ----------
+    number : int or None
+        The signal that came.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._note: Callable[[], object] | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> "Interruption":
+        self._before = {number: signal.signal(number, self._handle) for number in SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @contextmanager
+    def noted(self, note: Callable[[], object]) -> Iterator[None]:
+        """Inside, a signal calls `note` (which must be safe in a signal handler) instead of raising."""
+        self._note = note
+        try:
+            yield
+        finally:
+            self._note = None
+
+    def check(self) -> None:
+        """Raise `Interrupted` if a signal was only noted."""
+        if self.number is not None:
+            raise Interrupted(self.number)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.number is not None:
+            return
+        self.number = number
+        if self._note is None:
+            raise Interrupted(number)
+        self._note()

@@ -1,0 +1,228 @@
+"""``ytf-submit``: from the words of a shell to an application, and with ``--wait`` to its end."""
+
+import shlex
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import Cancelled, SpecInvalid, TfYarnError
+from ..request import build_job
+from ..runtime.report import JobReport
+from ..spec import JobSpec
+from .manual import SYNOPSIS, manual_page
+from .options import ALL, SUBMISSION
+from .program import configure_logging, print_json, report_of, say
+from .progress import make_progress
+from .signals import Interrupted, Interruption
+from .summary import describe
+
+if TYPE_CHECKING:
+    from ..launcher import Launcher
+    from .client import LocalTask
+
+#: The launcher draws the coordinator's first port per job; a dry run shows the first it may draw.
+DRY_RUN_PORT = 20000
+
+
+class ManualCommand(click.Command):
+    """The command with the manual page as its help, and a hint where words were not quoted."""
+
+    def get_help(self, ctx: click.Context) -> str:
+        return manual_page()
+
+    def get_usage(self, ctx: click.Context) -> str:
+        return f"Usage: {SYNOPSIS}"
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise click.UsageError(f"{error.format_message()} Options of your program belong into the task_command, "
+                                   "quoted as one word.", ctx) from error  # fmt: skip
+
+
+def _submit(**values: Any) -> int:
+    interruption = click.get_current_context().obj
+    settings = {option.key: values.pop(option.key) for option in SUBMISSION}
+    configure_logging(bool(settings["verbose"]))
+    run = Submission(settings, interruption)
+    try:
+        return run(values)
+    except TfYarnError as error:
+        if settings["json"]:
+            print_json(report_of(error, run.application_id).to_dict())
+        raise
+
+
+class Submission:
+    """One call of ``ytf-submit``.
+
+    Parameters
+    ----------
+    settings : mapping of str to value
+        The options about the submission, by their keys.
+    interruption : Interruption
+
+    Attributes
+    ----------
+    application_id : str
+        Empty until one was reserved.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], interruption: Interruption):
+        self.settings = settings
+        self.interruption = interruption
+        self.application_id = ""
+
+    def __call__(self, values: dict[str, Any]) -> int:
+        """Do what the options say; give the exit code."""
+        wants_client = bool(values.pop("client"))
+        client_command = _take_client_command(values) if wants_client else None
+        job = read_request(values)
+        if self.settings["dry_run"]:
+            click.echo(dry_run(job), nl=False)
+            return 0
+        from ..cluster import discover
+        from ..launcher import Launcher
+        from ..preflight import check_files
+
+        check_files(job)
+        launcher: Launcher | None = None
+
+        def note() -> None:
+            if launcher is not None:
+                launcher.cancel()
+
+        # Only notes a signal from here: an id may be reserved, files may lie half staged.
+        with self.interruption.noted(note):
+            cluster = discover(self.settings["resourcemanager"], user=job.user)
+            launcher = Launcher(cluster, submit_with=self.settings["submit_with"],
+                                strict_placement=bool(self.settings["strict_placement"]))  # fmt: skip
+            self.interruption.check()
+            try:
+                self.application_id = launcher.submit(job, on_reserved=self._reserved)
+            except Cancelled:
+                self.interruption.check()
+                raise
+        if not self.settings["json"]:
+            click.echo(self.application_id)
+        client = None
+        if wants_client:
+            from .client import LocalTask
+
+            client = LocalTask(job, self.application_id, client_command)
+        return self._follow(launcher, client)
+
+    def _reserved(self, application_id: str) -> None:
+        self.application_id = application_id
+
+    def _follow(self, launcher: "Launcher", client: "LocalTask | None") -> int:
+        """Stay with the application as long as asked; give the exit code."""
+        code = 0
+        try:
+            self.interruption.check()
+            if self.settings["wait"] or client:
+                report = self._wait(launcher, client)
+                code = report.exit_code
+            elif not self.settings["json"]:
+                return 0
+            else:
+                report = launcher.report(self.application_id)
+        except Interrupted as interrupted:
+            report = self._kill(launcher, interrupted)
+            code = interrupted.exit_code
+        finally:
+            if client:
+                client.end()
+        if self.settings["wait"] or client or code:
+            for line in describe(report, time.time(), self._next_options()):
+                say(line)
+        if self.settings["json"]:
+            print_json(report.to_dict())
+        return code
+
+    def _wait(self, launcher: "Launcher", client: "LocalTask | None") -> JobReport:
+        with make_progress(plain=client is not None) as progress:
+
+            def show(report: JobReport) -> None:
+                if client is None or not client.running:
+                    progress.show(report)
+                if client is not None and report.state == "RUNNING":
+                    client.start(launcher.cluster_spec(self.application_id))
+
+            return launcher.wait(self.application_id, on_change=show)
+
+    def _kill(self, launcher: "Launcher", interrupted: Interrupted) -> JobReport:
+        """Kill the application and see it gone."""
+        word = "Ctrl-C" if interrupted.exit_code == 130 else "SIGTERM"
+        say(f"{word}: killing {self.application_id}")
+        try:
+            return launcher.kill(self.application_id, f"Killed by ytf-submit on {word}")
+        except TfYarnError as error:
+            say(f"{self.application_id} may still run: {error}")
+            say(f"next: ytf kill {self.application_id}{self._next_options()}")
+            return report_of(error, self.application_id)
+
+    def _next_options(self) -> str:
+        url = self.settings["resourcemanager"]
+        return f" --resourcemanager {shlex.quote(url)}" if url else ""
+
+
+def read_request(values: dict[str, Any]) -> JobSpec:
+    """Give the job of the parsed words, ``--spec`` read and overridden; SpecInvalid with every fault."""
+    words = values.pop("words")
+    if len(words) > 1:
+        raise SpecInvalid(f"task_command: {len(words)} words were given; quote the whole command as one word: "
+                          f"{shlex.quote(' '.join(words))}")
+    path = values.pop("spec")
+    options = {name: value for name, value in values.items() if value not in (None, ())}
+    return build_job({**options, "task_command": words[0] if words else None}, _read_document(path) if path else None)
+
+
+def _read_document(path: str) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = next(yaml.safe_load_all(file), None)  # of a dry run's two the job is the first
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SpecInvalid(f"spec: {path!r} can't be read: {error}") from error
+    if not isinstance(document, Mapping):
+        raise SpecInvalid(f"spec: {path!r} is not a mapping of keys to values; ytf-submit --dry-run prints one")
+    return document
+
+
+def dry_run(job: JobSpec) -> str:
+    """Give the job and its Skein application as two YAML documents; what looks like a secret is masked."""
+    import yaml
+
+    from ..application import build
+
+    document = job.to_dict()
+    for holder in (document, *document["tasks"].values()):
+        for name in holder.get("env", {}):
+            if any(word in name.upper() for word in ("SECRET", "TOKEN", "PASSW", "KEY", "CREDENTIAL")):
+                holder["env"][name] = "***"
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    application = build(job, base_port=DRY_RUN_PORT).to_yaml()
+    return f"# The job, as --spec reads it\n{text}---\n# The application, as Skein reads it\n{application}"
+
+
+def _take_client_command(values: dict[str, Any]) -> str | None:
+    """Take ``--command client=...`` out of the request: the client is no task of the cluster."""
+    own = [text for text in values["command"] if text.startswith("client=")]
+    values["command"] = tuple(text for text in values["command"] if text not in own)
+    return own[-1].partition("=")[2] if own else None
+
+
+submit = ManualCommand(
+    "ytf-submit",
+    callback=_submit,
+    params=[*(option.click() for option in ALL), click.Argument(["words"], nargs=-1, metavar="<task_command>")],
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "token_normalize_func": lambda name: name.replace("-", "_"),
+    },
+)

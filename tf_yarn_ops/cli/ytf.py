@@ -1,0 +1,176 @@
+"""``ytf``: look at applications and end them, from any machine that reaches the ResourceManager."""
+
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import TfYarnError, WaitTimeout
+from ..runtime.reasons import Reason
+from .program import configure_logging, print_json, report_of, say
+from .progress import make_progress
+from .signals import Interrupted
+from .summary import clock, describe, duration
+
+if TYPE_CHECKING:
+    from ..launcher import Launcher
+
+#: Commands of other rooms, imported only when they are called.
+LAZY = {"minicluster": ("..minicluster.commands", "minicluster", "A real Hadoop on this machine: up, down, env.")}
+
+
+class _Group(click.Group):
+    """A group that knows the names of commands that it has not imported."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *LAZY]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in LAZY:
+            return super().get_command(ctx, cmd_name)
+        module, attribute, _ = LAZY[cmd_name]
+        command: click.Command = getattr(import_module(module, __package__), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own = [(name, self.commands[name].get_short_help_str(70)) for name in super().list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(own + [(name, text) for name, (_, _, text) in LAZY.items()])
+
+
+_SETTINGS = {
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": 100,
+    "token_normalize_func": lambda name: name.replace("-", "_"),
+}
+
+
+@click.group(cls=_Group, context_settings=_SETTINGS)
+def ytf() -> None:
+    """TensorFlow jobs on YARN: look at them, wait for them, end them. Jobs are started by ytf-submit."""
+
+
+def _command(function: Callable[..., Any]) -> click.Command:
+    """Make a command, named by the function's first word, with the options that all have."""
+    for option in (
+        click.option("-v", "--verbose", is_flag=True, help="Log each request to stderr."),
+        click.option("--json", "as_json", is_flag=True, help="JSON on stdout."),
+        click.option("--resourcemanager", metavar="<URL>",
+                     help="Default: YTF_RESOURCEMANAGER, site.yaml, HADOOP_CONF_DIR."),
+    ):  # fmt: skip
+        function = option(function)
+    command: click.Command = ytf.command(name=function.__name__.partition("_")[0])(function)
+    return command
+
+
+_application = click.argument("application_id", metavar="APP")
+
+
+def _launcher(resourcemanager: str | None, verbose: bool) -> "Launcher":
+    configure_logging(verbose)
+    from ..cluster import discover
+    from ..launcher import Launcher
+
+    return Launcher(discover(resourcemanager))
+
+
+def _options(resourcemanager: str | None) -> str:
+    return f" --resourcemanager {resourcemanager}" if resourcemanager else ""
+
+
+def _look(application_id: str, resourcemanager: str | None, as_json: bool, verbose: bool) -> int:
+    """Print a report; the exit code is 9 for an application that YARN does not know, else 0."""
+    try:
+        report = _launcher(resourcemanager, verbose).report(application_id)
+    except TfYarnError as error:
+        if as_json:
+            print_json(report_of(error, application_id).to_dict())
+        raise
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        for line in describe(report, time.time(), _options(resourcemanager)):
+            click.echo(line)
+    return report.exit_code if report.reason is Reason.LOST else 0
+
+
+@_command
+@_application
+def status(application_id: str, resourcemanager: str | None, as_json: bool, verbose: bool) -> int:
+    """Say how an application stands now: its state and its tasks."""
+    return _look(application_id, resourcemanager, as_json, verbose)
+
+
+@_command
+@_application
+def report(application_id: str, resourcemanager: str | None, as_json: bool, verbose: bool) -> int:
+    """Print how an application ended, why, and what became of each task."""
+    return _look(application_id, resourcemanager, as_json, verbose)
+
+
+@_command
+@_application
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="<seconds>", help="Give up waiting after this long.")
+@click.pass_obj
+def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: str | None, as_json: bool,
+         verbose: bool) -> int:  # fmt: skip
+    """Follow an application to its end.
+
+    The exit code is that of its reason. Ctrl-C ends the waiting and leaves the application alone.
+    """
+    launcher = _launcher(resourcemanager, verbose)
+    try:
+        with make_progress() as progress:
+            final = launcher.wait(application_id, timeout=timeout, on_change=progress.show)
+    except Interrupted:
+        say(f"{application_id} goes on; next: ytf wait {application_id}{_options(resourcemanager)}")
+        raise
+    except WaitTimeout:
+        if as_json:
+            print_json(launcher.report(application_id).to_dict())
+        raise
+    except TfYarnError as error:
+        if as_json:
+            print_json(report_of(error, application_id).to_dict())
+        raise
+    for line in describe(final, time.time(), _options(resourcemanager)):
+        say(line)
+    if as_json:
+        print_json(final.to_dict())
+    return final.exit_code
+
+
+@_command
+@click.argument("application_ids", metavar="APP...", nargs=-1, required=True)
+def kill(application_ids: tuple[str, ...], resourcemanager: str | None, as_json: bool, verbose: bool) -> None:
+    """Kill applications.
+
+    Waits until they are gone; one that has ended before is left as it is.
+    """
+    launcher = _launcher(resourcemanager, verbose)
+    reports = []
+    for application_id in application_ids:
+        reports.append(launcher.kill(application_id, "Killed by ytf kill"))
+        say(f"{application_id} {reports[-1].final_status}: {reports[-1].message}")
+    if as_json:
+        print_json([one.to_dict() for one in reports])
+
+
+@_command
+def list_command(resourcemanager: str | None, as_json: bool, verbose: bool) -> None:
+    """List your live jobs."""
+    jobs = _launcher(resourcemanager, verbose).list()
+    if as_json:
+        print_json([job.to_dict() for job in jobs])
+        return
+    now = time.time()
+    rows = [("APPLICATION", "STATE", "QUEUE", "SUBMITTED", "FOR", "NAME")]
+    rows += [(job.application_id, job.state, job.queue, clock(job.submitted_at),
+              duration(now - job.submitted_at) if job.submitted_at else "-", job.name) for job in jobs]  # fmt: skip
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    if not jobs:
+        say("no live jobs")
