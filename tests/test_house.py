@@ -21,7 +21,8 @@ STAIRCASE = (
     ("filesystem", "webhdfs", "resource", "directory", "staging", "folder", "sweep"),
     ("certificate", "preflight", "status", "tracking", "submission"),
     ("restsubmitter", "skeinsubmitter", "skeinchild"),
-    ("launcher", "identity", "claims", "ensuring", "watching", "logs"),
+    ("logs",),
+    ("launcher", "identity", "claims", "ensuring", "watching"),
     ("cli", "commands", "progress", "airflow", "azkaban"),
 )
 RANK = {room: rank for rank, rooms in enumerate(STAIRCASE) for room in rooms}

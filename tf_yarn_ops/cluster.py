@@ -52,8 +52,8 @@ class Cluster:
     staging_template : str
         Path of the staging directory, ``{user}`` in place of the user.
     application_classpath : tuple of str
-    log_server : str or None
-        URL under which finished containers' logs are shown.
+    log_services : tuple of str
+        Where finished containers' logs are served over REST.
     secure : bool
         Whether Kerberos is on.
     version : str
@@ -71,7 +71,7 @@ class Cluster:
     webhdfs: tuple[str, ...] = ()
     local_root: str | None = None
     application_classpath: tuple[str, ...] = ()
-    log_server: str | None = None
+    log_services: tuple[str, ...] = ()
     secure: bool = False
     version: str = ""
     site: Site = field(default_factory=Site)
@@ -214,7 +214,7 @@ def _learn(asker: ResourceManager, urls: Iterable[str], user: str, login: str, s
         default_filesystem=filesystem.rstrip("/"), filesystem=where[0], webhdfs=where[1], local_root=where[2],
         staging_template=where[3],
         application_classpath=site.application_classpath or conf.application_classpath(),
-        log_server=site.log_server or conf.get("yarn.log.server.url") or None,
+        log_services=_log_services(site, conf),
         secure=conf.get("hadoop.security.authentication", "simple") != "simple",
         version=str(info.get("hadoopVersion", "")), site=site)
 
@@ -225,6 +225,15 @@ def _read_conf(asker: ResourceManager) -> Configuration:
     except (TfYarnError, ValueError) as error:
         logger.debug("no /conf from %s: %s", asker.addresses, error)
         return Configuration({})
+
+
+def _log_services(site: Site, conf: Configuration) -> tuple[str, ...]:
+    """Give the REST bases: the configured one, else that of the job history server whose pages are named."""
+    services = [site.log_server or conf.get("yarn.log.server.web-service.url")]
+    pages = urlsplit(conf.get("yarn.log.server.url"))
+    if pages.netloc:
+        services.append(f"{pages.scheme}://{pages.netloc}/ws/v1/history")
+    return tuple(service.rstrip("/") for service in services if service)
 
 
 def _locate(default: str, staging: str, site: Site,

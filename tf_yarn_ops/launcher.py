@@ -3,7 +3,7 @@
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -182,6 +182,12 @@ class Launcher:
         except ApplicationNotFound:
             return lost_report(application_id)
         return self._read(found)
+
+    def log(self, application_id: str, task: str | None = None) -> Iterator[str]:
+        """Give a task's log in chunks of text; see `logs.Logs.read`."""
+        from .logs import Logs
+
+        return Logs(self.cluster, self.resourcemanager, environ=self._environ).read(application_id, task)
 
     def cluster_spec(self, application_id: str) -> dict[str, list[str]] | None:
         """Give the cluster spec of a running job, host:port per task index; None before it is published."""

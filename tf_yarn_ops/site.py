@@ -61,7 +61,7 @@ class Site:
     application_classpath : sequence of str, optional
         Instead of ``yarn.application.classpath``.
     log_server : str, optional
-        URL of the job history or timeline server's log pages.
+        REST base of the job history or timeline server, ``http://host:19888/ws/v1/history``.
     coordinator_ports : str, optional
         Where coordinators listen, ``first-last``. Default 20000-29999.
     am_java_options : str, optional

@@ -76,7 +76,7 @@ def read_report(application: Mapping[str, Any], live: JobReport | None = None) -
     started = launched or report.started_at
     return replace(
         report, application_id=str(application["id"]), name=str(application.get("name") or ""),
-        queue=str(application.get("queue") or "").rpartition("root.")[2], user=str(application.get("user") or ""),
+        queue=str(application.get("queue") or "").removeprefix("root."), user=str(application.get("user") or ""),
         state=state, final_status=final_status, tracking_url=_tracking_url(application) or report.tracking_url,
         submitted_at=submitted, started_at=started, finished_at=_seconds(application.get("finishedTime")),
         queue_seconds=round(max(0.0, started - submitted), 3) if started and submitted else None)
