@@ -1,0 +1,176 @@
+"""What the three trainings share: the data, the model, how it is measured, and the record that a training leaves.
+
+Everything that a program learns about its place in the job comes from the environment that tf_yarn_ops gives it:
+``TF_CONFIG`` (read by TensorFlow's own strategies), ``DTF_INPUT_PATH``, ``DTF_OUTPUT_PATH`` and ``YTF_RESULT_FILE``.
+"""
+
+import argparse
+import json
+import logging
+import os
+import tempfile
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow reads these three when it is imported
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # five tasks share the demo's machine; the model is small
+os.environ.setdefault("TF_NUM_INTEROP_THREADS", "2")
+
+import numpy as np
+import storage
+import tensorflow as tf
+
+log = logging.getLogger("digits")
+
+
+class Digits(NamedTuple):
+    """Images of 8 x 8 pixels as rows of 64 floats between 0 and 1, and the digit that each one shows."""
+
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
+
+
+def load_digits(url):
+    """The data as `prepare.py` wrote it, from a path or an ``hdfs://`` URL."""
+    with np.load(BytesIO(storage.read_bytes(url))) as arrays:
+        return Digits(*(arrays[name] for name in Digits._fields))
+
+
+def batches(images, labels, batch_size):
+    """An endless dataset of shuffled batches."""
+    dataset = tf.data.Dataset.from_tensor_slices((images, labels))
+    return dataset.shuffle(len(images)).repeat().batch(batch_size)
+
+
+def build_model():
+    """A small classifier: 64 pixels in, ten scores (logits) out. Built under a strategy's scope, it is distributed."""
+    return tf.keras.Sequential(
+        [tf.keras.Input((64,)), tf.keras.layers.Dense(96, activation="relu"), tf.keras.layers.Dense(10)]
+    )
+
+
+def build_optimizer(model):
+    """Adam, with its slots made now: a checkpoint can only restore variables that exist."""
+    optimizer = tf.keras.optimizers.Adam(0.005)
+    optimizer.build(model.trainable_variables)
+    return optimizer
+
+
+def losses(model, images, labels):
+    """The cross-entropy of each image."""
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(images, training=True))
+
+
+def measure(model, images, labels):
+    """Mean loss and accuracy of a model that lives in this process."""
+    loss = float(tf.reduce_mean(losses(model, images, labels)))
+    return loss, float(np.mean(np.argmax(model(images), axis=1) == labels))
+
+
+def parse_options(description):
+    """The options of each training's command line."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--steps", type=int, default=600, help="train until this step, counted over all restarts")
+    parser.add_argument("--batch_size", type=int, default=64, help="images of one step, over all workers")
+    parser.add_argument("--checkpoint_steps", type=int, default=100, help="write a checkpoint every so many steps")
+    parser.add_argument("--step_delay", type=float, default=0, help="seconds to rest after a step, to watch or disturb")
+    return parser.parse_args()
+
+
+def configure_logging():
+    """One line an event on stderr, where YARN keeps it as the task's log; of the libraries only what is wrong."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    for library in ("absl", "hdfs", "tensorflow"):
+        logging.getLogger(library).setLevel(logging.ERROR)
+    logging.getLogger("tensorflow").propagate = False  # it has a handler of its own
+
+
+def task_type():
+    """What this task is in the cluster; a program that is started by hand is a chief alone."""
+    return json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {}).get("type", "chief")
+
+
+class Record:
+    """What a training leaves under ``DTF_OUTPUT_PATH``, and what it goes on from.
+
+    ``checkpoints/`` holds the last three checkpoints, ``logs/train/`` the loss and accuracy for TensorBoard, ``model/``
+    the exported model at the end. The result goes to ``YTF_RESULT_FILE``, and from there into the job's report.
+
+    Parameters
+    ----------
+    model, optimizer
+        They may be distributed: their state is read through their variables only.
+    data : Digits
+    writes : bool
+        False on the tasks that must take part in saving (all workers of a MultiWorkerMirroredStrategy) though only
+        one may write to the output: theirs goes to a temporary directory and is lost.
+    """
+
+    def __init__(self, model, optimizer, data, writes=True):
+        self._model, self._data, self._writes = model, data, writes
+        self._measured = build_model()  # a copy in this process, whatever strategy holds the original
+        self._step = tf.Variable(0, dtype=tf.int64)
+        self._checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=self._step)
+        # Without this each ps writes its own part, to a disk that need not be the chief's.
+        self._here = tf.train.CheckpointOptions(experimental_io_device=self._step.device)
+        self._output = os.environ["DTF_OUTPUT_PATH"].rstrip("/")
+        self._checkpoints = storage.Folder(f"{self._output}/checkpoints")
+        self._checkpoints.pull()
+        if writes:
+            written = self._checkpoints.path
+            self._logs = storage.Folder(f"{self._output}/logs/train")
+            self._summaries = tf.summary.create_file_writer(str(self._logs.path))
+        else:
+            self._discarded = tempfile.TemporaryDirectory(prefix="digits-", dir=os.getcwd())
+            written = self._discarded.name
+        self._manager = tf.train.CheckpointManager(self._checkpoint, str(written), max_to_keep=3)
+
+    def resume(self):
+        """Restore the latest checkpoint, if there is one; returns the number of steps that it has behind it."""
+        latest = tf.train.latest_checkpoint(str(self._checkpoints.path))
+        if latest:
+            self._checkpoint.restore(latest, options=self._here).assert_consumed()
+        self.resumed_from_step = int(self._step.numpy())
+        log.info("start at step %s", self.resumed_from_step)
+        return self.resumed_from_step
+
+    def save(self, step):
+        """Write a checkpoint and its loss and accuracy."""
+        self._step.assign(step)
+        self._manager.save(checkpoint_number=step, options=self._here)
+        if not self._writes:
+            return
+        self._checkpoints.push()
+        loss, accuracy = self._measure()
+        with self._summaries.as_default(step=step):
+            tf.summary.scalar("loss", loss)
+            tf.summary.scalar("accuracy", accuracy)
+        self._summaries.flush()
+        self._logs.push()
+        log.info("step %s: loss %.3f, accuracy %.3f", step, loss, accuracy)
+
+    def finish(self):
+        """Export the model and write the result."""
+        if not self._writes:
+            return
+        _, accuracy = self._measure()
+        model = storage.Folder(f"{self._output}/model")
+        self._measured.export(str(model.path), verbose=False)
+        model.push()
+        steps = int(self._step.numpy())
+        result = {
+            "accuracy": accuracy,
+            "steps": steps,
+            "resumed_from_step": self.resumed_from_step,
+            "model": model.url,
+        }
+        if os.environ.get("YTF_RESULT_FILE"):
+            Path(os.environ["YTF_RESULT_FILE"]).write_text(json.dumps(result))
+        log.info("done: %s", json.dumps(result))
+
+    def _measure(self):
+        self._measured.set_weights(self._model.get_weights())
+        return measure(self._measured, self._data.test_images, self._data.test_labels)

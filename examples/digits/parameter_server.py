@@ -1,0 +1,115 @@
+"""Train the digits with ParameterServerStrategy: the chief gives out steps, workers compute them, ps hold the model.
+
+Every task of the job runs this file. Workers and ps serve the chief until the job ends them, so submit with
+``--success chief``: the chief's exit ends the job. A worker may die and come back at its address at any time.
+"""
+
+import json
+import logging
+import os
+import sys
+import time
+
+sys.path.append(os.getcwd())  # YARN links each file from a directory of its own, so the script's is not enough
+os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # the chief hears of a lost worker at once
+
+import digits
+import storage
+import tensorflow as tf
+
+log = logging.getLogger("parameter_server")
+
+PATIENCE = 900  # seconds that the evaluator waits for the next checkpoint
+POLL = 0.5  # seconds between its looks
+
+
+def serve():
+    """Compute what the chief asks for (worker), or hold its variables (ps), until this process is ended."""
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    server = tf.distribute.Server(
+        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc"
+    )
+    server.join()
+
+
+def train(options, data):
+    """Give out the steps to whichever worker is free; a step that is lost with its worker is given to another."""
+    strategy = tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.TFConfigClusterResolver())
+    coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+    with strategy.scope():
+        model = digits.build_model()
+        optimizer = digits.build_optimizer(model)
+
+    def worker_batches():
+        return digits.batches(data.train_images, data.train_labels, options.batch_size)
+
+    batches = iter(coordinator.create_per_worker_dataset(worker_batches))
+
+    @tf.function
+    def train_step(iterator):
+        def replica_step(images, labels):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(digits.losses(model, images, labels))
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+        strategy.run(replica_step, args=next(iterator))
+
+    record = digits.Record(model, optimizer, data)
+    for step in range(record.resume() + 1, options.steps + 1):
+        coordinator.schedule(train_step, args=(batches,))
+        time.sleep(options.step_delay)
+        if step % options.checkpoint_steps == 0 or step == options.steps:
+            coordinator.join()
+            record.save(step)
+    record.finish()
+
+
+def evaluate(options, data):
+    """Measure each checkpoint as it appears, until that of the last step; the chief knows nothing of it."""
+    output = os.environ["DTF_OUTPUT_PATH"].rstrip("/")
+    checkpoints = storage.Folder(f"{output}/checkpoints")
+    logs = storage.Folder(f"{output}/logs/eval")
+    summaries = tf.summary.create_file_writer(str(logs.path))
+    model, step = digits.build_model(), tf.Variable(0, dtype=tf.int64)
+    checkpoint = tf.train.Checkpoint(model=model, step=step)
+    seen, deadline = None, time.monotonic() + PATIENCE
+    while step < options.steps:
+        checkpoints.pull()
+        latest = tf.train.latest_checkpoint(str(checkpoints.path))
+        if latest in (None, seen):
+            if time.monotonic() > deadline:
+                sys.exit(f"no checkpoint after {seen} in {checkpoints.url} within {PATIENCE} s: is the chief at work?")
+            time.sleep(POLL)
+            continue
+        try:
+            checkpoint.restore(latest).expect_partial()  # the optimizer's state is of no use here
+        except tf.errors.NotFoundError:
+            continue  # it has been replaced by a newer one meanwhile
+        loss, accuracy = digits.measure(model, data.test_images, data.test_labels)
+        with summaries.as_default(step=step):
+            tf.summary.scalar("loss", loss)
+            tf.summary.scalar("accuracy", accuracy)
+        summaries.flush()
+        logs.push()
+        measured = {"step": int(step.numpy()), "accuracy": accuracy, "loss": loss}
+        storage.write_bytes(f"{output}/eval/accuracy.json", json.dumps(measured).encode())
+        log.info("checkpoint %s: %s", latest, measured)
+        seen, deadline = latest, time.monotonic() + PATIENCE
+
+
+def main():
+    digits.configure_logging()
+    options = digits.parse_options(__doc__)
+    task_type = digits.task_type()
+    if task_type in ("worker", "ps"):
+        serve()
+    data = digits.load_digits(os.environ["DTF_INPUT_PATH"])
+    if task_type == "evaluator":
+        evaluate(options, data)
+    else:
+        train(options, data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Train the digits in one task, without a strategy."""
+
+import os
+import sys
+import time
+
+sys.path.append(os.getcwd())  # YARN links each file from a directory of its own, so the script's is not enough
+
+import digits
+import tensorflow as tf
+
+
+def main():
+    digits.configure_logging()
+    options = digits.parse_options(__doc__)
+    data = digits.load_digits(os.environ["DTF_INPUT_PATH"])
+    model = digits.build_model()
+    optimizer = digits.build_optimizer(model)
+    batches = iter(digits.batches(data.train_images, data.train_labels, options.batch_size))
+
+    @tf.function
+    def train_step(images, labels):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(digits.losses(model, images, labels))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+    record = digits.Record(model, optimizer, data)
+    for step in range(record.resume() + 1, options.steps + 1):
+        train_step(*next(batches))
+        time.sleep(options.step_delay)
+        if step % options.checkpoint_steps == 0 or step == options.steps:
+            record.save(step)
+    record.finish()
+
+
+if __name__ == "__main__":
+    main()
