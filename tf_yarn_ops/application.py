@@ -40,6 +40,7 @@ def build(
     resourcemanagers: Sequence[str] = (),
     user: str = "",
     am_java_options: str = AM_JAVA_OPTIONS,
+    docker_folders: Sequence[str] = (),
 ) -> "skein.ApplicationSpec":
     """Give the Skein application of a job.
 
@@ -54,6 +55,8 @@ def build(
         Who submits, for the job file.
     am_java_options : str, optional
         JDK_JAVA_OPTIONS of the application master; empty for clusters whose ``admin-env`` sets it.
+    docker_folders : sequence of str, optional
+        Folders of the nodes that Docker containers see: HADOOP_HOME, HADOOP_CONF_DIR and JAVA_HOME.
 
     Returns
     -------
@@ -63,7 +66,7 @@ def build(
     """
     import skein
 
-    placed = place(spec.environment, (spec.input, spec.output))
+    placed = place(spec.environment, (spec.input, spec.output), docker_folders)
     job = job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user)
     ours = {
         RUNTIME_FILE: skein.File(RUNTIME_SOURCE, type="file"),

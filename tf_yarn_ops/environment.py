@@ -1,14 +1,14 @@
 """From the environment argument to what containers need: PATH, an archive, Docker's variables."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from .parts import Environment
 from .runtime.contract import ENVIRONMENT_FOLDER
 
-#: What the seed mounts into Docker containers, next to local input and output paths.
-DOCKER_MOUNTS = ("HADOOP_HOME", "HADOOP_CONF_DIR", "JAVA_HOME")
+#: The variables whose folders the seed mounts into Docker containers, next to local input and output paths.
+HADOOP_FOLDERS = ("HADOOP_HOME", "HADOOP_CONF_DIR", "JAVA_HOME")
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,20 @@ class Placed:
     docker_image: str | None = None
 
 
-def place(environment: Environment | None, paths: tuple[str | None, ...] = ()) -> Placed:
+def place(
+    environment: Environment | None, paths: Sequence[str | None] = (), folders: Sequence[str] = ()
+) -> Placed:
     """Give what an environment means inside a container.
 
     Parameters
     ----------
     environment : Environment or None
         None: what the nodes have.
-    paths : tuple of str or None, optional
+    paths : sequence of str or None, optional
         Input and output; those that are local paths are mounted into Docker containers.
+    folders : sequence of str, optional
+        Further folders of the nodes that Docker containers see read-only; the seed's are
+        what `HADOOP_FOLDERS` name. YARN expands no variables in mounts, so these are paths.
 
     References
     ----------
@@ -60,21 +65,17 @@ def place(environment: Environment | None, paths: tuple[str | None, ...] = ()) -
     if environment.scheme == "archive":
         binaries = f"{ENVIRONMENT_FOLDER}/bin"
         return Placed(interpreter=f"{binaries}/python", path=(binaries,), archives={ENVIRONMENT_FOLDER: location})
-    return Placed(docker_image=location, variables=docker_variables(location, paths))
+    return Placed(docker_image=location, variables=docker_variables(location, paths, folders))
 
 
-def docker_variables(image: str, paths: tuple[str | None, ...]) -> dict[str, str]:
-    """Give YARN's variables for a Docker container with the seed's mounts.
-
-    Hadoop's folders are mounted read-only where the node has them (YARN expands
-    ``$HADOOP_HOME`` and so on there); input read-only, output writable, unless they are URIs.
-    """
-    mounts = [f"${name}:${name}:ro" for name in DOCKER_MOUNTS]
+def docker_variables(image: str, paths: Sequence[str | None], folders: Sequence[str]) -> dict[str, str]:
+    """Give YARN's variables for a Docker container: folders and input read-only, output writable, URIs not mounted."""
+    mounts = [f"{folder}:{folder}:ro" for folder in folders]
     for path, mode in zip(paths, ("ro", "rw"), strict=False):
         if path and path.startswith("/"):
             mounts.append(f"{path}:{path}:{mode}")
     return {
         "YARN_CONTAINER_RUNTIME_TYPE": "docker",
         "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": image,
-        "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": ",".join(mounts),
+        **({"YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": ",".join(mounts)} if mounts else {}),
     }

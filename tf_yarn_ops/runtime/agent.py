@@ -25,6 +25,8 @@ from .link import Link, LinkLost, client_context, connect, reserve_port
 MAX_RESULT = 8 * 1024
 #: How long a command that a signal ended may be ours before we look whether the container is being killed, seconds.
 SIGNAL_PAUSE = 0.05
+#: The least time that an agent looks for the coordinator at first, seconds.
+FIRST_CONTACT = 60.0
 #: NodeManagers send SIGKILL 250 ms after SIGTERM; what is left is ended before that, seconds.
 LAST_WORDS = 0.15
 
@@ -77,6 +79,7 @@ class Agent:
         self.unacknowledged: Optional[bytes] = None
         self.link: Optional[Link] = None
         self.deadline = float(self.job.deadlines["heartbeat"])
+        self.greeted = False
         self.heard = time.monotonic()
         self.ping_at = 0.0
         self.retry_at = 0.0
@@ -137,7 +140,8 @@ class Agent:
     def keep_contact(self) -> None:
         """Connect when there is no connection, ping when it is time, give up after the heartbeat deadline."""
         now = time.monotonic()
-        if self.deadline and now - self.heard > self.deadline:
+        patience = self.deadline if self.greeted else max(self.deadline, FIRST_CONTACT)
+        if self.deadline and now - self.heard > patience:
             log("no word from the coordinator for %d seconds, ending", now - self.heard)
             self.exit_code = 1
         elif self.link is None and now >= self.retry_at:
@@ -198,6 +202,7 @@ class Agent:
 
     def on_welcome(self, message: Dict[str, Any]) -> None:
         """Registered; the coordinator names the task, and a new agent takes over the generation."""
+        self.greeted = True
         if self.attempt == 0:
             self.generation = message["generation"]
         log("%s registered as %s with port %d", self.container, message["task"], self.port)

@@ -12,6 +12,7 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, List, NamedTuple, Sequence
 
+from .contract import CERTIFICATE_FILE, KEY_FILE
 from .reasons import Reason
 
 CALL_SECONDS = 20.0
@@ -56,7 +57,10 @@ class Containers:
     def _connect(self) -> None:
         import skein
 
-        self._client = skein.ApplicationClient.from_current()
+        with open(CERTIFICATE_FILE, "rb") as certificate, open(KEY_FILE, "rb") as key:
+            security = skein.Security(cert_bytes=certificate.read(), key_bytes=key.read())
+        address, application_id = os.environ["SKEIN_APPMASTER_ADDRESS"], os.environ["SKEIN_APPLICATION_ID"]
+        self._client = skein.ApplicationClient(address, application_id, security=security)
         self.version = getattr(skein, "__version__", "")
 
     async def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:

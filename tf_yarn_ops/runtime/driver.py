@@ -121,17 +121,16 @@ def main(arguments: List[str]) -> int:
     try:
         asyncio.run(all_of_it())
         code = 0
-    except ImportError as error:
+    except Exception as error:  # the program's last line of defence: say why, end the application
+        logger.exception("The coordinator failed")
         code = 1
-        message = (f"the coordinator's Python {sys.executable} can't talk to Skein: {error}; it needs grpcio and "
-                   "protobuf: name an environment that has them")
-        logger.error("%s", message)
+        message = f"the coordinator failed: {type(error).__name__}: {error}"
+        if isinstance(error, ImportError):
+            message = (f"the coordinator's Python {sys.executable} can't talk to Skein: {error}; it needs grpcio and "
+                       "protobuf: name an environment that has them")
         report = JobReport(application_id, name=job.name, queue=job.queue, user=job.user, state="FAILED",
                            final_status="FAILED", reason=Reason.AM_FAILED, message=message)
         kill_by_rest(job.resourcemanagers, application_id, job.user, compose_diagnostics(report))
-    except Exception:  # the program's last line of defence: say it in the log, end the application
-        logger.exception("The coordinator failed")
-        code = 1
     logging.shutdown()
     sys.stdout.flush()
     exit_now(code)

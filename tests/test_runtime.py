@@ -1,0 +1,440 @@
+"""Coordinator and agents as real processes over real TLS; Skein's side is made on the wire (appmaster.py)."""
+
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from appmaster import AppMaster, until
+
+from tf_yarn_ops.certificate import mint
+from tf_yarn_ops.parts import Deadlines, Resources, RestartPolicy, TensorBoard
+from tf_yarn_ops.runtime.contract import TaskId
+from tf_yarn_ops.runtime.reasons import Reason
+from tf_yarn_ops.spec import JobSpec, TaskSpec
+
+QUICK = Deadlines(heartbeat=5, stop_grace=2)
+FOREVER = "exec tail -f /dev/null"
+
+
+def job(command, ps=True, workers=2, **fields):
+    tasks = {"worker": TaskSpec(instances=workers)}
+    if ps:
+        tasks = {"ps": TaskSpec(command=FOREVER), **tasks}
+    return JobSpec(command=command, **{"tasks": tasks, "deadlines": QUICK, **fields})
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a job to its end; gives the application master and the report."""
+
+    def run(spec, **options):
+        with AppMaster(tmp_path / "job", spec, **options) as am:
+            return am, am.wait()
+
+    return run
+
+
+def task(report, name):
+    return next(t for t in report.tasks if t.task == name)
+
+
+def processes_of(am):
+    """Every living process whose environment holds this job's application id and folder."""
+    left = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if str(am.folder).encode() in (entry / "environ").read_bytes() and b"YTF_APPLICATION_ID" in (
+                entry / "environ").read_bytes() and (entry / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                left.append((entry / "cmdline").read_text())
+        except OSError:
+            continue
+    return left
+
+
+def test_all_workers_end_well_and_the_ps_is_ended(run):
+    am, report = run(job('echo "{\\"accuracy\\": 0.9$DTF_TASK_INDEX}" > $YTF_RESULT_FILE'))
+    assert report.reason is Reason.SUCCEEDED
+    assert {t.task: t.state for t in report.tasks} == {
+        "ps:0": "stopped", "worker:0": "succeeded", "worker:1": "succeeded"}
+    assert task(report, "ps:0").signal == signal.SIGTERM
+    assert report.metrics == {"accuracy": 0.90}
+    assert [g.cause for g in report.generations] == ["start"]
+    assert am.coordinator.returncode == 0
+    assert processes_of(am) == []
+
+
+def test_a_failed_worker_fails_the_job_and_says_why(run):
+    am, report = run(job(f'if [ $TASK_INDEX = 1 ]; then echo "ValueError: no data" >&2; exit 3; fi; {FOREVER}'))
+    assert (report.reason, report.first_failure) == (Reason.TASK_FAILED, "worker:1")
+    message = r"worker:1 failed with exit code 3 on 127.0.0.1 after [\d.]+ s: ValueError: no data"
+    assert re.fullmatch(message, report.message)
+    failed = task(report, "worker:1")
+    assert (failed.state, failed.exit_code, failed.attempts) == ("failed", 3, 1)
+    assert "ValueError: no data" in failed.log_tail and "agent" not in failed.log_tail
+    assert task(report, "worker:0").state == task(report, "ps:0").state == "stopped"
+    assert processes_of(am) == []
+
+
+def test_a_signal_is_reported_as_a_signal(run):
+    _, report = run(job("kill -SEGV $$", ps=False, workers=1))
+    assert report.reason is Reason.TASK_FAILED
+    assert (task(report, "worker:0").signal, task(report, "worker:0").exit_code) == (signal.SIGSEGV, None)
+    assert "signal 11" in report.message
+
+
+def test_an_early_exit_0_of_the_ps_is_no_failure(run):
+    tasks = {"ps": TaskSpec(command="true"), "worker": TaskSpec(command="sleep 0.5")}
+    _, report = run(job("x", tasks=tasks))
+    assert report.reason is Reason.SUCCEEDED
+    assert task(report, "ps:0").state == "succeeded"
+
+
+def test_a_failed_evaluator_fails_the_job_though_it_is_in_nobodys_cluster(run):
+    tasks = {"worker": TaskSpec(command=FOREVER), "evaluator": TaskSpec(command='echo "$TF_CONFIG"; exit 4')}
+    _, report = run(job("x", tasks=tasks))
+    assert (report.reason, report.first_failure) == (Reason.TASK_FAILED, "evaluator:0")
+    config = json.loads(task(report, "evaluator:0").log_tail)
+    assert config["task"] == {"type": "evaluator", "index": 0}
+    assert list(config["cluster"]) == ["worker"]
+
+
+def test_the_chief_alone_decides_when_asked_to(run):
+    tasks = {"chief": TaskSpec(command="sleep 0.3"), "worker": TaskSpec(command=FOREVER)}
+    _, report = run(job("x", tasks=tasks, success="chief"))
+    assert report.reason is Reason.SUCCEEDED
+    assert task(report, "worker:0").state == "stopped"
+
+
+def test_a_single_task_is_a_cluster_of_one(run):
+    am, report = run(job("env > env.txt", ps=False, workers=1))
+    env = dict(line.split("=", 1) for line in (am.container("worker_0").folder / "env.txt").read_text().splitlines())
+    assert report.reason is Reason.SUCCEEDED
+    assert json.loads(env["TF_CONFIG"]) == {
+        "cluster": {"worker": [env["DTF_WORKER_HOSTS"]]}, "task": {"type": "worker", "index": 0}}
+    assert env["TF_GRPC_REUSE_PORT"] == "true"
+
+
+def test_values_reach_the_program_byte_for_byte(run):
+    nasty = "blank  'quote' \"double\" $HOME `id` \\ ünï\t*\nsecond line "
+    command = f"{sys.executable} -c 'import os; open(\"value\", \"wb\").write(os.environb[b\"NASTY\"])' \"$(echo ok)\""
+    am, report = run(job(command, ps=False, workers=1, env={"NASTY": nasty, "EMPTY": ""}))
+    assert report.reason is Reason.SUCCEEDED
+    assert (am.container("worker_0").folder / "value").read_text() == nasty
+
+
+def test_indices_keep_to_their_sizes(run):
+    tasks = {"worker": TaskSpec(instances=3, indices={1: Resources(memory=4096)})}
+    am, report = run(job("echo $DTF_TASK_INDEX > index", tasks=tasks))
+    assert report.reason is Reason.SUCCEEDED
+    assert (am.container("worker.1_0").folder / "index").read_text() == "1\n"
+    assert {(am.container(f"worker_{i}").folder / "index").read_text() for i in (0, 1)} == {"0\n", "2\n"}
+
+
+def test_what_a_command_leaves_behind_is_ended(run):
+    am, report = run(job("setsid tail -f /dev/null & (trap '' TERM; tail -f /dev/null) & true", ps=False))
+    assert report.reason is Reason.SUCCEEDED
+    assert processes_of(am) == []
+
+
+def test_a_command_that_ignores_sigterm_is_killed_after_the_grace(run):
+    stubborn = "trap '' TERM; while true; do sleep 0.1; done"
+    tasks = {"chief": TaskSpec(command="sleep 0.5"), "worker": TaskSpec(command=stubborn)}
+    am, report = run(job("x", tasks=tasks, success="chief", deadlines=Deadlines(stop_grace=1)))
+    assert report.reason is Reason.SUCCEEDED
+    assert task(report, "worker:0").signal == signal.SIGKILL
+    assert processes_of(am) == []
+
+
+@pytest.mark.parametrize("content", ["[1, 2]", "{broken", '{"big": "' + "x" * 9000 + '"}'])
+def test_an_unusable_result_is_said_in_the_log_and_is_no_failure(run, content):
+    am, report = run(job("printf %s \"$CONTENT\" > $YTF_RESULT_FILE", ps=False, workers=1, env={"CONTENT": content}))
+    assert report.reason is Reason.SUCCEEDED
+    assert report.metrics is None
+    assert "the result file is not used" in am.container("worker_0").log
+
+
+def test_the_end_of_a_log_may_be_any_bytes(run):
+    _, report = run(job(r"printf 'a\000\377\376z\n'; exit 1", ps=False, workers=1))
+    assert report.reason is Reason.TASK_FAILED
+    assert task(report, "worker:0").log_tail == "a\N{REPLACEMENT CHARACTER}" + "\N{REPLACEMENT CHARACTER}" * 2 + "z\n"
+
+
+@pytest.mark.parametrize("command, code", [("no-such-command", 127), ("/etc/passwd", 126)])
+def test_a_command_that_can_not_be_run_has_the_shells_code(run, command, code):
+    _, report = run(job(command, ps=False, workers=1))
+    assert task(report, "worker:0").exit_code == code
+
+
+# -- restarts ---------------------------------------------------------------------------------
+
+
+def test_a_cluster_restart_gives_new_ports_to_the_same_containers(run):
+    command = """echo "$DTF_WORKER_HOSTS" >> hosts
+        if [ $YTF_GENERATION = 1 ]; then [ $TASK_INDEX = 1 ] && exit 7; sleep 60; fi"""
+    am, report = run(job(command, restart=RestartPolicy("cluster", backoff=0.1)))
+    assert report.reason is Reason.SUCCEEDED
+    assert [g.number for g in report.generations] == [1, 2]
+    assert "worker:1 failed with exit code 7" in report.generations[1].cause
+    before, after = (am.container("worker_0").folder / "hosts").read_text().split()
+    assert not set(before.split(",")) & set(after.split(","))
+    assert {t.attempts for t in report.tasks} == {2}
+    assert len(am.containers) == 3
+
+
+def test_a_task_restart_keeps_port_and_leaves_the_others_alone(run):
+    command = """echo "$DTF_WORKER_HOSTS" >> hosts
+        if [ $TASK_INDEX = 1 ] && [ ! -e again ]; then touch again; exit 7; fi; sleep 1"""
+    am, report = run(job(command, restart=RestartPolicy("task", backoff=0.1)))
+    assert report.reason is Reason.SUCCEEDED
+    first, second = (am.container("worker_1").folder / "hosts").read_text().split()
+    assert first == second == (am.container("worker_0").folder / "hosts").read_text().strip()
+    assert (task(report, "worker:0").attempts, task(report, "worker:1").attempts) == (1, 2)
+    assert len(report.generations) == 1
+
+
+def test_a_task_that_fails_at_once_every_time_ends_the_job_early(run):
+    _, report = run(job("exit 9", ps=False, workers=1, restart=RestartPolicy("cluster", max_restarts=50, backoff=0)))
+    assert report.reason is Reason.TASK_FAILED
+    assert "3 times in a row" in report.message
+    assert task(report, "worker:0").attempts == 3
+
+
+def test_a_fatal_exit_code_is_not_retried(run):
+    _, report = run(job("exit 9", ps=False, workers=1, restart=RestartPolicy("task", fatal_exit_codes=(9,))))
+    assert task(report, "worker:0").attempts == 1
+
+
+@pytest.mark.parametrize("strike", [signal.SIGKILL, signal.SIGTERM])
+def test_a_lost_container_is_replaced_and_the_cluster_restarts_with_it(tmp_path, strike):
+    spec = job('if [ $YTF_GENERATION = 1 ]; then tail -f /dev/null; fi')
+    with AppMaster(tmp_path / "job", spec) as am:
+        am.log_says("Published the cluster spec, generation 1")
+        am.container("worker_1").kill(strike)
+        report = am.wait()
+    assert report.reason is Reason.SUCCEEDED
+    assert "worker:1 was lost" in report.generations[1].cause
+    assert task(report, "worker:1").container_id == "container_worker_2"
+
+
+def test_an_agent_killed_alone_takes_its_command_along(tmp_path):
+    with AppMaster(tmp_path / "job", job(FOREVER, ps=False, restart=RestartPolicy(max_container_losses=0))) as am:
+        am.log_says("Published the cluster spec, generation 1")
+        until(lambda: len(processes_of(am)) == 2)
+        os.kill(am.container("worker_1").process.pid, signal.SIGKILL)
+        report = am.wait()
+        assert report.reason is Reason.CONTAINER_LOST
+        assert processes_of(am) == []
+
+
+def test_an_agent_that_freezes_is_lost_after_the_heartbeat_deadline(tmp_path):
+    with AppMaster(tmp_path / "job", job('if [ $YTF_GENERATION = 1 ]; then tail -f /dev/null; fi')) as am:
+        am.log_says("Published the cluster spec, generation 1")
+        os.kill(am.container("worker_0").process.pid, signal.SIGSTOP)
+        report = am.wait()
+    assert report.reason is Reason.SUCCEEDED
+    assert "no word from it" in report.generations[1].cause
+    assert am.container("worker_0").state == "KILLED"
+
+
+def test_memory_kills_fail_the_job_with_yarns_figures(tmp_path):
+    with AppMaster(tmp_path / "job", job(FOREVER, ps=False)) as am:
+        am.log_says("Published the cluster spec, generation 1")
+        am.container("worker_1").message = "536.5 MB of 256 MB physical memory used"
+        am.container("worker_1").kill(signal.SIGTERM)
+        report = am.wait()
+    assert (report.reason, report.first_failure) == (Reason.OUT_OF_MEMORY, "worker:1")
+    assert "536.5 MB of 256 MB" in report.message
+
+
+# -- connections ------------------------------------------------------------------------------
+
+
+class Stranger:
+    """A TLS client with whatever certificate it has."""
+
+    def __init__(self, am, credentials, folder):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if credentials:
+            (folder / "crt").write_bytes(credentials.certificate)
+            (folder / "key").write_bytes(credentials.key)
+            context.load_cert_chain(folder / "crt", folder / "key")
+        self.socket = context.wrap_socket(socket.create_connection(("127.0.0.1", port_of(am)), 5))
+        self.socket.settimeout(10)
+
+    def say(self, line):
+        self.socket.sendall(line)
+        try:
+            return self.socket.recv(65536)
+        except (OSError, ssl.SSLError):
+            return b""
+
+
+def port_of(am):
+    am.log_says("Listening on port")
+    return int(re.search(r"Listening on port (\d+)", am.coordinator_log.read_text()).group(1))
+
+
+def test_strangers_get_nothing_and_the_job_goes_on(tmp_path):
+    spec = job("until [ -e go ]; do sleep 0.05; done", ps=False, workers=1)
+    with AppMaster(tmp_path / "job", spec) as am:
+        am.log_says("Published the cluster spec")
+        for number, credentials in enumerate((None, mint())):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            assert Stranger(am, credentials, folder).say(b'{"type":"register"}\n') == b""
+        plain = socket.create_connection(("127.0.0.1", port_of(am)))
+        plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        for number, line in enumerate((b"\xff\x00 garbage\n", b"[]\n", b"x" * 1_000_000 + b"\n")):
+            folder = tmp_path / f"own{number}"
+            folder.mkdir()
+            assert Stranger(am, am.credentials, folder).say(line) == b""
+        (am.container("worker_0").folder / "go").touch()
+        assert am.wait().reason is Reason.SUCCEEDED
+
+
+@pytest.mark.parametrize("change, why", [
+    ({"version": 99}, "version 99"),
+    ({"container": "worker_7"}, "knows no live container"),
+    ({"container": "worker_0", "nonce": "mine"}, "registered already"),
+    ({"port": "80"}, "incomplete"),
+])
+def test_registrations_that_do_not_fit_are_refused_with_the_reason(tmp_path, change, why):
+    spec = job("until [ -e go ]; do sleep 0.05; done", ps=False, workers=1)
+    message = {"type": "register", "version": 1, "container": "worker_0", "nonce": "n", "host": "h", "port": 1}
+    with AppMaster(tmp_path / "job", spec) as am:
+        am.log_says("Published the cluster spec")
+        (tmp_path / "own").mkdir()
+        line = json.dumps(message | change).encode() + b"\n"
+        answer = json.loads(Stranger(am, am.credentials, tmp_path / "own").say(line))
+        assert answer["type"] == "refused" and why in answer["why"]
+        (am.container("worker_0").folder / "go").touch()
+        assert am.wait().reason is Reason.SUCCEEDED
+
+
+def test_the_next_free_port_is_taken_and_found_though_a_stranger_listens_on_the_first(tmp_path):
+    with socket.create_server(("", 0)) as stranger:
+        base = stranger.getsockname()[1]
+        with AppMaster(tmp_path / "job", job("true", ps=False, workers=1), base_port=base) as am:
+            assert am.wait().reason is Reason.SUCCEEDED
+            assert base < port_of(am) < base + 16
+
+
+def test_all_ports_taken_ends_the_job_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.application.PORTS", 2)
+    with socket.create_server(("", 0)) as first:
+        base = first.getsockname()[1]
+        spec = job("true", ps=False, workers=1)
+        with socket.create_server(("", base + 1)), AppMaster(tmp_path / "job", spec, base_port=base) as am:
+            report = am.wait()
+    assert report.reason is Reason.AM_FAILED
+    assert f"the ports {base} to {base + 1} are all taken" in report.message
+
+
+# -- deadlines --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("deadlines, hold, reason, words", [
+    (Deadlines(allocation=1), {"worker_1"}, Reason.ALLOCATION_TIMEOUT,
+     "1 of 2 containers were not allocated within 1 s: worker_1"),
+    (Deadlines(execution=1, stop_grace=1), set(), Reason.EXECUTION_TIMEOUT, "running: worker:0, worker:1"),
+    (Deadlines(total=2, stop_grace=1), set(), Reason.TOTAL_TIMEOUT, "longer than 2 s"),
+])
+def test_every_wait_has_a_deadline_and_names_its_reason(run, deadlines, hold, reason, words):
+    am, report = run(job(FOREVER, ps=False, deadlines=deadlines), hold=frozenset(hold))
+    assert report.reason is reason
+    assert words in report.message
+    assert processes_of(am) == []
+
+
+def test_an_agent_that_never_calls_misses_the_registration_deadline(run):
+    _, report = run(job("true", ps=False, workers=1, deadlines=Deadlines(registration=1)), python="/bin/cat")
+    assert report.reason in (Reason.REGISTRATION_TIMEOUT, Reason.CONTAINER_LOST)
+    assert report.message
+
+
+def test_a_coordinator_that_waits_says_who_is_missing(tmp_path):
+    with AppMaster(tmp_path / "job", job("true", ps=False), hold=frozenset({"worker_1"})) as am:
+        am.log_says("Waiting for all ports (1/2), missing: worker:1 (container requested)", 20)
+
+
+# -- what others see --------------------------------------------------------------------------
+
+
+def test_the_page_shows_the_live_report(tmp_path):
+    spec = job("until [ -e go ]; do sleep 0.05; done", ps=False)
+    with AppMaster(tmp_path / "job", spec) as am:
+        am.log_says("Published the cluster spec")
+        until(lambda: "ytf" in am.pages)
+        document = json.load(urllib.request.urlopen(am.pages["ytf"] + "/status.json", timeout=5))
+        assert document["state"] == "RUNNING"
+        assert len(document["cluster_spec"]["worker"]) == 2
+        page = urllib.request.urlopen(am.pages["ytf"] + "/", timeout=5).read().decode()
+        assert "worker:1" in page and "TensorFlow" in page
+        for name in ("worker_0", "worker_1"):
+            (am.container(name).folder / "go").touch()
+        assert am.wait().reason is Reason.SUCCEEDED
+
+
+def test_progress_moves_with_the_tasks_that_have_finished(tmp_path):
+    with AppMaster(tmp_path / "job", job("until [ -e go ]; do sleep 0.05; done", ps=False)) as am:
+        am.log_says("Published the cluster spec")
+        until(lambda: am.progress == [0.0])
+        (am.container("worker_1").folder / "go").touch()
+        until(lambda: am.progress == [0.0, 0.5])
+        (am.container("worker_0").folder / "go").touch()
+        am.wait()
+
+
+def test_tensorboard_is_ended_with_the_job_and_its_failure_is_no_matter(run, tmp_path):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "tensorboard").write_text("#!/bin/bash\nexit 1\n")
+    (folder / "tensorboard").chmod(0o755)
+    env = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    _, report = run(job("sleep 0.5", ps=False, output="/out", tensorboard=TensorBoard(), env=env))
+    assert report.reason is Reason.SUCCEEDED
+    assert (task(report, "tensorboard:0").state, task(report, "tensorboard:0").exit_code) == ("failed", 1)
+
+
+def test_agents_and_coordinator_can_be_told_apart_in_ps(tmp_path):
+    with AppMaster(tmp_path / "job", job(FOREVER, ps=False, workers=1)) as am:
+        am.log_says("Published the cluster spec")
+        words = Path(f"/proc/{am.container('worker_0').process.pid}/cmdline").read_bytes().split(b"\0")
+        assert {b"agent", b"worker", b"application_1700000000000_0042"} <= set(words)
+        words = Path(f"/proc/{am.coordinator.pid}/cmdline").read_bytes().split(b"\0")
+        assert {b"coordinator", b"application_1700000000000_0042"} <= set(words)
+
+
+def test_a_killed_coordinator_ends_its_watchdog_with_the_signals_code(tmp_path):
+    with AppMaster(tmp_path / "job", job(FOREVER, ps=False, workers=1)) as am:
+        am.log_says("Published the cluster spec")
+        child = subprocess.run(["pgrep", "-P", str(am.coordinator.pid)], capture_output=True, text=True)
+        os.kill(int(child.stdout.split()[0]), signal.SIGKILL)
+        assert am.coordinator.wait(10) == 137
+
+
+def test_an_agent_without_coordinator_ends_its_command(tmp_path):
+    with AppMaster(tmp_path / "job", job(FOREVER, ps=False, workers=1)) as am:
+        am.log_says("Published the cluster spec")
+        until(lambda: processes_of(am))
+        os.killpg(am.coordinator.pid, signal.SIGKILL)
+        until(lambda: am.container("worker_0").process.poll() is not None, 20)
+        assert processes_of(am) == []
+
+
+def test_tasks_print_as_type_and_index():
+    assert str(TaskId("worker", 1)) == "worker:1"
+    assert TaskId.parse("my-type:12") == ("my-type", 12)
+    with pytest.raises(ValueError, match="not a task"):
+        TaskId.parse("worker")
