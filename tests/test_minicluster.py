@@ -110,6 +110,13 @@ def ready(full):
     return full
 
 
+@pytest.fixture
+def folder(tmp_path):
+    """A folder for a cluster of the test's own, in which nothing is left running."""
+    yield tmp_path
+    MiniCluster(tmp_path).down()
+
+
 # ---------------------------------------------------------------- up, status, env
 
 
@@ -350,9 +357,8 @@ def test_a_taken_port_is_named_and_nothing_else_ends(ready):
     ready.start_daemon("rm")
 
 
-def test_a_daemon_that_dies_on_the_way_is_quoted_and_the_rest_ended(tmp_path):
-    cluster = MiniCluster(tmp_path / "broken", light=True)
-    cluster.directory.mkdir()
+def test_a_daemon_that_dies_on_the_way_is_quoted_and_the_rest_ended(folder):
+    cluster = MiniCluster(folder, light=True)
     (cluster.directory / "rm").write_text("a file where the ResourceManager keeps its state")
     with pytest.raises(MiniClusterError) as caught:
         cluster.up()
@@ -363,32 +369,41 @@ def test_a_daemon_that_dies_on_the_way_is_quoted_and_the_rest_ended(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_up_can_be_repeated(tmp_path, number):
-    cluster = MiniCluster(tmp_path, light=True)
-    command = [*CLI, "up", "--light", "--dir", str(tmp_path)]
+def test_an_interrupted_up_can_be_repeated(folder, number):
+    cluster = MiniCluster(folder, light=True)
+    command = [*CLI, "up", "--light", "--dir", str(folder)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as interrupted:
         for line in interrupted.stderr:
             if line.startswith("waiting for"):
                 interrupted.send_signal(number)
                 break
-    left = daemons.find_all(tmp_path)
+    left = daemons.find_all(folder)
     assert len(left) == (0 if number == signal.SIGINT else 2)
     with cluster:
         assert cluster.status().ready
         assert set(left) <= set(list_pids(cluster).values())
         cluster.down()
-    assert daemons.find_all(tmp_path) == ()
+    assert daemons.find_all(folder) == ()
 
 
-def test_an_up_killed_while_formatting_can_be_repeated(tmp_path):
-    with subprocess.Popen([*CLI, "up", "--dir", str(tmp_path)], stderr=subprocess.PIPE, text=True) as interrupted:
+def test_two_ups_at_once_make_one_cluster(folder):
+    command = [*CLI, "up", "--light", "--json", "--dir", str(folder)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    first, second = (json.loads(process.communicate(timeout=120)[0]) for process in both)
+    assert first == second
+    assert first["ready"]
+    assert len(daemons.find_all(folder)) == 2
+
+
+def test_an_up_killed_while_formatting_can_be_repeated(folder):
+    with subprocess.Popen([*CLI, "up", "--dir", str(folder)], stderr=subprocess.PIPE, text=True) as interrupted:
         assert interrupted.stderr.readline() == "formatting HDFS\n"
         interrupted.kill()
-    with MiniCluster(tmp_path) as cluster:
+    with MiniCluster(folder) as cluster:
         assert cluster.status().ready
         assert [daemon.name for daemon in cluster.status().daemons] == ["nn", "dn", "rm", "nm"]
         cluster.down()
-    assert daemons.find_all(tmp_path) == ()
+    assert daemons.find_all(folder) == ()
 
 
 def test_down_leaves_no_process_and_keeps_the_files(ready):

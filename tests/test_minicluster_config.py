@@ -94,6 +94,7 @@ def write_java(folder, version, home=None):
         ("yarn-site.xml", "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms", "100"),
         ("yarn-site.xml", "yarn.resourcemanager.recovery.enabled", "true"),
         ("yarn-site.xml", "yarn.resourcemanager.fs.state-store.uri", "file:///clusters/one/rm"),
+        ("yarn-site.xml", "yarn.node-attribute.fs-store.root-dir", "file:///clusters/one/rm/node-attributes"),
         ("yarn-site.xml", "yarn.nodemanager.recovery.enabled", "true"),
         ("yarn-site.xml", "yarn.resourcemanager.connect.retry-interval.ms", "1000"),
         ("yarn-site.xml", "yarn.nm.liveness-monitor.expiry-interval-ms", "20000"),
@@ -556,6 +557,13 @@ def test_a_daemon_that_dies_on_the_way_is_reported_with_its_last_lines(dying):
     assert second == f"the last lines of {dying}/one/logs/rm.log:"
     assert last == "  Exception: no luck"
     assert daemons.find_all(dying / "one") == ()
+
+
+def test_daemons_whose_folder_was_removed_are_ended_first(dying, spawn):
+    orphan = spawn(SLEEP, "-Dproc_rm", f"-Dytf.minicluster={dying}/one")
+    with pytest.raises(MiniClusterError, match="the ResourceManager ended on the way"):
+        MiniCluster(dying / "one", light=True).up()
+    assert orphan.wait(10) == -signal.SIGTERM
 
 
 def test_a_format_that_fails_is_reported_and_done_again_next_time(dying):

@@ -148,15 +148,7 @@ class MiniCluster:
         """End every daemon of this folder and whatever runs in its containers; data and logs stay."""
         locked = state.lock(self.directory) if self.directory.is_dir() else contextlib.nullcontext()
         with self._changing("ended"), locked:
-            nodes = [daemons.find(self.directory, name) for name in node_names(MAX_NODES)]
-            if daemons.find_all(self.directory):
-                self._progress(f"stopping the cluster in {self.directory}")
-            # First the nodes: they end their containers and keep the logs while there is a file system.
-            daemons.stop(self.directory, filter(None, nodes), _STOP_SECONDS)
-            daemons.end_containers(self.directory)
-            daemons.stop(self.directory, daemons.find_all(self.directory), _STOP_SECONDS)
-            self._reap()
-            self._started = False
+            self._down()
 
     def status(self) -> ClusterStatus:
         """Give the state of every daemon, and whether the cluster is ready."""
@@ -219,8 +211,22 @@ class MiniCluster:
                 health.make_folders(settings)
         self._progress(f"ready after {time.monotonic() - begin:.1f} s")
 
+    def _down(self) -> None:
+        if daemons.find_all(self.directory):
+            self._progress(f"stopping the cluster in {self.directory}")
+        # First the nodes: they end their containers and keep the logs while there is a file system.
+        nodes = [daemons.find(self.directory, name) for name in node_names(MAX_NODES)]
+        daemons.stop(self.directory, filter(None, nodes), _STOP_SECONDS)
+        daemons.end_containers(self.directory)
+        daemons.stop(self.directory, daemons.find_all(self.directory), _STOP_SECONDS)
+        self._reap()
+        self._started = False
+
     def _decide(self) -> Settings:
         settings = state.load(self.directory)
+        if settings is None:
+            # Somebody removed the folder of a running cluster.
+            self._down()
         wanted = {name: value for name, value in self._wanted.items() if value is not None}
         if settings is None or not daemons.find_all(self.directory):
             return install(

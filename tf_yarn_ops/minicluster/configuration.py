@@ -170,6 +170,8 @@ def _yarn(settings: Settings) -> dict[str, str]:
         "yarn.resourcemanager.store.class":
             "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
         "yarn.resourcemanager.fs.state-store.uri": f"file://{directory}/rm",
+        # Hadoop's default is one folder in /tmp for all clusters of a user.
+        "yarn.node-attribute.fs-store.root-dir": f"file://{directory}/rm/node-attributes",
         "yarn.resourcemanager.scheduler.class":
             "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler",
         "yarn.resourcemanager.scheduler.monitor.enable": "true",
@@ -193,6 +195,8 @@ def _yarn(settings: Settings) -> dict[str, str]:
         f"yarn.nodemanager.resource-type.{_GPU}": "2",
         "yarn.nodemanager.vmem-check-enabled": "false",
         "yarn.nodemanager.pmem-check-enabled": "true",
+        # Else the NodeManager leaves the limit to cgroups, which it does not use here.
+        "yarn.nodemanager.resource.memory.enforced": "false",
         "yarn.nodemanager.container-monitor.interval-ms": "1000",
         "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99.0",
         "yarn.nodemanager.recovery.enabled": "true",

@@ -14,7 +14,7 @@ from ..errors import MiniClusterError
 from . import daemons
 from .configuration import Settings, node_names
 
-_SECONDS = 10.0
+_ASK_SECONDS, _TELL_SECONDS = 5.0, 30.0
 #: Daemons are on this machine; a proxy from the environment has no business here.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -79,7 +79,7 @@ def describe_missing(settings: Settings) -> str | None:
 def answers(url: str) -> bool:
     """Tell whether something serves HTTP there, whatever it says."""
     try:
-        _OPENER.open(url, timeout=_SECONDS).close()
+        _OPENER.open(url, timeout=_ASK_SECONDS).close()
     except urllib.error.HTTPError:
         return True
     except (OSError, http.client.HTTPException):
@@ -123,7 +123,7 @@ def _has_left_safe_mode(settings: Settings) -> bool:
 def _get(url: str) -> dict[str, Any] | None:
     request = urllib.request.Request(url, headers={"Accept": "application/json"})
     try:
-        with _OPENER.open(request, timeout=_SECONDS) as answer:
+        with _OPENER.open(request, timeout=_ASK_SECONDS) as answer:
             parsed = json.load(answer)
     except (OSError, http.client.HTTPException, ValueError):
         return None
@@ -133,7 +133,7 @@ def _get(url: str) -> dict[str, Any] | None:
 def _put(settings: Settings, path: str, query: Mapping[str, str]) -> None:
     url = f"{settings.web_address('nn')}/webhdfs/v1{urllib.parse.quote(path)}?{urllib.parse.urlencode(query)}"
     try:
-        _OPENER.open(urllib.request.Request(url, method="PUT"), timeout=_SECONDS).close()
+        _OPENER.open(urllib.request.Request(url, method="PUT"), timeout=_TELL_SECONDS).close()
     except urllib.error.HTTPError as error:
         said = error.read(2000).decode("utf-8", "replace")
         raise MiniClusterError(f"HDFS refused {query['op']} {path}: {said}") from error
