@@ -22,7 +22,7 @@ STAIRCASE = (
     ("certificate", "preflight", "status", "tracking", "submission"),
     ("restsubmitter", "skeinsubmitter", "skeinchild"),
     ("logs",),
-    ("launcher", "identity", "claims", "ensuring", "watching"),
+    ("launcher", "identity", "claims", "ensuring", "waiting", "watching"),
     ("cli", "commands", "progress", "airflow", "azkaban"),
 )
 RANK = {room: rank for rank, rooms in enumerate(STAIRCASE) for room in rooms}

@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from .cluster import Cluster
-from .errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, WaitTimeout
+from .ensuring import Ensuring
+from .errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected
+from .identity import Identity
 from .preflight import check_files
 from .resourcemanager import ENDED, LIVE
 from .runtime.reasons import Reason
@@ -19,6 +21,7 @@ from .status import kill_report, lost_report, read_report, unsubmitted_report
 from .sweep import sweep
 from .tracking import LiveStatus
 from .transport import RestUnavailable
+from .waiting import Waiting
 
 if TYPE_CHECKING:
     from .restsubmitter import RestSubmitter
@@ -27,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds until a kill has to be done; YARN needs 0.1 s, after a fail-over some more.
 KILL_TIMEOUT = 30.0
+#: Seconds before a job that could not be held as a whole is submitted again, jittered, growing.
+RETRY_PAUSE = 10.0
 #: Diagnostics of our kills; YARN keeps 64 KB but sends them with every list.
 _KILL_DIAGNOSTICS = 8 * 1024
 
@@ -54,6 +59,7 @@ class Launcher:
         self._environ = environ
         self._live = LiveStatus(cluster)
         self._stagings: dict[str, Staging] = {}
+        self._queue_timeouts: dict[str, float] = {}
         self._cancelled = False
 
     def cancel(self) -> None:
@@ -64,7 +70,13 @@ class Launcher:
         """
         self._cancelled = True
 
-    def _checkpoint(self) -> None:
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._cancelled
+
+    def checkpoint(self) -> None:
+        """Raise `Cancelled` when it was asked for; between the steps of a submission."""
         if self._cancelled:
             raise Cancelled("cancelled before the application was submitted")
 
@@ -95,18 +107,19 @@ class Launcher:
             By `cancel`; nothing is left.
         """
         check_files(spec)
-        self._checkpoint()
-        if self._way() == "skein":
-            return self._submit_with_skein(spec, on_reserved)
+        self.checkpoint()
+        if self.way() == "skein":
+            return self.submit_with_skein(spec, on_reserved)
         try:
             return self._submit_with_rest(spec, on_reserved)
         except RestUnavailable as error:
             if self.submit_with == "rest":
                 raise
             logger.info("submitting with Skein's Java client, because HTTP is closed: %s", error)
-            return self._submit_with_skein(spec, on_reserved)
+            return self.submit_with_skein(spec, on_reserved)
 
-    def _way(self) -> str:
+    def way(self) -> str:
+        """Give how to submit: ``rest`` or ``skein``, ``auto`` when the first is to be tried."""
         if self.submit_with == "auto" and self.cluster.secure:
             logger.info("submitting with Skein's Java client, because the cluster uses Kerberos")
             return "skein"
@@ -114,50 +127,55 @@ class Launcher:
 
     def _submit_with_rest(self, spec: JobSpec, on_reserved: Callable[[str], None] | None,
                           tags: Iterable[str] = ()) -> str:
-        submitter = self._rest_submitter(spec)
+        submitter = self.rest_submitter(spec)
         submitter.check(spec)
-        self._checkpoint()
+        self.checkpoint()
         application_id = submitter.reserve(spec)
         if on_reserved is not None:
             on_reserved(application_id)
-        self._checkpoint()
+        self.checkpoint()
         with ThreadPoolExecutor(1) as pool:
             pool.submit(self._sweep, spec, application_id)
             self._submit_reserved(submitter, spec, application_id, tags)
         return application_id
 
-    def _rest_submitter(self, spec: JobSpec) -> "RestSubmitter":
+    def rest_submitter(self, spec: JobSpec) -> "RestSubmitter":
+        """Give what submits this job over HTTP."""
         from .restsubmitter import RestSubmitter
 
         cluster = self.cluster.acting_for(spec.user or self.cluster.user)
         resourcemanager = self.resourcemanager if cluster is self.cluster else cluster.resourcemanager()
-        return RestSubmitter(cluster, resourcemanager, self._staging(cluster.user),
-                             strict_placement=self.strict_placement, checkpoint=self._checkpoint)
+        return RestSubmitter(cluster, resourcemanager, self.staging(cluster.user),
+                             strict_placement=self.strict_placement, checkpoint=self.checkpoint)
 
     def _submit_reserved(self, submitter: "RestSubmitter", spec: JobSpec, application_id: str,
                          tags: Iterable[str]) -> None:
         """Submit under a reserved id; whatever goes wrong, nothing is left of it."""
         try:
             submitter.submit(spec, application_id, tags)
+            self.remember(application_id, spec)
             logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
-            self._checkpoint()
+            self.checkpoint()
         except BaseException as error:
             logger.info("taking back %s after %s", application_id, type(error).__name__)
-            self._take_back(application_id, f"The submission ended with {type(error).__name__}")
+            self.take_back(application_id, f"The submission ended with {type(error).__name__}")
             raise
 
-    def _take_back(self, application_id: str, why: str) -> None:
+    def take_back(self, application_id: str, why: str) -> None:
+        """Kill an application on the way out of a failure, which is not to be covered by a second one."""
         try:
             self.kill(application_id, why)
         except (SubmissionRejected, ClusterUnreachable) as error:
             logger.warning("%s could not be taken back: %s", application_id, error)
 
-    def _submit_with_skein(self, spec: JobSpec, on_reserved: Callable[[str], None] | None,
-                           tags: Iterable[str] = ()) -> str:
+    def submit_with_skein(self, spec: JobSpec, on_reserved: Callable[[str], None] | None,
+                          tags: Iterable[str] = ()) -> str:
+        """Submit through Skein's Java client; ``on_reserved`` is called after the submission."""
         from .skeinsubmitter import SkeinSubmitter
 
-        submitter = SkeinSubmitter(self.cluster, environ=self._environ, checkpoint=self._checkpoint)
+        submitter = SkeinSubmitter(self.cluster, environ=self._environ, checkpoint=self.checkpoint)
         application_id = submitter.submit(spec, tags)
+        self.remember(application_id, spec)
         logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
         try:
             if on_reserved is not None:
@@ -165,7 +183,7 @@ class Launcher:
             if self._cancelled:
                 raise Cancelled(f"{application_id} was submitted, and is killed")
         except BaseException as error:
-            self._take_back(application_id, f"The submission ended with {type(error).__name__}")
+            self.take_back(application_id, f"The submission ended with {type(error).__name__}")
             raise
         return application_id
 
@@ -181,7 +199,7 @@ class Launcher:
             found = self.resourcemanager.get(application_id)
         except ApplicationNotFound:
             return lost_report(application_id)
-        return self._read(found)
+        return self.read(found)
 
     def log(self, application_id: str, task: str | None = None) -> Iterator[str]:
         """Give a task's log in chunks of text; see `logs.Logs.read`."""
@@ -197,23 +215,27 @@ class Launcher:
             return None
         return (document or {}).get("cluster_spec") or None
 
-    def _read(self, application: Mapping[str, Any]) -> JobReport:
+    def read(self, application: Mapping[str, Any]) -> JobReport:
+        """Give the report of YARN's object; the directory of one that has ended is deleted."""
         report = read_report(application, self._live.fetch(application))
-        if report.reason is not None:
-            self._forget(report)
+        if report.reason is not None and report.user in ("", self.cluster.user):
+            self.forget(report.application_id)
         return report
 
-    def _forget(self, report: JobReport) -> None:
-        """Whoever sees the end deletes the directory: the key is in it."""
-        if report.user and report.user != self.cluster.user:
-            return
+    def forget(self, application_id: str) -> None:
+        """Delete the directory of an application that has ended: the key is in it."""
         try:
-            if self._staging(self.cluster.user).delete(report.application_id):
-                logger.debug("deleted the directory of %s", report.application_id)
+            if self.staging(self.cluster.user).delete(application_id):
+                logger.debug("deleted the directory of %s", application_id)
         except (SubmissionRejected, ClusterUnreachable) as error:
-            logger.warning("the directory of %s could not be deleted: %s", report.application_id, error)
+            logger.warning("the directory of %s could not be deleted: %s", application_id, error)
 
-    def _staging(self, user: str) -> Staging:
+    def remember(self, application_id: str, spec: JobSpec) -> None:
+        """Keep the deadline that the waiting client enforces."""
+        self._queue_timeouts[application_id] = spec.deadlines.queue
+
+    def staging(self, user: str) -> Staging:
+        """Give the staging directory of a user."""
         if user not in self._stagings:
             self._stagings[user] = Staging(self.cluster.acting_for(user))
         return self._stagings[user]
@@ -221,12 +243,13 @@ class Launcher:
     def _sweep(self, spec: JobSpec, application_id: str) -> None:
         user = spec.user or self.cluster.user
         try:
-            sweep(self._staging(user), self.resourcemanager, keep=application_id)
+            sweep(self.staging(user), self.resourcemanager, keep=application_id)
         except (SubmissionRejected, ClusterUnreachable) as error:
             logger.debug("not swept: %s", error)
 
     def wait(self, application_id: str, *, timeout: float | None = None,
-             on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5) -> JobReport:
+             on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
+             queue_timeout: float | None = None, identity: Identity | None = None) -> JobReport:
         """Wait for the end of an application.
 
         Parameters
@@ -238,6 +261,12 @@ class Launcher:
             Called with every report that differs from the one before, the last included.
         poll_interval : float, optional
             Seconds between two looks. Default 0.5.
+        queue_timeout : float, optional
+            Seconds in the queue after which it is killed as QUEUE_TIMEOUT; 0 for none.
+            Default: the deadline of the job, when this launcher submitted it.
+        identity : Identity, optional
+            When the application is killed in favour of another one of the same generation,
+            the wait goes on with that one.
 
         Returns
         -------
@@ -253,31 +282,70 @@ class Launcher:
         Cancelled
             By `cancel`; the application is killed.
         """
-        started = answered = time.monotonic()
-        last: JobReport | None = None
-        while True:
-            try:
-                report = self.report(application_id)
-                answered = time.monotonic()
-            except ClusterUnreachable as error:
-                silent = time.monotonic() - answered
-                if silent >= self.cluster.site.unreachable_timeout:
-                    raise ClusterUnreachable(f"waited {silent:.0f} s: {error}") from error
-                logger.warning("still waiting for %s: %s", application_id, error)
+        if queue_timeout is None:
+            queue_timeout = self._queue_timeouts.get(application_id, 0.0)
+        return Waiting(self, application_id, timeout=timeout, on_change=on_change, poll_interval=poll_interval,
+                       queue_timeout=queue_timeout, identity=identity).run()
+
+    def ensure(self, spec: JobSpec, identity: Identity, on_reserved: Callable[[str], None] | None = None) -> JobReport:
+        """Let exactly one application of an identity train: attach to it, or submit it.
+
+        Parameters
+        ----------
+        spec : JobSpec
+        identity : Identity
+        on_reserved : callable, optional
+            Called with the application id as soon as it is known, before anything is staged.
+
+        Returns
+        -------
+        JobReport
+            Of the live application (no reason yet), or of the one that has ended for this attempt.
+
+        Raises
+        ------
+        Superseded
+            A newer generation was submitted; it is left alone.
+        SpecInvalid, SubmissionRejected, ResourcesImpossible, ClusterUnreachable, Cancelled
+            As in `submit`. After ClusterUnreachable a further call continues the same submission.
+        """
+        return Ensuring(self, spec, identity, on_reserved).run()
+
+    def run(self, spec: JobSpec, identity: Identity | None = None, *,
+            on_reserved: Callable[[str], None] | None = None, on_change: Callable[[JobReport], None] | None = None,
+            timeout: float | None = None, poll_interval: float = 0.5) -> JobReport:
+        """Submit a job, or attach to it, and wait; again after ALLOCATION_TIMEOUT, as often as the job allows.
+
+        Parameters
+        ----------
+        spec : JobSpec
+        identity : Identity, optional
+            Without one, every call is a new training.
+        on_reserved, on_change, timeout, poll_interval : optional
+            As in `submit` and `wait`.
+        """
+        for retry in range(spec.restart.allocation_retries + 1):
+            if retry:
+                self._pause(RETRY_PAUSE * random.uniform(0.5, 1.5) * retry)
+            if identity is None:
+                report = JobReport(self.submit(spec, on_reserved))
             else:
-                if report != last:
-                    last = report
-                    if on_change is not None:
-                        on_change(report)
-                if report.reason is not None:
-                    return report
-            if self._cancelled:
-                self.kill(application_id, "Cancelled by the client that waited for it")
-                raise Cancelled(f"{application_id} was cancelled, and killed")
-            if timeout is not None and time.monotonic() - started >= timeout:
-                state = f"{last.state}, {last.message or 'no message'}" if last else "never seen"
-                raise WaitTimeout(f"{application_id} has not ended after {timeout:g} s ({state}); it goes on")
-            time.sleep(poll_interval * random.uniform(0.9, 1.1))
+                report = self.ensure(spec, identity, on_reserved)
+            if report.reason is None:
+                report = self.wait(report.application_id, timeout=timeout, on_change=on_change,
+                                   poll_interval=poll_interval, identity=identity)
+            if report.reason is not Reason.ALLOCATION_TIMEOUT:
+                break
+            logger.info("%s did not get all its containers (retry %s of %s)", report.application_id, retry,
+                        spec.restart.allocation_retries)
+        return report
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, so that two jobs that each held half of what they need do not meet again."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self.checkpoint()
+            time.sleep(min(0.2, left))
 
     def kill(self, application_id: str, why: str = "Killed by its client", *, reason: Reason = Reason.KILLED,
              timeout: float = KILL_TIMEOUT) -> JobReport:
@@ -318,10 +386,9 @@ class Launcher:
                 time.sleep(0.05)
                 found = self.resourcemanager.get(application_id)
         except ApplicationNotFound:
-            report = unsubmitted_report(application_id, why)
-            self._forget(report)
-            return report
-        return self._read(found)
+            self.forget(application_id)
+            return unsubmitted_report(application_id, why)
+        return self.read(found)
 
     def list(self, states: Iterable[str] = LIVE, user: str | None = None) -> list[JobReport]:
         """Give the user's applications of Skein in these states, the latest first; live reports are not fetched.

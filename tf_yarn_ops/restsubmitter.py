@@ -8,7 +8,7 @@ import logging
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from .bundle import runtime_zip
 from .certificate import Credentials, mint
 from .cluster import Cluster
 from .directory import ApplicationDirectory
-from .errors import ClusterUnreachable, ResourcesImpossible, SubmissionRejected
+from .errors import ApplicationNotFound, ClusterUnreachable, ResourcesImpossible, SubmissionRejected
 from .folder import pack
 from .imports import import_skein
 from .preflight import check_maximum, check_nodes, check_queue, local_path, maximum_of
@@ -121,9 +121,14 @@ class RestSubmitter:
             body = self._stage(application, job_file, directory, application_id, {*application.tags, *tags},
                                spec.priority)
             self._checkpoint()
-            self._resourcemanager.submit(body)
-            self._await_acceptance(application_id)
         except BaseException:
+            _quietly(directory.discard, f"deleting what was staged for {application_id}")
+            raise
+        try:
+            self._resourcemanager.submit(body)
+            self._await_acceptance(application_id, body)
+        except SubmissionRejected:
+            # Only now is it certain that YARN does not use the files.
             _quietly(directory.discard, f"deleting what was staged for {application_id}")
             raise
         self._set_lifetime(spec, application_id)
@@ -173,16 +178,26 @@ class RestSubmitter:
                 pack(path, target)
             return replace(self._staging.store(directory, packed, packed.name), type=ARCHIVE)
 
-    def _await_acceptance(self, application_id: str) -> None:
-        """YARN answers 202 before its scheduler has looked; Hadoop's own client waits in the same way."""
+    def _await_acceptance(self, application_id: str, body: Mapping[str, Any]) -> None:
+        """YARN answers 202 before its scheduler has looked; Hadoop's own client waits in the same way.
+
+        A ResourceManager that restarts meanwhile may have forgotten the submission: it is sent again.
+        """
         deadline = time.monotonic() + _ACCEPT_TIMEOUT
         pause = 0.005
         while True:
-            found = self._resourcemanager.get(application_id)
-            if found["state"] not in ("NEW", "NEW_SAVING", "SUBMITTED"):
-                break
+            try:
+                found = self._resourcemanager.get(application_id)
+                state = found["state"]
+                if state not in ("NEW", "NEW_SAVING", "SUBMITTED"):
+                    break
+            except ApplicationNotFound:
+                state = "forgotten"
+                self._resourcemanager.submit(body)
+            except ClusterUnreachable as error:
+                state = f"not to be asked for ({error})"
             if time.monotonic() > deadline:
-                raise ClusterUnreachable(f"{application_id} is still {found['state']} after {_ACCEPT_TIMEOUT:g} s")
+                raise ClusterUnreachable(f"{application_id} is still {state} after {_ACCEPT_TIMEOUT:g} s")
             time.sleep(pause)
             pause = min(0.2, pause * 2)
         report = read_report(found)

@@ -100,6 +100,26 @@ def kill_report(application: Mapping[str, Any], reason: Reason, why: str, live: 
     return replace(report, reason=reason, message=why, final_status="KILLED")
 
 
+def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str | None:
+    """Tell in a sentence that an application waits for its master for too long; None while it may.
+
+    Parameters
+    ----------
+    application : mapping
+        The ``app`` object; its ``elapsedTime`` is by the ResourceManager's clock.
+    queue_timeout : float
+        Seconds; 0 for no limit.
+    """
+    if not queue_timeout or application["state"] not in ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED"):
+        return None
+    waited = int(application.get("elapsedTime") or 0) / 1000
+    if waited < queue_timeout:
+        return None
+    cause = " ".join(str(application.get("diagnostics") or "").split())[:500]
+    return (f"The application master has waited in queue {application.get('queue')} for {waited:.0f} s, "
+            f"longer than the {queue_timeout:g} s of the queue deadline{f': {cause}' if cause else ''}")
+
+
 def _reason(application: Mapping[str, Any], state: str, final_status: str, diagnostics: str) -> Reason:
     for at, pattern, reason in _TEXTS:
         if at in (state, final_status) and pattern.search(diagnostics):

@@ -1,0 +1,122 @@
+"""Claims: files that make a submission happen exactly once, whoever dies on the way.
+
+``<staging>/claims/<hash>-<generation>-<n>`` names the application id that is to be
+submitted; it comes into being whole or not at all and is never overwritten. The file
+with ``.submitted`` behind says that YARN has taken it.
+"""
+
+import json
+import logging
+import random
+import re
+import time
+import uuid
+from dataclasses import dataclass
+
+from .errors import SubmissionRejected
+from .identity import Identity
+from .staging import Staging
+
+logger = logging.getLogger(__name__)
+
+SUBMITTED = ".submitted"
+#: Milliseconds after which nobody asks for a training again under an old claim.
+FORGOTTEN_AFTER = 90 * 24 * 3600 * 1000
+_AT_MOST = 20
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One submission of a training.
+
+    Attributes
+    ----------
+    number : int
+        From 0; the next one only after this one's application ended without success.
+    application_id : str
+    attempt : int
+        Of the engine, when it was made.
+    submitted : bool
+        Whether YARN has taken it.
+    """
+
+    number: int
+    application_id: str
+    attempt: int
+    submitted: bool = False
+
+
+class Claims:
+    """The claims of one identity's generation.
+
+    Parameters
+    ----------
+    staging : Staging
+    identity : Identity
+    """
+
+    def __init__(self, staging: Staging, identity: Identity):
+        self._files = staging.filesystem
+        self._owner = staging.cluster.user
+        self._folder = f"{staging.cluster.staging}/claims"
+        self._stem = f"{identity.hash}-{identity.generation}-"
+        self._attempt = identity.attempt
+
+    def latest(self) -> Claim | None:
+        """Give the claim with the highest number.
+
+        Raises
+        ------
+        SubmissionRejected
+            It is not ours, or not readable as a claim.
+        """
+        pattern = re.compile(re.escape(self._stem) + r"(\d+)\Z")
+        numbers = []
+        names = set()
+        for status in self._files.list(self._folder):
+            names.add(status.name)
+            match = pattern.match(status.name)
+            if match and status.owner != self._owner:
+                raise SubmissionRejected(f"{self._folder}/{status.name} belongs to {status.owner}, "
+                                         f"not to {self._owner}")
+            if match:
+                numbers.append(int(match[1]))
+        if not numbers:
+            return None
+        number = max(numbers)
+        path = self._path(number)
+        content = self._files.read(path)
+        try:
+            document = json.loads(content or b"")
+            return Claim(number, str(document["id"]), int(document["attempt"]),
+                         f"{self._stem}{number}{SUBMITTED}" in names)
+        except (ValueError, KeyError, TypeError) as error:
+            raise SubmissionRejected(f"{path} is no claim; delete it when no training of it runs") from error
+
+    def make(self, number: int, application_id: str) -> bool:
+        """Claim a number for an application id; False when somebody was faster."""
+        self._files.makedirs(self._folder, 0o700)
+        passing = f"{self._folder}/.{uuid.uuid4().hex}"
+        content = json.dumps({"id": application_id, "attempt": self._attempt}).encode()
+        self._files.create(passing, content, 0o600)
+        if self._files.rename(passing, self._path(number)):
+            return True
+        self._files.delete(passing)
+        # A NameNode that failed over may have done it and answered no more.
+        return self._files.read(self._path(number)) == content
+
+    def mark_submitted(self, number: int) -> None:
+        """Keep that YARN has taken the claim's application."""
+        self._files.create(f"{self._path(number)}{SUBMITTED}", b"", 0o600)
+
+    def _path(self, number: int) -> str:
+        return f"{self._folder}/{self._stem}{number}"
+
+
+def sweep_claims(staging: Staging) -> int:
+    """Delete some of the claims that are too old for anybody; give how many."""
+    folder = f"{staging.cluster.staging}/claims"
+    oldest = time.time() * 1000 - FORGOTTEN_AFTER
+    old = [status.name for status in staging.filesystem.list(folder)
+           if status.modified < oldest and status.owner == staging.cluster.user]
+    return sum(staging.filesystem.delete(f"{folder}/{name}") for name in random.sample(old, min(_AT_MOST, len(old))))

@@ -1,0 +1,123 @@
+"""Waiting for the end of an application, with deadlines, through restarts of the ResourceManager.
+
+Blocking; `watching` does the same for many jobs at once.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .errors import ApplicationNotFound, Cancelled, ClusterUnreachable, WaitTimeout
+from .identity import Action, Identity, decide
+from .resourcemanager import ENDED
+from .runtime.reasons import Reason
+from .runtime.report import JobReport
+from .status import lost_report, queue_overrun
+
+if TYPE_CHECKING:
+    from .launcher import Launcher
+
+logger = logging.getLogger(__name__)
+
+#: Looks in a row that have to say "unknown": a ResourceManager that is starting does not know yet.
+LOST_AFTER = 2
+
+
+class Waiting:
+    """One wait.
+
+    Parameters
+    ----------
+    launcher : Launcher
+    application_id : str
+    timeout : float or None
+        Seconds until `WaitTimeout`.
+    on_change : callable or None
+        Called with every report that differs from the one before.
+    poll_interval : float
+        Seconds between two looks.
+    queue_timeout : float
+        Seconds in the queue after which the application is killed; 0 for none.
+    identity : Identity or None
+        Whose application it is: when it was killed in favour of another of the same
+        generation, the wait goes on with that one.
+    """
+
+    def __init__(self, launcher: "Launcher", application_id: str, *, timeout: float | None = None,
+                 on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
+                 queue_timeout: float = 0.0, identity: Identity | None = None):
+        self._launcher = launcher
+        self._application_id = application_id
+        self._timeout = timeout
+        self._on_change = on_change
+        self._poll_interval = poll_interval
+        self._queue_timeout = queue_timeout
+        self._identity = identity
+        self._last: JobReport | None = None
+        self._answered = time.monotonic()
+        self._unknown = 0
+
+    def run(self) -> JobReport:
+        """Give the last report; see `Launcher.wait` for what it raises."""
+        started = time.monotonic()
+        while True:
+            report = self._look()
+            if report is not None and report.reason is not None and not self._goes_on(report):
+                return report
+            if self._launcher.cancelled:
+                self._launcher.kill(self._application_id, "Cancelled by the client that waited for it")
+                raise Cancelled(f"{self._application_id} was cancelled, and killed")
+            if self._timeout is not None and time.monotonic() - started >= self._timeout:
+                last = self._last
+                state = f"{last.state}, {last.message or 'no message'}" if last else "never seen"
+                raise WaitTimeout(f"{self._application_id} has not ended after {self._timeout:g} s ({state}); "
+                                  "it goes on")
+            time.sleep(self._poll_interval * random.uniform(0.9, 1.1))
+
+    def _look(self) -> JobReport | None:
+        """Give the report of now, killing what is over its deadline; None when nobody answers."""
+        try:
+            application = self._launcher.resourcemanager.get(self._application_id)
+        except ApplicationNotFound:
+            self._answered = time.monotonic()
+            self._unknown += 1
+            report = lost_report(self._application_id)
+            return self._changed(report) if self._unknown >= LOST_AFTER else None
+        except ClusterUnreachable as error:
+            silent = time.monotonic() - self._answered
+            if silent >= self._launcher.cluster.site.unreachable_timeout:
+                raise ClusterUnreachable(f"waited {silent:.0f} s for {self._application_id}: {error}") from error
+            logger.warning("still waiting for %s : %s", self._application_id, error)
+            return None
+        self._answered, self._unknown = time.monotonic(), 0
+        return self._changed(self._launcher.read(application) if not self._overdue(application) else
+                             self._launcher.report(self._application_id))
+
+    def _overdue(self, application: Mapping[str, Any]) -> bool:
+        why = queue_overrun(application, self._queue_timeout)
+        if why is None:
+            return False
+        self._launcher.kill(self._application_id, why, reason=Reason.QUEUE_TIMEOUT)
+        return True
+
+    def _changed(self, report: JobReport) -> JobReport:
+        if report != self._last:
+            self._last = report
+            if self._on_change is not None:
+                self._on_change(report)
+        return report
+
+    def _goes_on(self, report: JobReport) -> bool:
+        """A killed application may have been one of two; see by tag whether the other one trains."""
+        if self._identity is None or report.reason not in (Reason.KILLED, Reason.SUPERSEDED):
+            return False
+        found = self._launcher.resourcemanager.find(tags=[self._identity.tag], user=report.user or None)
+        live = [application for application in found if application["state"] not in ENDED]
+        decision = decide(live, self._identity, report.user)
+        if decision.action is not Action.ATTACH:
+            return False
+        logger.info("%s was ended in favour of %s", self._application_id, decision.application_id)
+        self._application_id = decision.application_id
+        return True
