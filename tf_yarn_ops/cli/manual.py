@@ -43,7 +43,8 @@ EXAMPLES = (
   -i hdfs://nn1/user/user1/mnist/data -o hdfs://nn1/user/user1/mnist/train10 \\
   'python ${DTF_TASK_SCRIPT} --data_dir ${DTF_INPUT_PATH} --train_dir ${DTF_OUTPUT_PATH}'"""),
     ("More memory for the workers, most for the first; follow it to the end:",
-     """ytf-submit --wait -r "ps:2,worker:4" -m "4096,worker:8 GiB,worker[0]:16 GiB" -c worker:4 'python train.py'"""),
+     """ytf-submit --wait -r "ps:2,worker:4" -c worker:4 \\
+  -m "4096,worker:8 GiB,worker[0]:16 GiB" 'python train.py'"""),
     ("Leave it alone, come back later, from another machine:",
      """id=$(ytf-submit -r worker:4 'python train.py')
 ytf wait $id || ytf logs $id --task worker:0"""),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..launcher import Launcher
     from .client import LocalTask
 
+WAYS = ("auto", "rest", "skein")
 #: The launcher draws the coordinator's first port per job; a dry run shows the first it may draw.
 DRY_RUN_PORT = 20000
 
@@ -81,6 +82,8 @@ class Submission:
         wants_client = bool(values.pop("client"))
         client_command = _take_client_command(values) if wants_client else None
         job = read_request(values)
+        if self.settings["submit_with"] not in (None, *WAYS):
+            raise SpecInvalid(f"submit_with: {self.settings['submit_with']!r} is not one of {', '.join(WAYS)}")
         if self.settings["dry_run"]:
             click.echo(dry_run(job), nl=False)
             return 0
@@ -89,18 +92,11 @@ class Submission:
         from ..preflight import check_files
 
         check_files(job)
-        launcher: Launcher | None = None
-
-        def note() -> None:
-            if launcher is not None:
-                launcher.cancel()
-
+        cluster = discover(self.settings["resourcemanager"], user=job.user)
+        launcher = Launcher(cluster, submit_with=self.settings["submit_with"],
+                            strict_placement=bool(self.settings["strict_placement"]))  # fmt: skip
         # Only notes a signal from here: an id may be reserved, files may lie half staged.
-        with self.interruption.noted(note):
-            cluster = discover(self.settings["resourcemanager"], user=job.user)
-            launcher = Launcher(cluster, submit_with=self.settings["submit_with"],
-                                strict_placement=bool(self.settings["strict_placement"]))  # fmt: skip
-            self.interruption.check()
+        with self.interruption.noted(launcher.cancel):
             try:
                 self.application_id = launcher.submit(job, on_reserved=self._reserved)
             except Cancelled:

@@ -20,7 +20,8 @@ NEXT = {
     Reason.SUBMISSION_REJECTED: "ytf-submit --dry-run ...",
     Reason.RESOURCES_IMPOSSIBLE: "ytf-submit --dry-run ...",
     Reason.CLUSTER_UNREACHABLE: "ytf list --resourcemanager http://HOST:8088",
-    Reason.LOST: "ytf list --all",
+    Reason.AM_FAILED: "ytf logs {app} --task coordinator",
+    Reason.LOST: "ytf list",
 }
 _DEFAULT_NEXT = "ytf logs {app}"
 

@@ -143,6 +143,33 @@ def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: 
 
 
 @_command
+@_application
+@click.option("--task", metavar="<type:index>",
+              help="worker:1, or coordinator and master for the application master's own. "
+                   "Default: what failed first, else the chief or the first task.")
+@click.option("--tail", type=click.IntRange(min=1), metavar="<lines>", help="Only the last lines.")
+def logs(application_id: str, task: str | None, tail: int | None, resourcemanager: str | None, as_json: bool,
+         verbose: bool) -> None:  # fmt: skip
+    """Print the log of a task, while it runs and afterwards."""
+    launcher = _launcher(resourcemanager, verbose)
+    from ..logs import Logs
+
+    chunks = Logs(launcher.cluster, launcher.resourcemanager).read(application_id, task)
+    if tail or as_json:
+        text = "".join(chunks)
+        chunks = iter(["".join(text.splitlines(keepends=True)[-tail:]) if tail else text])
+    if as_json:
+        print_json({"application_id": application_id, "task": task, "log": next(chunks)})
+        return
+    last = "\n"
+    for chunk in chunks:
+        click.echo(chunk, nl=False)
+        last = chunk[-1:] or last
+    if last != "\n":
+        click.echo()
+
+
+@_command
 @click.argument("application_ids", metavar="APP...", nargs=-1, required=True)
 def kill(application_ids: tuple[str, ...], resourcemanager: str | None, as_json: bool, verbose: bool) -> None:
     """Kill applications.

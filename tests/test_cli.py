@@ -1,0 +1,423 @@
+"""The command line without a cluster: words in, exit codes and texts out."""
+
+import http.server
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tf_yarn_ops.cli.client import LocalTask
+from tf_yarn_ops.cli.manual import VARIABLES, manual_page
+from tf_yarn_ops.cli.options import ALL, JOB, SEED
+from tf_yarn_ops.cli.progress import Lines
+from tf_yarn_ops.cli.summary import describe, duration, failure
+from tf_yarn_ops.cli.ytf import ytf
+from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.request import OPTIONS, build_job
+from tf_yarn_ops.runtime.reasons import OUTCOMES, Reason
+from tf_yarn_ops.runtime.report import Generation, JobReport, TaskReport
+from tf_yarn_ops.spec import JobSpec, TaskSpec
+
+ROOT = Path(__file__).resolve().parent.parent
+APP = "application_1700000000000_0001"
+SUBMIT = [sys.executable, "-c", "from tf_yarn_ops.cli import submit_main; submit_main()"]
+YTF = [sys.executable, "-c", "from tf_yarn_ops.cli import main; main()"]
+
+
+def run(program, *words, env=None, timeout=60):
+    clean = {name: value for name, value in os.environ.items() if name not in ("YTF_RESOURCEMANAGER", "HADOOP_CONF_DIR")}
+    return subprocess.run([*program, *words], capture_output=True, text=True, timeout=timeout, cwd=ROOT,
+                          env={**clean, "YTF_SITE": "", **(env or {})}, stdin=subprocess.DEVNULL)  # fmt: skip
+
+
+# --- the request --------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("options", "document"),
+    [
+        ({"cluster_requirement": "ps:2,worker:4"},
+         {"tasks": {"ps": {"instances": 2}, "worker": {"instances": 4}}}),
+        ({"cluster_requirement": "ps:1,worker:2", "task_vcores": ["2", "worker:4", "worker[1]:8"]},
+         {"tasks": {"ps": {"vcores": 2}, "worker": {"instances": 2, "vcores": 4, "indices": {1: {"vcores": 8}}}}}),
+        ({"cluster_requirement": "worker:2", "task_memory": "4096,worker[0]:8 GiB", "task_gpus": {"worker": 1}},
+         {"tasks": {"worker": {"instances": 2, "memory": 4096, "gpus": 1, "indices": {0: {"memory": 8192}}}}}),
+        ({"cluster_requirement": "worker:1", "tensorboard": True, "output": "/o", "tensorboard_memory": "4g"},
+         {"tasks": {"worker": {}}, "output": "/o", "tensorboard": {"memory": 4096}}),
+        ({"cluster_requirement": "worker:1", "docker_image": "tf:2"},
+         {"tasks": {"worker": {}}, "environment": "docker://tf:2"}),
+        ({"cluster_requirement": "chief:1,worker:1", "command": ["worker=a=b"], "node_label": ["worker:gpu", "fast"]},
+         {"tasks": {"chief": {}, "worker": {"command": "a=b", "node_label": "gpu"}}, "node_label": "fast"}),
+        ({"cluster_requirement": "worker:1", "env": ["A=b=c", "E="], "file": ["/x/data.csv", "b=c/d"], "archive": ["e.zip"]},
+         {"tasks": {"worker": {}}, "env": {"A": "b=c", "E": ""}, "files": {"data.csv": "/x/data.csv", "b": "c/d"},
+          "archives": {"e.zip": "e.zip"}}),
+        ({"cluster_requirement": "worker:1", "restart": "task", "max_restarts": "5", "fatal_exit_codes": "3,4"},
+         {"tasks": {"worker": {}}, "restart": {"mode": "task", "max_restarts": 5, "fatal_exit_codes": [3, 4]}}),
+        ({"cluster_requirement": "worker:1", "queue_timeout": 9, "stop_grace": "1.5", "tag": ["a", "b"]},
+         {"tasks": {"worker": {}}, "deadlines": {"queue": 9.0, "stop_grace": 1.5}, "tags": ["a", "b"]}),
+    ],
+)  # fmt: skip
+def test_options_make_a_job(options, document):
+    job = build_job({"task_command": "x", **options})
+    assert job == JobSpec.from_dict({"command": "x", **document})
+
+
+FILE = {
+    "command": "from the file", "queue": "low", "env": {"A": "1", "B": "2"},
+    "tasks": {"worker": {"instances": 3, "vcores": 2, "memory": 1024, "indices": {"1": {"vcores": 4, "memory": 2048}}},
+              "ps": 1},
+    "deadlines": {"heartbeat": 30},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "seen"),
+    [
+        ({}, lambda job: (job.queue, job.tasks["worker"].resources(1).vcores) == ("low", 4)),
+        ({"queue": "high", "task_command": "own"}, lambda job: (job.queue, job.command) == ("high", "own")),
+        ({"env": "B=3"}, lambda job: job.env == {"A": "1", "B": "3"}),
+        ({"cluster_requirement": "worker:2"}, lambda job: list(job.tasks) == ["worker"]
+         and job.tasks["worker"].vcores == 2 and job.tasks["worker"].instances == 2),
+        ({"task_vcores": "8"}, lambda job: {job.tasks["worker"].resources(i).vcores for i in range(3)} == {8}
+         and job.tasks["ps"].vcores == 8 and job.tasks["worker"].resources(1).memory == 2048),
+        ({"task_vcores": "worker[2]:8"}, lambda job: [job.tasks["worker"].resources(i).vcores for i in range(3)] == [2, 4, 8]),
+        ({"total_timeout": 5}, lambda job: (job.deadlines.heartbeat, job.deadlines.total) == (30, 5)),
+    ],
+)  # fmt: skip
+def test_options_override_a_file(options, seen):
+    before = json.dumps(FILE)
+    assert seen(build_job(options, FILE))
+    assert json.dumps(FILE) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "messages"),
+    [
+        ({}, ["cluster_requirement: missing; say which tasks the job has, for example ps:2,worker:4"]),
+        ({"cluster_requirement": "worker:1", "task_command": ""}, ["task_command: the command is empty"]),
+        ({"cluster_requirement": "worker:1", "task_memroy": 3}, ["task_memroy: unknown option (did you mean 'task_memory'?)"]),
+        ({"cluster_requirement": "worker:1", "heartbeat_timeout": 3},
+         ["heartbeat_timeout: 3 is too short; at least 5 seconds, or 0 for none"]),
+        ({"cluster_requirement": "worker:1", "restart": "often"},
+         ["restart: 'often' is not one of never, task, cluster"]),
+        ({"cluster_requirement": "worker:1", "env": ["A", "B=1", "B=2"]},
+         ["env 'A': expected NAME=VALUE", "env 'B=2': 'B' is given twice"]),
+        ({"cluster_requirement": "worker:1", "command": ["wroker=x"]},
+         ["command 'wroker': no such task type in the request, which has worker (did you mean 'worker'?)"]),
+        ({"cluster_requirement": "worker:1", "docker_image": "x", "environment": "venv:///x"},
+         ["docker_image and environment both say where the program runs; give one of them"]),
+        ({"cluster_requirement": "worker:1", "tensorboard_memory": "1g"},
+         ["tensorboard_memory: there is no TensorBoard in the request; add --tensorboard"]),
+        ({"cluster_requirement": "worker:1", "tensorboard": True},
+         ["tensorboard: needs output, the folder that TensorBoard reads"]),
+        ({"cluster_requirement": "ps:0,worker:2", "task_memory": ["x", "wroker:1"], "priority": "high", "stop_grace": "-1"}, [
+            "cluster_requirement 'ps:0,worker:2', item 1 'ps:0': '0' is not a whole number of at least 1",
+            "task_memory 'x': 'x' is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)",
+            "task_memory 'wroker:1': no task type 'wroker' in the request, which has ps, worker (did you mean 'worker'?)",
+            "stop_grace: '-1' is not a number of seconds of at least 0",
+            "priority: 'high' is not a whole number of at least 0",
+        ]),
+    ],
+)  # fmt: skip
+def test_all_faults_of_a_request_are_named_by_their_options(options, messages):
+    with pytest.raises(SpecInvalid) as error:
+        build_job({"task_command": "x", **options})
+    assert list(error.value.faults) == messages
+
+
+def test_every_option_of_the_program_is_one_of_the_request():
+    assert {option.key for option in (*SEED, *JOB)} - {"spec", "client"} == set(OPTIONS) - {"task_command"}
+
+
+# --- help and documentation -----------------------------------------------------------------------
+def test_the_seeds_options_are_there_by_their_names():
+    names = {name for option in SEED for name in option.names.split()}
+    seed = """-r --cluster_requirement -c --task_vcores -m --task_memory -i --input -o --output -s --script -t --tensorboard
+              --docker_image -q --queue -n --name --client"""
+    assert names == set(seed.split())
+
+
+def test_help_is_a_manual_page():
+    page = run(SUBMIT, "-h").stdout
+    for heading in ("NAME", "SYNOPSIS", "DESCRIPTION", "TASK EXECUTION ENVIRONMENT", "EXAMPLES", "EXIT STATUS"):
+        assert f"\n{heading}\n" in f"\n{page}"
+    for option in ALL:
+        assert f"    {', '.join(option.names.split())}" in page
+    for name, _ in VARIABLES:
+        assert f"    {name}:" in page
+    assert page.startswith("NAME\n    ytf-submit - Submit a TensorFlow session to Apache Hadoop YARN\n")
+    assert "Usage: ytf-submit [OPTIONS] -r <cluster_requirement> <task_command>" in page
+
+
+def test_help_fits_the_terminal():
+    words, examples = manual_page(80).split("\nEXAMPLES\n")
+    assert [line for line in words.splitlines() if len(line) > 80 and not line.startswith("    -")] == []
+    assert [line for line in examples.splitlines() if len(line) > 100] == []
+
+
+def rows_of(page, heading):
+    """Give the cells of the first table below a heading."""
+    section = page.split(f"{heading}\n", 1)[1]
+    table = section[section.index("|"):].split("\n\n", 1)[0]
+    return [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in table.splitlines()[2:]]
+
+
+def test_docs_cli_has_each_option_with_its_default_and_no_other():
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    documented = {}
+    for heading in ("### The interface of the YARN-DTF design", "### More about the job", "### About the submission"):
+        for line in rows_of(page, heading):
+            documented[line[0].replace("`", "").replace(",", "")] = line
+    assert list(documented) == [option.names for option in ALL]
+    for option in ALL:
+        default = [cell.strip() for cell in documented[option.names]]
+        assert option.default in default, option.names
+
+
+def test_docs_cli_has_each_command_and_exit_code():
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    commands = {row[0].strip("`").split()[1] for row in rows_of(page, "\n## ytf")}
+    assert commands == {*ytf.commands, "minicluster"}
+    options = {name for command in ytf.commands.values() for parameter in command.params for name in parameter.opts
+               if name.startswith("--")}  # fmt: skip
+    assert options == set(re.findall(r"^\| (?:`-v`, )?`(--[a-z]+)` \| (?:all|wait|logs)", page, re.M))
+    codes = {int(row[0]): row for row in rows_of(page, "## Exit codes")}
+    for reason, outcome in OUTCOMES.items():
+        row = codes[outcome.exit_code]
+        assert reason.value in row[1].split(", ")
+        assert row[2].strip() == ("yes" if outcome.retryable else "no")
+
+
+def test_documented_defaults_are_those_of_the_job():
+    job = JobSpec(tasks={"worker": TaskSpec()}, command="x")
+    defaults = {option.key: option.default for option in ALL}
+    expected = {
+        "task_vcores": 1, "task_memory": 8192, "task_gpus": 0, "queue": job.queue, "name": job.name,
+        "success": job.success, "restart": job.restart.mode, "max_container_losses": job.restart.max_container_losses,
+        "restart_backoff": job.restart.backoff, "am_memory": job.am_memory, "am_vcores": job.am_vcores,
+        "priority": job.priority, "report_log_tail": job.report_log_tail, "queue_timeout": job.deadlines.queue,
+        "allocation_timeout": job.deadlines.allocation, "registration_timeout": job.deadlines.registration,
+        "heartbeat_timeout": job.deadlines.heartbeat, "execution_timeout": job.deadlines.execution,
+        "total_timeout": job.deadlines.total, "stop_grace": job.deadlines.stop_grace,
+    }  # fmt: skip
+    for key, value in expected.items():
+        assert defaults[key] == (f"{value:g}" if isinstance(value, float) and value < 1e5 else str(value).removesuffix(".0"))
+
+
+def test_ytf_lists_its_commands():
+    page = run(YTF, "-h").stdout
+    for command in ("status", "wait", "report", "logs", "kill", "list", "minicluster"):
+        assert re.search(rf"^  {command} ", page, re.M)
+    assert "up" in run(YTF, "minicluster", "-h").stdout
+
+
+# --- the program ------------------------------------------------------------------------------------
+def test_faults_end_with_2_and_nothing_on_stdout():
+    done = run(SUBMIT, "-r", "ps:0,worker:2", "-c", "wroker:2", "x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "2 faults in the request:" in done.stderr and "did you mean 'worker'?" in done.stderr
+
+
+def test_json_tells_of_a_request_that_was_refused():
+    done = run(SUBMIT, "--wait", "--json", "-r", "ps:0", "x")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["schema"], report["reason"], report["application_id"]) == (2, 1, "SPEC_INVALID", "")
+    assert "'0' is not a whole number" in report["message"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["python", "train.py"], "2 words were given; quote the whole command as one word: 'python train.py'"),
+        (["python", "train.py", "--steps", "3"], "Options of your program belong into the task_command, quoted as one word."),
+        (["--spec", "nowhere.yaml", "x"], "spec: 'nowhere.yaml' can't be read: "),
+        (["-s", "nowhere.py", "x"], "script: there is no nowhere.py on this machine"),
+        (["--submit_with", "magic", "x"], "submit_with: 'magic' is not one of auto, rest, skein"),
+        ([], "tasks: worker has no command, neither its own nor the job's"),
+        ([""], "task_command: the command is empty"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_understood_ends_with_2(words, message):
+    done = run(SUBMIT, "-r", "worker:1", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+def test_dry_run_prints_a_job_that_spec_reads(tmp_path):
+    words = ["-r", "ps:1,worker:2", "--task-memory", "worker[1]:16 GiB", "--env", "A=b c", "--heartbeat-timeout", "30"]
+    command = "echo \"$X\" 'ü' \\\n  --a ${DTF_TASK_INDEX}"
+    first = run(SUBMIT, "--dry-run", *words, command)
+    job, application = yaml.safe_load_all(first.stdout)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert job["command"] == command
+    assert application["services"]["worker.1"]["resources"]["memory"] == 16384
+    (tmp_path / "job.yaml").write_text(first.stdout)
+    again = run(SUBMIT, "--dry_run", "--spec", str(tmp_path / "job.yaml"))
+    assert again.stdout == first.stdout
+
+
+def test_dry_run_shows_no_secrets():
+    done = run(SUBMIT, "--dry-run", "-r", "worker:1", "--env", "API_TOKEN=hush", "--env", "STEPS=3", "x")
+    assert "hush" not in done.stdout and "***" in done.stdout and "STEPS" in done.stdout
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://no-such-host.invalid:8088"])
+def test_an_unreachable_resourcemanager_is_told_in_seconds(address):
+    started = time.monotonic()
+    done = run(SUBMIT, "--wait", "--json", "--resourcemanager", address, "-r", "worker:1", "x")
+    assert done.returncode == 4 and time.monotonic() - started < 20
+    assert json.loads(done.stdout)["reason"] == "CLUSTER_UNREACHABLE"
+    assert address in done.stderr
+
+
+@pytest.fixture
+def stranger():
+    """Give the URL of a web server that is no Hadoop."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<html>a wiki</html>")
+
+        def log_message(self, *words):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_what_is_not_a_hadoop_at_all_is_told(stranger):
+    done = run(SUBMIT, "--resourcemanager", stranger, "-r", "worker:1", "x")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert f"{stranger}/ws/v1/cluster/info" in done.stderr
+    assert "answers, but is no YARN ResourceManager: a wiki" in done.stderr
+
+
+def test_without_an_address_the_ways_to_give_one_are_named(tmp_path):
+    done = run(YTF, "list", env={"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)})
+    assert done.returncode == 4
+    for way in ("--resourcemanager", "YTF_RESOURCEMANAGER", "site.yaml", "HADOOP_CONF_DIR"):
+        assert way in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_before_the_submission_ends_at_once(number, code):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        client = subprocess.Popen([*SUBMIT, "--resourcemanager", address, "-r", "worker:1", "x"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)  # fmt: skip
+        silent.settimeout(30)
+        connection, _ = silent.accept()
+        with connection:
+            client.send_signal(number)
+            out, err = client.communicate(timeout=15)
+        assert (client.returncode, out) == (code, b"")
+        assert b"Traceback" not in err
+
+
+def test_a_closed_pipe_is_no_error():
+    command = f"{shlex.join(SUBMIT)} -h | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert done.stdout.split("\n")[0] == "NAME"
+    assert done.stderr == ""
+
+
+# --- what a person reads ------------------------------------------------------------------------------
+def task(name, state, **values):
+    return TaskReport(name, state, host="node1", attempts=1, **values)
+
+
+FAILED = JobReport(
+    APP, name="digits", queue="default", user="ann", state="FINISHED", final_status="FAILED", reason=Reason.TASK_FAILED,
+    message="worker:1 failed with exit code 3 on node1 after 2.0 s", first_failure="worker:1",
+    submitted_at=1000.0, finished_at=1009.5, queue_seconds=0.25,
+    tasks=(
+        task("ps:0", "stopped", signal=15, started_at=1004.0, finished_at=1008.0),
+        task("worker:1", "failed", exit_code=3, started_at=1004.0, finished_at=1006.0,
+             log_tail="Traceback (most recent call last):\nValueError: no data"),
+    ),
+)  # fmt: skip
+
+
+def test_failure_ends_with_the_task_its_exit_code_its_log_and_the_next_command():
+    assert list(failure(FAILED, " --resourcemanager http://rm:8088")) == [
+        "worker:1 failed first: exit 3 on node1",
+        "--- last lines of worker:1",
+        "    Traceback (most recent call last):",
+        "    ValueError: no data",
+        "---",
+        "Read the failed task's log; the program ended by itself.",
+        f"next: ytf logs {APP} --task worker:1 --resourcemanager http://rm:8088",
+    ]
+
+
+def test_description_has_a_time_line_of_the_tasks():
+    text = "\n".join(describe(FAILED, now=2000.0))
+    assert text.startswith(f"{APP} TASK_FAILED: worker:1 failed with exit code 3 on node1 after 2.0 s\n")
+    assert "took          9.5 s" in text
+    assert "  ps:0      stopped    signal 15        4.0 s  node1  |================================|" in text
+    assert "  worker:1  failed     exit 3           2.0 s  node1  |================                |" in text
+
+
+@pytest.mark.parametrize("reason", [reason for reason in Reason if reason is not Reason.SUCCEEDED])
+def test_every_reason_names_a_next_command(reason):
+    for application_id in ("", APP):
+        *_, last = failure(JobReport(application_id, reason=reason))
+        assert re.match(r"next: ytf", last)
+        assert "{" not in last and ("TASK" not in last)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(None, "-"), (0.04, "0.0 s"), (59.94, "59.9 s"), (190, "3 min 10 s"),
+                                               (18120, "5 h 2 min")])  # fmt: skip
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_lines_say_only_what_is_new():
+    lines = Lines()
+    job = JobReport(APP, queue="low", state="ACCEPTED")
+    assert lines.changes(job, 0.0) == [f"{APP} ACCEPTED in queue low"]
+    assert lines.changes(job, 1.0) == []
+    tasks = tuple(TaskReport(f"worker:{index}") for index in range(12))
+    running = JobReport(APP, state="RUNNING", tracking_url="http://rm/proxy", tasks=tasks)
+    assert lines.changes(running, 40.0) == [
+        f"{APP} RUNNING, http://rm/proxy",
+        "0 of 12 tasks have registered, waiting for worker:0, worker:1, worker:2, worker:3, worker:4, worker:5, "
+        "worker:6, worker:7 and 4 more",
+    ]  # fmt: skip
+    started = tuple(task(f"worker:{index}", "running") for index in range(2))
+    again = JobReport(APP, state="RUNNING", tracking_url="http://rm/proxy", tasks=started, tensorboard_url="http://n:1",
+                      generations=(Generation(1, 0.0, "start"), Generation(2, 5.0, "worker:1 failed")))  # fmt: skip
+    assert lines.changes(again, 41.0) == [
+        "generation 2: worker:1 failed", "running: worker:0, worker:1", "TensorBoard at http://n:1"]  # fmt: skip
+    assert lines.changes(FAILED, 42.0) == [
+        f"{APP} FINISHED", "stopped: ps:0", "failed with exit 3: worker:1"]  # fmt: skip
+
+
+def test_the_local_client_has_the_variables_of_the_tasks(monkeypatch):
+    monkeypatch.setenv("FROM_HERE", "1")
+    job = build_job({"cluster_requirement": "ps:1,worker:1", "task_command": "python ${DTF_TASK_SCRIPT}", "input": "/i",
+                     "output": "/o", "script": "sub/train.py", "env": "A=b"})  # fmt: skip
+    env = LocalTask(job, APP).environment({"ps": ["n1:1"], "worker": ["n2:2"]})
+    expected = {
+        "DTF_TASK_JOB_NAME": "client", "DTF_TASK_INDEX": "0", "DTF_PS_HOSTS": "n1:1", "DTF_WORKER_HOSTS": "n2:2",
+        "DTF_INPUT_PATH": "/i", "DTF_OUTPUT_PATH": "/o", "DTF_TASK_SCRIPT": "sub/train.py", "A": "b", "FROM_HERE": "1",
+        "YTF_APPLICATION_ID": APP, "DTF_TASK_PROGRAM": "python ${DTF_TASK_SCRIPT}",
+    }  # fmt: skip
+    assert {name: env.get(name) for name in expected} == expected
+    assert json.loads(env["TF_CONFIG"])["cluster"] == {"ps": ["n1:1"], "worker": ["n2:2"]}
+    assert "YTF_RESULT_FILE" not in env and "YTF_PORT" not in env
