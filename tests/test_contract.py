@@ -59,7 +59,7 @@ def test_a_worker_sees_the_seeds_and_tensorflows_variables():
         "DTF_OUT_PATH": "/out", "DTF_TASK_PROGRAM": "python ${DTF_TASK_SCRIPT}", "JOB_NAME": "worker",
         "TASK_INDEX": "1", "TASK_NUM": "2", "YTF_APPLICATION_ID": "application_1_1", "YTF_GENERATION": "3",
         "YTF_RESULT_FILE": "/work/.ytf.result.json", "YTF_HOST": "h2", "YTF_PORT": "2002",
-        "TF_GRPC_REUSE_PORT": "true", "PATH": "/opt/tf/bin:/bin", "HOME": "/h", "K": "of workers", "L": "é\n",
+        "TF_GRPC_REUSE_PORT": "true", "PATH": "/opt/tf/bin:/bin", "PYTHONPATH": "/work", "HOME": "/h", "K": "of workers", "L": "é\n",
     }
     assert {name: env.get(name) for name in expected} == expected
     assert "DTF_EVALUATOR_HOSTS" not in env and "DTF_DOCKER_IMAGE" not in env

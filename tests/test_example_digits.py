@@ -278,7 +278,7 @@ def webhdfs(monkeypatch):
     with ThreadingHTTPServer(("127.0.0.1", 0), WebHdfs) as server:
         server.files, server.address = {}, f"http://127.0.0.1:{server.server_port}"
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("YTF_WEBHDFS", server.address)
+        monkeypatch.setenv("WEBHDFS_URL", server.address)
         yield server
         server.shutdown()
 
@@ -328,9 +328,9 @@ def test_the_namenode_is_found_in_the_configuration(storage, tmp_path, url, site
     entries = [f"<property><name>{name}</name><value>{value}</value></property>" for name, value in site.items()]
     (tmp_path / "hdfs-site.xml").write_text(f"<configuration>{''.join(entries)}</configuration>")
     assert storage.webhdfs_address(url, {"HADOOP_CONF_DIR": str(tmp_path)}) == address
-    assert storage.webhdfs_address(url, {"YTF_WEBHDFS": "http://given:1"}) == "http://given:1"
+    assert storage.webhdfs_address(url, {"WEBHDFS_URL": "http://given:1"}) == "http://given:1"
 
 
 def test_an_unknown_namenode_is_said_with_what_to_set(storage):
-    with pytest.raises(ValueError, match="set YTF_WEBHDFS to its HTTP address"):
+    with pytest.raises(ValueError, match="set WEBHDFS_URL to its HTTP address"):
         storage.webhdfs_address("hdfs:///x", {})

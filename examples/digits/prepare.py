@@ -19,7 +19,7 @@ def main():
     parser.add_argument("--webhdfs", help="the NameNode's HTTP address, such as http://namenode:9870")
     options = parser.parse_args()
     if options.webhdfs:
-        os.environ["YTF_WEBHDFS"] = options.webhdfs
+        os.environ["WEBHDFS_URL"] = options.webhdfs
 
     images, labels = load_digits(return_X_y=True)
     images, labels = (images / 16).astype(np.float32), labels.astype(np.int64)

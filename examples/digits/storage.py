@@ -3,7 +3,7 @@
 TensorFlow's own ``hdfs://`` needs Hadoop's native library and a Java class path in the container. This module needs
 neither: it speaks WebHDFS through the ``hdfs`` package, and only when a URL starts with ``hdfs://``.
 
-The NameNode's HTTP address is the first that is found of ``$YTF_WEBHDFS`` (several NameNodes: joined by ``;``),
+The NameNode's HTTP address is the first that is found of ``$WEBHDFS_URL`` (several NameNodes: joined by ``;``),
 ``dfs.namenode.http-address`` in ``$HADOOP_CONF_DIR/hdfs-site.xml``, and port 9870 on the URL's own host.
 """
 
@@ -27,8 +27,8 @@ def local_path(url):
 
 def webhdfs_address(url, environ=os.environ):
     """The NameNodes' HTTP addresses for an ``hdfs://`` URL, as ``hdfs.InsecureClient`` takes them: joined by ``;``."""
-    if environ.get("YTF_WEBHDFS"):
-        return environ["YTF_WEBHDFS"]
+    if environ.get("WEBHDFS_URL"):
+        return environ["WEBHDFS_URL"]
     authority = urlsplit(url).netloc
     host = authority.rpartition(":")[0] or authority
     site = Path(environ.get("HADOOP_CONF_DIR", "."), "hdfs-site.xml")
@@ -41,7 +41,7 @@ def webhdfs_address(url, environ=os.environ):
         if found:
             return ";".join(f"http://{address}" for address in found)
     if not host:
-        raise ValueError(f"{url} names no NameNode: set YTF_WEBHDFS to its HTTP address, such as http://namenode:9870")
+        raise ValueError(f"{url} names no NameNode: set WEBHDFS_URL to its HTTP address, such as http://namenode:9870")
     return f"http://{host}:9870"
 
 

@@ -199,6 +199,8 @@ def task_environment(
         env.update(plan.env)
     path = [os.path.join(folder, entry) for entry in job.path]
     env["PATH"] = ":".join([*path, env.get("PATH") or "/usr/local/bin:/usr/bin:/bin"])
+    # YARN links files from its cache, and Python looks for modules where a link points to: name the folder itself.
+    env["PYTHONPATH"] = ":".join(filter(None, [folder, env.get("PYTHONPATH")]))
     host, _, port = address.rpartition(":")
     env.update(
         {
