@@ -161,7 +161,7 @@ def parse_addresses(text: str) -> tuple[str, ...]:
         URLs without a path. A bare host gets port 8088.
     """
     urls = []
-    for part in (part.strip().rstrip("/") for part in text.split(",")):
+    for part in (part.strip() for part in text.split(",")):
         if not part:
             continue
         if "://" not in part:

@@ -1,0 +1,191 @@
+"""The ResourceManager's REST interface: what is sent, fail-over, deadlines, errors."""
+
+import json
+import socket
+import time
+
+import pytest
+from fake_yarn import STAMP, FakeYarn, amount, application, serving
+
+from tf_yarn_ops.authentication import SimpleAuthentication
+from tf_yarn_ops.errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
+from tf_yarn_ops.resourcemanager import Allocation, ResourceManager
+from tf_yarn_ops.transport import RestUnavailable
+
+ID = f"application_{STAMP}_0001"
+
+
+@pytest.fixture
+def yarn():
+    fake = FakeYarn()
+    with serving(fake) as url:
+        fake.url = url
+        yield fake
+
+
+def client(*urls, user="ann", **options):
+    options = {"patience": 0.5, "request_timeout": 0.5} | options
+    return ResourceManager(urls, SimpleAuthentication("ann", user), **options)
+
+
+def closed_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+
+
+def test_every_request_says_who_asks_and_passes_the_csrf_filter(yarn):
+    resourcemanager = client(yarn.url)
+    resourcemanager.info()
+    resourcemanager.new_application()
+    for _, _, parameters, headers, _ in yarn.requests:
+        assert parameters["user.name"] == "ann" and "doAs" not in parameters
+        assert {name.lower() for name in headers} >= {"x-xsrf-header", "accept"}
+
+
+def test_another_user_is_asked_for_by_doas(yarn):
+    client(yarn.url, user="bob").info()
+    assert yarn.requests[0][2] == {"user.name": "ann", "doAs": "bob"}
+
+
+def test_proxies_of_the_environment_are_not_used(yarn, monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert client(yarn.url).info()["hadoopVersion"] == "3.4.3"
+
+
+def test_a_reservation_gives_id_and_maximum(yarn):
+    assert client(yarn.url).new_application() == (ID, Allocation(16384, 32, 2))
+
+
+def test_allocation_without_gpus():
+    assert Allocation.read({"memory": 1024, "vCores": 2}) == Allocation(1024, 2, 0)
+    assert not Allocation.read(amount(1024, 2)).holds(Allocation(1024, 2, 1))
+
+
+def test_find_asks_by_tags_states_and_user(yarn):
+    yarn.add(application(1, applicationTags="a,b"))
+    yarn.add(application(2, applicationTags="b"))
+    yarn.add(application(3, applicationTags="a", user="bob"))
+    yarn.add(application(4, "FINISHED", applicationTags="a"))
+    resourcemanager = client(yarn.url)
+    assert [app["id"][-1] for app in resourcemanager.find(["a"], ["RUNNING"], "ann")] == ["1"]
+    assert [app["id"][-1] for app in resourcemanager.find(["a"])] == ["1", "3", "4"]
+    assert yarn.requests[-1][2]["deSelects"] == "resourceRequests"
+    assert resourcemanager.find(["none"]) == []
+
+
+def test_kill_puts_the_state_with_our_words(yarn):
+    yarn.add(application(1))
+    assert client(yarn.url).kill(ID, "because") == "KILLED"
+    assert yarn.requests[-1][4] == {"state": "KILLED", "diagnostics": "because"}
+    assert client(yarn.url).state(ID) == "KILLED"
+
+
+def test_kill_of_what_is_unknown_says_so(yarn):
+    with pytest.raises(ApplicationNotFound, match=r"app with id: .* not found"):
+        client(yarn.url).kill(ID, "because")
+
+
+def test_lifetime_is_a_time_of_day_in_utc(yarn):
+    yarn.add(application(1))
+    client(yarn.url).set_lifetime(ID, 1700000000.4)
+    assert yarn.apps[ID]["lifetime"] == {"type": "LIFETIME", "expiryTime": "2023-11-14T22:13:20.000+0000"}
+
+
+def test_old_hadoop_does_not_know_userinfo(yarn):
+    yarn.faults.append(lambda method, path: (404, {}, "") if path.endswith("userinfo") else None)
+    assert client(yarn.url).user() is None
+
+
+def remote(status, message):
+    text = json.dumps({"RemoteException": {"message": message}})
+    return lambda method, path: (status, {"Content-Type": "application/json"}, text)
+
+
+@pytest.mark.parametrize("status, message, error, says", [
+    (400, "java.lang.Exception: x.y.BadException: no tag", SubmissionRejected, "YARN answers 400: no tag$"),
+    (403, "not allowed", SubmissionRejected, "YARN answers 403: not allowed"),
+    (403, "App submission via REST is disabled.", RestUnavailable, "via REST is disabled"),
+    (401, "Authentication required", RestUnavailable, "Kerberos or another login"),
+    (404, "app unknown", ApplicationNotFound, "app unknown"),
+    (500, "java.lang.NullPointerException", ClusterUnreachable, "answers 500"),
+])
+def test_answers_become_our_errors(yarn, status, message, error, says):
+    yarn.faults.append(remote(status, message))
+    with pytest.raises(error, match=says) as raised:
+        client(yarn.url).get(ID)
+    assert type(raised.value) is error
+
+
+def test_a_submission_that_another_client_sends_at_the_same_moment_is_a_success(yarn):
+    yarn.faults.append(remote(400, f"Application with id {ID} is already present! Cannot add a duplicate!"))
+    client(yarn.url).submit({"application-id": ID})
+
+
+def test_what_is_no_resourcemanager_is_said(yarn):
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "text/html"}, "<html><b>It works!</b></html>"))
+    with pytest.raises(ClusterUnreachable, match="is no YARN ResourceManager: It works!"):
+        client(yarn.url).info()
+
+
+def test_nobody_there_is_said_within_the_patience():
+    started = time.monotonic()
+    address = closed_address()
+    with pytest.raises(ClusterUnreachable, match=f"no ResourceManager answers at {address}.*refused.*--resourcemanager"):
+        client(address, patience=0.3).info()
+    assert time.monotonic() - started < 2
+
+
+def test_a_resourcemanager_that_hangs_does_not_hang_us(yarn):
+    yarn.faults.append(lambda method, path: time.sleep(3))
+    started = time.monotonic()
+    with pytest.raises(ClusterUnreachable, match="timed out"):
+        client(yarn.url, patience=0.1, request_timeout=0.2).info()
+    assert time.monotonic() - started < 2
+
+
+def test_the_next_address_is_asked_when_the_first_is_down(yarn):
+    resourcemanager = client(closed_address(), yarn.url)
+    resourcemanager.info()
+    resourcemanager.info()
+    assert yarn.count("GET", "/ws/v1/cluster/info") == 2
+    assert resourcemanager.addresses.current() == yarn.url
+
+
+def test_a_standby_redirects_and_is_not_asked_again(yarn):
+    standby = FakeYarn()
+    with serving(standby) as url:
+        standby.faults.append(lambda method, path: (307, {"Location": f"{yarn.url}{path}?user.name=x"},
+                                                    "This is standby RM. The redirect url is: ..."))
+        resourcemanager = client(url, yarn.url)
+        assert resourcemanager.new_application()[0] == ID
+        yarn.add(application(1))
+        resourcemanager.kill(ID, "because")
+        assert len(standby.requests) == 1
+        assert yarn.apps[ID]["state"] == "KILLED"
+
+
+def test_no_active_resourcemanager_yet_is_waited_for(yarn):
+    answers = [(200, {"Content-Type": "text/plain", "Refresh": "3"}, "Can not find any active RM. Will retry.")] * 2
+    yarn.faults.append(lambda method, path: answers.pop() if answers else None)
+    assert client(yarn.url, patience=5).info()["haState"] == "ACTIVE"
+    assert len(yarn.requests) == 3
+
+
+def test_redirects_in_a_circle_end(yarn):
+    yarn.faults.append(lambda method, path: (307, {"Location": f"{yarn.url}{path}"}, ""))
+    with pytest.raises(ClusterUnreachable, match="redirects in a circle"):
+        client(yarn.url, patience=0.2).info()
+
+
+def test_a_dropped_connection_is_tried_again(yarn):
+    dropped = []
+
+    def drop(method, path):
+        if not dropped:
+            dropped.append(path)
+            raise ConnectionResetError
+
+    yarn.faults.append(drop)
+    assert client(yarn.url, patience=5).info()["hadoopVersion"]

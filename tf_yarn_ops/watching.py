@@ -1,0 +1,269 @@
+"""`Watcher`: many applications of one process, one list call per interval.
+
+Asynchronous, for triggerers and servers. The loop asks YARN for the live applications of
+the deployment; whoever is missing there has ended, and is asked for once. It never raises
+into its waiters: each has a deadline of its own.
+"""
+
+import asyncio
+import contextvars
+import logging
+import random
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .cluster import Cluster
+from .errors import ApplicationNotFound, TfYarnError, WaitTimeout
+from .identity import Action, Identity, decide
+from .imports import import_httpx
+from .resourcemanager import ENDED, LIVE, find_parameters, read_applications
+from .runtime.reasons import Reason
+from .runtime.report import JobReport
+from .staging import Staging
+from .status import lost_report, read_report
+from .transport import Addresses, Attempt, check, client_options
+from .waiting import LOST_AFTER
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two list calls.
+INTERVAL = 2.0
+#: Seconds between two list calls while nobody answers, at most.
+MAX_INTERVAL = 30.0
+#: Ended applications that are asked for at the same time.
+_AT_ONCE = 8
+#: What nobody reads here; an older Hadoop that does not know it is asked without.
+_DESELECTED = "resourceRequests,resourceInfo,timeouts,appNodeLabelExpression,amNodeLabelExpression"
+_CLUSTER = "/ws/v1/cluster"
+#: What a look may end with: no answer, or an answer of another kind than expected.
+_FAILURES = (TfYarnError, ValueError, KeyError, TypeError)
+
+
+@dataclass(eq=False)
+class _Waiter:
+    application_id: str
+    identity: Identity | None
+    on_change: Callable[[JobReport], None] | None
+    done: "asyncio.Future[JobReport]"
+    last: JobReport | None = None
+    unknown: int = 0
+
+
+@dataclass
+class _Asker:
+    """Asynchronous calls of the ResourceManager; the decisions are those of the blocking client."""
+
+    cluster: Cluster
+    addresses: Addresses = field(init=False)
+    client: Any = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.addresses = Addresses(self.cluster.resourcemanagers)
+
+    async def get(self, path: str, parameters: Mapping[str, str]) -> Any:
+        httpx = import_httpx()
+        if self.client is None:
+            options = client_options(self.cluster.site.request_timeout, self.cluster.site.ca_file, self.addresses.urls)
+            self.client = httpx.AsyncClient(**options)
+        attempt = Attempt(self.addresses)
+        asked = {**self.cluster.authentication.parameters(), **parameters}
+        while True:
+            try:
+                response = await self.client.get(attempt.address + path, params=asked)
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                delay: float | None = attempt.failed(f"{attempt.address}: {error or type(error).__name__}")
+            else:
+                delay = attempt.answered(response)
+                if delay is None:
+                    return response
+            await asyncio.sleep(delay or 0.0)
+
+    async def close(self) -> None:
+        if self.client is not None:
+            await self.client.aclose()
+            self.client = None
+
+
+class Watcher:
+    """Watches applications of one cluster from one event loop.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    tag : str, optional
+        What all applications carry, see `identity.deployment_tag`; keeps the list short.
+        Default: the user's applications.
+    interval : float, optional
+        Seconds between two list calls. Default 2.
+    """
+
+    def __init__(self, cluster: Cluster, *, tag: str | None = None, interval: float = INTERVAL):
+        self._cluster = cluster
+        self._tag = tag
+        self._interval = interval
+        self._asker = _Asker(cluster)
+        self._waiters: set[_Waiter] = set()
+        self._loop_task: asyncio.Task[None] | None = None
+        self._deselected = _DESELECTED
+        self._staging: Staging | None = None
+
+    async def wait(self, application_id: str, *, timeout: float | None = None,
+                   on_change: Callable[[JobReport], None] | None = None,
+                   identity: Identity | None = None) -> JobReport:
+        """Wait for the end of an application.
+
+        Parameters
+        ----------
+        application_id : str
+        timeout : float, optional
+            Seconds. Default: for ever.
+        on_change : callable, optional
+            Called in the event loop with each report that differs from the one before. Reports of
+            running applications hold what YARN knows, not the single tasks.
+        identity : Identity, optional
+            When the application is killed in favour of another one of the same generation,
+            the wait goes on with that one.
+
+        Raises
+        ------
+        WaitTimeout
+            The application goes on.
+        """
+        waiter = _Waiter(application_id, identity, on_change, asyncio.get_running_loop().create_future())
+        self._waiters.add(waiter)
+        self._start()
+        try:
+            return await asyncio.wait_for(waiter.done, timeout)
+        except asyncio.TimeoutError as error:
+            last = waiter.last
+            raise WaitTimeout(f"{waiter.application_id} has not ended after {timeout:g} s "
+                              f"({last.state if last else 'never seen'}); it goes on") from error
+        finally:
+            self._waiters.discard(waiter)
+
+    def _start(self) -> None:
+        if self._loop_task is None or self._loop_task.done():
+            # In a context of its own: the waiter's variables (a task's log in Airflow) are not the loop's.
+            loop = asyncio.get_running_loop()
+            self._loop_task = contextvars.Context().run(loop.create_task, self._run())
+
+    async def _run(self) -> None:
+        interval = 0.0
+        try:
+            while self._waiters:
+                await asyncio.sleep(interval)
+                try:
+                    await self._look()
+                    interval = self._interval
+                except _FAILURES as error:
+                    interval = min(MAX_INTERVAL, max(self._interval, interval * 2) * random.uniform(0.8, 1.2))
+                    logger.warning("watching %s applications goes on in %.0f s: %s",
+                                   len(self._waiters), interval, error)
+        finally:
+            await self._asker.close()
+
+    async def _look(self) -> None:
+        live = {item["id"]: item for item in await self._list()}
+        missing = []
+        for waiter in list(self._waiters):
+            if waiter.application_id in live:
+                self._tell(waiter, live[waiter.application_id])
+            else:
+                missing.append(waiter)
+        limit = asyncio.Semaphore(_AT_ONCE)
+        results = await asyncio.gather(*(self._ask(waiter, limit) for waiter in missing), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                if not isinstance(result, _FAILURES):
+                    raise result
+                logger.warning("an application could not be asked for: %s", result)
+
+    async def _list(self) -> list[dict[str, Any]]:
+        tags = [self._tag] if self._tag else []
+        parameters = find_parameters(tags, LIVE, self._cluster.user)
+        response = await self._asker.get(f"{_CLUSTER}/apps", {**parameters, "deSelects": self._deselected})
+        if response.status_code == 400 and self._deselected != parameters["deSelects"]:
+            self._deselected = parameters["deSelects"]
+            response = await self._asker.get(f"{_CLUSTER}/apps", parameters)
+        check(response, "looking for applications")
+        return read_applications(await asyncio.to_thread(response.json))
+
+    async def _ask(self, waiter: _Waiter, limit: asyncio.Semaphore) -> None:
+        """Ask for one that is not in the list of the live ones."""
+        async with limit:
+            response = await self._asker.get(f"{_CLUSTER}/apps/{waiter.application_id}",
+                                             {"deSelects": "resourceRequests"})
+            try:
+                check(response, f"asking for {waiter.application_id}")
+            except ApplicationNotFound:
+                waiter.unknown += 1
+                if waiter.unknown >= LOST_AFTER:
+                    self._finish(waiter, lost_report(waiter.application_id))
+                return
+            application = response.json()["app"]
+            if application["state"] in ENDED:
+                if await self._moved_on(waiter, application):
+                    return
+                if application["user"] == self._cluster.user:
+                    await self._forget(waiter.application_id)
+            self._tell(waiter, application)
+
+    async def _moved_on(self, waiter: _Waiter, application: Mapping[str, Any]) -> bool:
+        """A killed application may have been one of two; see by tag whether the other one trains."""
+        identity = waiter.identity
+        if identity is None or read_report(application).reason not in (Reason.KILLED, Reason.SUPERSEDED):
+            return False
+        response = await self._asker.get(f"{_CLUSTER}/apps", find_parameters([identity.tag], LIVE, application["user"]))
+        check(response, "looking for applications")
+        decision = decide(read_applications(response.json()), identity, str(application["user"]))
+        if decision.action is not Action.ATTACH:
+            return False
+        logger.info("%s was ended in favour of %s", waiter.application_id, decision.application_id)
+        waiter.application_id = decision.application_id
+        return True
+
+    async def _forget(self, application_id: str) -> None:
+        """Whoever sees the end deletes the directory: the key is in it."""
+        try:
+            if self._staging is None:
+                self._staging = Staging(self._cluster)
+            await asyncio.to_thread(self._staging.delete, application_id)
+        except TfYarnError as error:
+            logger.warning("the directory of %s could not be deleted: %s", application_id, error)
+
+    def _tell(self, waiter: _Waiter, application: Mapping[str, Any]) -> None:
+        waiter.unknown = 0
+        report = read_report(application)
+        if report.reason is not None:
+            self._finish(waiter, report)
+        elif report != waiter.last:
+            self._notify(waiter, report)
+
+    def _finish(self, waiter: _Waiter, report: JobReport) -> None:
+        if not waiter.done.done():
+            self._notify(waiter, report)
+            waiter.done.set_result(report)
+        self._waiters.discard(waiter)
+
+    def _notify(self, waiter: _Waiter, report: JobReport) -> None:
+        waiter.last = report
+        if waiter.on_change is None:
+            return
+        try:
+            waiter.on_change(report)
+        except Exception:  # a stranger's callback must not end the watch of all the others
+            logger.exception("the callback for %s failed", waiter.application_id)
+
+
+_watchers: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[object, Watcher]]" = weakref.WeakKeyDictionary()
+
+
+def watcher_for(cluster: Cluster, *, tag: str | None = None, interval: float = INTERVAL) -> Watcher:
+    """Give the running event loop's watcher of a cluster and tag; all who ask share it."""
+    watchers = _watchers.setdefault(asyncio.get_running_loop(), {})
+    key = (cluster.resourcemanagers, cluster.user, tag, interval)
+    if key not in watchers:
+        watchers[key] = Watcher(cluster, tag=tag, interval=interval)
+    return watchers[key]
