@@ -1,0 +1,106 @@
+"""``./dev demo``: the digits example on a fresh Hadoop of this machine, from nothing to the report.
+
+Starts HDFS and YARN, puts the data into HDFS, trains with ParameterServerStrategy on chief, two workers,
+ps and evaluator through ``ytf-submit --wait``, prints the report, and ends all that it started.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tf_yarn_ops.errors import MiniClusterError
+from tf_yarn_ops.minicluster import MiniCluster
+
+ROOT = Path(__file__).resolve().parent.parent
+DIGITS = ROOT / "examples" / "digits"
+PROGRAMS = Path(sys.executable).parent
+#: What the training has to reach on the test images.
+ACCURACY = 0.95
+
+
+def say(text: str) -> None:
+    """Write a line for people: stderr, where the progress of the job goes, too."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def show(folder: Path) -> str:
+    """Give a path as the reader would type it."""
+    here = Path.cwd()
+    return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
+
+
+def train(cluster: MiniCluster, output: Path) -> int:
+    """Run the example on the cluster; give the exit code."""
+    environ = {**os.environ, **cluster.environ}
+    user = environ.get("HADOOP_USER_NAME") or environ.get("USER") or "root"
+    data = f"{cluster.default_filesystem}/user/{user}/digits.npz"
+    say("\n== the data: 1,797 handwritten digits into HDFS")
+    subprocess.run([sys.executable, "prepare.py", data, "--webhdfs", cluster.namenode_url], cwd=DIGITS, env=environ,
+                   stdout=sys.stderr, check=True)
+
+    command = [
+        str(PROGRAMS / "ytf-submit"), "--wait", "-n", "digits", "-r", "chief:1,worker:2,ps:1,evaluator:1", "-m", "1024",
+        "--success", "chief", "--environment", f"venv://{sys.prefix}", "-s", "parameter_server.py",
+        "--file", "digits.py", "--file", "storage.py", "-i", data, "-o", str(output), "python ${DTF_TASK_SCRIPT}",
+    ]  # fmt: skip
+    say("\n== the training, ParameterServerStrategy on five tasks")
+    say(f"$ cd {show(DIGITS)}\n$ {shlex.join(['ytf-submit', *command[1:]])}\n")
+    submitted = subprocess.run(command, cwd=DIGITS, env=environ, stdout=subprocess.PIPE, text=True)
+    application_id = submitted.stdout.strip()
+    if not application_id:
+        return submitted.returncode or 1
+    answer = subprocess.run([str(PROGRAMS / "ytf"), "report", "--json", application_id], env=environ,
+                            stdout=subprocess.PIPE, text=True)
+    accuracy = (json.loads(answer.stdout).get("metrics") or {}).get("accuracy", 0.0)
+    say("\n== the result")
+    say(f"test accuracy  {accuracy:.4f}")
+    say(f"model          {show(output / 'model')}")
+    say(f"curves         {show(PROGRAMS / 'tensorboard')} --logdir {show(output / 'logs')}")
+    if accuracy < ACCURACY:
+        say(f"the accuracy is below {ACCURACY}: the demo has failed")
+    return submitted.returncode or int(accuracy < ACCURACY)
+
+
+def main() -> int:
+    """Run the demo; give the exit code."""
+    parser = argparse.ArgumentParser(prog="./dev demo", description="Train the handwritten digits on a fresh Hadoop.")
+    parser.add_argument("--keep", action="store_true", help="leave the cluster up, and say how to look at it")
+    parser.add_argument("--dir", type=Path, default=ROOT / ".ytf" / "demo", help="where cluster and output lie")
+    options = parser.parse_args()
+    folder = options.dir.absolute()
+    # Whoever ends the demo by TERM wants the daemons gone as well.
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    cluster = MiniCluster(folder / "hadoop", progress=say)
+    try:
+        cluster.down()
+        shutil.rmtree(folder, ignore_errors=True)
+        say("== a fresh Hadoop")
+        cluster = MiniCluster(folder / "hadoop", progress=say)
+        cluster.up()
+        code = train(cluster, folder / "output")
+    except MiniClusterError as error:
+        say(f"./dev demo: {error}")
+        code = error.reason.exit_code
+    except KeyboardInterrupt:
+        say("./dev demo: interrupted")
+        code = 130
+    finally:
+        if not options.keep:
+            cluster.down()
+    if options.keep:
+        say(f"\n== the cluster is still up: {cluster.resourcemanager_url}/cluster")
+        say(f'use it:  eval "$({show(PROGRAMS / "ytf")} minicluster env --dir {show(folder / "hadoop")})"')
+        say(f"end it:  {show(PROGRAMS / 'ytf')} minicluster down --dir {show(folder / 'hadoop')}")
+    else:
+        say("\nnothing is left running; ./dev demo --keep leaves the cluster up")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
