@@ -7,6 +7,7 @@ errors. No node that could hold a container now: a warning, because clusters gro
 import logging
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,6 +26,24 @@ def local_path(source: str) -> Path | None:
     if source.startswith("file://"):
         return Path("/" + source[len("file://"):].lstrip("/"))
     return None if urlsplit(source).scheme and "://" in source else Path(source)
+
+
+def with_absolute_sources(spec: JobSpec) -> JobSpec:
+    """Give the job with every local source as ``file://`` and an absolute path.
+
+    Skein would read ``data#1.csv`` as a URL and lose what stands behind the ``#``.
+    """
+    def absolute(source: str) -> str:
+        path = local_path(source)
+        return source if path is None else f"file://{path.absolute()}"
+
+    environment = spec.environment
+    if environment and environment.scheme == "archive":
+        environment = replace(environment, location=absolute(environment.location))
+    return replace(
+        spec, environment=environment, script=absolute(spec.script) if spec.script else None,
+        files={name: absolute(source) for name, source in spec.files.items()},
+        archives={name: absolute(source) for name, source in spec.archives.items()})
 
 
 def check_files(spec: JobSpec) -> None:

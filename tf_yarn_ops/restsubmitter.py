@@ -22,7 +22,7 @@ from .directory import ApplicationDirectory
 from .errors import ApplicationNotFound, ClusterUnreachable, ResourcesImpossible, SubmissionRejected
 from .folder import pack
 from .imports import import_skein
-from .preflight import check_maximum, check_nodes, check_queue, local_path, maximum_of
+from .preflight import check_maximum, check_nodes, check_queue, local_path, maximum_of, with_absolute_sources
 from .resource import ARCHIVE, Resource
 from .resourcemanager import ResourceManager
 from .runtime.reasons import Reason
@@ -112,6 +112,7 @@ class RestSubmitter:
         number = int(application_id.rsplit("_", 1)[-1])
         base_port = self._cluster.site.base_port(number)
         import_skein()
+        spec = with_absolute_sources(spec)
         application = applications.build(
             spec, base_port=base_port, resourcemanagers=self._cluster.resourcemanagers, user=self._cluster.user,
             am_java_options=self._cluster.site.am_java_options)

@@ -22,7 +22,7 @@ from .cluster import Cluster
 from .errors import ClusterUnreachable, SubmissionRejected
 from .folder import pack
 from .imports import import_skein
-from .preflight import local_path
+from .preflight import local_path, with_absolute_sources
 from .skeinchild import CERTIFICATE, KEY, LOG, PROTO
 from .spec import JobSpec
 
@@ -96,6 +96,7 @@ class SkeinSubmitter:
 
     def _write(self, spec: JobSpec, folder: Path, tags: Iterable[str]) -> None:
         skein = import_skein()
+        spec = with_absolute_sources(spec)
         settings: dict[str, Any] = {"base_port": self._cluster.site.base_port(secrets.randbelow(1 << 16)),
                                     "resourcemanagers": self._cluster.resourcemanagers, "user": self._cluster.user}
         application = applications.build(spec, am_java_options=self._cluster.site.am_java_options, **settings)
