@@ -80,6 +80,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         Ids of containers that are never allocated.
     base_port : int, optional
         Default: any.
+    agents_see : int, optional
+        First port that the agents try, where something stands between them and the coordinator.
     """
 
     folder: Path
@@ -87,6 +89,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
     python: str = sys.executable
     hold: frozenset[str] = frozenset()
     base_port: int = 0
+    agents_see: int = 0
     containers: list[LocalContainer] = field(default_factory=list)
     progress: list[float] = field(default_factory=list)
     pages: dict[str, str] = field(default_factory=dict)
@@ -126,11 +129,12 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
                 process.wait()
         self.server.stop(None)
 
-    def lay_out(self, folder):
+    def lay_out(self, folder, base_port=0):
         folder.mkdir()
+        base_port = base_port or self.base_port
         for name, content in ((RUNTIME_FILE, runtime_zip()), (".skein.crt", self.credentials.certificate),
                               (".skein.pem", self.credentials.key),
-                              (JOB_FILE, job_file(self.spec, base_port=self.base_port, user="tester"))):
+                              (JOB_FILE, job_file(self.spec, base_port=base_port, user="tester"))):
             (folder / name).write_bytes(content)
         return folder
 
@@ -147,7 +151,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
             container = LocalContainer(service, instance, self.folder / f"{service}_{instance}")
             self.containers.append(container)
             if container.id not in self.hold:
-                self.lay_out(container.folder)
+                self.lay_out(container.folder, self.agents_see)
                 env = {"SKEIN_CONTAINER_ID": container.id, "CONTAINER_ID": f"container_{container.id}",
                        "NM_HTTP_PORT": "1"}
                 command = [self.python, "-I", "-S", RUNTIME_FILE, "agent", service, APPLICATION]

@@ -1,13 +1,16 @@
 """Coordinator and agents as real processes over real TLS; Skein's side is made on the wire (appmaster.py)."""
 
+import contextlib
 import json
 import os
 import re
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
+import threading
 import urllib.request
 from pathlib import Path
 
@@ -257,6 +260,72 @@ def test_memory_kills_fail_the_job_with_yarns_figures(tmp_path):
 
 
 # -- connections ------------------------------------------------------------------------------
+
+
+class Network:
+    """Stands between agents and coordinator and can reset every connection."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.target = 0
+        self.pairs = []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                near.close()
+                continue
+            self.pairs.append((near, far))
+            for pair in ((near, far), (far, near)):
+                threading.Thread(target=self.copy, args=pair, daemon=True).start()
+
+    def copy(self, source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    def reset(self):
+        """Let both ends of every connection see a reset."""
+        pairs, self.pairs = self.pairs, []
+        for end in (end for pair in pairs for end in pair):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+        return len(pairs)
+
+
+@pytest.mark.parametrize("when", ["while the command runs", "while it ends"])
+def test_a_reset_connection_is_no_failure(tmp_path, when):
+    """The agent comes back with its nonce, and tells again what was not acknowledged."""
+    network = Network()
+    spec = job("until [ -e go ]; do sleep 0.05; done", ps=False)
+    with AppMaster(tmp_path / "job", spec, agents_see=network.port) as am:
+        network.target = port_of(am)
+        am.log_says("Published the cluster spec")
+        until(lambda: len(processes_of(am)) >= 2)
+        if when == "while it ends":
+            for name in ("worker_0", "worker_1"):
+                (am.container(name).folder / "go").touch()
+        assert network.reset() >= 2
+        if when == "while the command runs":
+            am.log_says("worker_0 is back as worker:0")
+            am.log_says("worker_1 is back as worker:1")
+            for name in ("worker_0", "worker_1"):
+                (am.container(name).folder / "go").touch()
+        report = am.wait()
+    network.listener.close()
+    assert report.reason is Reason.SUCCEEDED
+    assert [t.attempts for t in report.tasks] == [1, 1] and len(report.generations) == 1
 
 
 class Stranger:

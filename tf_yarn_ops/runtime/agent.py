@@ -7,26 +7,23 @@ its ending. One thread, one `poll`; small on purpose: an agent costs at most
 
 import json
 import os
-import random
 import select
 import signal
 import socket
-import ssl
 import sys
 import time
 from typing import Any, Dict, List, Optional
 
 from . import protocol
 from .command import Command, become_subreaper, descendants, signal_all
+from .contact import Contact
 from .contract import JOB_FILE, RESULT_FILE, VERSION, TaskId, load_job, task_environment
-from .link import Link, LinkLost, client_context, connect, reserve_port
+from .link import reserve_port
 
 #: Longest result, bytes: all of it has to fit into the application's diagnostics.
 MAX_RESULT = 8 * 1024
 #: How long a command that a signal ended may be ours before we look whether the container is being killed, seconds.
 SIGNAL_PAUSE = 0.05
-#: The least time that an agent looks for the coordinator at first, seconds.
-FIRST_CONTACT = 60.0
 #: NodeManagers send SIGKILL 250 ms after SIGTERM; what is left is ended before that, seconds.
 LAST_WORDS = 0.15
 
@@ -62,12 +59,10 @@ class Agent:
         with open(JOB_FILE, "rb") as file:
             self.job = load_job(file.read())
         self.container = container
-        self.coordinator = address.rpartition(":")[0] or address
         self.application_id = application_id
-        self.nonce = "%032x" % random.SystemRandom().getrandbits(128)
+        self.nonce = os.urandom(16).hex()
         self.folder = os.getcwd()
         self.host = os.environ.get("NM_HOST") or socket.getfqdn()
-        self.context: ssl.SSLContext = client_context()
         self.held: Optional[socket.socket] = None
         self.port = 0
         self.generation = 1
@@ -76,17 +71,12 @@ class Agent:
         self.renewal: Optional[Dict[str, Any]] = None
         self.start: Optional[Dict[str, Any]] = None
         self.start_at = 0.0
-        self.unacknowledged: Optional[bytes] = None
-        self.link: Optional[Link] = None
-        self.deadline = float(self.job.deadlines["heartbeat"])
-        self.greeted = False
-        self.heard = time.monotonic()
-        self.ping_at = 0.0
-        self.retry_at = 0.0
-        self.backoff = 0.1
         self.exit_code: Optional[int] = None
         self.terminated = False
         self.new_port()
+        coordinator = address.rpartition(":")[0] or address
+        patience = float(self.job.deadlines["heartbeat"])
+        self.contact = Contact(coordinator, self.job.ports, patience, self.registration, log)
 
     def new_port(self) -> None:
         """Let go of the port, take another."""
@@ -106,11 +96,11 @@ class Agent:
         signal.signal(signal.SIGTERM, self.on_term)
         signal.signal(signal.SIGINT, self.on_term)
         while self.exit_code is None:
-            self.keep_contact()
+            self.contact.keep()
             poll = select.poll()
             poll.register(wakeup, select.POLLIN)
-            if self.link:
-                poll.register(self.link, select.POLLIN)
+            if self.contact.link:
+                poll.register(self.contact.link, select.POLLIN)
             poll.poll(self.pause() * 1000)
             try:
                 os.read(wakeup, 4096)
@@ -118,8 +108,14 @@ class Agent:
                 pass
             if self.terminated:
                 return self.last_words()
-            self.listen()
+            for message in self.contact.receive():
+                handler = getattr(self, "on_" + str(message["type"]), None)
+                if handler:
+                    handler(message)
             self.tend()
+            if self.contact.silence() and self.exit_code is None:
+                log("no word from the coordinator for %d seconds, ending", self.contact.silence())
+                self.exit_code = 1
         self.end_now(self.job.deadlines["stop_grace"] if self.exit_code else 0.0)
         return self.exit_code
 
@@ -131,78 +127,19 @@ class Agent:
         """How long nothing needs to be done, seconds."""
         if self.command and self.command.waiting:
             return 0.05
-        now = time.monotonic()
-        events = [self.ping_at if self.link else self.retry_at]
-        if self.start:
-            events.append(self.start_at)
-        return max(0.0, min(events) - now)
+        pause = self.contact.pause()
+        return min(pause, max(0.0, self.start_at - time.monotonic())) if self.start else pause
 
-    def keep_contact(self) -> None:
-        """Connect when there is no connection, ping when it is time, give up after the heartbeat deadline."""
-        now = time.monotonic()
-        patience = self.deadline if self.greeted else max(self.deadline, FIRST_CONTACT)
-        if self.deadline and now - self.heard > patience:
-            log("no word from the coordinator for %d seconds, ending", now - self.heard)
-            self.exit_code = 1
-        elif self.link is None and now >= self.retry_at:
-            try:
-                self.link = connect(self.coordinator, self.job.ports, self.context)
-                self.register()
-            except LinkLost as error:
-                self.lose(error)
-        elif self.link and now >= self.ping_at:
-            self.ping_at = now + min(5.0, (self.deadline or 60.0) / 4)
-            self.send(protocol.encode("ping"))
-
-    def register(self) -> None:
-        """Say who we are; after a lost connection, also what is not yet acknowledged."""
-        self.send(protocol.encode(
+    def registration(self) -> bytes:
+        """Give the line that says who we are."""
+        return protocol.encode(
             "register", version=VERSION, container=self.container, nonce=self.nonce, generation=self.generation,
             attempt=self.attempt, host=self.host, port=self.port, yarn_container=os.environ.get("CONTAINER_ID", ""),
             node_http="%s:%s" % (self.host, os.environ.get("NM_HTTP_PORT", "")),
-        ))
-        self.ping_at = time.monotonic() + 1.0
-        if self.unacknowledged:
-            self.send(self.unacknowledged)
-
-    def send(self, line: bytes) -> None:
-        """Send a message; a lost connection is noted and made again later."""
-        if self.link:
-            try:
-                self.link.send(line)
-            except LinkLost as error:
-                self.lose(error)
-
-    def lose(self, error: LinkLost) -> None:
-        """Note that there is no connection."""
-        if self.link:
-            log("connection lost: %s", error)
-            self.link.close()
-            self.link = None
-        elif self.backoff > 1:
-            log("%s", error)
-        self.retry_at = time.monotonic() + self.backoff * random.uniform(0.5, 1.0)
-        self.backoff = min(2.0, self.backoff * 2)
-
-    def listen(self) -> None:
-        """Do what the coordinator says."""
-        if self.link is None:
-            return
-        try:
-            messages: List[Dict[str, Any]] = self.link.receive()
-        except LinkLost as error:
-            self.lose(error)
-            return
-        for message in messages:
-            self.heard = time.monotonic()
-            self.backoff = 0.1
-            handler = getattr(self, "on_" + str(message["type"]), None)
-            if handler:
-                handler(message)
+        )
 
     def on_welcome(self, message: Dict[str, Any]) -> None:
         """Registered; the coordinator names the task, and a new agent takes over the generation."""
-        self.greeted = True
         if self.attempt == 0:
             self.generation = message["generation"]
         log("%s registered as %s with port %d", self.container, message["task"], self.port)
@@ -235,7 +172,7 @@ class Agent:
 
     def on_ack(self, _: Dict[str, Any]) -> None:
         """The ending has arrived."""
-        self.unacknowledged = None
+        self.contact.unacknowledged = None
 
     def on_bye(self, _: Dict[str, Any]) -> None:
         """All is done."""
@@ -249,10 +186,9 @@ class Agent:
         if self.renewal and self.command is None:
             self.generation, self.renewal = self.renewal["generation"], None
             self.attempt = 0
-            self.unacknowledged = None
+            self.contact.unacknowledged = None
             self.new_port()
-            if self.link:
-                self.register()
+            self.contact.register()
         if self.start and self.command is None and time.monotonic() >= self.start_at:
             message, self.start = self.start, None
             self.launch(message)
@@ -274,7 +210,7 @@ class Agent:
             self.held = None
         log("%s starts, generation %d, attempt %d, on %s", task, self.generation, self.attempt, address)
         self.command = Command(plan.command, env)
-        self.send(protocol.encode("running", generation=self.generation, attempt=self.attempt))
+        self.contact.send(protocol.encode("running", generation=self.generation, attempt=self.attempt))
 
     def report(self, command: Command) -> None:
         """Tell how the command ended."""
@@ -288,13 +224,13 @@ class Agent:
         tail = command.log_tail(self.job.report_log_tail) if bad else ""
         how = "signal %d" % ending.signal if ending.signal else "exit code %s" % ending.code
         log("the command ended with %s after %.1f seconds", how, ending.seconds)
-        self.unacknowledged = protocol.encode(
+        self.contact.unacknowledged = protocol.encode(
             "exited", generation=self.generation, attempt=self.attempt, code=ending.code, signal=ending.signal,
             seconds=round(ending.seconds, 3), started_at=command.started_at, finished_at=command.finished_at,
             cpu_seconds=round(ending.cpu_seconds, 3), peak_memory_mib=round(ending.peak_memory_mib, 1),
             log_tail=tail, result=read_result(os.path.join(self.folder, RESULT_FILE)), stopped=command.stopping,
         )
-        self.send(self.unacknowledged)
+        self.contact.send(self.contact.unacknowledged)
 
     def end_now(self, grace: float) -> None:
         """End whatever runs and wait for it."""
@@ -305,7 +241,7 @@ class Agent:
 
     def last_words(self) -> int:
         """YARN ends the container: say so, and leave nothing behind before its SIGKILL comes."""
-        self.send(protocol.encode("terminated"))
+        self.contact.send(protocol.encode("terminated"))
         signal_all(descendants(), signal.SIGTERM)
         until = time.monotonic() + LAST_WORDS
         while descendants() and time.monotonic() < until:

@@ -277,8 +277,8 @@ class Coordinator:
 
     # -- the report -------------------------------------------------------------------------
 
-    def report(self) -> JobReport:
-        """Give the report as of now; the final one when there is a verdict."""
+    def report(self, *, final: bool = True) -> JobReport:
+        """Give the report as of now; the final one when there is a verdict, and nothing runs any more."""
         verdict = self.state.verdict
         board = self.registry.serving.get(TaskId(TENSORBOARD, 0))
         shown = board is not None and "attempts" in self.registry.records[board.task]
@@ -295,7 +295,7 @@ class Coordinator:
             started_at=round(self.started_at, 3),
             finished_at=round(time.time(), 3) if verdict else None,
             generations=tuple(self.generations),
-            tasks=self.registry.reports(self._phases()),
+            tasks=self.registry.reports(self._phases() if final else self.state.phases),
             first_failure=str(verdict.task) if verdict and verdict.task else None,
             metrics=self.registry.metrics(),
             tensorboard_url=f"http://{board.address}" if board is not None and shown else None,
@@ -320,7 +320,7 @@ class Coordinator:
 
     def status(self) -> Dict[str, Any]:
         """Give the live report with the cluster spec, for the page and for clients."""
-        return {**self.report().to_dict(), "cluster_spec": self.cluster}
+        return {**self.report(final=False).to_dict(), "cluster_spec": self.cluster}
 
     def progress(self) -> float:
         """Give the share of the awaited tasks that have ended well, 0 to 1."""
