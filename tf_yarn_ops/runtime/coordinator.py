@@ -7,7 +7,6 @@ decided is final: clients may vanish, the verdict stands in YARN.
 
 import asyncio
 import logging
-import platform
 import time
 from typing import Any, Dict, List, Mapping, Optional
 
@@ -17,7 +16,7 @@ from .contract import MAX_TF_CONFIG, Job, TaskId, cluster_spec, tf_config
 from .lifecycle import Decision, Event, Exited, Expired, Registered
 from .reasons import Reason
 from .registry import Peer, Refused, Registry
-from .report import Generation, JobReport
+from .report import Generation
 from .roles import TENSORBOARD
 from .server import Connection, Server
 
@@ -274,53 +273,6 @@ class Coordinator:
             await self.containers.add_page(route, f"http://{address}", link)
         except Exception as error:
             logger.warning("%s has no page below the tracking URL: %s", link, error)
-
-    # -- the report -------------------------------------------------------------------------
-
-    def report(self, *, final: bool = True) -> JobReport:
-        """Give the report as of now; the final one when there is a verdict, and nothing runs any more."""
-        verdict = self.state.verdict
-        board = self.registry.serving.get(TaskId(TENSORBOARD, 0))
-        shown = board is not None and "attempts" in self.registry.records[board.task]
-        return JobReport(
-            application_id=self.application_id,
-            name=self.job.name,
-            queue=self.job.queue,
-            user=self.job.user,
-            state="RUNNING" if verdict is None else "FINISHED",
-            final_status="UNDEFINED" if verdict is None
-            else "SUCCEEDED" if verdict.reason is Reason.SUCCEEDED else "FAILED",
-            reason=verdict.reason if verdict else None,
-            message=verdict.message if verdict else self._progress_message(),
-            started_at=round(self.started_at, 3),
-            finished_at=round(time.time(), 3) if verdict else None,
-            generations=tuple(self.generations),
-            tasks=self.registry.reports(self._phases() if final else self.state.phases),
-            first_failure=str(verdict.task) if verdict and verdict.task else None,
-            metrics=self.registry.metrics(),
-            tensorboard_url=f"http://{board.address}" if board is not None and shown else None,
-            output_path=self.job.output,
-            versions={"tf_yarn_ops": self.job.version_of_package, "skein": self.containers.version,
-                      "python": platform.python_version()},
-        )
-
-    def _phases(self) -> Mapping[TaskId, str]:
-        """The tasks' states; after the verdict nothing runs: what did not report its end went with its container."""
-        if self.state.verdict is None:
-            return self.state.phases
-        return {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase
-                for task, phase in self.state.phases.items()}
-
-    def _progress_message(self) -> str:
-        phases = list(self.state.phases.values())
-        if self.state.published:
-            return f"{phases.count(lifecycle.RUNNING)} of {len(phases)} tasks run."
-        missing = self.registry.missing(self.state.phases)
-        return f"Waiting for {', '.join(missing[:8])}{' and others' if len(missing) > 8 else ''}."
-
-    def status(self) -> Dict[str, Any]:
-        """Give the live report with the cluster spec, for the page and for clients."""
-        return {**self.report(final=False).to_dict(), "cluster_spec": self.cluster}
 
     def progress(self) -> float:
         """Give the share of the awaited tasks that have ended well, 0 to 1."""

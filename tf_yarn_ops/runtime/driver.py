@@ -23,6 +23,7 @@ from .overseer import Overseer
 from .reasons import Reason
 from .report import JobReport, compose_diagnostics
 from .server import PortsTaken, listen, server_context
+from .summary import build_report, status
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ async def run(job: Job, application_id: str) -> None:
     background = [asyncio.ensure_future(Overseer(coordinator).watch())]
     if listener:
         background.append(asyncio.ensure_future(coordinator.server.serve(listener, context)))
-    _server, port = await page.serve(coordinator.status)
+    _server, port = await page.serve(lambda: status(coordinator))
     background.append(asyncio.ensure_future(coordinator.show_page("ytf", f"127.0.0.1:{port}", "Training")))
     verdict = asyncio.ensure_future(coordinator.decided.wait())
     while not verdict.done():
@@ -93,7 +94,7 @@ async def run(job: Job, application_id: str) -> None:
                 logger.error("A part of the coordinator ended", exc_info=task.exception())
                 coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator failed: {task.exception()!r}"))
     await coordinator.wind_down()
-    report = coordinator.report()
+    report = build_report(coordinator)
     await containers.shutdown(report.reason is Reason.SUCCEEDED, compose_diagnostics(report))
     logger.info("Ended after %.1f s", time.monotonic() - coordinator.began)
 
