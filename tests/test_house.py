@@ -15,7 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 STAIRCASE = (
     ("runtime",),
     ("errors", "requirement"),
-    ("parts", "spec", "specfile"),
+    ("readers", "parts", "spec", "specfile"),
     ("environment", "application", "bundle", "request"),
     ("imports", "authentication", "configuration", "site", "transport", "resourcemanager", "cluster"),
     ("filesystem", "webhdfs", "resource", "directory", "staging", "folder", "sweep"),

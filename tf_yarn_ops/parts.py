@@ -3,86 +3,23 @@
 Each is a frozen value that is valid once it exists; `spec` puts them together.
 """
 
-import math
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from urllib.parse import urlsplit
 
 from .errors import SpecInvalid
-from .requirement import parse_count, parse_memory
+from .readers import (
+    check,
+    normalise,
+    read_count,
+    read_exit_codes,
+    read_memory,
+    read_seconds,
+    read_texts,
+)
 
 RESTART_MODES = ("never", "task", "cluster")
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".zip")
 ENVIRONMENT_SCHEMES = ("python", "venv", "conda", "docker")
-
-
-def check(faults: Iterable[str]) -> None:
-    """Raise `SpecInvalid` with all faults, if there is any."""
-    found = tuple(faults)
-    if found:
-        raise SpecInvalid(found)
-
-
-def normalise(instance: object, readers: dict[str, Callable[[object], object]]) -> list[str]:
-    """Read each named field of a frozen value by its reader; give what was wrong with them."""
-    faults = []
-    for name, reader in readers.items():
-        try:
-            object.__setattr__(instance, name, reader(getattr(instance, name)))
-        except (TypeError, ValueError) as error:
-            faults.append(f"{name}: {error}")
-    return faults
-
-
-def read_memory(value: object) -> int:
-    """Read MiB from a number or a text such as ``8 GiB``."""
-    return parse_memory(value)  # type: ignore[arg-type]
-
-
-def read_count(least: int) -> Callable[[object], int]:
-    """Make a reader of whole numbers of at least ``least``."""
-    return lambda value: parse_count(value, least=least)  # type: ignore[arg-type]
-
-
-def read_seconds(value: object) -> float:
-    """Read a number of seconds, 0 or more."""
-    try:
-        seconds = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        seconds = math.nan
-    if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 0:
-        raise ValueError(f"{value!r} is not a number of seconds of at least 0")
-    return seconds
-
-
-def read_flag(value: object) -> bool:
-    """Read true or false, refusing everything else."""
-    if not isinstance(value, bool):
-        raise ValueError(f"{value!r} is neither true nor false")
-    return value
-
-
-def read_text(value: object) -> str:
-    """Read a text that a process can be given: no NUL in it."""
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a text")
-    if "\0" in value:
-        raise ValueError(f"{value!r} holds a NUL character, which no process can be given")
-    return value
-
-
-def read_texts(value: object) -> tuple[str, ...]:
-    """Read a list of texts; a single text is a list of one."""
-    if isinstance(value, str):
-        return (read_text(value),)
-    if not isinstance(value, Iterable):
-        raise ValueError(f"{value!r} is not a list of texts")
-    return tuple(read_text(item) for item in value)
-
-
-def optional(reader: Callable[[object], object]) -> Callable[[object], object]:
-    """Make a reader that lets None, which means not given, pass."""
-    return lambda value: None if value is None else reader(value)
 
 
 @dataclass(frozen=True)
@@ -221,17 +158,6 @@ class RestartPolicy:
         if not faults and (both := sorted(set(self.retry_exit_codes) & set(self.fatal_exit_codes))):
             faults.append(f"retry_exit_codes and fatal_exit_codes both name {', '.join(map(str, both))}")
         check(faults)
-
-
-def read_exit_codes(value: object) -> tuple[int, ...]:
-    """Read exit codes from 1 to 255."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        value = (value,)
-    codes = tuple(read_count(1)(code) for code in value)
-    for code in codes:
-        if code > 255:
-            raise ValueError(f"{code} is not an exit code; 1 to 255")
-    return codes
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from .application import AM_JAVA_OPTIONS
 from .errors import SpecInvalid
-from .parts import check, normalise, optional, read_seconds, read_text, read_texts
+from .readers import check, normalise, optional, read_seconds, read_text, read_texts
 from .requirement import did_you_mean
 from .runtime.protocol import PORTS
 

@@ -4,7 +4,6 @@ Every door (command line, Airflow, Azkaban, a YAML file) ends here; everything
 behind it trusts what it gets. All faults of a request are reported at once.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -18,12 +17,18 @@ from .parts import (
     Resources,
     RestartPolicy,
     TensorBoard,
+)
+from .readers import (
+    MAX_STRING,
     check,
     normalise,
     optional,
+    read_command,
     read_count,
+    read_env,
     read_flag,
     read_memory,
+    read_sources,
     read_text,
     read_texts,
 )
@@ -31,52 +36,10 @@ from .requirement import TASK_TYPE, canonical_type, did_you_mean
 from .runtime.roles import CHIEF, TENSORBOARD, Role, role_of
 
 SUCCESS_POLICIES = ("all_workers", "chief")
-#: Linux allows 128 KiB for one environment string; the rest is left for the name.
-MAX_STRING = 120 * 1024
 #: YARN takes ten tags; three are the job's identity.
 MAX_TAGS = 7
 #: Largest log tail of one task in the report, characters.
 MAX_LOG_TAIL = 8192
-
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_OURS = ("DTF_", "YTF_", "SKEIN_")
-
-
-def _read_env(value: object) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{value!r} is not a mapping of variables to texts")
-    wrong = [name for name in value if not isinstance(name, str) or not _VARIABLE.match(name)]
-    if wrong:
-        raise ValueError(f"{wrong[0]!r} is not the name of an environment variable")
-    ours = [name for name in value if name.startswith(_OURS) or name == "TF_CONFIG"]
-    if ours:
-        raise ValueError(f"{', '.join(ours)} would be overwritten: the tasks get it from tf_yarn_ops")
-    env = {name: read_text(text if isinstance(text, str) else str(text)) for name, text in value.items()}
-    long = [name for name, text in env.items() if len(text.encode()) > MAX_STRING]
-    if long:
-        raise ValueError(f"{long[0]} is longer than {MAX_STRING // 1024} KiB, more than Linux hands to a process")
-    return env
-
-
-def _read_command(value: object) -> str:
-    command = read_text(value)
-    if not command.strip():
-        raise ValueError("the command is empty")
-    if len(command.encode()) > MAX_STRING:
-        raise ValueError(f"the command is longer than {MAX_STRING // 1024} KiB; put it into a script")
-    return command
-
-
-def _read_sources(value: object) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{value!r} is not a mapping of names to paths or URIs")
-    for name, source in value.items():
-        if not name or "/" in name or name in (".", "..") or name.startswith((".skein", ".ytf")):
-            raise ValueError(f"{name!r} can't be a file's name in the container: no '/', no '.skein' or '.ytf' first")
-        if not read_text(source):
-            raise ValueError(f"{name!r} has no source")
-    return dict(value)
-
 
 def _read_indices(value: object) -> dict[int, Resources]:
     if not isinstance(value, Mapping):
@@ -125,7 +88,7 @@ class TaskSpec:
     def __post_init__(self) -> None:
         faults = normalise(self, {
             "instances": read_count(1), "memory": read_memory, "vcores": read_count(1), "gpus": read_count(0),
-            "node_label": optional(read_text), "command": optional(_read_command), "env": _read_env,
+            "node_label": optional(read_text), "command": optional(read_command), "env": read_env,
             "indices": _read_indices, "in_cluster": optional(read_flag), "awaited": optional(read_flag),
             "fatal": optional(read_flag), "hold_port": read_flag,
         })
@@ -227,9 +190,9 @@ class JobSpec:
 
     def __post_init__(self) -> None:
         faults = normalise(self, {
-            "command": optional(_read_command), "name": read_text, "queue": read_text, "user": optional(read_text),
-            "priority": read_count(0), "tags": read_texts, "node_label": optional(read_text), "env": _read_env,
-            "files": _read_sources, "archives": _read_sources, "script": optional(read_text),
+            "command": optional(read_command), "name": read_text, "queue": read_text, "user": optional(read_text),
+            "priority": read_count(0), "tags": read_texts, "node_label": optional(read_text), "env": read_env,
+            "files": read_sources, "archives": read_sources, "script": optional(read_text),
             "input": optional(read_text), "output": optional(read_text), "file_systems": read_texts,
             "am_memory": read_memory, "am_vcores": read_count(1), "report_log_tail": read_count(0),
         })
