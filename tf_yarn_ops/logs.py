@@ -7,7 +7,6 @@ is left, which is complete about two seconds later.
 
 import logging
 import os
-import re
 import shutil
 import subprocess
 import time
@@ -34,7 +33,7 @@ _MASTER_FILES = {COORDINATOR: "application.driver.log", MASTER: "application.mas
 #: Seconds for which a log that has just ended is looked for again; aggregation takes two.
 AGGREGATION_TIME = 15.0
 _YARN_TIMEOUT = 120.0
-_START, _END = "LogContents:\n", re.compile(r"^End of LogType:[\s\S]*\Z", re.MULTILINE)
+_START, _END = "LogContents:\n", "End of LogType:"
 #: Longest text around the content of a log that YARN adds.
 _FRAME = 2048
 
@@ -212,7 +211,8 @@ def unframed(chunks: Iterable[str]) -> Iterator[str]:
         if inside and len(held) > _FRAME:
             yield held[:-_FRAME]
             held = held[-_FRAME:]
-    yield _END.sub("", held)
+    end = held.rfind(_END)
+    yield held[:end] if end >= 0 else held
 
 
 def _tail(report: JobReport, task: str, file: LogFile) -> Iterator[str]:
