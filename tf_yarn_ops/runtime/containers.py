@@ -18,7 +18,7 @@ from .reasons import Reason
 CALL_SECONDS = 20.0
 #: What Skein's text for a lost container says about the cause, first match counts.
 _CAUSES = (
-    (re.compile(r"(physical|virtual) memory (limit|used)|exceeding memory limits", re.I), Reason.OUT_OF_MEMORY),
+    (re.compile(r"(physical|virtual)'? memory (limit|used)|exceeding memory limits", re.I), Reason.OUT_OF_MEMORY),
     (re.compile(r"preempted", re.I), Reason.PREEMPTED),
     (re.compile(r"lost\W* node|node\b.*\b(lost|removed|unusable|decommission)", re.I | re.S), Reason.NODE_LOST),
 )

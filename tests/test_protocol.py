@@ -1,0 +1,140 @@
+"""Lines between agents and coordinator: whatever arrives, the coordinator goes on."""
+
+import asyncio
+import json
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tf_yarn_ops.application import job_of
+from tf_yarn_ops.runtime.containers import Container, Containers, cause_of
+from tf_yarn_ops.runtime.contract import TaskId
+from tf_yarn_ops.runtime.coordinator import Coordinator
+from tf_yarn_ops.runtime.protocol import ProtocolError, decode, encode
+from tf_yarn_ops.runtime.reasons import Reason
+from tf_yarn_ops.runtime.registry import Refused, Registry
+from tf_yarn_ops.runtime.report import compose_diagnostics, parse_diagnostics
+from tf_yarn_ops.runtime.summary import build_report, status
+from tf_yarn_ops.spec import JobSpec, TaskSpec
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3), max_leaves=6)
+KINDS = ["register", "running", "exited", "terminated", "ping", "stop", "", "handle"]
+KEYS = ["version", "container", "nonce", "host", "port", "generation", "attempt", "code", "signal", "seconds", "log_tail",
+        "result", "stopped", "started_at", "finished_at", "cpu_seconds", "peak_memory_mib", "yarn_container", "node_http"]
+plausible = st.sampled_from([0, 1, 2, 137, "worker_0", "worker_1", "ps_0", "n", "h", True])
+messages = st.builds(lambda kind, fields: {**fields, "type": kind}, st.sampled_from(KINDS) | st.text(),
+                     st.dictionaries(st.sampled_from(KEYS), values | plausible))
+
+
+def job():
+    spec = JobSpec(command="x", tasks={"ps": TaskSpec(), "worker": TaskSpec(instances=2)})
+    return job_of(spec, base_port=20000, resourcemanagers=(), user="u")
+
+
+def registration(container="worker_0", **fields):
+    return {"type": "register", "version": 1, "container": container, "nonce": f"of {container}", "host": "h",
+            "port": 2000, **fields}
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_message_or_a_protocol_error(line):
+    try:
+        assert isinstance(decode(line)["type"], str)
+    except ProtocolError:
+        pass
+
+
+@pytest.mark.parametrize("line", [b"", b"[" * 100_000, b'{"type": 1}', b"null", b'"register"', b"\xff\xfe", b"{}"])
+def test_what_is_no_message_is_refused(line):
+    with pytest.raises(ProtocolError):
+        decode(line)
+
+
+@given(st.sampled_from(KINDS), st.dictionaries(st.text(string.ascii_lowercase, min_size=1), values))
+def test_messages_survive_the_journey(kind, fields):
+    fields.pop("type", None)
+    fields.pop("kind", None)
+    line = encode(kind, **fields)
+    assert line.endswith(b"\n") and line.count(b"\n") == 1
+    assert decode(line) == {"type": kind, **fields}
+
+
+@given(messages)
+def test_any_registration_is_taken_or_refused(message):
+    try:
+        peer, resumed = Registry(job()).admit(message)
+    except Refused as refused:
+        assert str(refused)
+    else:
+        assert not resumed and peer.task in job().tasks()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(messages, max_size=8))
+def test_no_message_of_an_agent_ends_the_coordinator(history):
+    async def play():
+        coordinator = Coordinator(job(), "application_1_1", Containers())
+        coordinator.known = {f"{name}_{n}": Container(f"{name}_{n}", name, "RUNNING", "")
+                             for name in ("worker", "ps") for n in range(3)}
+
+        class Wire:
+            """Where lines go; nobody listens."""
+
+            address = "test"
+
+            def send(self, line):
+                decode(line)
+
+            def close(self):
+                pass
+
+        wire = Wire()
+        peer = await coordinator.greet(wire, registration())
+        await coordinator.greet(Wire(), registration("worker_1"))
+        await coordinator.greet(Wire(), registration("ps_0"))
+        assert coordinator.state.published
+        for message in history:
+            coordinator.heard(peer, wire, message)
+        report = build_report(coordinator)
+        assert json.loads(json.dumps(status(coordinator)))["application_id"] == "application_1_1"
+        assert parse_diagnostics(compose_diagnostics(report)) is not None
+
+    asyncio.run(play())
+
+
+def test_a_replacement_takes_the_vacated_index_and_its_own_number_when_that_is_free():
+    registry = Registry(job())
+    second, _ = registry.admit(registration("worker_1"))
+    first, _ = registry.admit(registration("worker_0"))
+    assert (first.task, second.task) == (TaskId("worker", 0), TaskId("worker", 1))
+    with pytest.raises(Refused, match="no task is waiting for worker_2"):
+        registry.admit(registration("worker_2"))
+    registry.vacate(first)
+    replacement, _ = registry.admit(registration("worker_2"))
+    assert replacement.task == TaskId("worker", 0)
+
+
+def test_an_agent_that_comes_back_is_known_by_its_nonce():
+    registry = Registry(job())
+    peer, _ = registry.admit(registration())
+    assert registry.admit(registration(port=2001)) == (peer, True)
+    assert peer.address == "h:2001"
+    with pytest.raises(Refused, match="registered already, by another agent"):
+        registry.admit(registration(nonce="stolen"))
+
+
+@pytest.mark.parametrize("message, reason", [
+    ("536.5 MB of 256 MB physical memory used", Reason.OUT_OF_MEMORY),
+    ("Container killed by YARN for exceeding memory limits.", Reason.OUT_OF_MEMORY),
+    ("Container [pid=1,containerID=c] is running 5B beyond the 'PHYSICAL' memory limit.", Reason.OUT_OF_MEMORY),
+    ("Container preempted by scheduler", Reason.PREEMPTED),
+    ("Container released on a *lost* node", Reason.NODE_LOST),
+    ("Container failed during execution, see logs for more information.", Reason.CONTAINER_LOST),
+    ("", Reason.CONTAINER_LOST),
+])
+def test_skeins_text_names_the_cause(message, reason):
+    assert cause_of(message) is reason
