@@ -412,7 +412,7 @@ def test_the_local_client_has_the_variables_of_the_tasks(monkeypatch):
     monkeypatch.setenv("FROM_HERE", "1")
     job = build_job({"cluster_requirement": "ps:1,worker:1", "task_command": "python ${DTF_TASK_SCRIPT}", "input": "/i",
                      "output": "/o", "script": "sub/train.py", "env": "A=b"})  # fmt: skip
-    env = LocalTask(job, APP).environment({"ps": ["n1:1"], "worker": ["n2:2"]})
+    env = LocalTask(job).environment(APP, {"ps": ["n1:1"], "worker": ["n2:2"]})
     expected = {
         "DTF_TASK_JOB_NAME": "client", "DTF_TASK_INDEX": "0", "DTF_PS_HOSTS": "n1:1", "DTF_WORKER_HOSTS": "n2:2",
         "DTF_INPUT_PATH": "/i", "DTF_OUTPUT_PATH": "/o", "DTF_TASK_SCRIPT": "sub/train.py", "A": "b", "FROM_HERE": "1",

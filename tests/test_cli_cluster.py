@@ -198,7 +198,7 @@ def test_a_signal_kills_the_application_once(run, minicluster, number, code):
     assert state_of(minicluster, application_id) == "KILLED"
     report = json.loads(out)
     assert (report["application_id"], report["reason"]) == (application_id, "KILLED")
-    assert err.count("killing") == 1 and "Traceback" not in err
+    assert err.count("ytf-submit: killing") == 1 and "Traceback" not in err
 
 
 @pytest.mark.parametrize("seconds", [0, 0.2, 0.4, 0.6, 0.8, 1.0])
@@ -218,6 +218,22 @@ def test_a_signal_at_any_moment_of_the_submission_leaves_nothing_running(run, mi
     new = [app for app in applications(minicluster) if app["id"] not in before]
     assert all(app["state"] in ("KILLED", "FAILED", "FINISHED") for app in new)
     assert len(new) <= 1 and "Traceback" not in err
+
+
+def test_a_run_id_trains_once(run, minicluster):
+    """Two calls of cron at once, and a third one afterwards: one application."""
+    before = {app["id"] for app in applications(minicluster)}
+    words = ["--wait", "--json", "--run_id", "nightly 2026-11-21", *SMALL, "-r", "worker:1", "sleep 3"]
+    both = [subprocess.Popen([*SUBMIT, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env=environment(minicluster)) for _ in range(2)]  # fmt: skip
+    told = [json.loads(client.communicate(timeout=120)[0]) for client in both]
+    told.append(json.loads(run(SUBMIT, *words, check=0).stdout))
+    assert {report["reason"] for report in told} == {"SUCCEEDED"}
+    assert {report["application_id"] for report in told} == {app["id"] for app in applications(minicluster)} - before
+    assert len({report["application_id"] for report in told}) == 1
+
+    again = run(SUBMIT, "--generation", "1", "--run_id", "nightly 2026-11-21", *SMALL, "-r", "worker:1", "true", check=0)
+    assert again.stdout.strip() != told[0]["application_id"]
 
 
 def test_kill_and_wait(run, minicluster):

@@ -21,14 +21,12 @@ class LocalTask:
     Parameters
     ----------
     job : JobSpec
-    application_id : str
     command : str, optional
         Instead of the job's.
     """
 
-    def __init__(self, job: JobSpec, application_id: str, command: str | None = None):
+    def __init__(self, job: JobSpec, command: str | None = None):
         self._job = job
-        self._application_id = application_id
         self._command = command or job.command or next(task.command for task in job.tasks.values() if task.command)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -37,18 +35,19 @@ class LocalTask:
         """Whether the command runs now."""
         return self._process is not None and self._process.poll() is None
 
-    def start(self, cluster: Mapping[str, Sequence[str]] | None) -> None:
+    def start(self, application_id: str, cluster: Mapping[str, Sequence[str]] | None) -> None:
         """Start the command, unless there is no cluster yet or it was started before."""
         if cluster and self._process is None:
             say(f"client: the cluster is complete, running the command here ({self._command.splitlines()[0][:60]})")
-            self._process = subprocess.Popen(["/bin/bash", "-c", self._command], env=self.environment(cluster))
+            env = self.environment(application_id, cluster)
+            self._process = subprocess.Popen(["/bin/bash", "-c", self._command], env=env)
 
-    def environment(self, cluster: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    def environment(self, application_id: str, cluster: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Give the variables of the command: ours, over the job's, over those of this process."""
         job = job_of(self._job, base_port=0, resourcemanagers=(), user="")
         env = task_environment(
             job, TASK, cluster, {**os.environ, **self._job.env},
-            application_id=self._application_id, generation=1, address="", folder=os.getcwd(),
+            application_id=application_id, generation=1, address="", folder=os.getcwd(),
         )  # fmt: skip
         # The report's metrics are the chief's; and here the script lies where it was given.
         env.pop("YTF_RESULT_FILE", None)

@@ -133,6 +133,11 @@ SUBMISSION = (
            "Refuse a task that no node of now could hold, instead of a warning."),
     Option("--submit_with", "auto | rest | skein", "auto",
            "rest submits over plain HTTP, skein by Skein's own client (a JVM); auto takes rest where it can."),
+    Option("--run_id", "<name>", "",
+           "Names the training: of all calls with the same name and generation exactly one application trains; "
+           "the others attach to it, or give its report once it has succeeded."),
+    Option("--generation", "<n>", "0",
+           "With --run_id: a larger number trains again, and ends what an older one left running."),
     Option("--resourcemanager", "<URL>", "found",
            "http://host:8088, comma-separated for several. Default: YTF_RESOURCEMANAGER, site.yaml, HADOOP_CONF_DIR."),
     Option("-v --verbose", "", "disabled", "Log each step of the submission to stderr."),

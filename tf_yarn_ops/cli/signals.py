@@ -58,11 +58,6 @@ class Interruption:
         finally:
             self._note = None
 
-    def check(self) -> None:
-        """Raise `Interrupted` if a signal was only noted."""
-        if self.number is not None:
-            raise Interrupted(self.number)
-
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.number is not None:
             return

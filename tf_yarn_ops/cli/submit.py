@@ -1,5 +1,6 @@
 """``ytf-submit``: from the words of a shell to an application, and with ``--wait`` to its end."""
 
+import os
 import shlex
 import time
 from collections.abc import Mapping
@@ -9,16 +10,19 @@ import click
 
 from ..errors import Cancelled, SpecInvalid, TfYarnError
 from ..request import build_job
+from ..requirement import parse_count
+from ..runtime.reasons import Reason
 from ..runtime.report import JobReport
 from ..spec import JobSpec
 from .manual import SYNOPSIS, manual_page
 from .options import ALL, SUBMISSION
 from .program import configure_logging, print_json, report_of, say
 from .progress import make_progress
-from .signals import Interrupted, Interruption
+from .signals import Interruption
 from .summary import describe
 
 if TYPE_CHECKING:
+    from ..identity import Identity
     from ..launcher import Launcher
     from .client import LocalTask
 
@@ -76,12 +80,14 @@ class Submission:
         self.settings = settings
         self.interruption = interruption
         self.application_id = ""
+        self._printed = ""
 
     def __call__(self, values: dict[str, Any]) -> int:
         """Do what the options say; give the exit code."""
         wants_client = bool(values.pop("client"))
         client_command = _take_client_command(values) if wants_client else None
         job = read_request(values)
+        identity = read_identity(self.settings)
         if self.settings["submit_with"] not in (None, *WAYS):
             raise SpecInvalid(f"submit_with: {self.settings['submit_with']!r} is not one of {', '.join(WAYS)}")
         if self.settings["dry_run"]:
@@ -95,75 +101,113 @@ class Submission:
         cluster = discover(self.settings["resourcemanager"], user=job.user)
         launcher = Launcher(cluster, submit_with=self.settings["submit_with"],
                             strict_placement=bool(self.settings["strict_placement"]))  # fmt: skip
-        # Only notes a signal from here: an id may be reserved, files may lie half staged.
-        with self.interruption.noted(launcher.cancel):
-            try:
-                self.application_id = launcher.submit(job, on_reserved=self._reserved)
-            except Cancelled:
-                self.interruption.check()
-                raise
-        if not self.settings["json"]:
-            click.echo(self.application_id)
-        client = None
-        if wants_client:
+
+        def note() -> None:
+            # In a signal handler; the ordinary streams may be in the middle of a line.
+            os.write(2, f"\nytf-submit: killing {self.application_id or 'the submission'}\n".encode())
+            launcher.cancel()
+
+        # From here a signal is only noted: the launcher takes back or kills what there is, at a safe place.
+        with self.interruption.noted(note):
+            if not (self.settings["wait"] or wants_client):
+                return self._submit(launcher, job, identity)
+            if not wants_client:
+                return self._follow(launcher, job, identity, None)
             from .client import LocalTask
 
-            client = LocalTask(job, self.application_id, client_command)
-        return self._follow(launcher, client)
+            client = LocalTask(job, client_command)
+            try:
+                return self._follow(launcher, job, identity, client)
+            finally:
+                client.end()
+
+    def _submit(self, launcher: "Launcher", job: JobSpec, identity: "Identity | None") -> int:
+        """Submit, or attach, and leave."""
+        try:
+            if identity:
+                report = launcher.ensure(job, identity, self._reserved)
+            else:
+                report = JobReport(launcher.submit(job, self._reserved))
+        except TfYarnError as error:
+            return self._interrupted(launcher, error)
+        if self.settings["json"]:
+            print_json(launcher.report(report.application_id).to_dict())
+        else:
+            click.echo(report.application_id)
+        return 0
+
+    def _follow(self, launcher: "Launcher", job: JobSpec, identity: "Identity | None",
+                client: "LocalTask | None") -> int:  # fmt: skip
+        """Submit, or attach, and stay until the end."""
+        try:
+            with make_progress(plain=client is not None) as progress:
+
+                def show(report: JobReport) -> None:
+                    self._print_id(report)
+                    if client is None or not client.running:
+                        progress.show(report)
+                    if client is not None and report.state == "RUNNING":
+                        client.start(report.application_id, launcher.cluster_spec(report.application_id))
+
+                report = launcher.run(job, identity, on_reserved=self._reserved, on_change=show)
+        except TfYarnError as error:
+            return self._interrupted(launcher, error)
+        self._print_id(report)
+        self._conclude(report)
+        return report.exit_code
+
+    def _interrupted(self, launcher: "Launcher", error: TfYarnError) -> int:
+        """Tell what became of the application after a signal; an error without one goes on upwards."""
+        number = self.interruption.number
+        if number is None:
+            raise error
+        report = report_of(error, self.application_id)
+        if not isinstance(error, Cancelled):
+            say(f"{self.application_id} may still run: {error}")
+            say(f"next: ytf kill {self.application_id}{self._next_options()}")
+        elif self.application_id:
+            found = launcher.report(self.application_id)
+            # Of an id that was only reserved YARN knows nothing.
+            report = report if found.reason is Reason.LOST else found
+        self._conclude(report)
+        return 128 + number
+
+    def _conclude(self, report: JobReport) -> None:
+        for line in describe(report, time.time(), self._next_options()):
+            say(line)
+        if self.settings["json"]:
+            print_json(report.to_dict())
 
     def _reserved(self, application_id: str) -> None:
         self.application_id = application_id
 
-    def _follow(self, launcher: "Launcher", client: "LocalTask | None") -> int:
-        """Stay with the application as long as asked; give the exit code."""
-        code = 0
-        try:
-            self.interruption.check()
-            if self.settings["wait"] or client:
-                report = self._wait(launcher, client)
-                code = report.exit_code
-            elif not self.settings["json"]:
-                return 0
-            else:
-                report = launcher.report(self.application_id)
-        except Interrupted as interrupted:
-            report = self._kill(launcher, interrupted)
-            code = interrupted.exit_code
-        finally:
-            if client:
-                client.end()
-        if self.settings["wait"] or client or code:
-            for line in describe(report, time.time(), self._next_options()):
-                say(line)
-        if self.settings["json"]:
-            print_json(report.to_dict())
-        return code
-
-    def _wait(self, launcher: "Launcher", client: "LocalTask | None") -> JobReport:
-        with make_progress(plain=client is not None) as progress:
-
-            def show(report: JobReport) -> None:
-                if client is None or not client.running:
-                    progress.show(report)
-                if client is not None and report.state == "RUNNING":
-                    client.start(launcher.cluster_spec(self.application_id))
-
-            return launcher.wait(self.application_id, on_change=show)
-
-    def _kill(self, launcher: "Launcher", interrupted: Interrupted) -> JobReport:
-        """Kill the application and see it gone."""
-        word = "Ctrl-C" if interrupted.exit_code == 130 else "SIGTERM"
-        say(f"{word}: killing {self.application_id}")
-        try:
-            return launcher.kill(self.application_id, f"Killed by ytf-submit on {word}")
-        except TfYarnError as error:
-            say(f"{self.application_id} may still run: {error}")
-            say(f"next: ytf kill {self.application_id}{self._next_options()}")
-            return report_of(error, self.application_id)
+    def _print_id(self, report: JobReport) -> None:
+        """Write the id to stdout once YARN has accepted the application."""
+        if report.application_id != self._printed and not self.settings["json"]:
+            self.application_id = self._printed = report.application_id
+            click.echo(report.application_id)
 
     def _next_options(self) -> str:
         url = self.settings["resourcemanager"]
         return f" --resourcemanager {shlex.quote(url)}" if url else ""
+
+
+def read_identity(settings: Mapping[str, Any]) -> "Identity | None":
+    """Give the identity that ``--run_id`` and ``--generation`` name; each call is a new attempt."""
+    run_id, generation = settings["run_id"], settings["generation"]
+    if run_id is None:
+        if generation is not None:
+            raise SpecInvalid("generation: needs --run_id, the name of the training")
+        return None
+    from ..identity import Identity
+
+    try:
+        number = parse_count(generation or 0, least=0)
+    except ValueError as error:
+        raise SpecInvalid(f"generation: {error}") from error
+    if not run_id.strip():
+        raise SpecInvalid("run_id: it is empty")
+    return Identity(f"ytf-submit {run_id}", number, attempt=time.time_ns() // 1_000_000)
 
 
 def read_request(values: dict[str, Any]) -> JobSpec:
