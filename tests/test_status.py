@@ -36,7 +36,8 @@ def test_a_report_in_the_diagnostics_is_merged_with_yarns_words():
     ("FINISHED", "UNDEFINED", "", Reason.AM_FAILED),
     ("FINISHED", "KILLED", "", Reason.KILLED),
     ("KILLED", "KILLED", "Application was killed by user bob at 127.0.0.1", Reason.KILLED),
-    ("KILLED", "KILLED", "Application killed due to exceeding its lifetime period 600 milliseconds", Reason.QUEUE_TIMEOUT),
+    ("KILLED", "KILLED", "Application is killed by ResourceManager as it has exceeded the lifetime period.",
+     Reason.QUEUE_TIMEOUT),
     ("FAILED", "FAILED", "AM Container exited with  exitCode: 1 failing this attempt", Reason.AM_FAILED),
     ("FAILED", "FAILED", "AM Container for appattempt exited with  exitCode: -100", Reason.NODE_LOST),
     ("FAILED", "FAILED", "AM Container for appattempt exited with  exitCode: -102", Reason.PREEMPTED),
@@ -55,8 +56,11 @@ def test_endings_without_a_report(state, final, text, reason):
         assert " ".join(text.split()) in report.message
 
 
-def test_lifetime_of_one_that_ran_is_the_total_timeout():
-    text = f"Application {ID} killed due to exceeding its lifetime period 600 milliseconds"
+@pytest.mark.parametrize("text", [
+    "Application is killed by ResourceManager as it has exceeded the lifetime period.",
+    f"Application {ID} killed due to exceeding its lifetime period 600 milliseconds",
+])
+def test_lifetime_of_one_that_ran_is_the_total_timeout(text):
     assert read_report(ended("KILLED", "KILLED", text, launchTime=STAMP + 1)).reason is Reason.TOTAL_TIMEOUT
 
 

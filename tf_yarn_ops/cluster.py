@@ -195,6 +195,8 @@ def _learn(asker: ResourceManager, urls: Iterable[str], user: str, login: str, s
         except (ClusterUnreachable, RestUnavailable):
             raise
         except (TfYarnError, ValueError, KeyError) as error:
+            if isinstance(error, SubmissionRejected) and "impersonate" in str(error):
+                raise
             raise ClusterUnreachable(f"{asker.addresses} answers, but is no YARN ResourceManager ({error}); "
                                      "its address looks like http://host:8088") from error
         seen_as = user_answer.result()

@@ -15,7 +15,7 @@ from .runtime.report import JobReport, parse_diagnostics
 
 #: What YARN's text means when an application ended without a report of ours.
 _TEXTS = (
-    ("KILLED", re.compile(r"exceeding its lifetime period|lifetime (?:has )?(?:expired|exceeded)", re.IGNORECASE),
+    ("KILLED", re.compile(r"exceed(?:ing|ed) (?:its|the) lifetime period", re.IGNORECASE),
      Reason.TOTAL_TIMEOUT),
     ("FAILED", re.compile(r"unknown queue|to queue : \S+|is not a leaf|Queue \S+ is STOPPED|does not exist\b.*queue|"
                           r"AccessControlException|cannot submit applications|Application rejected|"

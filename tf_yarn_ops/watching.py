@@ -38,7 +38,7 @@ _AT_ONCE = 8
 _DESELECTED = "resourceRequests,resourceInfo,timeouts,appNodeLabelExpression,amNodeLabelExpression"
 _CLUSTER = "/ws/v1/cluster"
 #: What a look may end with: no answer, or an answer of another kind than expected.
-_FAILURES = (TfYarnError, ValueError, KeyError, TypeError)
+_FAILURES = (TfYarnError, ValueError, KeyError, TypeError, AttributeError)
 
 
 @dataclass(eq=False)

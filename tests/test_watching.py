@@ -1,0 +1,287 @@
+"""Many jobs watched by one call: what is asked, what is told, and that nothing disturbs the others."""
+
+import asyncio
+import contextvars
+import time
+
+import pytest
+from fake_yarn import STAMP, FakeYarn, application, serving
+
+from tf_yarn_ops.cluster import Cluster
+from tf_yarn_ops.errors import WaitTimeout
+from tf_yarn_ops.identity import Identity, deployment_tag
+from tf_yarn_ops.runtime.reasons import Reason
+from tf_yarn_ops.runtime.report import JobReport, compose_diagnostics
+from tf_yarn_ops.watching import Watcher, watcher_for
+
+TAG = deployment_tag("server")
+LIST = "/ws/v1/cluster/apps"
+
+
+@pytest.fixture
+def yarn():
+    fake = FakeYarn()
+    with serving(fake) as url:
+        fake.url = url
+        yield fake
+
+
+@pytest.fixture
+def cluster(yarn, tmp_path):
+    return Cluster((yarn.url,), "ann", "ann", "viewfs://mini", "viewfs://mini", "/user/{user}/.skein",
+                   local_root=str(tmp_path))
+
+
+def number(value):
+    return f"application_{STAMP}_{value:04d}"
+
+
+def add(yarn, at, **fields):
+    return yarn.add(application(at, **{"applicationTags": TAG} | fields))
+
+
+def finish(yarn, name, reason=Reason.SUCCEEDED, state="FINISHED"):
+    final = {"KILLED": "KILLED"}.get(state, "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED")
+    yarn.apps[name].update(state=state, finalStatus=final,
+                           diagnostics=compose_diagnostics(JobReport(name, reason=reason, message="x")))
+
+
+def lists(yarn):
+    return sum(method == "GET" and path == LIST for method, path, *_ in yarn.requests)
+
+
+def singles(yarn):
+    return [path.rsplit("/", 1)[-1] for method, path, *_ in yarn.requests if path.startswith(f"{LIST}/")]
+
+
+async def until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "not in time"
+        await asyncio.sleep(0.01)
+
+
+def test_one_list_for_all_and_one_call_for_each_end(yarn, cluster):
+    names = [add(yarn, at) for at in range(1, 201)]
+
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.05)
+        waits = [asyncio.create_task(watcher.wait(name)) for name in names]
+        await until(lambda: lists(yarn) >= 3)
+        assert singles(yarn) == []
+        for name in names:
+            finish(yarn, name)
+        return await asyncio.gather(*waits)
+
+    reports = asyncio.run(main())
+    assert [report.application_id for report in reports] == names
+    assert {report.reason for report in reports} == {Reason.SUCCEEDED}
+    assert sorted(singles(yarn)) == names
+    query = next(parameters for _, path, parameters, *_ in yarn.requests if path == LIST)
+    assert query["applicationTags"] == TAG and query["user"] == "ann" and "FINISHED" not in query["states"]
+    assert "resourceInfo" in query["deSelects"]
+
+
+def test_ten_thousand_jobs_cost_one_call_per_interval(yarn, cluster):
+    names = [add(yarn, at) for at in range(1, 10_001)]
+
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.05)
+        waits = [asyncio.create_task(watcher.wait(name)) for name in names]
+        await until(lambda: lists(yarn) >= 3, 60)
+        assert singles(yarn) == []
+        for wait in waits:
+            wait.cancel()
+        results = await asyncio.gather(*waits, return_exceptions=True)
+        assert all(isinstance(result, asyncio.CancelledError) for result in results)
+        calls = len(yarn.requests)
+        await asyncio.sleep(0.2)
+        assert len(yarn.requests) <= calls + 1  # nobody waits, nobody asks
+
+    asyncio.run(main())
+
+
+def test_changes_are_told_once(yarn, cluster):
+    name = add(yarn, 1, state="ACCEPTED")
+    states = []
+
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.02)
+        wait = asyncio.create_task(watcher.wait(name, on_change=lambda report: states.append(report.state)))
+        await until(lambda: lists(yarn) >= 3)
+        yarn.apps[name]["state"] = "RUNNING"
+        await until(lambda: len(states) == 2)
+        finish(yarn, name, Reason.TASK_FAILED)
+        return await wait
+
+    assert asyncio.run(main()).reason is Reason.TASK_FAILED
+    assert states == ["ACCEPTED", "RUNNING", "FINISHED"]
+
+
+def test_unknown_twice_is_lost(yarn, cluster):
+    async def main():
+        return await Watcher(cluster, tag=TAG, interval=0.02).wait(number(1))
+
+    assert asyncio.run(main()).reason is Reason.LOST
+    assert len(singles(yarn)) == 2
+
+
+def test_each_waiter_has_its_own_deadline(yarn, cluster):
+    short, long = add(yarn, 1), add(yarn, 2)
+
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.02)
+        other = asyncio.create_task(watcher.wait(long, timeout=20))
+        with pytest.raises(WaitTimeout, match=r"_0001 has not ended after 0.1 s \(RUNNING\); it goes on"):
+            await watcher.wait(short, timeout=0.1)
+        finish(yarn, long)
+        return await other
+
+    assert asyncio.run(main()).reason is Reason.SUCCEEDED
+
+
+@pytest.mark.parametrize("answer", [
+    (503, {}, "starting"),
+    (500, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "boom"}}'),
+    (200, {"Content-Type": "application/json"}, "not json"),
+    (200, {"Content-Type": "application/json"}, "[]"),
+    (200, {"Content-Type": "text/html"}, "<html>"),
+])
+def test_a_resourcemanager_in_trouble_does_not_reach_the_waiters(yarn, cluster, answer, monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.transport.PATIENCE", 0.1)
+    name = add(yarn, 1)
+    troubles = [answer] * 3
+    yarn.faults.append(lambda method, path: troubles.pop() if path == LIST and troubles else None)
+
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.02)
+        wait = asyncio.create_task(watcher.wait(name, timeout=30))
+        await until(lambda: not troubles)
+        finish(yarn, name)
+        return await wait
+
+    assert asyncio.run(main()).reason is Reason.SUCCEEDED
+
+
+def test_a_callback_that_fails_disturbs_nobody(yarn, cluster, caplog):
+    first, second = add(yarn, 1), add(yarn, 2)
+
+    def fail(report):
+        raise RuntimeError("a stranger's mistake")
+
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.02)
+        waits = [asyncio.create_task(watcher.wait(first, on_change=fail)), asyncio.create_task(watcher.wait(second))]
+        await until(lambda: lists(yarn) >= 2)
+        for name in (first, second):
+            finish(yarn, name)
+        return await asyncio.gather(*waits)
+
+    assert len(asyncio.run(main())) == 2
+    assert "a stranger's mistake" in caplog.text
+
+
+def test_an_application_without_the_tag_is_watched_all_the_same(yarn, cluster):
+    name = add(yarn, 1, applicationTags="")
+
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.02)
+        wait = asyncio.create_task(watcher.wait(name))
+        await until(lambda: len(singles(yarn)) >= 2)
+        finish(yarn, name)
+        return await wait
+
+    assert asyncio.run(main()).reason is Reason.SUCCEEDED
+
+
+def test_an_older_hadoop_is_asked_for_whole_objects(yarn, cluster):
+    name = add(yarn, 1)
+    yarn.faults.append(lambda method, path: (400, {"Content-Type": "application/json"}, "{}")
+                       if path == LIST and "resourceInfo" in yarn.requests[-1][2]["deSelects"] else None)
+
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.02)
+        wait = asyncio.create_task(watcher.wait(name))
+        await until(lambda: lists(yarn) >= 4)
+        finish(yarn, name)
+        return await wait
+
+    assert asyncio.run(main()).reason is Reason.SUCCEEDED
+    refused = [parameters for _, path, parameters, *_ in yarn.requests
+               if path == LIST and "resourceInfo" in parameters["deSelects"]]
+    assert len(refused) == 1
+
+
+def test_a_killed_one_of_two_is_followed_to_the_other(yarn, cluster):
+    identity = Identity("key", 1, 1, "server")
+    tags = ",".join(identity.tags)
+    first, second = add(yarn, 1, applicationTags=tags), add(yarn, 2, applicationTags=tags)
+
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.02)
+        wait = asyncio.create_task(watcher.wait(second, identity=identity))
+        await until(lambda: lists(yarn) >= 2)
+        finish(yarn, second, Reason.SUPERSEDED, "KILLED")
+        await until(lambda: second in singles(yarn))
+        seen = lists(yarn)
+        await until(lambda: lists(yarn) >= seen + 2)
+        finish(yarn, first)
+        return await wait
+
+    report = asyncio.run(main())
+    assert (report.application_id, report.reason) == (first, Reason.SUCCEEDED)
+
+
+def test_whoever_sees_the_end_deletes_the_directory(yarn, cluster, tmp_path):
+    name = add(yarn, 1)
+    folder = tmp_path / "user/ann/.skein" / name
+    folder.mkdir(parents=True)
+
+    async def main():
+        wait = asyncio.create_task(Watcher(cluster, tag=TAG, interval=0.02).wait(name))
+        await until(lambda: lists(yarn) >= 2)
+        assert folder.exists()
+        finish(yarn, name)
+        await wait
+
+    asyncio.run(main())
+    assert not folder.exists()
+
+
+def test_all_in_one_event_loop_share_a_watcher_and_another_loop_has_its_own(yarn, cluster):
+    async def two():
+        return watcher_for(cluster, tag=TAG), watcher_for(cluster, tag=TAG), watcher_for(cluster)
+
+    first, second, other = asyncio.run(two())
+    assert first is second and first is not other
+    assert asyncio.run(two())[0] is not first
+
+
+def test_the_loop_runs_in_a_context_of_its_own(yarn, cluster):
+    variable = contextvars.ContextVar("task log", default="nobody's")
+    name = add(yarn, 1)
+    seen = []
+
+    async def main():
+        variable.set("the first waiter's")
+        watcher = Watcher(cluster, tag=TAG, interval=0.02)
+        wait = asyncio.create_task(watcher.wait(name, on_change=lambda report: seen.append(variable.get())))
+        await until(lambda: seen)
+        finish(yarn, name)
+        await wait
+
+    asyncio.run(main())
+    assert set(seen) == {"nobody's"}
+
+
+def test_a_watcher_starts_again_after_a_rest(yarn, cluster):
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.02)
+        for at in (1, 2):
+            name = add(yarn, at, state="RUNNING")
+            wait = asyncio.create_task(watcher.wait(name, timeout=20))
+            await until(lambda: lists(yarn))
+            finish(yarn, name)
+            assert (await wait).reason is Reason.SUCCEEDED
+
+    asyncio.run(main())
