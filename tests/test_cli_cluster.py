@@ -91,6 +91,7 @@ def test_submit_and_walk_away(run, tmp_path):
     assert application_id in [job["application_id"] for job in json.loads(run(YTF, "list", "--json").stdout)]
     waited = run(YTF, "wait", application_id, check=0)
     assert f"{application_id} SUCCEEDED" in waited.stderr and waited.stdout == ""
+    assert " lost: " not in waited.stderr, "tasks that are being ended are not lost"
     assert f"{application_id} SUCCEEDED" in run(YTF, "report", application_id, check=0).stdout
     assert application_id not in run(YTF, "list", check=0).stdout
 

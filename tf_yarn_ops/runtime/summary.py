@@ -12,8 +12,15 @@ from .report import JobReport
 from .roles import TENSORBOARD
 
 
-def build_report(coordinator: Coordinator) -> JobReport:
-    """Give the report as of now; the final one when there is a verdict."""
+def build_report(coordinator: Coordinator, *, live: bool = False) -> JobReport:
+    """Give the report as of now; the final one when there is a verdict.
+
+    Parameters
+    ----------
+    coordinator : Coordinator
+    live : bool, optional
+        Between verdict and end the other tasks still run, and are on their way out.
+    """
     job, registry, verdict = coordinator.job, coordinator.registry, coordinator.state.verdict
     board = registry.serving.get(TaskId(TENSORBOARD, 0))
     shown = board is not None and "attempts" in registry.records[board.task]
@@ -32,7 +39,7 @@ def build_report(coordinator: Coordinator) -> JobReport:
         started_at=round(coordinator.started_at, 3),
         finished_at=round(time.time(), 3) if verdict else None,
         generations=tuple(coordinator.generations),
-        tasks=registry.reports(_phases(coordinator)),
+        tasks=registry.reports(coordinator.state.phases if live else _phases(coordinator)),
         first_failure=str(verdict.task) if verdict and verdict.task else None,
         metrics=registry.metrics(),
         tensorboard_url=f"http://{board.address}" if board is not None and shown else None,
@@ -44,7 +51,7 @@ def build_report(coordinator: Coordinator) -> JobReport:
 
 def status(coordinator: Coordinator) -> Dict[str, Any]:
     """Give the live report with the cluster spec, for the page and for clients."""
-    return {**build_report(coordinator).to_dict(), "cluster_spec": coordinator.cluster}
+    return {**build_report(coordinator, live=True).to_dict(), "cluster_spec": coordinator.cluster}
 
 
 def _phases(coordinator: Coordinator) -> Mapping[TaskId, str]:
