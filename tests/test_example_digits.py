@@ -159,6 +159,7 @@ def assert_trained(cluster, task, *, steps, resumed_from_step):
     assert list((cluster.output / "logs" / "train").glob("events.*"))
 
 
+@pytest.mark.slow
 def test_parameter_server_reaches_its_accuracy_and_the_evaluator_measures_the_same(tmp_path, data):
     counts = {"chief": 1, "worker": 2, "ps": 1, "evaluator": 1}
     with Cluster(tmp_path, data, counts, "parameter_server.py") as cluster:
@@ -170,6 +171,7 @@ def test_parameter_server_reaches_its_accuracy_and_the_evaluator_measures_the_sa
     assert list((cluster.output / "logs" / "eval").glob("events.*"))
 
 
+@pytest.mark.slow
 def test_parameter_server_survives_a_restart_on_new_ports_and_then_the_kill_of_a_worker(tmp_path, data):
     counts = {"chief": 1, "worker": 1, "ps": 1}
     slow = "parameter_server.py --steps 800 --checkpoint_steps 50 --step_delay 0.01"
@@ -187,6 +189,7 @@ def test_parameter_server_survives_a_restart_on_new_ports_and_then_the_kill_of_a
     assert_trained(second, ("chief", 0), steps=800, resumed_from_step=stopped_at)
 
 
+@pytest.mark.slow
 def test_multi_worker_goes_on_from_the_checkpoint_and_all_workers_exit_0(tmp_path, data):
     workers = ("worker", 0), ("worker", 1)
     with Cluster(tmp_path, data, {"worker": 2}, "multi_worker.py --steps 500 --step_delay 0.01") as first:
@@ -200,6 +203,7 @@ def test_multi_worker_goes_on_from_the_checkpoint_and_all_workers_exit_0(tmp_pat
     assert saved == {"ckpt-400", "ckpt-500", "ckpt-600"}
 
 
+@pytest.mark.slow
 def test_single_task_goes_on_from_the_checkpoint(tmp_path, data):
     for command, steps, resumed_from_step in ("single.py --steps 300", 300, 0), ("single.py", 600, 300):
         with Cluster(tmp_path, data, {"worker": 1}, command) as cluster:

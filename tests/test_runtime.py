@@ -239,6 +239,7 @@ def test_an_agent_killed_alone_takes_its_command_along(tmp_path):
         assert processes_of(am) == []
 
 
+@pytest.mark.slow
 def test_an_agent_that_freezes_is_lost_after_the_heartbeat_deadline(tmp_path):
     with AppMaster(tmp_path / "job", job('if [ $YTF_GENERATION = 1 ]; then tail -f /dev/null; fi')) as am:
         am.log_says("Published the cluster spec, generation 1")
@@ -432,6 +433,7 @@ def test_an_agent_that_never_calls_misses_the_registration_deadline(run):
     assert report.message
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_waits_says_who_is_missing(tmp_path):
     with AppMaster(tmp_path / "job", job("true", ps=False), hold=frozenset({"worker_1"})) as am:
         am.log_says("Waiting for all ports (1/2), missing: worker:1 (container requested)", 20)
@@ -493,6 +495,7 @@ def test_a_killed_coordinator_ends_its_watchdog_with_the_signals_code(tmp_path):
         assert am.coordinator.wait(10) == 137
 
 
+@pytest.mark.slow
 def test_an_agent_without_coordinator_ends_its_command(tmp_path):
     with AppMaster(tmp_path / "job", job(FOREVER, ps=False, workers=1)) as am:
         am.log_says("Published the cluster spec")
