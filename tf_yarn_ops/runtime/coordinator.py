@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 #: Commands that report after their SIGKILL are waited for so long, seconds.
 AFTER_KILL = 3.0
+#: How long a replacement may be ahead of the news that its predecessor is lost, seconds.
+VACANCY_SECONDS = 5.0
 #: What a program writes that found its port taken.
 _PORT_TAKEN = ("address already in use", "eaddrinuse")
 
@@ -70,6 +72,7 @@ class Coordinator:
             if message["type"] != "register":
                 raise Refused("the first message is not a registration")
             await self._check_known(str(message.get("container")))
+            await self._vacancy(str(message.get("container")))
             peer, resumed = self.registry.admit(message)
         except Refused as refused:
             logger.warning("Refused %s from %s: %s", message.get("container"), connection.address, refused)
@@ -99,6 +102,14 @@ class Coordinator:
         found = self.known.get(container)
         if found is None or found.state in ("SUCCEEDED", "FAILED", "KILLED"):
             raise Refused(f"Skein knows no live container {container!r}")
+
+    async def _vacancy(self, container: str) -> None:
+        """Let a replacement wait until the loss that it makes good has been noticed here as well."""
+        until = time.monotonic() + VACANCY_SECONDS
+        while container not in self.registry.peers and self.registry.vacant(container) is None:
+            if time.monotonic() > until:
+                return
+            await asyncio.sleep(0.1)
 
     async def refresh(self) -> List[Container]:
         """Ask Skein for the containers; askers at the same time share one answer."""
