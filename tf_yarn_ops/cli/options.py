@@ -67,8 +67,8 @@ code 0, ps are ended with the job, the evaluator is in nobody's cluster. Mandato
            "Run TensorBoard on the output path as a task of its own, until the job ends. Its address is in the report, "
            "on the terminal and on the application's page."),
     Option("--docker_image", "<image_name>", "",
-           "Run the tasks in this Docker image, which the nodes must be able to reach. HADOOP_HOME, HADOOP_CONF_DIR, "
-           "JAVA_HOME are mounted, and input and output path if they are local ones."),
+           "Run the tasks in this Docker image, which the nodes must be able to reach, by YARN's Docker runtime. "
+           "Input and output path are mounted if they are local ones."),
     Option("-q --queue", "<queue>", "default", "YARN's queue."),
     Option("-n --name", "<name>", "TensorFlow", "The application's name in YARN."),
     Option("--client", "", "disabled",

@@ -117,7 +117,7 @@ class Table:
         from rich.live import Live
 
         self._live = Live(console=Console(stderr=True), refresh_per_second=2, get_renderable=self._render,
-                          transient=True)
+                          transient=True, redirect_stdout=False)
         self._live.start()
         return self
 

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import sys
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -182,8 +183,9 @@ class Submission:
         self.application_id = application_id
 
     def _print_id(self, report: JobReport) -> None:
-        """Write the id to stdout once YARN has accepted the application."""
-        if report.application_id != self._printed and not self.settings["json"]:
+        """Write the id to stdout once YARN has accepted the application; on a terminal the table shows it."""
+        shown = sys.stdout.isatty() and sys.stderr.isatty()
+        if report.application_id != self._printed and not self.settings["json"] and not shown:
             self.application_id = self._printed = report.application_id
             click.echo(report.application_id)
 
