@@ -22,7 +22,7 @@ STAIRCASE = (
     ("certificate", "preflight", "status", "tracking", "submission"),
     ("restsubmitter", "skeinsubmitter", "skeinchild"),
     ("logs",),
-    ("launcher", "submitting", "identity", "claims", "ensuring", "waiting", "watching"),
+    ("launcher", "submitting", "repeating", "identity", "claims", "ensuring", "waiting", "watching"),
     ("cli", "airflow", "azkaban"),
 )
 RANK = {room: rank for rank, rooms in enumerate(STAIRCASE) for room in rooms}

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_launcher import ID, USER, Place, cancel_at, job
 
-from tf_yarn_ops.claims import Claims, sweep_claims
+from tf_yarn_ops.claims import Claims
 from tf_yarn_ops.errors import Cancelled, SpecInvalid, SubmissionRejected, Superseded
 from tf_yarn_ops.identity import Action, Decision, Identity, attempt_of, decide, deployment_tag, generation_of
 from tf_yarn_ops.parts import RestartPolicy
 from tf_yarn_ops.resourcemanager import LIVE
 from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.runtime.report import JobReport, compose_diagnostics
+from tf_yarn_ops.sweep import sweep_claims
 
 ME = Identity("server dag run task", generation=1, attempt=2, deployment="server")
 
@@ -143,7 +144,7 @@ def test_old_claims_are_swept(place, monkeypatch):
     claims.make(0, number(1))
     staging = place.launcher().staging(USER)
     assert sweep_claims(staging) == 0
-    monkeypatch.setattr("tf_yarn_ops.claims.FORGOTTEN_AFTER", -1000)
+    monkeypatch.setattr("tf_yarn_ops.sweep.CLAIMS_FORGOTTEN_AFTER", -1000)
     assert sweep_claims(staging) == 1 and claims.latest() is None
 
 
@@ -300,7 +301,7 @@ def test_a_wait_for_one_of_two_goes_on_with_the_other(place):
 
 
 def test_run_with_an_identity_submits_again_after_a_missed_allocation(place, monkeypatch):
-    monkeypatch.setattr("tf_yarn_ops.launcher.RETRY_PAUSE", 0.01)
+    monkeypatch.setattr("tf_yarn_ops.repeating.RETRY_PAUSE", 0.01)
     spec = job(restart=RestartPolicy(allocation_retries=1))
 
     def fault(method, path):

@@ -310,7 +310,7 @@ def test_a_second_submission_writes_no_cached_file(place):
     launcher = place.launcher()
     launcher.submit(job())
     before = {path: path.stat().st_mtime_ns for path in (place.staging / "cache").rglob("*") if path.is_file()}
-    assert {path.name for path in before} == {"skein.jar", "runtime.zip"}
+    assert {path.name for path in before} == {"skein.jar", "runtime.zip", "service.sh"}
     place.launcher().submit(job())
     after = {path: path.stat().st_mtime_ns for path in (place.staging / "cache").rglob("*") if path.is_file()}
     assert after == before
@@ -457,7 +457,7 @@ def end_each(place, *reasons):
 
 
 def test_a_job_that_missed_its_allocation_is_submitted_again(place, monkeypatch):
-    monkeypatch.setattr("tf_yarn_ops.launcher.RETRY_PAUSE", 0.01)
+    monkeypatch.setattr("tf_yarn_ops.repeating.RETRY_PAUSE", 0.01)
     end_each(place, Reason.ALLOCATION_TIMEOUT, Reason.ALLOCATION_TIMEOUT, Reason.SUCCEEDED)
     ids = []
     spec = job(restart=RestartPolicy(allocation_retries=2))
@@ -467,7 +467,7 @@ def test_a_job_that_missed_its_allocation_is_submitted_again(place, monkeypatch)
 
 
 def test_and_not_more_often_than_allowed(place, monkeypatch):
-    monkeypatch.setattr("tf_yarn_ops.launcher.RETRY_PAUSE", 0.01)
+    monkeypatch.setattr("tf_yarn_ops.repeating.RETRY_PAUSE", 0.01)
     end_each(place, Reason.ALLOCATION_TIMEOUT, Reason.ALLOCATION_TIMEOUT, Reason.SUCCEEDED)
     report = place.launcher().run(job(restart=RestartPolicy(allocation_retries=1)), poll_interval=0.01)
     assert report.reason is Reason.ALLOCATION_TIMEOUT

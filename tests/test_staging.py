@@ -136,12 +136,14 @@ def test_names_are_made_fit_for_hdfs(staging, directory):
 
 
 def test_the_applications_directory_is_ours_alone(staging, directory, root):
+    planned = directory.planned("key.pem", b"secret")
     directory.put("key.pem", b"secret")
-    resources = directory.resources()
-    assert resources["key.pem"].visibility == "APPLICATION"
     folder = root / f"user/{USER}/.skein/{ID}"
     assert folder.stat().st_mode & 0o777 == 0o700
     written = next(folder.rglob("key.pem"))
+    assert (planned.visibility, planned.size) == ("APPLICATION", 6)
+    assert planned.timestamp * 1_000_000 == written.stat().st_mtime_ns
+    assert planned.url.endswith(f"{ID}/{written.parent.name}/key.pem")
     assert (written.parent.stat().st_mode & 0o777, written.stat().st_mode & 0o777) == (0o700, 0o600)
     assert staging.delete(ID) and not folder.exists()
     assert not staging.delete(ID)

@@ -6,10 +6,7 @@ with ``.submitted`` behind says that YARN has taken it.
 """
 
 import json
-import logging
-import random
 import re
-import time
 import uuid
 from dataclasses import dataclass
 
@@ -17,12 +14,7 @@ from .errors import SubmissionRejected
 from .identity import Identity
 from .staging import Staging
 
-logger = logging.getLogger(__name__)
-
 SUBMITTED = ".submitted"
-#: Milliseconds after which nobody asks for a training again under an old claim.
-FORGOTTEN_AFTER = 90 * 24 * 3600 * 1000
-_AT_MOST = 20
 
 
 @dataclass(frozen=True)
@@ -111,12 +103,3 @@ class Claims:
 
     def _path(self, number: int) -> str:
         return f"{self._folder}/{self._stem}{number}"
-
-
-def sweep_claims(staging: Staging) -> int:
-    """Delete some of the claims that are too old for anybody; give how many."""
-    folder = f"{staging.cluster.staging}/claims"
-    oldest = time.time() * 1000 - FORGOTTEN_AFTER
-    old = [status.name for status in staging.filesystem.list(folder)
-           if status.modified < oldest and status.owner == staging.cluster.user]
-    return sum(staging.filesystem.delete(f"{folder}/{name}") for name in random.sample(old, min(_AT_MOST, len(old))))

@@ -17,6 +17,8 @@ from .runtime.reasons import Reason
 from .runtime.report import JobReport
 from .spec import JobSpec
 from .status import lost_report, read_report
+from .submitting import SKEIN
+from .transport import RestUnavailable
 
 if TYPE_CHECKING:
     from .launcher import Launcher
@@ -42,6 +44,7 @@ class Ensuring:
     def __init__(self, launcher: "Launcher", spec: JobSpec, identity: Identity,
                  on_reserved: Callable[[str], None] | None):
         self._launcher = launcher
+        self._submitting = launcher.submitting
         self._resourcemanager = launcher.resourcemanager
         self._spec = spec
         self._identity = identity
@@ -102,10 +105,18 @@ class Ensuring:
     def _submit(self) -> JobReport | None:
         """Submit, or continue what another client began; None when one has to look again."""
         check_files(self._spec)
-        if self._launcher.way() == "skein":
-            self._submitted = self._launcher.submit_with_skein(self._spec, self._announce, self._identity.tags)
-            return None
-        submitter = self._launcher.rest_submitter(self._spec)
+        if self._submitting.way() != SKEIN:
+            try:
+                return self._submit_once()
+            except RestUnavailable as error:
+                if not self._submitting.falls_back(error):
+                    raise
+        self._submitted = self._submitting.with_skein(self._spec, self._announce, self._identity.tags)
+        return None
+
+    def _submit_once(self) -> JobReport | None:
+        """Submit by a claim."""
+        submitter = self._submitting.rest_submitter(self._spec)
         claims = Claims(self._launcher.staging(self._user), self._identity)
         claim = claims.latest()
         if claim is not None:
@@ -158,12 +169,13 @@ class Ensuring:
             submitter.submit(self._spec, application_id, self._identity.tags)
             claims.mark_submitted(claim.number)
             self._submitted = application_id
-            self._launcher.remember(application_id, self._spec)
-            logger.info("submitted %s as %r to queue %s", application_id, self._spec.name, self._spec.queue)
+            self._submitting.submitted(application_id, self._spec)
             self._launcher.checkpoint()
         except (Cancelled, KeyboardInterrupt, SystemExit) as error:
             # Told to end: nothing may stay. Any other failure leaves the claim for the next try.
-            self._launcher.take_back(application_id, f"The submission ended with {type(error).__name__}")
+            self._submitting.take_back(application_id, error)
+            raise
+        except RestUnavailable:
             raise
         except SubmissionRejected:
             self._launcher.forget(application_id)

@@ -63,6 +63,9 @@ class FileSystem(Protocol):
     def create(self, path: str, data: bytes | IO[bytes], permission: int) -> bool:
         """Write a new file; False, and nothing changed, when the path is taken."""
 
+    def set_modified(self, path: str, modified: int) -> None:
+        """Set a file's modification time, milliseconds since the epoch."""
+
     def rename(self, source: str, target: str) -> bool:
         """Rename a file; False when the target is taken."""
 
@@ -129,6 +132,10 @@ class MountedFileSystem:
                 else:
                     shutil.copyfileobj(data, target)
         return True
+
+    def set_modified(self, path: str, modified: int) -> None:
+        with self._translated(f"setting the time of {path}"):
+            os.utime(self._path(path), ns=(modified * 1_000_000, modified * 1_000_000))
 
     def rename(self, source: str, target: str) -> bool:
         with self._translated(f"renaming {source}"):

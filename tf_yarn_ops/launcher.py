@@ -1,37 +1,29 @@
 """`Launcher`: the only door for submitting, watching and killing applications."""
 
 import logging
-import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .cluster import Cluster
 from .ensuring import Ensuring
 from .errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected
 from .identity import Identity
-from .preflight import check_files
+from .repeating import Repeating
 from .resourcemanager import ENDED, LIVE
 from .runtime.reasons import Reason
 from .runtime.report import JobReport, compose_diagnostics
 from .spec import JobSpec
 from .staging import Staging
 from .status import kill_report, lost_report, read_report, unsubmitted_report
-from .sweep import sweep
+from .submitting import Submitting
 from .tracking import LiveStatus
-from .transport import RestUnavailable
 from .waiting import Waiting
-
-if TYPE_CHECKING:
-    from .restsubmitter import RestSubmitter
 
 logger = logging.getLogger(__name__)
 
 #: Seconds until a kill has to be done; YARN needs 0.1 s, after a fail-over some more.
 KILL_TIMEOUT = 30.0
-#: Seconds before a job that could not be held as a whole is submitted again, jittered, growing.
-RETRY_PAUSE = 10.0
 #: Diagnostics of our kills; YARN keeps 64 KB but sends them with every list.
 _KILL_DIAGNOSTICS = 8 * 1024
 
@@ -53,9 +45,8 @@ class Launcher:
     def __init__(self, cluster: Cluster, *, submit_with: str | None = None, strict_placement: bool = False,
                  environ: Mapping[str, str] | None = None):
         self.cluster = cluster
-        self.submit_with = submit_with or cluster.site.submit_with
-        self.strict_placement = strict_placement
         self.resourcemanager = cluster.resourcemanager()
+        self.submitting = Submitting(self, submit_with or cluster.site.submit_with, strict_placement, environ)
         self._environ = environ
         self._live = LiveStatus(cluster)
         self._stagings: dict[str, Staging] = {}
@@ -106,86 +97,7 @@ class Launcher:
         Cancelled
             By `cancel`; nothing is left.
         """
-        check_files(spec)
-        self.checkpoint()
-        if self.way() == "skein":
-            return self.submit_with_skein(spec, on_reserved)
-        try:
-            return self._submit_with_rest(spec, on_reserved)
-        except RestUnavailable as error:
-            if self.submit_with == "rest":
-                raise
-            logger.info("submitting with Skein's Java client, because HTTP is closed: %s", error)
-            return self.submit_with_skein(spec, on_reserved)
-
-    def way(self) -> str:
-        """Give how to submit: ``rest`` or ``skein``, ``auto`` when the first is to be tried."""
-        if self.submit_with == "auto" and self.cluster.secure:
-            logger.info("submitting with Skein's Java client, because the cluster uses Kerberos")
-            return "skein"
-        return self.submit_with
-
-    def _submit_with_rest(self, spec: JobSpec, on_reserved: Callable[[str], None] | None,
-                          tags: Iterable[str] = ()) -> str:
-        submitter = self.rest_submitter(spec)
-        submitter.check(spec)
-        self.checkpoint()
-        application_id = submitter.reserve(spec)
-        if on_reserved is not None:
-            on_reserved(application_id)
-        self.checkpoint()
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(self._sweep, spec, application_id)
-            self._submit_reserved(submitter, spec, application_id, tags)
-        return application_id
-
-    def rest_submitter(self, spec: JobSpec) -> "RestSubmitter":
-        """Give what submits this job over HTTP."""
-        from .restsubmitter import RestSubmitter
-
-        cluster = self.cluster.acting_for(spec.user or self.cluster.user)
-        resourcemanager = self.resourcemanager if cluster is self.cluster else cluster.resourcemanager()
-        return RestSubmitter(cluster, resourcemanager, self.staging(cluster.user),
-                             strict_placement=self.strict_placement, checkpoint=self.checkpoint)
-
-    def _submit_reserved(self, submitter: "RestSubmitter", spec: JobSpec, application_id: str,
-                         tags: Iterable[str]) -> None:
-        """Submit under a reserved id; whatever goes wrong, nothing is left of it."""
-        try:
-            submitter.submit(spec, application_id, tags)
-            self.remember(application_id, spec)
-            logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
-            self.checkpoint()
-        except BaseException as error:
-            logger.info("taking back %s after %s", application_id, type(error).__name__)
-            self.take_back(application_id, f"The submission ended with {type(error).__name__}")
-            raise
-
-    def take_back(self, application_id: str, why: str) -> None:
-        """Kill an application on the way out of a failure, which is not to be covered by a second one."""
-        try:
-            self.kill(application_id, why)
-        except (SubmissionRejected, ClusterUnreachable) as error:
-            logger.warning("%s could not be taken back: %s", application_id, error)
-
-    def submit_with_skein(self, spec: JobSpec, on_reserved: Callable[[str], None] | None,
-                          tags: Iterable[str] = ()) -> str:
-        """Submit through Skein's Java client; ``on_reserved`` is called after the submission."""
-        from .skeinsubmitter import SkeinSubmitter
-
-        submitter = SkeinSubmitter(self.cluster, environ=self._environ, checkpoint=self.checkpoint)
-        application_id = submitter.submit(spec, tags)
-        self.remember(application_id, spec)
-        logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
-        try:
-            if on_reserved is not None:
-                on_reserved(application_id)
-            if self._cancelled:
-                raise Cancelled(f"{application_id} was submitted, and is killed")
-        except BaseException as error:
-            self.take_back(application_id, f"The submission ended with {type(error).__name__}")
-            raise
-        return application_id
+        return self.submitting.submit(spec, on_reserved)
 
     def report(self, application_id: str) -> JobReport:
         """Give what is known of an application now, without raising for one that YARN does not know.
@@ -239,13 +151,6 @@ class Launcher:
         if user not in self._stagings:
             self._stagings[user] = Staging(self.cluster.acting_for(user))
         return self._stagings[user]
-
-    def _sweep(self, spec: JobSpec, application_id: str) -> None:
-        user = spec.user or self.cluster.user
-        try:
-            sweep(self.staging(user), self.resourcemanager, keep=application_id)
-        except (SubmissionRejected, ClusterUnreachable) as error:
-            logger.debug("not swept: %s", error)
 
     def wait(self, application_id: str, *, timeout: float | None = None,
              on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
@@ -324,28 +229,7 @@ class Launcher:
         on_reserved, on_change, timeout, poll_interval : optional
             As in `submit` and `wait`.
         """
-        for retry in range(spec.restart.allocation_retries + 1):
-            if retry:
-                self._pause(RETRY_PAUSE * random.uniform(0.5, 1.5) * retry)
-            if identity is None:
-                report = JobReport(self.submit(spec, on_reserved))
-            else:
-                report = self.ensure(spec, identity, on_reserved)
-            if report.reason is None:
-                report = self.wait(report.application_id, timeout=timeout, on_change=on_change,
-                                   poll_interval=poll_interval, identity=identity)
-            if report.reason is not Reason.ALLOCATION_TIMEOUT:
-                break
-            logger.info("%s did not get all its containers (retry %s of %s)", report.application_id, retry,
-                        spec.restart.allocation_retries)
-        return report
-
-    def _pause(self, seconds: float) -> None:
-        """Wait, so that two jobs that each held half of what they need do not meet again."""
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            self.checkpoint()
-            time.sleep(min(0.2, left))
+        return Repeating(self, spec, identity, on_reserved).run(timeout, on_change, poll_interval)
 
     def kill(self, application_id: str, why: str = "Killed by its client", *, reason: Reason = Reason.KILLED,
              timeout: float = KILL_TIMEOUT) -> JobReport:

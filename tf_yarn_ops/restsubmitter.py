@@ -9,17 +9,17 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import application as applications
 from .bundle import runtime_zip
-from .certificate import Credentials, mint
+from .certificate import mint
 from .cluster import Cluster
 from .directory import ApplicationDirectory
-from .errors import ApplicationNotFound, ClusterUnreachable, ResourcesImpossible, SubmissionRejected
+from .errors import ApplicationNotFound, ClusterUnreachable, ResourcesImpossible, SubmissionRejected, TfYarnError
 from .folder import pack
 from .imports import import_skein
 from .preflight import check_maximum, check_nodes, check_queue, local_path, maximum_of, with_absolute_sources
@@ -30,6 +30,7 @@ from .spec import JobSpec
 from .staging import Staging
 from .status import read_report
 from .submission import CERTIFICATE, KEY, PROTO, Staged, build_body, build_proto, skein_jar, sources
+from .sweep import sweep
 
 if TYPE_CHECKING:
     import skein
@@ -137,31 +138,36 @@ class RestSubmitter:
     def _stage(self, application: "skein.ApplicationSpec", job_file: bytes, directory: ApplicationDirectory,
                application_id: str, tags: set[str], priority: int) -> dict[str, Any]:
         with ThreadPoolExecutor(_WORKERS) as pool:
-            credentials = mint()
+            own = {CERTIFICATE: (credentials := mint()).certificate, KEY: credentials.key, _JOB_NAME: job_file}
             self._staging.prepare(pool)
             directory.make()
             self._checkpoint()
+            writes = [pool.submit(directory.put, name, data) for name, data in own.items()]
+            shared = {(source, kind): pool.submit(self._file, directory, source, kind)
+                      for source, kind in sources(application) if source != applications.JOB_SOURCE}
+            pool.submit(self._sweep, application_id)
             jar = pool.submit(self._staging.store, directory, skein_jar(), "skein.jar", public=True)
-            small = self._put_small(pool, application, credentials, job_file, directory)
-            files = {(source, kind): pool.submit(self._file, directory, source, kind)
-                     for source, kind in sources(application) if source != applications.JOB_SOURCE}
-            for future in small:
-                future.result()
-            own = directory.resources()
-            located = {key: future.result() for key, future in files.items()}
-            located |= {key: own[_JOB_NAME] for key in sources(application) if key[0] == applications.JOB_SOURCE}
-            staged = Staged(jar.result(), own[CERTIFICATE], own[KEY],
-                            {name: own[_script_name(name)] for name in application.services}, located)
-        self._checkpoint()
-        directory.put(PROTO, build_proto(application, staged))
-        return build_body(application, staged, directory.resources()[PROTO], application_id=application_id,
+            scripts = {name: pool.submit(self._staging.store, directory, service.script.encode(), "service.sh")
+                       for name, service in application.services.items()}
+            planned = {name: directory.planned(name, data) for name, data in own.items()}
+            located = {key: planned[_JOB_NAME] for key in sources(application) if key[0] == applications.JOB_SOURCE}
+            located |= {key: future.result() for key, future in shared.items()}
+            staged = Staged(jar.result(), planned[CERTIFICATE], planned[KEY],
+                            {name: future.result() for name, future in scripts.items()}, located)
+            self._checkpoint()
+            proto = build_proto(application, staged)
+            directory.put(PROTO, proto)
+            for write in writes:
+                write.result()
+        return build_body(application, staged, directory.planned(PROTO, proto), application_id=application_id,
                           cluster=self._cluster, tags=tags, priority=priority)
 
-    def _put_small(self, pool: ThreadPoolExecutor, application: "skein.ApplicationSpec", credentials: Credentials,
-                   job_file: bytes, directory: ApplicationDirectory) -> list["Future[None]"]:
-        contents = {CERTIFICATE: credentials.certificate, KEY: credentials.key, _JOB_NAME: job_file}
-        contents |= {_script_name(name): service.script.encode() for name, service in application.services.items()}
-        return [pool.submit(directory.put, name, content) for name, content in contents.items()]
+    def _sweep(self, application_id: str) -> None:
+        """Clean up after others, beside the work; whatever hinders it hinders nothing else."""
+        try:
+            sweep(self._staging, self._resourcemanager, keep=application_id)
+        except TfYarnError as error:
+            logger.debug("not swept: %s", error)
 
     def _file(self, directory: ApplicationDirectory, source: str, kind: str) -> Resource:
         if source == applications.RUNTIME_SOURCE:
@@ -230,10 +236,6 @@ def lifetime_of(spec: JobSpec) -> float | None:
     """
     queue, total = spec.deadlines.queue, spec.deadlines.total
     return queue + total + LIFETIME_SLACK if queue and total else None
-
-
-def _script_name(service: str) -> str:
-    return f"{service}.sh"
 
 
 def _quietly(action: Callable[[], Any], what: str) -> None:

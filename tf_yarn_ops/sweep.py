@@ -1,4 +1,4 @@
-"""Directories that nobody deleted, because everybody who could have was killed."""
+"""What nobody deleted, because everybody who could have was killed: directories, and old claims."""
 
 import logging
 import random
@@ -16,6 +16,8 @@ AT_MOST = 20
 #: Milliseconds after which an application that YARN does not know is over: twice the longest
 #: default of a job. Less would be dangerous where two clusters share one file system.
 FORGOTTEN_AFTER = 14 * 24 * 3600 * 1000
+#: Milliseconds after which nobody asks for a training again under a claim.
+CLAIMS_FORGOTTEN_AFTER = 90 * 24 * 3600 * 1000
 
 _APPLICATION = re.compile(r"application_\d+_\d+\Z")
 
@@ -49,4 +51,14 @@ def sweep(staging: Staging, resourcemanager: ResourceManager, keep: str = "") ->
             deleted.append(status.name)
     if deleted:
         logger.info("deleted the directories of %s ended applications", len(deleted))
+    sweep_claims(staging)
     return deleted
+
+
+def sweep_claims(staging: Staging) -> int:
+    """Delete some of the claims that are too old for anybody; give how many."""
+    folder = f"{staging.cluster.staging}/claims"
+    oldest = time.time() * 1000 - CLAIMS_FORGOTTEN_AFTER
+    old = [status.name for status in staging.filesystem.list(folder)
+           if status.modified < oldest and status.owner == staging.cluster.user]
+    return sum(staging.filesystem.delete(f"{folder}/{name}") for name in random.sample(old, min(AT_MOST, len(old))))

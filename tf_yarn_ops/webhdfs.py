@@ -69,6 +69,10 @@ class WebHdfs:
                                     _TAKEN)
         return bool(done)
 
+    def set_modified(self, path: str, modified: int) -> None:
+        with self._translated(f"setting the time of {path}"):
+            self._client.set_times(path, modification_time=modified)
+
     def rename(self, source: str, target: str) -> bool:
         from hdfs.util import HdfsError
 

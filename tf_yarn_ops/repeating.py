@@ -1,0 +1,68 @@
+"""`Repeating`: a job that could not get all its containers is submitted again, later, as often as it allows."""
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .identity import Identity
+from .runtime.reasons import Reason
+from .runtime.report import JobReport
+from .spec import JobSpec
+
+if TYPE_CHECKING:
+    from .launcher import Launcher
+
+logger = logging.getLogger(__name__)
+
+#: Seconds before the next submission, jittered, growing with each: two jobs that each held half
+#: of what they need are not to meet again.
+RETRY_PAUSE = 10.0
+
+
+class Repeating:
+    """One call of `Launcher.run`.
+
+    Parameters
+    ----------
+    launcher : Launcher
+    spec : JobSpec
+    identity : Identity or None
+    on_reserved : callable or None
+    """
+
+    def __init__(self, launcher: "Launcher", spec: JobSpec, identity: Identity | None,
+                 on_reserved: Callable[[str], None] | None):
+        self._launcher = launcher
+        self._spec = spec
+        self._identity = identity
+        self._on_reserved = on_reserved
+
+    def run(self, timeout: float | None, on_change: Callable[[JobReport], None] | None,
+            poll_interval: float) -> JobReport:
+        """Give the last report."""
+        retries = self._spec.restart.allocation_retries
+        for retry in range(retries + 1):
+            if retry:
+                self._pause(RETRY_PAUSE * random.uniform(0.5, 1.5) * retry)
+            report = self._start()
+            if report.reason is None:
+                report = self._launcher.wait(report.application_id, timeout=timeout, on_change=on_change,
+                                             poll_interval=poll_interval, identity=self._identity)
+            if report.reason is not Reason.ALLOCATION_TIMEOUT:
+                break
+            logger.info("%s did not get all its containers; %s of %s retries left",
+                        report.application_id, retries - retry, retries)
+        return report
+
+    def _start(self) -> JobReport:
+        if self._identity is None:
+            return JobReport(self._launcher.submit(self._spec, self._on_reserved))
+        return self._launcher.ensure(self._spec, self._identity, self._on_reserved)
+
+    def _pause(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._launcher.checkpoint()
+            time.sleep(min(0.2, left))

@@ -1,0 +1,124 @@
+"""`Submitting`: which way a job goes to YARN, and that nothing is left when it does not get there."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from .errors import Cancelled, ClusterUnreachable, SubmissionRejected
+from .preflight import check_files
+from .spec import JobSpec
+from .transport import RestUnavailable
+
+if TYPE_CHECKING:
+    from .launcher import Launcher
+    from .restsubmitter import RestSubmitter
+
+logger = logging.getLogger(__name__)
+
+REST, SKEIN, AUTO = "rest", "skein", "auto"
+
+
+class Submitting:
+    """The submissions of one launcher.
+
+    Parameters
+    ----------
+    launcher : Launcher
+    submit_with : {"auto", "rest", "skein"}
+    strict_placement : bool
+    environ : mapping of str to str or None
+        For Skein's Java client.
+    """
+
+    def __init__(self, launcher: "Launcher", submit_with: str, strict_placement: bool,
+                 environ: Mapping[str, str] | None):
+        self._launcher = launcher
+        self._way = submit_with
+        self._strict_placement = strict_placement
+        self._environ = environ
+
+    def way(self) -> str:
+        """Give how to submit: ``rest``, ``skein``, or ``auto`` while plain HTTP is to be tried first."""
+        if self._way == AUTO and self._launcher.cluster.secure:
+            self._turn_to_skein("the cluster uses Kerberos")
+        return self._way
+
+    def falls_back(self, error: RestUnavailable) -> bool:
+        """Take that HTTP is closed; give whether Skein's Java client is to be tried from now on."""
+        if self._way != AUTO:
+            return False
+        self._turn_to_skein(f"HTTP is closed: {error}")
+        return True
+
+    def _turn_to_skein(self, why: str) -> None:
+        logger.info("submitting with Skein's Java client, because %s", why)
+        self._way = SKEIN
+
+    def submit(self, spec: JobSpec, on_reserved: Callable[[str], None] | None) -> str:
+        """Submit a job; see `Launcher.submit`."""
+        check_files(spec)
+        self._launcher.checkpoint()
+        if self.way() != SKEIN:
+            try:
+                return self._with_rest(spec, on_reserved)
+            except RestUnavailable as error:
+                if not self.falls_back(error):
+                    raise
+        return self.with_skein(spec, on_reserved)
+
+    def rest_submitter(self, spec: JobSpec) -> "RestSubmitter":
+        """Give what submits this job over HTTP."""
+        from .restsubmitter import RestSubmitter
+
+        launcher = self._launcher
+        cluster = launcher.cluster.acting_for(spec.user or launcher.cluster.user)
+        resourcemanager = launcher.resourcemanager if cluster is launcher.cluster else cluster.resourcemanager()
+        return RestSubmitter(cluster, resourcemanager, launcher.staging(cluster.user),
+                             strict_placement=self._strict_placement, checkpoint=launcher.checkpoint)
+
+    def _with_rest(self, spec: JobSpec, on_reserved: Callable[[str], None] | None) -> str:
+        submitter = self.rest_submitter(spec)
+        submitter.check(spec)
+        self._launcher.checkpoint()
+        application_id = submitter.reserve(spec)
+        if on_reserved is not None:
+            on_reserved(application_id)
+        try:
+            self._launcher.checkpoint()
+            submitter.submit(spec, application_id)
+            self.submitted(application_id, spec)
+            self._launcher.checkpoint()
+        except BaseException as error:
+            self.take_back(application_id, error)
+            raise
+        return application_id
+
+    def with_skein(self, spec: JobSpec, on_reserved: Callable[[str], None] | None, tags: Iterable[str] = ()) -> str:
+        """Submit through Skein's Java client; ``on_reserved`` is called after the submission."""
+        from .skeinsubmitter import SkeinSubmitter
+
+        submitter = SkeinSubmitter(self._launcher.cluster, environ=self._environ, checkpoint=self._launcher.checkpoint)
+        application_id = submitter.submit(spec, tags)
+        try:
+            self.submitted(application_id, spec)
+            if on_reserved is not None:
+                on_reserved(application_id)
+            if self._launcher.cancelled:
+                raise Cancelled(f"{application_id} was submitted, and is killed")
+        except BaseException as error:
+            self.take_back(application_id, error)
+            raise
+        return application_id
+
+    def submitted(self, application_id: str, spec: JobSpec) -> None:
+        """Say that YARN has taken an application, and keep what its waiting client enforces."""
+        self._launcher.remember(application_id, spec)
+        logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
+
+    def take_back(self, application_id: str, error: BaseException) -> None:
+        """Kill an application on the way out of a failure, which a second one is not to cover."""
+        logger.info("taking back %s after %s", application_id, type(error).__name__)
+        try:
+            self._launcher.kill(application_id, f"The submission ended with {type(error).__name__}")
+        except (SubmissionRejected, ClusterUnreachable) as second:
+            logger.warning("%s could not be taken back: %s", application_id, second)
