@@ -1,0 +1,36 @@
+"""``python -m benchmarks [NAME ...]``: run benchmarks, print a table of each, keep the values as JSON."""
+
+import importlib
+import logging
+import sys
+from pathlib import Path
+
+import click
+
+from .samples import describe_machine, write
+
+NAMES = ("rendezvous", "agent", "submission", "job", "restart")
+FOLDER = Path(".ytf/bench")
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(NAMES), metavar="[NAME]...")
+@click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Runs of each case.")
+@click.option("--quick", is_flag=True, help="The smallest case of each benchmark, for a look at whether it works.")
+@click.option("--output", type=click.Path(file_okay=False, path_type=Path), default=FOLDER, show_default=True,
+              help="Folder of the JSON files, one a benchmark.")
+def main(names: tuple[str, ...], runs: int, quick: bool, output: Path) -> None:
+    """Run benchmarks by name; all without one. NAME: rendezvous, agent (no Java), submission, job, restart."""
+    logging.basicConfig(level=logging.WARNING)
+    for name in names or NAMES:
+        module = importlib.import_module(f"benchmarks.{name}")
+        before = describe_machine()
+        samples = module.measure(runs, quick)
+        path = write(samples, output / f"{name}.json", name, before)
+        click.echo(f"\n{module.TITLE}\n{samples.table()}\n{before['load']} at the start, "
+                   f"{describe_machine()['load']} at the end; values in {path}")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(prog_name="benchmarks")
