@@ -20,7 +20,7 @@ from tf_yarn_ops.errors import (
     WaitTimeout,
 )
 from tf_yarn_ops.launcher import Launcher
-from tf_yarn_ops.parts import Acls, Deadlines, RestartPolicy, TensorBoard
+from tf_yarn_ops.parts import Acls, Deadlines, Environment, RestartPolicy, TensorBoard
 from tf_yarn_ops.resourcemanager import LIVE
 from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.runtime.report import JobReport, TaskReport, compose_diagnostics
@@ -145,6 +145,16 @@ def test_the_job_file_knows_the_ports_and_the_resourcemanager(place):
     document = json.loads(next(place.staging.glob(f"{ID}/*/job.json")).read_text())
     assert document["ports"] == list(range(31016, 31032))  # by the application's number
     assert document["resourcemanagers"] == [place.url]
+
+
+def test_docker_containers_see_the_folders_that_the_site_names(place):
+    site = Site(docker_folders=("/opt/hadoop", "/usr/java"))
+    spec = job(environment=Environment.parse("docker://image:1"), input="/data")
+    place.launcher(site).submit(spec)
+    env = read_proto(place).services["worker"].env
+    assert env["YARN_CONTAINER_RUNTIME_DOCKER_IMAGE"] == "image:1"
+    assert env["YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS"] == (
+        "/opt/hadoop:/opt/hadoop:ro,/usr/java:/usr/java:ro,/data:/data:ro")
 
 
 def test_options_of_the_masters_java_can_be_switched_off(place):

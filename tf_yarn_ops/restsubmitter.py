@@ -116,7 +116,7 @@ class RestSubmitter:
         spec = with_absolute_sources(spec)
         application = applications.build(
             spec, base_port=base_port, resourcemanagers=self._cluster.resourcemanagers, user=self._cluster.user,
-            am_java_options=self._cluster.site.am_java_options)
+            am_java_options=self._cluster.site.am_java_options, docker_folders=self._cluster.site.docker_folders)
         job_file = applications.job_file(
             spec, base_port=base_port, resourcemanagers=self._cluster.resourcemanagers, user=self._cluster.user)
         try:

@@ -66,6 +66,9 @@ class Site:
         Where coordinators listen, ``first-last``. Default 20000-29999.
     am_java_options : str, optional
         JDK_JAVA_OPTIONS of the application master; empty leaves the variable alone.
+    docker_folders : sequence of str, optional
+        Folders of the nodes that Docker containers see read-only; the seed's are the nodes'
+        HADOOP_HOME, HADOOP_CONF_DIR and JAVA_HOME. Default: none.
     request_timeout : float, optional
         Seconds for one request to the ResourceManager or a NameNode. Default 10.
     unreachable_timeout : float, optional
@@ -88,6 +91,7 @@ class Site:
     log_server: str | None = None
     coordinator_ports: str = COORDINATOR_PORTS
     am_java_options: str = AM_JAVA_OPTIONS
+    docker_folders: tuple[str, ...] = ()
     request_timeout: float = 10.0
     unreachable_timeout: float = 600.0
     submit_with: str = "auto"
@@ -99,7 +103,8 @@ class Site:
             "staging_url": optional(read_text), "webhdfs": read_texts,
             "shared_cache": optional(read_text), "staging": read_text, "trusted_owner": optional(read_text),
             "application_classpath": read_texts, "log_server": optional(read_text),
-            "coordinator_ports": _read_port_range, "am_java_options": read_text, "request_timeout": read_seconds,
+            "coordinator_ports": _read_port_range, "am_java_options": read_text, "docker_folders": read_texts,
+            "request_timeout": read_seconds,
             "unreachable_timeout": read_seconds, "submit_with": _read_submit_with, "ca_file": optional(read_text),
         })
         if not faults and not self.staging.startswith("/"):

@@ -99,7 +99,9 @@ class SkeinSubmitter:
         spec = with_absolute_sources(spec)
         settings: dict[str, Any] = {"base_port": self._cluster.site.base_port(secrets.randbelow(1 << 16)),
                                     "resourcemanagers": self._cluster.resourcemanagers, "user": self._cluster.user}
-        application = applications.build(spec, am_java_options=self._cluster.site.am_java_options, **settings)
+        site = self._cluster.site
+        application = applications.build(spec, am_java_options=site.am_java_options,
+                                         docker_folders=site.docker_folders, **settings)
         own = {applications.RUNTIME_SOURCE: _secret(folder / "runtime.zip", runtime_zip()),
                applications.JOB_SOURCE: _secret(folder / "job.json", applications.job_file(spec, **settings))}
         packed: dict[Path, Path] = {}
