@@ -1,5 +1,6 @@
 """The launcher on real daemons: both ways of submitting, every ending, what is left behind."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,14 @@ from fake_yarn import until
 
 from tf_yarn_ops.cluster import discover
 from tf_yarn_ops.errors import ClusterUnreachable, ResourcesImpossible, SpecInvalid, SubmissionRejected
+from tf_yarn_ops.identity import Identity
 from tf_yarn_ops.launcher import Launcher
 from tf_yarn_ops.minicluster import MiniCluster
-from tf_yarn_ops.parts import Acls, Deadlines, Environment
+from tf_yarn_ops.parts import Acls, Deadlines, Environment, RestartPolicy
 from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.site import Site
 from tf_yarn_ops.spec import JobSpec, TaskSpec
+from tf_yarn_ops.watching import watcher_for
 from tf_yarn_ops.webhdfs import WebHdfs
 
 pytestmark = pytest.mark.cluster
@@ -339,3 +343,42 @@ def test_webhdfs_never_overwrites(minicluster, launcher):
     assert files.rename("/tmp/once/b", "/tmp/once/c") and files.read("/tmp/once/b") is None
     assert sorted(status.name for status in files.list("/tmp/once")) == ["a", "c"]
     assert files.delete("/tmp/once") and not files.delete("/tmp/once")
+
+
+def test_a_watcher_sees_jobs_end_and_one_that_is_not_there(launcher):
+    names = [launcher.submit(job(command)) for command in ("true", "exit 3")]
+
+    async def main():
+        watcher = watcher_for(launcher.cluster, interval=0.2)
+        return await asyncio.gather(*(watcher.wait(name, timeout=120) for name in [*names, "application_1_0001"]))
+
+    reports = asyncio.run(main())
+    assert [report.reason for report in reports] == [Reason.SUCCEEDED, Reason.TASK_FAILED, Reason.LOST]
+    for name in names:
+        gone(launcher, name)
+
+
+def test_two_jobs_that_each_need_more_than_half_both_finish(minicluster):
+    """The later one holds a part and waits for the rest, gives it back, and comes again at another time."""
+    ids = []
+    tasks = {"worker": TaskSpec(instances=6, memory=1500)}
+    spec = job("sleep 12", tasks=tasks, deadlines=Deadlines(allocation=5), restart=RestartPolicy(allocation_retries=8))
+
+    def go(number):
+        identity = Identity(f"half {number} {time.time()}")
+        return launcher_on(minicluster).run(spec, identity, on_reserved=ids.append, timeout=240)
+
+    with ThreadPoolExecutor(2) as pool:
+        reports = list(pool.map(go, range(2)))
+    assert [report.reason for report in reports] == [Reason.SUCCEEDED] * 2
+    assert len(set(ids)) > 2
+
+
+def test_an_identity_submitted_with_skein_is_attached_by_its_tags(minicluster):
+    identity = Identity(f"by skein {time.time()}")
+    first = launcher_on(minicluster, submit_with="skein").ensure(job("sleep 100"), identity)
+    launcher = launcher_on(minicluster, submit_with="skein")
+    assert launcher.ensure(job("sleep 100"), identity).application_id == first.application_id
+    assert launcher_on(minicluster).ensure(job("sleep 100"), identity).application_id == first.application_id
+    launcher.kill(first.application_id, "enough")
+    gone(launcher, first.application_id)
