@@ -113,10 +113,13 @@ class Command:
 
         Call it at SIGCHLD, and every 50 ms while `waiting`.
         """
+        left: List[int] = []
+        childless = False
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
+                childless = True  # and no descendants then: orphans become our children
                 break
             if pid == 0:
                 break
@@ -126,7 +129,8 @@ class Command:
                 self.finished_at = time.time()
                 self._ended = Ending(code, number, time.monotonic() - self._started,
                                      usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024.0)
-        left = descendants() if self._ended or self._kill_at is not None else [self.pid]
+        if not childless:
+            left = descendants() if self._ended or self._kill_at is not None else [self.pid]
         if self._ended and not left:
             self.ending = self._ended
         elif self._ended:

@@ -3,6 +3,7 @@
 Packed as ``__main__.py`` of the runtime zip. It has to be readable by every Python,
 so that an old one can say what it lacks; the rest needs 3.9.
 """
+import gc
 import os
 import sys
 
@@ -25,10 +26,12 @@ def main():  # type: ignore[no-untyped-def]
             os.execv(path, [path] + sys.argv)
         sys.stderr.write("tf_yarn_ops needs Python 3.9, found %s on %s\n" % (sys.version.split()[0], os.uname()[1]))
         return 1
+    gc.disable()  # nothing that an import makes is garbage: looking for it costs each agent 2 ms
     if sys.argv[1] == "coordinator":
         from tf_yarn_ops.runtime.driver import main as part
     else:
         from tf_yarn_ops.runtime.agent import main as part
+    gc.enable()
     return part(sys.argv[2:])
 
 
