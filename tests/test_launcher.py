@@ -259,6 +259,18 @@ def test_yarns_late_refusal_is_a_refusal(place):
     assert place.directories() == []
 
 
+def test_an_application_that_runs_as_somebody_else_is_killed(place):
+    def pretend(method, path):
+        if path.endswith(ID) and ID in place.yarn.apps:
+            place.yarn.apps[ID]["user"] = "dr.who"
+
+    place.yarn.faults.append(pretend)
+    with pytest.raises(SubmissionRejected, match=rf"ran as 'dr.who', not as '{USER}', and was killed"):
+        place.launcher().submit(job())
+    assert place.yarn.apps[ID]["state"] == "KILLED"
+    assert place.directories() == []
+
+
 def test_a_failing_callback_ends_the_submission_before_anything_is_staged(place):
     def on_reserved(application_id):
         raise RuntimeError("database gone")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import application as applications
 from .bundle import runtime_zip
@@ -31,9 +31,6 @@ from .staging import Staging
 from .status import read_report
 from .submission import CERTIFICATE, KEY, PROTO, Staged, build_body, build_proto, skein_jar, sources
 from .sweep import sweep
-
-if TYPE_CHECKING:
-    import skein
 
 logger = logging.getLogger(__name__)
 
@@ -74,8 +71,7 @@ class RestSubmitter:
         SubmissionRejected, ResourcesImpossible
             It could not.
         """
-        with ThreadPoolExecutor(3) as pool:
-            pool.submit(import_skein)  # takes its time meanwhile
+        with ThreadPoolExecutor(2) as pool:
             scheduler_answer = pool.submit(self._resourcemanager.scheduler)
             nodes_answer = pool.submit(self._resourcemanager.nodes)
             scheduler, nodes = scheduler_answer.result(), nodes_answer.result()
@@ -110,18 +106,8 @@ class RestSubmitter:
             They did not answer.
         """
         directory = self._staging.directory(application_id)
-        number = int(application_id.rsplit("_", 1)[-1])
-        base_port = self._cluster.site.base_port(number)
-        import_skein()
-        spec = with_absolute_sources(spec)
-        application = applications.build(
-            spec, base_port=base_port, resourcemanagers=self._cluster.resourcemanagers, user=self._cluster.user,
-            am_java_options=self._cluster.site.am_java_options, docker_folders=self._cluster.site.docker_folders)
-        job_file = applications.job_file(
-            spec, base_port=base_port, resourcemanagers=self._cluster.resourcemanagers, user=self._cluster.user)
         try:
-            body = self._stage(application, job_file, directory, application_id, {*application.tags, *tags},
-                               spec.priority)
+            body = self._stage(with_absolute_sources(spec), application_id, directory, tags)
             self._checkpoint()
         except BaseException:
             _quietly(directory.discard, f"deleting what was staged for {application_id}")
@@ -135,18 +121,27 @@ class RestSubmitter:
             raise
         self._set_lifetime(spec, application_id)
 
-    def _stage(self, application: "skein.ApplicationSpec", job_file: bytes, directory: ApplicationDirectory,
-               application_id: str, tags: set[str], priority: int) -> dict[str, Any]:
+    def _stage(self, spec: JobSpec, application_id: str, directory: ApplicationDirectory,
+               tags: Iterable[str]) -> dict[str, Any]:
+        """Write all files; give the body of the submission."""
+        settings: dict[str, Any] = {
+            "base_port": self._cluster.site.base_port(int(application_id.rsplit("_", 1)[-1])),
+            "resourcemanagers": self._cluster.resourcemanagers, "user": self._cluster.user}
         with ThreadPoolExecutor(_WORKERS) as pool:
-            own = {CERTIFICATE: (credentials := mint()).certificate, KEY: credentials.key, _JOB_NAME: job_file}
+            importing = pool.submit(import_skein)
+            own = {CERTIFICATE: (credentials := mint()).certificate, KEY: credentials.key,
+                   _JOB_NAME: applications.job_file(spec, **settings)}
             self._staging.prepare(pool)
             directory.make()
             self._checkpoint()
             writes = [pool.submit(directory.put, name, data) for name, data in own.items()]
-            shared = {(source, kind): pool.submit(self._file, directory, source, kind)
-                      for source, kind in sources(application) if source != applications.JOB_SOURCE}
             pool.submit(self._sweep, application_id)
             jar = pool.submit(self._staging.store, directory, skein_jar(), "skein.jar", public=True)
+            importing.result()
+            application = applications.build(spec, am_java_options=self._cluster.site.am_java_options,
+                                             docker_folders=self._cluster.site.docker_folders, **settings)
+            shared = {(source, kind): pool.submit(self._file, directory, source, kind)
+                      for source, kind in sources(application) if source != applications.JOB_SOURCE}
             scripts = {name: pool.submit(self._staging.store, directory, service.script.encode(), "service.sh")
                        for name, service in application.services.items()}
             planned = {name: directory.planned(name, data) for name, data in own.items()}
@@ -160,7 +155,7 @@ class RestSubmitter:
             for write in writes:
                 write.result()
         return build_body(application, staged, directory.planned(PROTO, proto), application_id=application_id,
-                          cluster=self._cluster, tags=tags, priority=priority)
+                          cluster=self._cluster, tags={*application.tags, *tags}, priority=spec.priority)
 
     def _sweep(self, application_id: str) -> None:
         """Clean up after others, beside the work; whatever hinders it hinders nothing else."""
@@ -207,6 +202,11 @@ class RestSubmitter:
                 raise ClusterUnreachable(f"{application_id} is still {state} after {_ACCEPT_TIMEOUT:g} s")
             time.sleep(pause)
             pause = min(0.2, pause * 2)
+        if found["user"] != self._cluster.user:
+            # Old Hadoop has no page that says so before.
+            self._resourcemanager.kill(application_id, "Submitted in the name of another user")
+            raise SubmissionRejected(f"{application_id} ran as {found['user']!r}, not as {self._cluster.user!r}, and "
+                                     "was killed: the web interface does not believe user.name")
         report = read_report(found)
         if report.reason is Reason.RESOURCES_IMPOSSIBLE:
             raise ResourcesImpossible(report.message)
