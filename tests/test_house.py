@@ -18,7 +18,7 @@ STAIRCASE = (
     ("readers", "parts", "spec", "specfile"),
     ("environment", "application", "bundle", "request"),
     ("imports", "authentication", "configuration", "site", "transport", "resourcemanager", "cluster"),
-    ("filesystem", "webhdfs", "resource", "directory", "staging", "folder", "sweep"),
+    ("filesystem", "webhdfs", "resource", "directory", "staging", "folder", "sweep", "cache"),
     ("certificate", "preflight", "status", "tracking", "submission"),
     ("restsubmitter", "skeinsubmitter", "skeinchild"),
     ("logs",),
