@@ -181,6 +181,29 @@ def test_a_callback_that_fails_disturbs_nobody(yarn, cluster, caplog):
     assert "a stranger's mistake" in caplog.text
 
 
+def test_the_queue_deadline_of_a_watched_job(yarn, cluster):
+    name = add(yarn, 1, state="ACCEPTED", elapsedTime=31_000)
+
+    async def main():
+        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, queue_timeout=30)
+
+    report = asyncio.run(main())
+    assert report.reason is Reason.QUEUE_TIMEOUT
+    assert "longer than the 30 s of the queue deadline" in report.message
+
+
+def test_a_waiter_that_comes_while_the_last_one_leaves_is_served(yarn, cluster):
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.01)
+        for at in range(1, 30):
+            name = add(yarn, at, state="FINISHED", finalStatus="SUCCEEDED")
+            assert (await watcher.wait(name, timeout=5)).reason is Reason.SUCCEEDED
+            for _ in range(at % 5):
+                await asyncio.sleep(0)
+
+    asyncio.run(main())
+
+
 def test_an_application_without_the_tag_is_watched_all_the_same(yarn, cluster):
     name = add(yarn, 1, applicationTags="")
 

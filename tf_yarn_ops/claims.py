@@ -6,7 +6,6 @@ with ``.submitted`` behind says that YARN has taken it.
 """
 
 import json
-import re
 import uuid
 from dataclasses import dataclass
 
@@ -62,26 +61,19 @@ class Claims:
         SubmissionRejected
             It is not ours, or not readable as a claim.
         """
-        pattern = re.compile(re.escape(self._stem) + r"(\d+)\Z")
-        numbers = []
-        names = set()
-        for status in self._files.list(self._folder):
-            names.add(status.name)
-            match = pattern.match(status.name)
-            if match and status.owner != self._owner:
-                raise SubmissionRejected(f"{self._folder}/{status.name} belongs to {status.owner}, "
-                                         f"not to {self._owner}")
-            if match:
-                numbers.append(int(match[1]))
-        if not numbers:
+        number = -1
+        while status := self._files.status(self._path(number + 1)):
+            if status.owner != self._owner:
+                raise SubmissionRejected(f"{self._path(number + 1)} belongs to {status.owner}, not to {self._owner}")
+            number += 1
+        if number < 0:
             return None
-        number = max(numbers)
         path = self._path(number)
         content = self._files.read(path)
         try:
             document = json.loads(content or b"")
             return Claim(number, str(document["id"]), int(document["attempt"]),
-                         f"{self._stem}{number}{SUBMITTED}" in names)
+                         self._files.status(f"{path}{SUBMITTED}") is not None)
         except (ValueError, KeyError, TypeError) as error:
             raise SubmissionRejected(f"{path} is no claim; delete it when no training of it runs") from error
 

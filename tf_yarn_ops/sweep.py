@@ -18,6 +18,8 @@ AT_MOST = 20
 FORGOTTEN_AFTER = 14 * 24 * 3600 * 1000
 #: Milliseconds after which nobody asks for a training again under a claim.
 CLAIMS_FORGOTTEN_AFTER = 90 * 24 * 3600 * 1000
+#: Their folder may hold many thousands, so few submissions look at it, and delete more.
+CLAIMS_CHANCE, CLAIMS_AT_MOST = 0.02, 200
 
 _APPLICATION = re.compile(r"application_\d+_\d+\Z")
 
@@ -51,7 +53,8 @@ def sweep(staging: Staging, resourcemanager: ResourceManager, keep: str = "") ->
             deleted.append(status.name)
     if deleted:
         logger.info("deleted the directories of %s ended applications", len(deleted))
-    sweep_claims(staging)
+    if random.random() < CLAIMS_CHANCE:
+        sweep_claims(staging)
     return deleted
 
 
@@ -61,4 +64,5 @@ def sweep_claims(staging: Staging) -> int:
     oldest = time.time() * 1000 - CLAIMS_FORGOTTEN_AFTER
     old = [status.name for status in staging.filesystem.list(folder)
            if status.modified < oldest and status.owner == staging.cluster.user]
-    return sum(staging.filesystem.delete(f"{folder}/{name}") for name in random.sample(old, min(AT_MOST, len(old))))
+    chosen = random.sample(old, min(CLAIMS_AT_MOST, len(old)))
+    return sum(staging.filesystem.delete(f"{folder}/{name}") for name in chosen)

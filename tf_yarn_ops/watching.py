@@ -20,9 +20,9 @@ from .identity import Action, Identity, decide
 from .imports import import_httpx
 from .resourcemanager import ENDED, LIVE, find_parameters, read_applications
 from .runtime.reasons import Reason
-from .runtime.report import JobReport
+from .runtime.report import JobReport, compose_diagnostics
 from .staging import Staging
-from .status import lost_report, read_report
+from .status import kill_report, lost_report, queue_overrun, read_report
 from .transport import Addresses, Attempt, check, client_options
 from .waiting import LOST_AFTER
 
@@ -46,6 +46,7 @@ class _Waiter:
     application_id: str
     identity: Identity | None
     on_change: Callable[[JobReport], None] | None
+    queue_timeout: float
     done: "asyncio.Future[JobReport]"
     last: JobReport | None = None
     unknown: int = 0
@@ -111,7 +112,7 @@ class Watcher:
 
     async def wait(self, application_id: str, *, timeout: float | None = None,
                    on_change: Callable[[JobReport], None] | None = None,
-                   identity: Identity | None = None) -> JobReport:
+                   identity: Identity | None = None, queue_timeout: float = 0.0) -> JobReport:
         """Wait for the end of an application.
 
         Parameters
@@ -125,13 +126,16 @@ class Watcher:
         identity : Identity, optional
             When the application is killed in favour of another one of the same generation,
             the wait goes on with that one.
+        queue_timeout : float, optional
+            Seconds in the queue after which it is killed as QUEUE_TIMEOUT. Default 0: none.
 
         Raises
         ------
         WaitTimeout
             The application goes on.
         """
-        waiter = _Waiter(application_id, identity, on_change, asyncio.get_running_loop().create_future())
+        waiter = _Waiter(application_id, identity, on_change, queue_timeout,
+                         asyncio.get_running_loop().create_future())
         self._waiters.add(waiter)
         self._start()
         try:
@@ -151,25 +155,26 @@ class Watcher:
 
     async def _run(self) -> None:
         interval = 0.0
-        try:
-            while self._waiters:
-                await asyncio.sleep(interval)
-                try:
-                    await self._look()
-                    interval = self._interval
-                except _FAILURES as error:
-                    interval = min(MAX_INTERVAL, max(self._interval, interval * 2) * random.uniform(0.8, 1.2))
-                    logger.warning("watching %s applications goes on in %.0f s: %s",
-                                   len(self._waiters), interval, error)
-        finally:
-            await self._asker.close()
+        while self._waiters:
+            await asyncio.sleep(interval)
+            try:
+                await self._look()
+                interval = self._interval
+            except _FAILURES as error:
+                interval = min(MAX_INTERVAL, max(self._interval, interval * 2) * random.uniform(0.8, 1.2))
+                logger.warning("watching %s applications goes on in %.0f s: %s", len(self._waiters), interval, error)
+            if not self._waiters:
+                await self._asker.close()  # somebody may come while it closes; the loop looks again
 
     async def _look(self) -> None:
         live = {item["id"]: item for item in await self._list()}
         missing = []
         for waiter in list(self._waiters):
             if waiter.application_id in live:
-                self._tell(waiter, live[waiter.application_id])
+                application = live[waiter.application_id]
+                self._tell(waiter, application)
+                if why := queue_overrun(application, waiter.queue_timeout):
+                    await self._kill(application, why)
             else:
                 missing.append(waiter)
         limit = asyncio.Semaphore(_AT_ONCE)
@@ -179,6 +184,12 @@ class Watcher:
                 if not isinstance(result, _FAILURES):
                     raise result
                 logger.warning("an application could not be asked for: %s", result)
+
+    async def _kill(self, application: Mapping[str, Any], why: str) -> None:
+        """End an application that is over its queue deadline; the next look sees its end."""
+        text = compose_diagnostics(kill_report(application, Reason.QUEUE_TIMEOUT, why))
+        logger.info("killing %s : %s", application["id"], why)
+        await asyncio.to_thread(self._cluster.resourcemanager().kill, application["id"], text)
 
     async def _list(self) -> list[dict[str, Any]]:
         tags = [self._tag] if self._tag else []
