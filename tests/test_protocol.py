@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tf_yarn_ops.application import job_of
+from tf_yarn_ops.parts import RestartPolicy
 from tf_yarn_ops.runtime.containers import Container, Containers, cause_of
 from tf_yarn_ops.runtime.contract import TaskId
 from tf_yarn_ops.runtime.coordinator import Coordinator
@@ -30,8 +31,33 @@ messages = st.builds(lambda kind, fields: {**fields, "type": kind}, st.sampled_f
                      st.dictionaries(st.sampled_from(KEYS), values | plausible))
 
 
-def job():
-    spec = JobSpec(command="x", tasks={"ps": TaskSpec(), "worker": TaskSpec(instances=2)})
+class Wire:
+    """One end of a connection: keeps what the coordinator says."""
+
+    address = "test"
+
+    def __init__(self):
+        self.said = []
+
+    def send(self, line):
+        self.said.append(decode(line))
+
+    def close(self):
+        pass
+
+    def last(self):
+        return self.said[-1]["type"], self.said[-1].get("generation"), self.said[-1].get("attempt")
+
+
+def coordinator_of(job):
+    coordinator = Coordinator(job, "application_1_1", Containers())
+    coordinator.known = {f"{name}_{n}": Container(f"{name}_{n}", name, "RUNNING", "")
+                         for name in ("worker", "ps") for n in range(3)}
+    return coordinator
+
+
+def job(**fields):
+    spec = JobSpec(command="x", tasks={"ps": TaskSpec(), "worker": TaskSpec(instances=2)}, **fields)
     return job_of(spec, base_port=20000, resourcemanagers=(), user="u")
 
 
@@ -77,21 +103,7 @@ def test_any_registration_is_taken_or_refused(message):
 @given(st.lists(messages, max_size=8))
 def test_no_message_of_an_agent_ends_the_coordinator(history):
     async def play():
-        coordinator = Coordinator(job(), "application_1_1", Containers())
-        coordinator.known = {f"{name}_{n}": Container(f"{name}_{n}", name, "RUNNING", "")
-                             for name in ("worker", "ps") for n in range(3)}
-
-        class Wire:
-            """Where lines go; nobody listens."""
-
-            address = "test"
-
-            def send(self, line):
-                decode(line)
-
-            def close(self):
-                pass
-
+        coordinator = coordinator_of(job())
         wire = Wire()
         peer = await coordinator.greet(wire, registration())
         await coordinator.greet(Wire(), registration("worker_1"))
@@ -102,6 +114,38 @@ def test_no_message_of_an_agent_ends_the_coordinator(history):
         report = build_report(coordinator)
         assert json.loads(json.dumps(status(coordinator)))["application_id"] == "application_1_1"
         assert parse_diagnostics(compose_diagnostics(report)) is not None
+
+    asyncio.run(play())
+
+
+def test_an_agent_that_comes_back_hears_what_it_has_missed():
+    """Whatever got lost with the connection: the start, the restart of the cluster, its own new registration."""
+
+    async def play():
+        coordinator = coordinator_of(job(restart=RestartPolicy("cluster", backoff=0)))
+        peers = {name: await coordinator.greet(Wire(), registration(name)) for name in ("ps_0", "worker_1", "worker_0")}
+
+        async def back(**fields):
+            peer = peers["worker_0"]
+            coordinator.gone(peer, peer.connection)
+            wire = Wire()
+            assert await coordinator.greet(wire, registration(**fields)) is peer
+            return wire
+
+        wire = await back(generation=1, attempt=0)
+        assert wire.last() == ("start", 1, 1), "the start had been lost"
+        wire = await back(generation=1, attempt=1)
+        assert wire.last() == ("start", 1, 1), "it is told again and passes over what it knows"
+        failed = {"type": "exited", "generation": 1, "attempt": 1, "code": 1, "seconds": 60.0}
+        coordinator.heard(peers["worker_1"], peers["worker_1"].connection, failed)
+        assert coordinator.state.generation == 2
+        wire = await back(generation=1, attempt=1)
+        assert wire.last() == ("renew", 2, None), "the restart had been lost"
+        wire = await back(generation=2, attempt=0, port=2001)
+        for name in ("ps_0", "worker_1"):
+            coordinator.heard(peers[name], peers[name].connection, registration(name, generation=2))
+        assert wire.last() == ("start", 2, 1), "it had renewed its port while the connection was down"
+        assert "h:2001" in wire.said[-1]["cluster"]["worker"]
 
     asyncio.run(play())
 

@@ -165,10 +165,12 @@ class Agent:
                 self.command.end(message["grace"])
 
     def on_stop(self, message: Dict[str, Any]) -> None:
-        """End the command and report it."""
-        self.start = None
+        """End the command and report it; one that was still to start has ended before it began."""
         if self.command:
             self.command.end(message["grace"])
+        elif self.start:
+            self.contact.send(protocol.encode("exited", generation=self.generation, attempt=self.attempt, stopped=True))
+        self.start = None
 
     def on_ack(self, _: Dict[str, Any]) -> None:
         """The ending has arrived."""

@@ -85,15 +85,21 @@ class Coordinator:
         how = "is back" if resumed else "registered"
         logger.info("%s %s as %s on %s", peer.container, how, peer.task, peer.address)
         self._send(peer, "welcome", task=str(peer.task), generation=self.state.generation)
-        if message.get("attempt") and message.get("generation") != self.state.generation:
-            self._send(peer, "renew", generation=self.state.generation, grace=self.job.deadlines["stop_grace"])
-        elif resumed and self.stopping:
-            self._send(peer, "stop", grace=self.job.deadlines["stop_grace"])
-        elif resumed and peer.running:
-            self._send_start(peer, 0.0)
-        else:
-            self.apply(Registered(peer.task))
+        self._catch_up(peer, message)
         return peer
+
+    def _catch_up(self, peer: Peer, message: Mapping[str, Any]) -> None:
+        """Tell an agent that has just come, or come back, what it may have missed."""
+        started = bool(message.get("attempt"))
+        if started and message.get("generation") != self.state.generation:
+            self._send(peer, "renew", generation=self.state.generation, grace=self.job.deadlines["stop_grace"])
+        elif self.stopping:
+            self._send(peer, "stop", grace=self.job.deadlines["stop_grace"])
+        elif peer.running and peer.generation == self.state.generation:
+            self._send_start(peer, 0.0)
+        elif not started:
+            peer.running = False
+            self.apply(Registered(peer.task))
 
     async def _check_known(self, container: str) -> None:
         """Refuse containers that Skein does not know, or that it knows as ended."""
