@@ -253,6 +253,17 @@ def test_wait_gives_up_and_leaves_the_application_alone(run, minicluster):
     assert state_of(minicluster, application_id) in ("ACCEPTED", "RUNNING")
 
 
+def test_a_signal_ends_the_waiting_of_ytf_wait_and_leaves_the_application_alone(run, minicluster):
+    application_id = run(SUBMIT, *SMALL, "-r", "worker:1", "sleep 600", check=0).stdout.strip()
+    client = subprocess.Popen([*YTF, "wait", application_id], stderr=subprocess.PIPE, text=True,
+                              env=environment(minicluster))  # fmt: skip
+    assert application_id in client.stderr.readline()
+    client.send_signal(signal.SIGINT)
+    _, err = client.communicate(timeout=20)
+    assert (client.returncode, err.splitlines()[-1]) == (130, f"{application_id} goes on; next: ytf wait {application_id}")
+    assert state_of(minicluster, application_id) in ("ACCEPTED", "RUNNING")
+
+
 @pytest.mark.parametrize("command", ["status", "report"])
 def test_an_application_that_yarn_does_not_know(run, command):
     done = run(YTF, command, "--json", "application_1_0001")

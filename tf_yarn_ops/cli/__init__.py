@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from typing import NoReturn
 
-from .signals import Interrupted, Interruption
+from .signals import Interruption
 
 
 def submit_main() -> NoReturn:
@@ -24,10 +24,7 @@ def main() -> NoReturn:
 def _main(module: str, name: str) -> NoReturn:
     # Signals are handled before anything slow is imported.
     with Interruption() as interruption:
-        try:
-            program = import_module(f"{__name__}.program")
-            command = getattr(import_module(f"{__name__}.{module}"), module)
-            program.run(command, name, interruption)
-        except Interrupted as interrupted:
-            sys.exit(interrupted.exit_code)
+        program = import_module(f"{__name__}.program")
+        command = getattr(import_module(f"{__name__}.{module}"), module)
+        program.run(command, name, interruption)
     sys.exit(0)

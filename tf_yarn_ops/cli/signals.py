@@ -1,5 +1,6 @@
 """Ctrl-C and TERM: noticed once, at a place where nothing is half done."""
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interruption:
-    """Handles the first signal: raises `Interrupted`, or only takes note while a submission is under way.
+    """Handles the first signal: by leaving at once, by raising, or by taking note, as the place in the program needs.
 
     Later signals are passed over, so that a second Ctrl-C does not break off the
     kill that the first one started.
@@ -36,7 +37,7 @@ class Interruption:
 
     def __init__(self) -> None:
         self.number: int | None = None
-        self._note: Callable[[], object] | None = None
+        self._react: Callable[[int], object] = _leave
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Interruption":
@@ -51,17 +52,34 @@ class Interruption:
 
     @contextmanager
     def noted(self, note: Callable[[], object]) -> Iterator[None]:
-        """Inside, a signal calls `note` (which must be safe in a signal handler) instead of raising."""
-        self._note = note
+        """Inside, a signal calls `note`, which must be safe in a signal handler."""
+        with self._reacting(lambda number: note()):
+            yield
+
+    @contextmanager
+    def raised(self) -> Iterator[None]:
+        """Inside, a signal raises `Interrupted`, so that the terminal is given back."""
+
+        def react(number: int) -> None:
+            raise Interrupted(number)
+
+        with self._reacting(react):
+            yield
+
+    @contextmanager
+    def _reacting(self, react: Callable[[int], object]) -> Iterator[None]:
+        self._react = react
         try:
             yield
         finally:
-            self._note = None
+            self._react = _leave
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.number is not None:
-            return
-        self.number = number
-        if self._note is None:
-            raise Interrupted(number)
-        self._note()
+        if self.number is None:
+            self.number = number
+            self._react(number)
+
+
+def _leave(number: int) -> None:
+    """End the process where nothing is at stake; threads that wait for a hanging host do not hold it up."""
+    os._exit(128 + number)

@@ -31,6 +31,9 @@ class _Group(click.Group):
         if cmd_name not in LAZY:
             return super().get_command(ctx, cmd_name)
         module, attribute, _ = LAZY[cmd_name]
+        if ctx.obj is not None:
+            # What they have started they end themselves when they are interrupted.
+            ctx.with_resource(ctx.obj.raised())
         command: click.Command = getattr(import_module(module, __package__), attribute)
         return command
 
@@ -122,11 +125,11 @@ def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: 
     """
     launcher = _launcher(resourcemanager, verbose)
     try:
-        with make_progress() as progress:
+        with obj.raised(), make_progress() as progress:
             final = launcher.wait(application_id, timeout=timeout, on_change=progress.show)
-    except Interrupted:
+    except Interrupted as interrupted:
         say(f"{application_id} goes on; next: ytf wait {application_id}{_options(resourcemanager)}")
-        raise
+        return interrupted.exit_code
     except WaitTimeout:
         if as_json:
             print_json(launcher.report(application_id).to_dict())
