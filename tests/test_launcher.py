@@ -4,6 +4,7 @@ import json
 import re
 import ssl
 import threading
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -174,7 +175,9 @@ def test_the_id_is_known_before_anything_is_staged(place):
 
 def test_yarns_lifetime_is_the_backstop(place):
     place.launcher().submit(job(deadlines=Deadlines(queue=100, total=1000)))
-    assert place.yarn.apps[ID]["lifetime"]["type"] == "LIFETIME"
+    expected = datetime.fromtimestamp(STAMP / 1000 + 100 + 1000 + 300, timezone.utc)
+    assert place.yarn.apps[ID]["lifetime"] == {
+        "type": "LIFETIME", "expiryTime": expected.strftime("%Y-%m-%dT%H:%M:%S.000+0000")}
 
 
 def test_an_unlimited_job_has_no_lifetime(place):

@@ -5,7 +5,6 @@ to the file system.
 """
 
 import logging
-import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +37,7 @@ logger = logging.getLogger(__name__)
 _WORKERS = 8
 #: Seconds until YARN has to have taken or refused what it answered 202 for.
 _ACCEPT_TIMEOUT = 30.0
-_TASK_NUMBER = re.compile(r"\d+\Z")
+_JOB_NAME = "job.json"
 
 
 class RestSubmitter:
@@ -119,7 +118,6 @@ class RestSubmitter:
             # Only now is it certain that YARN does not use the files.
             _quietly(directory.discard, f"deleting what was staged for {application_id}")
             raise
-        self._set_lifetime(spec, application_id)
 
     def _stage(self, spec: JobSpec, application_id: str, directory: ApplicationDirectory,
                tags: Iterable[str]) -> dict[str, Any]:
@@ -212,30 +210,6 @@ class RestSubmitter:
             raise ResourcesImpossible(report.message)
         if report.reason is Reason.SUBMISSION_REJECTED:
             raise SubmissionRejected(report.message)
-
-    def _set_lifetime(self, spec: JobSpec, application_id: str) -> None:
-        """YARN's own backstop: it ends the job even when nobody else is alive to do so."""
-        lifetime = lifetime_of(spec)
-        if lifetime is None:
-            return
-        try:
-            self._resourcemanager.set_lifetime(application_id, time.time() + lifetime)
-        except (SubmissionRejected, ClusterUnreachable) as error:
-            logger.warning("%s has no lifetime in YARN: %s", application_id, error)
-
-
-_JOB_NAME = "job.json"
-#: Seconds by which YARN's lifetime outlasts the deadlines, so that their owners come first.
-LIFETIME_SLACK = 300.0
-
-
-def lifetime_of(spec: JobSpec) -> float | None:
-    """Give the seconds after which YARN itself ends the job; None where it may take for ever.
-
-    The clock starts with the submission, so both the queue and the run have to be limited.
-    """
-    queue, total = spec.deadlines.queue, spec.deadlines.total
-    return queue + total + LIFETIME_SLACK if queue and total else None
 
 
 def _quietly(action: Callable[[], Any], what: str) -> None:

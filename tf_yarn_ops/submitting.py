@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from .errors import Cancelled, ClusterUnreachable, SubmissionRejected
+from .errors import Cancelled, ClusterUnreachable, SubmissionRejected, TfYarnError
 from .preflight import check_files
 from .spec import JobSpec
 from .transport import RestUnavailable
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REST, SKEIN, AUTO = "rest", "skein", "auto"
+#: Seconds by which YARN's lifetime outlasts the deadlines, so that their owners come first.
+LIFETIME_SLACK = 300.0
 
 
 class Submitting:
@@ -114,6 +116,19 @@ class Submitting:
         """Say that YARN has taken an application, and keep what its waiting client enforces."""
         self._launcher.remember(application_id, spec)
         logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
+        self._set_lifetime(spec, application_id)
+
+    def _set_lifetime(self, spec: JobSpec, application_id: str) -> None:
+        """YARN's own backstop: it ends the job even when nobody else is alive to do so."""
+        lifetime = lifetime_of(spec)
+        if lifetime is None:
+            return
+        resourcemanager = self._launcher.resourcemanager
+        try:
+            submitted_at = int(resourcemanager.get(application_id)["startedTime"]) / 1000
+            resourcemanager.set_lifetime(application_id, submitted_at + lifetime)
+        except TfYarnError as error:
+            logger.warning("%s has no lifetime in YARN: %s", application_id, error)
 
     def take_back(self, application_id: str, error: BaseException) -> None:
         """Kill an application on the way out of a failure, which a second one is not to cover."""
@@ -122,3 +137,12 @@ class Submitting:
             self._launcher.kill(application_id, f"The submission ended with {type(error).__name__}")
         except (SubmissionRejected, ClusterUnreachable) as second:
             logger.warning("%s could not be taken back: %s", application_id, second)
+
+
+def lifetime_of(spec: JobSpec) -> float | None:
+    """Give the seconds after which YARN itself ends the job; None where it may take for ever.
+
+    The clock starts with the submission, so both the queue and the run have to be limited.
+    """
+    queue, total = spec.deadlines.queue, spec.deadlines.total
+    return queue + total + LIFETIME_SLACK if queue and total else None
