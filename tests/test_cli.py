@@ -21,7 +21,7 @@ from tf_yarn_ops.cli.manual import VARIABLES, manual_page
 from tf_yarn_ops.cli.options import ALL, JOB, SEED
 from tf_yarn_ops.cli.progress import Lines
 from tf_yarn_ops.cli.summary import describe, duration, failure
-from tf_yarn_ops.cli.ytf import ytf
+from tf_yarn_ops.cli.ytf import LAZY, ytf
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.request import OPTIONS, build_job
 from tf_yarn_ops.runtime.reasons import OUTCOMES, Reason
@@ -185,7 +185,7 @@ def test_docs_cli_has_each_option_with_its_default_and_no_other():
 def test_docs_cli_has_each_command_and_exit_code():
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     commands = {row[0].strip("`").split()[1] for row in rows_of(page, "\n## ytf")}
-    assert commands == {*ytf.commands, "minicluster"}
+    assert commands == {*ytf.commands, *LAZY}
     options = {name for command in ytf.commands.values() for parameter in command.params for name in parameter.opts
                if name.startswith("--")}  # fmt: skip
     assert options == set(re.findall(r"^\| (?:`-v`, )?`(--[a-z]+)` \| (?:all|wait|logs)", page, re.M))
@@ -214,7 +214,7 @@ def test_documented_defaults_are_those_of_the_job():
 
 def test_ytf_lists_its_commands():
     page = run(YTF, "-h").stdout
-    for command in ("status", "wait", "report", "logs", "kill", "list", "minicluster"):
+    for command in ("status", "wait", "report", "logs", "kill", "list", "cache", "minicluster"):
         assert re.search(rf"^  {command} ", page, re.M)
     assert "up" in run(YTF, "minicluster", "-h").stdout
 

@@ -264,6 +264,16 @@ def test_a_signal_ends_the_waiting_of_ytf_wait_and_leaves_the_application_alone(
     assert state_of(minicluster, application_id) in ("ACCEPTED", "RUNNING")
 
 
+def test_the_cache_is_listed_and_pruned(run, tmp_path):
+    (tmp_path / "mine.txt").write_text("what nobody else has")
+    run(SUBMIT, "--wait", *SMALL, "--file", "mine.txt", "-r", "worker:1", "cat mine.txt", check=0)
+    listed = run(YTF, "cache", "list", check=0).stdout
+    assert "/mine.txt" in listed and "skein.jar" in listed
+    assert "0 files deleted" in run(YTF, "cache", "prune", check=0).stderr
+    deleted = json.loads(run(YTF, "cache", "prune", "--unused_days", "0", "--json", check=0).stdout)
+    assert "mine.txt" in [file["name"] for file in deleted]
+
+
 @pytest.mark.parametrize("command", ["status", "report"])
 def test_an_application_that_yarn_does_not_know(run, command):
     done = run(YTF, command, "--json", "application_1_0001")

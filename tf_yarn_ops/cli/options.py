@@ -68,7 +68,8 @@ code 0, ps are ended with the job, the evaluator is in nobody's cluster. Mandato
            "on the terminal and on the application's page."),
     Option("--docker_image", "<image_name>", "",
            "Run the tasks in this Docker image, which the nodes must be able to reach, by YARN's Docker runtime. "
-           "Input and output path are mounted if they are local ones."),
+           "Input and output path are mounted if they are local ones, and the site's docker_folders (HADOOP_HOME, "
+           "HADOOP_CONF_DIR, JAVA_HOME of the nodes)."),
     Option("-q --queue", "<queue>", "default", "YARN's queue."),
     Option("-n --name", "<name>", "TensorFlow", "The application's name in YARN."),
     Option("--client", "", "disabled",

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from ..launcher import Launcher
 
 #: Commands of other rooms, imported only when they are called.
-LAZY = {"minicluster": ("..minicluster.commands", "minicluster", "A real Hadoop on this machine: up, down, env.")}
+LAZY = {
+    "cache": (".cache", "cache", "The staged files that jobs share: list, prune."),
+    "minicluster": ("..minicluster.commands", "minicluster", "A real Hadoop on this machine: up, down, env."),
+}
 
 
 class _Group(click.Group):
