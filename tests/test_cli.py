@@ -264,6 +264,13 @@ def test_dry_run_prints_a_job_that_spec_reads(tmp_path):
     assert again.stdout == first.stdout
 
 
+def test_a_folder_in_place_of_a_host_is_doubted():
+    done = run(SUBMIT, "--dry-run", "-r", "worker:1", "-i", "hdfs://users/user1/mnist/data", "-o", "hdfs://nn1/users/out", "x")
+    assert done.returncode == 0
+    assert done.stderr == ("warning: input: 'hdfs://users/user1/mnist/data' names a NameNode 'users'; if the folder is meant, "
+                           "write hdfs:///users/user1/mnist/data\n")  # fmt: skip
+
+
 def test_dry_run_shows_no_secrets():
     done = run(SUBMIT, "--dry-run", "-r", "worker:1", "--env", "API_TOKEN=hush", "--env", "STEPS=3", "x")
     assert "hush" not in done.stdout and "***" in done.stdout and "STEPS" in done.stdout

@@ -8,6 +8,7 @@ named at once, by the option's name.
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from .errors import SpecInvalid
 from .requirement import (
@@ -63,6 +64,8 @@ RESOURCES: dict[str, tuple[str, Callable[[str], int]]] = {
     "task_memory": ("memory", parse_memory),
     "task_gpus": ("gpus", lambda text: parse_count(text, least=0)),
 }
+#: Names that stand first in a path more often than they name a host.
+FOLDERS = ("data", "home", "mnt", "project", "projects", "tmp", "user", "users", "warehouse")
 #: Options that add to a mapping of the document.
 MAPPINGS = {"env": "env", "file": "files", "archive": "archives"}
 OPTIONS = (*KEYS, *LISTS, *RESOURCES, *MAPPINGS,
@@ -111,6 +114,17 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
         job["environment"] = f"docker://{given['docker_image']}"
     _apply_tasks(job, given, faults)
     return _read(job, given, faults)
+
+
+def doubts_about(job: JobSpec) -> list[str]:
+    """Give what is allowed, and probably not meant: a folder where a URL names its host (the seed's own example)."""
+    doubts = []
+    for option, path in (("input", job.input), ("output", job.output)):
+        url = urlsplit(path or "")
+        if url.scheme == "hdfs" and url.netloc in FOLDERS:
+            meant = f"hdfs:///{url.netloc}{url.path}"
+            doubts.append(f"{option}: {path!r} names a NameNode {url.netloc!r}; if the folder is meant, write {meant}")
+    return doubts
 
 
 def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[str]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import Cancelled, SpecInvalid, TfYarnError
-from ..request import build_job
+from ..request import build_job, doubts_about
 from ..requirement import parse_count
 from ..runtime.reasons import Reason
 from ..runtime.report import JobReport
@@ -91,6 +91,8 @@ class Submission:
         identity = read_identity(self.settings)
         if self.settings["submit_with"] not in (None, *WAYS):
             raise SpecInvalid(f"submit_with: {self.settings['submit_with']!r} is not one of {', '.join(WAYS)}")
+        for doubt in doubts_about(job):
+            say(f"warning: {doubt}")
         if self.settings["dry_run"]:
             click.echo(dry_run(job), nl=False)
             return 0
