@@ -1,9 +1,13 @@
 """The benchmarks still run and count right; nothing here looks at a clock."""
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks import rendezvous
 from benchmarks.__main__ import NAMES, main
