@@ -64,7 +64,7 @@ class Samples:
 def interleave(cases: Mapping[str, Callable[[], Figures]], runs: int, samples: Samples) -> Samples:
     """Run all cases in turn, every other round backwards, and keep what they give."""
     for number in range(runs):
-        order = list(cases) if number % 2 == 0 else list(reversed(cases))
+        order = list(cases) if number % 2 == 0 else list(reversed(list(cases)))
         for case in order:
             figures = cases[case]()
             samples.add(case, figures)

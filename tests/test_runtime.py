@@ -20,6 +20,7 @@ from appmaster import AppMaster, until
 from tf_yarn_ops.certificate import mint
 from tf_yarn_ops.parts import Deadlines, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.runtime.contract import TaskId
+from tf_yarn_ops.runtime.link import Link, LinkLost
 from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.spec import JobSpec, TaskSpec
 
@@ -374,6 +375,18 @@ def test_strangers_get_nothing_and_the_job_goes_on(tmp_path):
             assert Stranger(am, am.credentials, folder).say(line) == b""
         (am.container("worker_0").folder / "go").touch()
         assert am.wait().reason is Reason.SUCCEEDED
+
+
+def test_the_last_words_before_the_end_of_a_connection_are_heard():
+    """A coordinator says bye and is gone; an agent that wakes up after both must not look for it for a minute."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        link = Link(ours)
+        theirs.sendall(b'{"type":"ack"}\n{"type":"bye"}\n{"half')
+        theirs.close()
+        assert [message["type"] for message in link.receive()] == ["ack", "bye"]
+        with pytest.raises(LinkLost, match="closed the connection"):
+            link.receive()
 
 
 def test_a_connection_costs_the_coordinator_little_memory(tmp_path):

@@ -109,18 +109,22 @@ class Link:
             raise LinkLost(str(error)) from None
 
     def receive(self) -> List[Dict[str, Any]]:
-        """Give the messages that have arrived; LinkLost at the end of the stream."""
+        """Give the messages that have arrived; LinkLost at the end of the stream, once all before it was given."""
+        ended = None
         try:
             while True:
                 chunk = self._socket.recv(65536)
                 if not chunk:
-                    raise LinkLost("the coordinator closed the connection")
+                    ended = "the coordinator closed the connection"
+                    break
                 self._buffer += chunk
         except (ssl.SSLWantReadError, BlockingIOError):
             pass
         except OSError as error:
-            raise LinkLost(str(error)) from None
+            ended = str(error)
         *lines, self._buffer = self._buffer.split(b"\n")
+        if ended is not None and not lines:
+            raise LinkLost(ended)
         return [decode(line) for line in lines]
 
     def close(self) -> None:
