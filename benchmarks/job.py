@@ -32,7 +32,12 @@ def own_figures(cluster: Hadoop, size: int) -> Figures:
     cluster.quieten()
     folder = cluster.marks()
     ended = cluster.submit(size, command(folder), "--wait")
-    return {**_figures(cluster, ended.began, ended.answer, folder, size), "client's end s": ended.seconds}
+    figures = _figures(cluster, ended.began, ended.answer, folder, size)
+    report = cluster.launcher.report(ended.answer)
+    submitted, launched = report.submitted_at or 0.0, report.started_at or 0.0
+    return {**figures, "of this: accepted -> AM launched s": launched - submitted,
+            "of this: AM launched -> cluster spec s": report.generations[0].started_at - launched,
+            "client's end s": ended.seconds}
 
 
 def bare_figures(cluster: Hadoop, size: int) -> Figures:
