@@ -29,7 +29,7 @@ CLUSTER = cluster_spec(JOB, {task: f"h{n}:{2000 + n}" for n, task in enumerate(J
 
 def environment(task, address="h1:2001", container=None):
     return task_environment(JOB, TaskId.parse(task), CLUSTER, container or {"PATH": "/bin", "HOME": "/h"},
-                            application_id="application_1_1", generation=3, address=address, folder="/work")
+                            application_id="application_1_1", generation=3, address=address, folder="/job")
 
 
 def test_the_job_file_survives_the_journey():
@@ -58,8 +58,8 @@ def test_a_worker_sees_the_seeds_and_tensorflows_variables():
         "DTF_TASK_SCRIPT": "mnist.py", "DTF_INPUT_PATH": "hdfs://nn/in", "DTF_OUTPUT_PATH": "/out",
         "DTF_OUT_PATH": "/out", "DTF_TASK_PROGRAM": "python ${DTF_TASK_SCRIPT}", "JOB_NAME": "worker",
         "TASK_INDEX": "1", "TASK_NUM": "2", "YTF_APPLICATION_ID": "application_1_1", "YTF_GENERATION": "3",
-        "YTF_RESULT_FILE": "/work/.ytf.result.json", "YTF_HOST": "h2", "YTF_PORT": "2002",
-        "TF_GRPC_REUSE_PORT": "true", "PATH": "/opt/tf/bin:/bin", "PYTHONPATH": "/work", "HOME": "/h", "K": "of workers", "L": "é\n",
+        "YTF_RESULT_FILE": "/job/.ytf.result.json", "YTF_HOST": "h2", "YTF_PORT": "2002",
+        "TF_GRPC_REUSE_PORT": "true", "PATH": "/opt/tf/bin:/bin", "PYTHONPATH": "/job", "HOME": "/h", "K": "of workers", "L": "é\n",
     }
     assert {name: env.get(name) for name in expected} == expected
     assert "DTF_EVALUATOR_HOSTS" not in env and "DTF_DOCKER_IMAGE" not in env
