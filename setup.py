@@ -24,7 +24,7 @@ EXTRAS = {
     "airflow": ["apache-airflow>=3.3"],
     "tensorflow": ["tensorflow-cpu>=2.16", "tensorboard>=2.16"],
     "s3": ["boto3>=1.34"],
-    "kerberos": ["httpx-gssapi>=0.4", "requests-kerberos>=0.14"],
+    "kerberos": ["gssapi>=1.8"],
     "dev": [
         "hypothesis>=6.100",
         "mypy>=1.10",
