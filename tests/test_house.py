@@ -17,7 +17,7 @@ STAIRCASE = (
     ("errors", "requirement"),
     ("readers", "parts", "spec", "specfile"),
     ("environment", "application", "bundle", "request"),
-    ("imports", "authentication", "configuration", "site", "transport", "resourcemanager", "cluster"),
+    ("imports", "negotiation", "authentication", "configuration", "site", "transport", "resourcemanager", "cluster"),
     ("filesystem", "webhdfs", "resource", "directory", "staging", "folder", "sweep", "cache"),
     ("certificate", "preflight", "status", "tracking", "submission"),
     ("restsubmitter", "skeinsubmitter", "skeinchild"),

@@ -7,18 +7,19 @@ frozen value that staging, submission and logs need and nobody asks again.
 import getpass
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from .authentication import SimpleAuthentication
+from .authentication import Authentication, KerberosAuthentication, SimpleAuthentication
 from .configuration import Configuration
 from .errors import ClusterUnreachable, SubmissionRejected, TfYarnError
+from .negotiation import principal, short_name
 from .resourcemanager import ResourceManager
 from .site import Site, find_site
-from .transport import PATIENCE, RestUnavailable
+from .transport import PATIENCE, KerberosDemanded, RestUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +57,9 @@ class Cluster:
         Where finished containers' logs are served over REST.
     secure : bool
         Whether Kerberos is on.
+    negotiates : bool or None
+        Whether the ResourceManager asks for tickets over HTTP as well, which is a setting of its own.
+        None: as ``secure`` says.
     version : str
         Of Hadoop.
     site : Site
@@ -73,6 +77,7 @@ class Cluster:
     application_classpath: tuple[str, ...] = ()
     log_services: tuple[str, ...] = ()
     secure: bool = False
+    negotiates: bool | None = None
     version: str = ""
     site: Site = field(default_factory=Site)
 
@@ -86,9 +91,15 @@ class Cluster:
         return self if user == self.user else replace(self, user=user)
 
     @property
-    def authentication(self) -> SimpleAuthentication:
-        """Who asks."""
-        return SimpleAuthentication(self.login, self.user)
+    def authentication(self) -> Authentication:
+        """Who asks the ResourceManager."""
+        kerberos = self.secure if self.negotiates is None else self.negotiates
+        return (KerberosAuthentication if kerberos else SimpleAuthentication)(self.login, self.user)
+
+    @property
+    def storage_authentication(self) -> Authentication:
+        """Who asks the file system: where Kerberos is on, a NameNode always asks for tickets."""
+        return (KerberosAuthentication if self.secure else SimpleAuthentication)(self.login, self.user)
 
     def resourcemanager(self, patience: float = PATIENCE) -> ResourceManager:
         """Give a client of this cluster's ResourceManagers."""
@@ -144,10 +155,20 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
             "a line 'resourcemanager: http://host:8088' in ~/.config/tf_yarn_ops/site.yaml, or a HADOOP_CONF_DIR "
             "whose yarn-site.xml has yarn.resourcemanager.webapp.address")
     login = current_user(environ)
-    asker = ResourceManager(urls, SimpleAuthentication(login, user or login), patience=DISCOVERY_PATIENCE,
+    try:
+        return _ask(urls, SimpleAuthentication(login, user or login), site, local)
+    except KerberosDemanded as demanded:
+        logger.debug("asking again with a ticket: %s", demanded)
+    # The ticket says who we are, as in Hadoop's own clients; $HADOOP_USER_NAME does not count then.
+    login = short_name(principal())
+    return _ask(urls, KerberosAuthentication(login, user or login), site, local)
+
+
+def _ask(urls: tuple[str, ...], authentication: Authentication, site: Site, local: Configuration | None) -> Cluster:
+    asker = ResourceManager(urls, authentication, patience=DISCOVERY_PATIENCE,
                             request_timeout=site.request_timeout, ca_file=site.ca_file)
     try:
-        return _learn(asker, urls, user or login, login, site, local)
+        return _learn(asker, urls, site, local)
     finally:
         asker.close()
 
@@ -184,8 +205,7 @@ def _read_directory(directory: str, environ: Mapping[str, str]) -> Configuration
         raise ClusterUnreachable(f"HADOOP_CONF_DIR {directory} can't be read: {error}") from error
 
 
-def _learn(asker: ResourceManager, urls: Iterable[str], user: str, login: str, site: Site,
-           local: Configuration | None) -> Cluster:
+def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Configuration | None) -> Cluster:
     with ThreadPoolExecutor(3) as pool:
         info_answer = pool.submit(asker.info)
         user_answer = pool.submit(asker.user)
@@ -201,10 +221,8 @@ def _learn(asker: ResourceManager, urls: Iterable[str], user: str, login: str, s
                                      "its address looks like http://host:8088") from error
         seen_as = user_answer.result()
         conf = conf_answer.result()
-    if seen_as is not None and seen_as != user:
-        raise SubmissionRejected(f"the ResourceManager takes us for {seen_as!r}, not for {user!r}: "
-                                 "its web interface does not believe user.name; ask its administrator for "
-                                 "simple authentication, or use Kerberos")
+    login, user = _identify(asker.authentication, seen_as)
+    negotiates = isinstance(asker.authentication, KerberosAuthentication)
     known = conf if local is None else local
     filesystem = site.default_filesystem or known.get("fs.defaultFS") or conf.get("fs.defaultFS")
     if not filesystem or filesystem.startswith("file:"):
@@ -212,18 +230,40 @@ def _learn(asker: ResourceManager, urls: Iterable[str], user: str, login: str, s
                                  "add a line to site.yaml: 'default_filesystem: hdfs://namenode:8020'")
     where = _locate(filesystem.rstrip("/"), site.staging.rstrip("/"), site, [known, conf])
     return Cluster(
-        resourcemanagers=tuple(asker.addresses.urls) or tuple(urls), user=user, login=login,
-        default_filesystem=filesystem.rstrip("/"), filesystem=where[0], webhdfs=where[1], local_root=where[2],
-        staging_template=where[3],
+        resourcemanagers=tuple(url for url in asker.addresses.urls if url in urls or not negotiates),
+        user=user, login=login, default_filesystem=filesystem.rstrip("/"),
+        filesystem=where[0], webhdfs=where[1], local_root=where[2], staging_template=where[3],
         application_classpath=site.application_classpath or conf.application_classpath(),
         log_services=_log_services(site, conf),
-        secure=conf.get("hadoop.security.authentication", "simple") != "simple",
+        secure=negotiates or conf.get("hadoop.security.authentication", "simple") != "simple", negotiates=negotiates,
         version=str(info.get("hadoopVersion", "")), site=site)
+
+
+def _identify(authentication: Authentication, seen_as: str | None) -> tuple[str, str]:
+    """Give login and user; refuse to go on as somebody else than was asked for."""
+    login, user = authentication.login, authentication.user
+    if seen_as is None:
+        return login, user
+    if isinstance(authentication, SimpleAuthentication):
+        if seen_as != user:
+            raise SubmissionRejected(f"the ResourceManager takes us for {seen_as!r}, not for {user!r}: "
+                                     "its web interface does not believe user.name; ask its administrator for "
+                                     "simple authentication, or use Kerberos")
+        return login, user
+    seen_as = short_name(seen_as)
+    if user == login:
+        return seen_as, seen_as  # hadoop.security.auth_to_local may give a principal any name
+    if seen_as != user:
+        raise SubmissionRejected(f"the ResourceManager takes us for {seen_as!r}, not for {user!r}: let the "
+                                 f"administrator set hadoop.proxyuser.{login}.*, or run kinit as {user!r}")
+    return login, user
 
 
 def _read_conf(asker: ResourceManager) -> Configuration:
     try:
         return Configuration.from_conf(asker.conf())
+    except KerberosDemanded:
+        raise
     except (TfYarnError, ValueError) as error:
         logger.debug("no /conf from %s: %s", asker.addresses, error)
         return Configuration({})

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .cluster import Cluster
-from .errors import ApplicationNotFound, SpecInvalid
+from .errors import ApplicationNotFound, SpecInvalid, TfYarnError
 from .imports import import_httpx
 from .requirement import did_you_mean
 from .resourcemanager import ResourceManager
@@ -140,15 +140,19 @@ class Logs:
         httpx = import_httpx()
         timeout = httpx.Timeout(self._cluster.site.request_timeout, connect=CONNECT_TIMEOUT)
         verify = self._cluster.site.ca_file or url.startswith("https:")
+        site, authentication = self._cluster.site, self._cluster.authentication
+        # Who keeps logs is YARN's word; a ticket goes only to whom a person has named.
+        negotiation = authentication.http_options([*self._cluster.resourcemanagers, *filter(None, [site.log_server])])
         try:
-            with httpx.Client(trust_env=False, verify=verify, timeout=timeout, follow_redirects=True) as client, \
-                    client.stream("GET", url, params=self._cluster.authentication.parameters(),
+            with httpx.Client(trust_env=False, verify=verify, timeout=timeout, follow_redirects=True,
+                              **negotiation) as client, \
+                    client.stream("GET", url, params=authentication.parameters(),
                                   headers={"Accept": "text/plain"}) as answer:
                 if answer.status_code == 200 and "text/plain" in answer.headers.get("content-type", ""):
                     yield from unframed(answer.iter_text())
                 else:
                     logger.debug("no log at %s: HTTP %s", url, answer.status_code)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, TfYarnError) as error:
             logger.debug("no log at %s: %s", url, error)
 
     def _from_yarn(self, file: LogFile) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from .authentication import SimpleAuthentication
+from .authentication import Authentication
 from .errors import ApplicationNotFound, SubmissionRejected
 from .transport import PATIENCE, Addresses, Attempt, check, client_options, explain, send
 
@@ -59,7 +59,7 @@ class ResourceManager:
     ----------
     urls : sequence of str
         Their HTTP addresses; the active one is found by asking.
-    authentication : SimpleAuthentication
+    authentication : SimpleAuthentication or KerberosAuthentication
         Who asks.
     request_timeout : float, optional
         Seconds for one request. Default 10.
@@ -76,10 +76,11 @@ class ResourceManager:
         From every method, when nobody answers.
     """
 
-    def __init__(self, urls: Iterable[str], authentication: SimpleAuthentication, *, request_timeout: float = 10.0,
+    def __init__(self, urls: Iterable[str], authentication: Authentication, *, request_timeout: float = 10.0,
                  patience: float = PATIENCE, ca_file: str | None = None,
                  clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep):
         self.addresses = Addresses(urls)
+        self._configured = tuple(self.addresses.urls)
         self.authentication = authentication
         self._timeout = request_timeout
         self._patience = patience
@@ -102,7 +103,7 @@ class ResourceManager:
                 from .imports import import_httpx
 
                 options = client_options(self._timeout, self._ca_file, self.addresses.urls)
-                self._client = import_httpx().Client(**options)
+                self._client = import_httpx().Client(**options, **self.authentication.http_options(self._configured))
             return self._client
 
     def close(self) -> None:

@@ -45,7 +45,8 @@ def open_filesystem(cluster: Cluster) -> FileSystem:
     if cluster.local_root is not None:
         return MountedFileSystem(cluster.local_root)
     if cluster.webhdfs:
-        return WebHdfs(cluster.webhdfs, cluster.authentication, cluster.site.request_timeout, cluster.site.ca_file)
+        site = cluster.site
+        return WebHdfs(cluster.webhdfs, cluster.storage_authentication, site.request_timeout, site.ca_file)
     raise RestUnavailable(
         f"the file system {cluster.filesystem} has no known HTTP address; add lines to site.yaml: "
         "'webhdfs: http://namenode:9870' (or an HttpFS), and 'staging_url: hdfs://...' for another file system")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .cluster import Cluster
+from .errors import TfYarnError
 from .imports import import_httpx
 from .runtime.report import JobReport
 from .transport import CONNECT_TIMEOUT, HEADERS, is_json
@@ -27,7 +28,8 @@ class LiveStatus:
     """
 
     def __init__(self, cluster: Cluster):
-        self._parameters = cluster.authentication.parameters()
+        self._authentication = cluster.authentication
+        self._resourcemanagers = cluster.resourcemanagers
         self._ca_file = cluster.site.ca_file
         self._client: Any = None
 
@@ -56,13 +58,14 @@ class LiveStatus:
             self._client = httpx.Client(
                 trust_env=False, verify=self._ca_file or url.startswith("https:"), headers=HEADERS,
                 timeout=httpx.Timeout(_TIMEOUT, connect=min(_TIMEOUT, CONNECT_TIMEOUT)),
-                follow_redirects=True, max_redirects=_MAX_HOPS)
+                follow_redirects=True, max_redirects=_MAX_HOPS,
+                **self._authentication.http_options(self._resourcemanagers))
         try:
-            answer = self._client.get(f"{url.rstrip('/')}/{PAGE}", params=self._parameters)
+            answer = self._client.get(f"{url.rstrip('/')}/{PAGE}", params=self._authentication.parameters())
             if answer.status_code != 200 or not is_json(answer):
                 return None
             document = answer.json()
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, TfYarnError, ValueError) as error:
             logger.debug("no live report of %s: %s", application["id"], error)
             return None
         return document if isinstance(document, dict) else None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from .errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
+from .negotiation import wants_negotiation
 
 if TYPE_CHECKING:
     import httpx
@@ -33,6 +34,10 @@ _EXCEPTION_NAMES = re.compile(r"(?:[\w.$]+(?:Exception|Error): )+")
 
 class RestUnavailable(SubmissionRejected):
     """The way over HTTP is closed on this cluster; Skein's Java client may have another."""
+
+
+class KerberosDemanded(RestUnavailable):
+    """An address wants a Kerberos ticket, and was not shown one."""
 
 
 class Addresses:
@@ -148,8 +153,10 @@ def check(response: "httpx.Response", what: str) -> None:
     ------
     ApplicationNotFound
         404.
+    KerberosDemanded
+        401 that asks for a ticket, and none was sent.
     RestUnavailable
-        401 (Kerberos), and 403 where submission over HTTP is switched off.
+        Any other 401, and 403 where submission over HTTP is switched off.
     SubmissionRejected
         Any other 4xx.
     ClusterUnreachable
@@ -160,7 +167,7 @@ def check(response: "httpx.Response", what: str) -> None:
         return
     why = explain(response)
     if status == 401:
-        raise RestUnavailable(f"{what}: {response.url.host} wants Kerberos or another login ({why})")
+        raise _login_refused(response, what, why)
     if status == 403 and "via REST" in why:
         raise RestUnavailable(f"{what}: {why}")
     if status == 404:
@@ -170,6 +177,19 @@ def check(response: "httpx.Response", what: str) -> None:
     if status < 300:
         raise ClusterUnreachable(f"{what}: {response.url} answers, but is no YARN ResourceManager: {why}")
     raise ClusterUnreachable(f"{what}: {response.url} answers {status}: {why}")
+
+
+def _login_refused(response: "httpx.Response", what: str, why: str) -> RestUnavailable:
+    """Build the error of a 401: by what was offered, and whether a ticket was sent."""
+    offered, who = response.headers.get("www-authenticate", ""), response.url.netloc.decode("ascii")
+    if "authorization" in response.request.headers:
+        return RestUnavailable(f"{what}: {who} does not accept the Kerberos ticket ({why})")
+    if wants_negotiation(offered):
+        return KerberosDemanded(f"{what}: {who} wants a Kerberos ticket. Only an address that is configured as "
+                                f"resourcemanager is shown one; name {who} there if it is yours ({why})")
+    if offered:
+        return RestUnavailable(f"{what}: {who} wants a login that is not Kerberos: {offered} ({why})")
+    return RestUnavailable(f"{what}: {who} wants Kerberos or another login ({why})")
 
 
 def client_options(timeout: float, ca_file: str | None, urls: Iterable[str]) -> dict[str, Any]:

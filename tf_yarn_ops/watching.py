@@ -67,7 +67,8 @@ class _Asker:
         httpx = import_httpx()
         if self.client is None:
             options = client_options(self.cluster.site.request_timeout, self.cluster.site.ca_file, self.addresses.urls)
-            self.client = httpx.AsyncClient(**options)
+            negotiation = self.cluster.authentication.http_options(self.cluster.resourcemanagers)
+            self.client = httpx.AsyncClient(**options, **negotiation)
         attempt = Attempt(self.addresses)
         asked = {**self.cluster.authentication.parameters(), **parameters}
         while True:

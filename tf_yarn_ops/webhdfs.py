@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
-from .authentication import SimpleAuthentication
+from .authentication import Authentication
 from .errors import ClusterUnreachable, SubmissionRejected
 from .filesystem import FileStatus
 from .transport import CONNECT_TIMEOUT
@@ -21,13 +21,13 @@ class WebHdfs:
     ----------
     urls : tuple of str
         HTTP addresses of the NameNodes.
-    authentication : SimpleAuthentication
+    authentication : SimpleAuthentication or KerberosAuthentication
     timeout : float
         Seconds for one request.
     ca_file : str, optional
     """
 
-    def __init__(self, urls: tuple[str, ...], authentication: SimpleAuthentication, timeout: float,
+    def __init__(self, urls: tuple[str, ...], authentication: Authentication, timeout: float,
                  ca_file: str | None = None):
         self._urls = urls
         self._client = authentication.webhdfs_client(urls, (min(CONNECT_TIMEOUT, timeout), timeout), ca_file)
