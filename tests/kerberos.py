@@ -117,6 +117,7 @@ class SecureYarn(FakeYarn):
         self.location = ""  # as a standby: where the active one is
         self.cookie_uses = 10**9  # requests for which a cookie is good
         self.cookies = {}  # what is left of each
+        self.false_proof = False  # answers a ticket with a token that proves nothing
         self.handshakes = []  # principals
         self.seen = []  # (principal, method, path, parameters), of those let in
         self.raw = []  # (path, parameters, headers), of all
@@ -154,6 +155,8 @@ class SecureYarn(FakeYarn):
         with self.lock:
             self.handshakes.append(principal)
             self.cookies[cookie], self.owners[cookie] = self.cookie_uses, principal
+        if self.false_proof:
+            answer = base64.b64encode(secrets.token_bytes(len(answer))).decode()
         return principal, {"WWW-Authenticate": f"Negotiate {answer}",
                            "Set-Cookie": f"hadoop.auth={cookie}; Path=/; HttpOnly"}
 

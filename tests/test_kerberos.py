@@ -180,6 +180,13 @@ def test_a_ticket_that_is_refused(yarn, client, kdc):
     assert "does not accept the Kerberos ticket (Authentication required)" in err
 
 
+def test_a_service_that_proves_to_be_another(yarn, client):
+    yarn.false_proof = True
+    code, _, err = result(client(YTF, "status", ID))
+    assert code == 4
+    assert f"{yarn.url} does not prove to be HTTP/localhost" in err
+
+
 def test_a_service_that_the_kdc_does_not_know(yarn, client):
     code, _, err = result(client(YTF, "status", ID, url=yarn.url.replace("localhost", "127.0.0.1")))
     assert code == 4
@@ -193,6 +200,29 @@ def test_a_kdc_that_does_not_answer(yarn, client, kdc, tmp_path):
     code, _, err = result(client(YTF, "status", ID, **kdc.kinit() | {"KRB5_CONFIG": str(config)}))
     assert code == 4
     assert "Kerberos gives no ticket for HTTP/localhost (" in err
+
+
+def test_a_log_server_that_a_person_has_named_is_shown_a_ticket(yarn, client, kdc, tmp_path):
+    container = "container_1700000000000_0001_01_000001"
+    yarn.apps[ID].update(state="KILLED", finalStatus="KILLED", amContainerLogs=f"http://localhost:1/node/{container}/ann")
+    server = SecureYarn(kdc.service_keytab)
+    server.pages[f"/logs/containerlogs/{container}/application.driver.log"] = ("text/plain", "what it says\n")
+    site = tmp_path / ".config" / "tf_yarn_ops" / "site.yaml"
+    site.parent.mkdir(parents=True)
+    with serving(server):
+        site.write_text(f"log_server: {server.url}/logs\n")
+        code, out, err = result(client(YTF, "logs", ID, "--task", "coordinator", **kdc.kinit() | {"PATH": "/none"}))
+    assert (code, out) == (0, "what it says\n"), err
+    all_of_ann(yarn)
+    all_of_ann(server)
+
+
+def test_a_submission_goes_by_skein(yarn, client, kdc):
+    submit = "from tf_yarn_ops.cli import submit_main; submit_main()"
+    code, _, err = result(client(submit, "-v", "-r", "worker:1", "true", **kdc.kinit() | {"PATH": "/none"}))
+    assert code == 3
+    assert "because the cluster uses Kerberos" in err and "no 'yarn' on PATH" in err
+    all_of_ann(yarn)
 
 
 def test_a_standby_leads_to_the_other_configured_address(yarn, client, kdc):
