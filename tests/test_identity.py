@@ -230,7 +230,8 @@ def test_a_claim_that_was_never_submitted_is_submitted_under_its_id(place):
     assert claims_of(place).latest().submitted
 
 
-def test_a_submitted_claim_that_yarn_forgot_is_lost_and_never_submitted_again(place):
+def test_a_submitted_claim_that_yarn_forgot_is_lost_and_never_submitted_again(place, monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.ensuring.RECOVERY_TIME", 0.1)
     place.launcher().ensure(job(), ME)
     place.yarn.apps.clear()
     for identity in (ME, again(3)):

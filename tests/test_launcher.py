@@ -394,6 +394,21 @@ def test_one_answer_unknown_is_not_yet_lost(place):
     assert place.launcher().wait(ID, poll_interval=0.02).reason is Reason.SUCCEEDED
 
 
+def test_a_resourcemanager_that_recovers_does_not_lose_what_was_seen(place, monkeypatch):
+    place.yarn.add(application(1, user=USER))
+    changes = []
+    answers = [(404, {"Content-Type": "application/json"}, "{}")] * 6
+    place.yarn.faults.append(lambda method, path: answers.pop() if path.endswith(ID) and changes and answers else None)
+    threading.Timer(0.5, lambda: finish(place)).start()
+    launcher = place.launcher()
+    assert launcher.wait(ID, on_change=changes.append, poll_interval=0.02).reason is Reason.SUCCEEDED
+    place.yarn.apps.clear()
+    place.yarn.add(application(1, user=USER))
+    monkeypatch.setattr("tf_yarn_ops.waiting.RECOVERY_TIME", 0.1)
+    threading.Timer(0.2, place.yarn.apps.clear).start()
+    assert launcher.wait(ID, poll_interval=0.02).reason is Reason.LOST
+
+
 def test_a_wait_of_the_callers_own_runs_out_and_the_job_goes_on(place):
     place.yarn.add(application(1, user=USER))
     with pytest.raises(WaitTimeout, match=r"has not ended after 0.1 s \(RUNNING, .*it goes on"):

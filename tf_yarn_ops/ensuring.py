@@ -5,6 +5,7 @@ is YARN's list and the claims; nothing is remembered in the process.
 """
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from .spec import JobSpec
 from .status import lost_report, read_report
 from .submitting import SKEIN
 from .transport import RestUnavailable
+from .waiting import RECOVERY_TIME
 
 if TYPE_CHECKING:
     from .launcher import Launcher
@@ -138,10 +140,16 @@ class Ensuring:
         return None
 
     def _application(self, claim: Claim) -> Mapping[str, Any] | None:
-        try:
-            return self._resourcemanager.get(claim.application_id)
-        except ApplicationNotFound:
-            return None
+        """Give a claim's application; one that was submitted is asked for until a restart must be over."""
+        until = time.monotonic() + (RECOVERY_TIME if claim.submitted else 0.0)
+        while True:
+            try:
+                return self._resourcemanager.get(claim.application_id)
+            except ApplicationNotFound:
+                if time.monotonic() >= until:
+                    return None
+            self._launcher.checkpoint()
+            time.sleep(0.5)
 
     def _settled(self, application: Mapping[str, Any]) -> JobReport | None:
         """The report of a claim's application that has ended, unless another one may follow."""

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Looks in a row that have to say "unknown": a ResourceManager that is starting does not know yet.
+#: Looks in a row that have to say "unknown" of an application that was never seen.
 LOST_AFTER = 2
+#: Seconds for which one that was seen has to be unknown: a ResourceManager that restarts answers
+#: 404 until it has recovered its applications (seen on Hadoop 3.4.3 on a busy machine).
+RECOVERY_TIME = 30.0
 
 
 class Waiting:
@@ -58,6 +61,7 @@ class Waiting:
         self._last: JobReport | None = None
         self._answered = time.monotonic()
         self._unknown = 0
+        self._unknown_since = 0.0
 
     def run(self) -> JobReport:
         """Give the last report; see `Launcher.wait` for what it raises."""
@@ -83,15 +87,17 @@ class Waiting:
         except ApplicationNotFound:
             self._answered = time.monotonic()
             self._unknown += 1
-            report = lost_report(self._application_id)
-            return self._changed(report) if self._unknown >= LOST_AFTER else None
+            self._unknown_since = self._unknown_since or time.monotonic()
+            gone = time.monotonic() - self._unknown_since >= (RECOVERY_TIME if self._last else 0.0)
+            lost = self._unknown >= LOST_AFTER and gone
+            return self._changed(lost_report(self._application_id)) if lost else None
         except ClusterUnreachable as error:
             silent = time.monotonic() - self._answered
             if silent >= self._launcher.cluster.site.unreachable_timeout:
                 raise ClusterUnreachable(f"waited {silent:.0f} s for {self._application_id}: {error}") from error
             logger.warning("still waiting for %s : %s", self._application_id, error)
             return None
-        self._answered, self._unknown = time.monotonic(), 0
+        self._answered, self._unknown, self._unknown_since = time.monotonic(), 0, 0.0
         return self._changed(self._launcher.read(application) if not self._overdue(application) else
                              self._launcher.report(self._application_id))
 

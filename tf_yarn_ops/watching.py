@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import logging
 import random
+import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from .runtime.report import JobReport, compose_diagnostics
 from .staging import Staging
 from .status import kill_report, lost_report, queue_overrun, read_report
 from .transport import Addresses, Attempt, check, client_options
-from .waiting import LOST_AFTER
+from .waiting import LOST_AFTER, RECOVERY_TIME
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ class _Waiter:
     done: "asyncio.Future[JobReport]"
     last: JobReport | None = None
     unknown: int = 0
+    unknown_since: float = 0.0
 
 
 @dataclass
@@ -211,7 +213,9 @@ class Watcher:
                 check(response, f"asking for {waiter.application_id}")
             except ApplicationNotFound:
                 waiter.unknown += 1
-                if waiter.unknown >= LOST_AFTER:
+                waiter.unknown_since = waiter.unknown_since or time.monotonic()
+                gone = time.monotonic() - waiter.unknown_since >= (RECOVERY_TIME if waiter.last else 0.0)
+                if waiter.unknown >= LOST_AFTER and gone:
                     self._finish(waiter, lost_report(waiter.application_id))
                 return
             application = response.json()["app"]
@@ -246,7 +250,7 @@ class Watcher:
             logger.warning("the directory of %s could not be deleted: %s", application_id, error)
 
     def _tell(self, waiter: _Waiter, application: Mapping[str, Any]) -> None:
-        waiter.unknown = 0
+        waiter.unknown, waiter.unknown_since = 0, 0.0
         report = read_report(application)
         if report.reason is not None:
             self._finish(waiter, report)
