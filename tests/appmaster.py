@@ -82,6 +82,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         Default: any.
     agents_see : int, optional
         First port that the agents try, where something stands between them and the coordinator.
+    hiccups : dict of str to int, optional
+        How many calls of a method fail before one is answered.
     """
 
     folder: Path
@@ -90,6 +92,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
     hold: frozenset[str] = frozenset()
     base_port: int = 0
     agents_see: int = 0
+    hiccups: dict[str, int] = field(default_factory=dict)
     containers: list[LocalContainer] = field(default_factory=list)
     progress: list[float] = field(default_factory=list)
     pages: dict[str, str] = field(default_factory=dict)
@@ -201,7 +204,14 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
 
     # -- Skein's service --------------------------------------------------------------------
 
+    def hiccup(self, method, context):
+        """Fail as a Java exception in Skein's handler does, as often as the test wants it."""
+        if self.hiccups.get(method, 0) > 0:
+            self.hiccups[method] -= 1
+            context.abort(grpc.StatusCode.UNKNOWN, "a hiccup")
+
     def getContainers(self, request, context):
+        self.hiccup("getContainers", context)
         with self.lock:
             return skein_pb2.ContainersResponse(containers=[
                 skein_pb2.Container(service_name=c.service, instance=c.instance, state=STATES.Value(c.state),
@@ -222,6 +232,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         return skein_pb2.Container(service_name=container.service, instance=container.instance)
 
     def SetProgress(self, request, context):
+        self.hiccup("SetProgress", context)
         self.progress.append(round(request.progress, 3))
         return skein_pb2.Empty()
 
@@ -233,5 +244,6 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         return skein_pb2.UIInfoResponse(ui_address=["http://127.0.0.1:1/"], proxy_prefix="/pages/")
 
     def shutdown(self, request, context):
+        self.hiccup("shutdown", context)
         self.ended.append((request.final_status, request.diagnostics))
         return skein_pb2.Empty()

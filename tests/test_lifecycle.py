@@ -116,6 +116,15 @@ def test_back_off_doubles_and_has_a_limit():
     assert delays == [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0]
 
 
+def test_quick_failures_of_several_tasks_are_no_row_when_each_is_restarted_alone():
+    names = [f"worker:{n}" for n in range(4)]
+    rules, state = start(*names, mode="task", restarts=50)
+    state, _ = play(rules, state, *registered(*names), *(Exited(task, 1, 1.0) for task in tasks(*names)))
+    assert state.verdict is None
+    state, _ = play(rules, state, Exited(W0, 1, 1.0), Exited(W0, 1, 1.0))
+    assert "3 times in a row" in state.verdict.message
+
+
 def test_a_cluster_restart_waits_for_every_task_again():
     rules, state = start("worker:0", "worker:1", mode="cluster", restarts=1)
     state, actions = play(rules, state, *registered("worker:0", "worker:1"), Exited(W0, 0, 60.0), Exited(W1, 1, 60.0),

@@ -13,6 +13,7 @@ from tf_yarn_ops.parts import RestartPolicy
 from tf_yarn_ops.runtime.containers import Container, Containers, cause_of
 from tf_yarn_ops.runtime.contract import TaskId
 from tf_yarn_ops.runtime.coordinator import Coordinator
+from tf_yarn_ops.runtime.lifecycle import Lost
 from tf_yarn_ops.runtime.protocol import ProtocolError, decode, encode
 from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.runtime.registry import Refused, Registry
@@ -146,6 +147,22 @@ def test_an_agent_that_comes_back_hears_what_it_has_missed():
             coordinator.heard(peers[name], peers[name].connection, registration(name, generation=2))
         assert wire.last() == ("start", 2, 1), "it had renewed its port while the connection was down"
         assert "h:2001" in wire.said[-1]["cluster"]["worker"]
+
+    asyncio.run(play())
+
+
+def test_an_agent_that_was_given_up_is_not_heard_any_more():
+    async def play():
+        coordinator = coordinator_of(job(restart=RestartPolicy("cluster", backoff=0)))
+        peers = {name: await coordinator.greet(Wire(), registration(name)) for name in ("ps_0", "worker_1", "worker_0")}
+        late = peers["worker_0"]
+        coordinator.registry.vacate(late)
+        coordinator.apply(Lost(late.task, Reason.HEARTBEAT_LOST, "silent"))
+        for peer in peers.values():
+            coordinator.heard(peer, peer.connection, registration(peer.container, generation=2))
+        assert not coordinator.state.published and coordinator.state.verdict is None
+        await coordinator.greet(Wire(), registration("worker_2"))
+        assert coordinator.state.published
 
     asyncio.run(play())
 

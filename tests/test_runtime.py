@@ -264,6 +264,31 @@ def test_memory_kills_fail_the_job_with_yarns_figures(tmp_path):
     assert "536.5 MB of 256 MB" in report.message
 
 
+@pytest.mark.parametrize("method", ["shutdown", "SetProgress", "getContainers"])
+def test_a_hiccup_of_skein_changes_no_verdict(run, method):
+    am, report = run(job("sleep 1", ps=False), hiccups={method: 2})
+    assert report.reason is Reason.SUCCEEDED
+    assert am.hiccups[method] < 2
+
+
+def test_an_ending_that_is_too_long_for_a_line_is_told_with_less_of_the_log(run):
+    shout = f"{sys.executable} -c \"print('\\U0001F600' * 30000); raise SystemExit(3)\""
+    _, report = run(job(shout, ps=False, workers=1, report_log_tail=8192))
+    assert (report.reason, task(report, "worker:0").exit_code) == (Reason.TASK_FAILED, 3)
+    assert task(report, "worker:0").attempts == 1
+
+
+def test_a_lost_evaluator_that_gets_no_container_ends_the_job(tmp_path):
+    tasks = {"worker": TaskSpec(command=FOREVER), "evaluator": TaskSpec(command=FOREVER)}
+    spec = job("x", tasks=tasks, deadlines=Deadlines(allocation=1, stop_grace=1))
+    with AppMaster(tmp_path / "job", spec, hold=frozenset({"evaluator_1"})) as am:
+        am.log_says("Published the cluster spec")
+        am.container("evaluator_0").kill()
+        report = am.wait()
+    assert report.reason is Reason.ALLOCATION_TIMEOUT
+    assert "evaluator_1" in report.message
+
+
 # -- connections ------------------------------------------------------------------------------
 
 

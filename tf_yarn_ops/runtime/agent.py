@@ -15,7 +15,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 from . import protocol
-from .command import Command, become_subreaper, descendants, signal_all
+from .command import UNKILLABLE_SECONDS, Command, become_subreaper, descendants, signal_all
 from .contact import Contact
 from .contract import JOB_FILE, RESULT_FILE, VERSION, TaskId, load_job, task_environment
 from .link import reserve_port
@@ -226,29 +226,35 @@ class Agent:
         tail = command.log_tail(self.job.report_log_tail) if bad else ""
         how = "signal %d" % ending.signal if ending.signal else "exit code %s" % ending.code
         log("the command ended with %s after %.1f seconds", how, ending.seconds)
-        self.contact.unacknowledged = protocol.encode(
-            "exited", generation=self.generation, attempt=self.attempt, code=ending.code, signal=ending.signal,
-            seconds=round(ending.seconds, 3), started_at=command.started_at, finished_at=command.finished_at,
-            cpu_seconds=round(ending.cpu_seconds, 3), peak_memory_mib=round(ending.peak_memory_mib, 1),
-            log_tail=tail, result=read_result(os.path.join(self.folder, RESULT_FILE)), stopped=command.stopping,
-        )
-        self.contact.send(self.contact.unacknowledged)
+        fields = {
+            "generation": self.generation, "attempt": self.attempt, "code": ending.code, "signal": ending.signal,
+            "seconds": round(ending.seconds, 3), "started_at": command.started_at, "finished_at": command.finished_at,
+            "cpu_seconds": round(ending.cpu_seconds, 3), "peak_memory_mib": round(ending.peak_memory_mib, 1),
+            "result": read_result(os.path.join(self.folder, RESULT_FILE)), "stopped": command.stopping,
+        }
+        line = protocol.encode("exited", log_tail=tail, **fields)
+        while len(line) >= protocol.MAX_LINE:  # one character may take twelve bytes
+            tail = tail[len(tail) // 2 + 1:]
+            line = protocol.encode("exited", log_tail=tail, **fields)
+        self.contact.unacknowledged = line
+        self.contact.send(line)
 
     def end_now(self, grace: float) -> None:
-        """End whatever runs and wait for it."""
+        """End whatever runs and wait for it, as long as that can help."""
         if self.command:
             self.command.end(grace)
-            while not self.command.reap():
+            until = time.monotonic() + grace + UNKILLABLE_SECONDS
+            while not self.command.reap() and time.monotonic() < until:
                 select.select([], [], [], 0.05)
 
     def last_words(self) -> int:
         """YARN ends the container: say so, and leave nothing behind before its SIGKILL comes."""
         self.contact.send(protocol.encode("terminated"))
         signal_all(descendants(), signal.SIGTERM)
-        until = time.monotonic() + LAST_WORDS
-        while descendants() and time.monotonic() < until:
+        began = time.monotonic()
+        while descendants() and time.monotonic() < began + LAST_WORDS:
             select.select([], [], [], 0.01)
-        while descendants():
+        while descendants() and time.monotonic() < began + UNKILLABLE_SECONDS:
             signal_all(descendants(), signal.SIGKILL)
             select.select([], [], [], 0.005)
         return 143

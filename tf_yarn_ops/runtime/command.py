@@ -18,6 +18,8 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 TAIL = 64 * 1024
 #: What a command that has ended may take to end what it left behind, seconds.
 ORPHAN_GRACE = 1.0
+#: How long SIGKILL may take before the command's ending is told without it, seconds.
+UNKILLABLE_SECONDS = 5.0
 
 
 class Ending(NamedTuple):
@@ -63,11 +65,11 @@ def descendants() -> List[int]:
 
 
 def signal_all(pids: List[int], number: int) -> None:
-    """Send a signal to each; those that are gone are no matter."""
+    """Send a signal to each; those that are gone, or somebody else's by now, are no matter."""
     for pid in pids:
         try:
             os.kill(pid, number)
-        except ProcessLookupError:
+        except (ProcessLookupError, PermissionError):
             pass
 
 
@@ -129,15 +131,21 @@ class Command:
                 self.finished_at = time.time()
                 self._ended = Ending(code, number, time.monotonic() - self._started,
                                      usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024.0)
-        if not childless:
-            left = descendants() if self._ended or self._kill_at is not None else [self.pid]
-        if self._ended and not left:
+        if not childless and self._ended is None and self._kill_at is None:
+            left = [self.pid]
+        elif not childless:
+            left = descendants()
+        if self._ended and (not left or self._hopeless()):
             self.ending = self._ended
         elif self._ended:
             self._terminate(ORPHAN_GRACE)
         if left and self._kill_at is not None and time.monotonic() >= self._kill_at:
             signal_all(left, signal.SIGKILL)
         return self.ending is not None
+
+    def _hopeless(self) -> bool:
+        """Whether what is left can't be killed (another user's, or hanging in the kernel); YARN has to end it."""
+        return self._kill_at is not None and time.monotonic() > self._kill_at + UNKILLABLE_SECONDS
 
     @property
     def waiting(self) -> bool:

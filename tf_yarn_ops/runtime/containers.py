@@ -6,6 +6,7 @@ can't stop the coordinator's clock.
 
 import asyncio
 import json
+import logging
 import os
 import re
 import urllib.request
@@ -15,6 +16,8 @@ from typing import Any, Callable, List, NamedTuple, Sequence
 from .contract import CERTIFICATE_FILE, KEY_FILE
 from .reasons import Reason
 
+logger = logging.getLogger(__name__)
+
 CALL_SECONDS = 20.0
 #: What Skein's text for a lost container says about the cause, first match counts.
 _CAUSES = (
@@ -23,6 +26,10 @@ _CAUSES = (
     (re.compile(r"lost\W* node|node\b.*\b(lost|removed|unusable|decommission)", re.I | re.S), Reason.NODE_LOST),
 )
 FINISHED = ("SUCCEEDED", "FAILED", "KILLED")
+
+
+class SkeinFailed(OSError):
+    """Skein's application master did not answer, or answered with an error."""
 
 
 class Container(NamedTuple):
@@ -65,7 +72,12 @@ class Containers:
 
     async def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         loop = asyncio.get_running_loop()
-        return await asyncio.wait_for(loop.run_in_executor(self._threads, function, *arguments), CALL_SECONDS)
+        try:
+            return await asyncio.wait_for(loop.run_in_executor(self._threads, function, *arguments), CALL_SECONDS)
+        except ImportError:
+            raise
+        except Exception as error:  # Skein's errors have no common base
+            raise SkeinFailed(f"{type(error).__name__}: {error}") from error
 
     async def list(self) -> List[Container]:
         """Give all containers, finished ones included."""
@@ -75,7 +87,10 @@ class Containers:
 
     async def replace(self, container: Container) -> None:
         """Kill a container that no longer answers and ask for another."""
-        await self._call(self._client.kill_container, container.id)
+        try:
+            await self._call(self._client.kill_container, container.id)
+        except SkeinFailed as error:  # it may have ended just now; a task waits for the other one all the same
+            logger.warning("%s could not be killed: %s", container.id, error)
         await self._call(self._client.add_container, container.service)
 
     async def progress(self, fraction: float) -> None:

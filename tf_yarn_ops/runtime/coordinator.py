@@ -11,7 +11,7 @@ import time
 from typing import Any, Dict, List, Mapping, Optional
 
 from . import lifecycle, protocol
-from .containers import Container, Containers
+from .containers import Container, Containers, SkeinFailed
 from .contract import MAX_TF_CONFIG, Job, TaskId, cluster_spec, tf_config
 from .lifecycle import Decision, Event, Exited, Expired, Registered
 from .reasons import Reason
@@ -48,7 +48,7 @@ class Coordinator:
         self.rules = lifecycle.rules_of(job)
         self.state = lifecycle.begin(job)
         self.registry = Registry(job)
-        self.server = Server(self.greet, self.heard, self.gone, 2 * len(self.state.phases) + 64)
+        self.server = Server(self.greet, self.heard, self.gone, self.failed, 2 * len(self.state.phases) + 64)
         self.known: Dict[str, Container] = {}
         self.cluster: Dict[str, List[str]] = {}
         self.generations: List[Generation] = []
@@ -129,7 +129,7 @@ class Coordinator:
 
     def heard(self, peer: Peer, connection: Connection, message: Dict[str, Any]) -> None:
         """Take one message of a registered agent; what is unknown or late changes nothing."""
-        if peer.connection is not connection:
+        if peer.connection is not connection or self.registry.peers.get(peer.container) is not peer:
             return
         peer.heard_at = time.monotonic()
         kind = message["type"]
@@ -175,7 +175,8 @@ class Coordinator:
         seconds = message.get("seconds")
         seconds = float(seconds) if isinstance(seconds, (int, float)) else 0.0
         status = 128 + number if isinstance(number, int) else code if isinstance(code, int) else 1
-        if status and not self.job.types[peer.task.type].hold_port and any(w in tail.lower() for w in _PORT_TAKEN):
+        plan = self.job.types[peer.task.type]
+        if status and plan.in_cluster and not plan.hold_port and any(words in tail.lower() for words in _PORT_TAKEN):
             self.apply(lifecycle.Lost(peer.task, Reason.CONTAINER_LOST, "its port was taken before it could use it"))
             return
         failed = f"was ended by signal {number}" if number else f"failed with exit code {code}"
@@ -190,6 +191,10 @@ class Coordinator:
             logger.info("Contact to %s on %s is lost", peer.task, peer.host)
             if self.stopping:
                 self.quiet.set()
+
+    def failed(self, error: Exception) -> None:
+        """End the job when the coordinator itself is at fault: a silent one would let it hang."""
+        self.apply(Expired(Reason.AM_FAILED, f"the coordinator failed: {error!r}"))
 
     def _send(self, peer: Peer, kind: str, **fields: Any) -> None:
         if peer.connection is not None:
@@ -288,7 +293,7 @@ class Coordinator:
         """Add a page below the tracking URL; one that can't be shown does not end a training."""
         try:
             await self.containers.add_page(route, f"http://{address}", link)
-        except Exception as error:
+        except SkeinFailed as error:
             logger.warning("%s has no page below the tracking URL: %s", link, error)
 
     def progress(self) -> float:

@@ -7,6 +7,7 @@ and the application ends as failed instead of hanging.
 import asyncio
 import logging
 import os
+import resource
 import select
 import signal
 import sys
@@ -15,7 +16,7 @@ from typing import List, Optional
 
 from . import page
 from .command import die_with_parent
-from .containers import Containers, exit_now, kill_by_rest
+from .containers import Containers, SkeinFailed, exit_now, kill_by_rest
 from .contract import JOB_FILE, Job, load_job
 from .coordinator import Coordinator
 from .lifecycle import Expired
@@ -28,6 +29,8 @@ from .summary import build_report, status
 logger = logging.getLogger(__name__)
 
 BEAT_SECONDS = 5.0
+#: After each failed call that ends the application, seconds.
+SHUTDOWN_PAUSES = (0.2, 1.0, 0.0)
 SILENCE_SECONDS = 60.0
 
 
@@ -94,9 +97,30 @@ async def run(job: Job, application_id: str) -> None:
                 logger.error("A part of the coordinator ended", exc_info=task.exception())
                 coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator failed: {task.exception()!r}"))
     await coordinator.wind_down()
-    report = build_report(coordinator)
-    await containers.shutdown(report.reason is Reason.SUCCEEDED, compose_diagnostics(report))
+    await end_application(containers, job, build_report(coordinator))
     logger.info("Ended after %.1f s", time.monotonic() - coordinator.began)
+
+
+async def end_application(containers: Containers, job: Job, report: JobReport) -> None:
+    """Hand the verdict to YARN: through Skein, and where that fails, by a kill that carries the same report."""
+    diagnostics = compose_diagnostics(report)
+    for pause in SHUTDOWN_PAUSES:
+        try:
+            await containers.shutdown(report.reason is Reason.SUCCEEDED, diagnostics)
+            return
+        except SkeinFailed as error:
+            logger.warning("Skein did not take the verdict: %s", error)
+            await asyncio.sleep(pause)
+    loop = asyncio.get_running_loop()
+    arguments = (job.resourcemanagers, report.application_id, job.user, diagnostics)
+    if not await loop.run_in_executor(None, kill_by_rest, *arguments):
+        raise RuntimeError("neither Skein nor the ResourceManager took the verdict")
+
+
+def allow_many_connections() -> None:
+    """Raise the soft limit of open files to the hard one: there is a connection for every agent."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def main(arguments: List[str]) -> int:
@@ -112,6 +136,7 @@ def main(arguments: List[str]) -> int:
     with open(JOB_FILE, "rb") as file:
         job = load_job(file.read())
     application_id = os.environ["SKEIN_APPLICATION_ID"]
+    allow_many_connections()
 
     async def all_of_it() -> None:
         assert pulse is not None

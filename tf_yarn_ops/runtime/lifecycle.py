@@ -50,8 +50,9 @@ class State(NamedTuple):
         The two budgets, never below 0.
     restarts : int
         How many failures were forgiven, for the back-off.
-    quick : int
-        Failures in a row within `QUICK_SECONDS` of their start.
+    quick : mapping of TaskId or None to int
+        Failures in a row within `QUICK_SECONDS` of their start: of each task when tasks are
+        restarted alone, else of the job (None).
     generation : int
         Of the cluster spec, from 1.
     published : bool
@@ -63,7 +64,7 @@ class State(NamedTuple):
     restarts_left: int = 0
     losses_left: int = 0
     restarts: int = 0
-    quick: int = 0
+    quick: Mapping[Optional[TaskId], int] = {}
     generation: int = 1
     published: bool = False
     verdict: Optional[Verdict] = None
@@ -208,8 +209,9 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
     state = _with(state, event.task, FAILED)
     if not rules.roles[event.task.type].fatal:
         return state, NOTHING
-    quick = state.quick + 1 if event.seconds < QUICK_SECONDS else 0
-    state = state._replace(quick=quick)
+    whose = event.task if rules.mode == "task" else None
+    quick = state.quick.get(whose, 0) + 1 if event.seconds < QUICK_SECONDS else 0
+    state = state._replace(quick={**state.quick, whose: quick})
     what = "%s %s" % (event.task, event.cause or "failed with exit code %d" % event.code)
     verdict = Verdict(Reason.TASK_FAILED, what, event.task)
     if not _forgivable(rules, event.code):

@@ -10,7 +10,7 @@ import time
 from typing import Dict, List, Set
 
 from . import lifecycle, protocol
-from .containers import FINISHED, Container, cause_of
+from .containers import FINISHED, Container, SkeinFailed, cause_of
 from .contract import TaskId
 from .coordinator import Coordinator
 from .lifecycle import Expired, Lost
@@ -40,6 +40,7 @@ class Overseer:
         self.alone_since = self.waiting_since
         self.log_at = time.monotonic() + LOG_SECONDS
         self.look_at = 0.0
+        self.to_replace: List[Container] = []
         self.told = -1.0
 
     async def watch(self) -> None:
@@ -48,8 +49,8 @@ class Overseer:
             await asyncio.sleep(TICK_SECONDS)
             try:
                 await self.tick(time.monotonic())
-            except (OSError, RuntimeError, ValueError, asyncio.TimeoutError) as error:
-                logger.warning("Skein did not answer: %s: %s", type(error).__name__, error)
+            except SkeinFailed as error:
+                logger.warning("Skein did not answer: %s", error)
             self.whole_job(time.monotonic())
 
     async def tick(self, now: float) -> None:
@@ -64,7 +65,10 @@ class Overseer:
             self.unallocated([c for c in containers if c.state in ("WAITING", "REQUESTED")], now)
             self.unregistered([c for c in containers if c.state == "RUNNING"], now)
         for peer in list(self.coordinator.registry.peers.values()):
-            await self.silence(peer, now)
+            self.silence(peer, now)
+        while self.to_replace and self.coordinator.state.verdict is None:
+            await self.coordinator.containers.replace(self.to_replace[0])
+            self.to_replace.pop(0)
         if self.coordinator.progress() != self.told:
             self.told = self.coordinator.progress()
             await self.coordinator.containers.progress(self.told)
@@ -97,7 +101,7 @@ class Overseer:
         limit = self.job.deadlines["allocation"]
         if not requested:
             self.waiting_since = now
-        elif limit and now - self.waiting_since > limit and not self.coordinator.state.published:
+        elif limit and now - self.waiting_since > limit and self.pending():
             total = len(self.coordinator.state.phases)
             names = ", ".join(container.id for container in requested[:8])
             self.coordinator.apply(Expired(
@@ -119,7 +123,7 @@ class Overseer:
             waited = now - self.coordinator.not_before - self.job.deadlines["stop_grace"]
             late = [str(task) for task in self.pending() if waited > limit and task in registry.serving]
         self.orphaned(running, now)
-        if late and not self.coordinator.state.published:
+        if late and self.pending():
             self.coordinator.apply(Expired(
                 Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {', '.join(late[:8])}"
             ))
@@ -134,7 +138,7 @@ class Overseer:
         elif now - self.alone_since > ANSWER_SECONDS:
             self.coordinator.apply(Expired(Reason.CONTAINER_LOST, f"no container is left for {', '.join(alone[:8])}"))
 
-    async def silence(self, peer: Peer, now: float) -> None:
+    def silence(self, peer: Peer, now: float) -> None:
         """Give up on an agent that has been silent for too long, and replace its container."""
         limit = self.job.deadlines["heartbeat"]
         quiet = now - peer.heard_at
@@ -147,8 +151,8 @@ class Overseer:
         container = self.coordinator.known.get(peer.container)
         self.handled.add(peer.container)
         self.lose(peer, reason, cause)
-        if container and self.coordinator.state.verdict is None:
-            await self.coordinator.containers.replace(container)
+        if container:
+            self.to_replace.append(container)
 
     def pending(self) -> List[TaskId]:
         """Give the tasks that the publication waits for."""

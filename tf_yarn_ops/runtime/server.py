@@ -17,6 +17,9 @@ from .protocol import FIRST_LINE_SECONDS, HANDSHAKE_SECONDS, MAX_LINE, ProtocolE
 
 logger = logging.getLogger(__name__)
 
+#: After a connection that could not be accepted, seconds.
+ACCEPT_PAUSE = 0.2
+
 #: What asyncio reads at once from a TLS connection, bytes. Its own 256 KiB (since Python 3.11) are held by each
 #: connection for as long as it lives: 250 MiB for 1,000 agents that say a line every few seconds.
 READ_BUFFER = 16 * 1024
@@ -84,6 +87,8 @@ class Server:
         Gets the agent, its connection and each further message.
     gone : function
         Gets the agent and its connection when that has ended.
+    failed : function
+        Gets an error that no stranger and no network can cause.
     strangers : int
         How many connections may be unauthenticated at a time.
     """
@@ -93,9 +98,10 @@ class Server:
         greet: Callable[[Connection, Dict[str, Any]], Awaitable[Optional[Any]]],
         heard: Callable[[Any, Connection, Dict[str, Any]], None],
         gone: Callable[[Any, Connection], None],
+        failed: Callable[[Exception], None],
         strangers: int,
     ):
-        self._greet, self._heard, self._gone = greet, heard, gone
+        self._greet, self._heard, self._gone, self._failed = greet, heard, gone, failed
         self._strangers = strangers
         self._waiting = 0
         self._tasks: Set["asyncio.Task[None]"] = set()
@@ -104,7 +110,12 @@ class Server:
         """Accept until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
-            sock, address = await loop.sock_accept(listener)
+            try:
+                sock, address = await loop.sock_accept(listener)
+            except OSError as error:  # too many open files, a reset before its turn
+                logger.warning("A connection could not be accepted: %s", error)
+                await asyncio.sleep(ACCEPT_PAUSE)
+                continue
             if self._waiting >= self._strangers:
                 logger.warning("Dropped %s: %d connections wait for their handshake", address, self._waiting)
                 sock.close()
@@ -139,6 +150,9 @@ class Server:
                 self._heard(agent, connection, decode(line))
         except (OSError, ProtocolError, ValueError, asyncio.TimeoutError, EOFError) as error:
             logger.info("A connection ended: %s: %s", type(error).__name__, error)
+        except Exception as error:  # a fault of ours must not end in silence
+            logger.exception("A message could not be handled")
+            self._failed(error)
         finally:
             if writer is not None:
                 writer.close()
