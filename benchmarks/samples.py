@@ -62,14 +62,18 @@ class Samples:
 
 
 def interleave(cases: Mapping[str, Callable[[], Figures]], runs: int, samples: Samples) -> Samples:
-    """Run all cases in turn, every other round backwards, and keep what they give."""
-    for number in range(runs):
-        order = list(cases) if number % 2 == 0 else list(reversed(list(cases)))
-        for case in order:
-            figures = cases[case]()
-            samples.add(case, figures)
-            text = ", ".join(f"{figure} {_number(value)}" for figure, value in figures.items())
-            sys.stderr.write(f"run {number + 1} of {runs}, {case}: {text}\n")
+    """Run all cases in turn, every other round backwards, and keep what they give; Ctrl-C keeps what is there."""
+    try:
+        for number in range(runs):
+            order = list(cases) if number % 2 == 0 else list(reversed(list(cases)))
+            for case in order:
+                figures = cases[case]()
+                samples.add(case, figures)
+                text = ", ".join(f"{figure} {_number(value)}" for figure, value in figures.items())
+                sys.stderr.write(f"run {number + 1} of {runs}, {case}: {text}\n")
+    except KeyboardInterrupt:
+        if not all(case in samples.values for case in cases):
+            raise
     samples.values = {case: samples.values[case] for case in cases}
     return samples
 
