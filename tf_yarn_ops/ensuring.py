@@ -94,6 +94,7 @@ class Ensuring:
 
     def _attach(self, decision: Decision) -> JobReport:
         self._announce(decision.application_id)
+        self._launcher.remember(decision.application_id, self._spec)
         report = self._launcher.report(decision.application_id)
         if decision.application_id != self._submitted:
             logger.info("attached to %s (%s)", decision.application_id, report.state)
@@ -180,11 +181,29 @@ class Ensuring:
             self._submitting.submitted(application_id, self._spec)
             self._launcher.checkpoint()
         except (Cancelled, KeyboardInterrupt, SystemExit) as error:
-            # Told to end: nothing may stay. Any other failure leaves the claim for the next try.
-            self._submitting.take_back(application_id, error)
+            # Told to end: nothing of ours may stay. Any other failure leaves the claim for the next try.
+            if self._may_take_back(claim):
+                self._submitting.take_back(application_id, error)
             raise
         except RestUnavailable:
             raise
         except SubmissionRejected:
-            self._launcher.forget(application_id)
+            application = self._seen(claim)
+            if application is not None and application["state"] in ENDED:
+                self._launcher.forget(application_id)
             raise
+
+    def _may_take_back(self, claim: Claim) -> bool:
+        """Whether nobody but us trains under a claimed id: a later attempt may have submitted it meanwhile."""
+        try:
+            application = self._seen(claim)
+        except ClusterUnreachable:
+            return True
+        return application is None or attempt_of(application) == self._identity.attempt
+
+    def _seen(self, claim: Claim) -> Mapping[str, Any] | None:
+        """What YARN says of a claimed id now."""
+        try:
+            return self._resourcemanager.get(claim.application_id)
+        except ApplicationNotFound:
+            return None

@@ -67,8 +67,8 @@ class Waiting:
         """Give the last report; see `Launcher.wait` for what it raises."""
         started = time.monotonic()
         while True:
-            report = self._look()
-            if report is not None and report.reason is not None and not self._goes_on(report):
+            report = self._answer()
+            if report is not None:
                 return report
             if self._launcher.cancelled:
                 self._launcher.kill(self._application_id, "Cancelled by the client that waited for it")
@@ -80,24 +80,31 @@ class Waiting:
                                   "it goes on")
             time.sleep(self._poll_interval * random.uniform(0.9, 1.1))
 
-    def _look(self) -> JobReport | None:
-        """Give the report of now, killing what is over its deadline; None when nobody answers."""
+    def _answer(self) -> JobReport | None:
+        """Give the last report; None while the application goes on, and while nobody answers for not too long."""
         try:
-            application = self._launcher.resourcemanager.get(self._application_id)
-        except ApplicationNotFound:
-            self._answered = time.monotonic()
-            self._unknown += 1
-            self._unknown_since = self._unknown_since or time.monotonic()
-            gone = time.monotonic() - self._unknown_since >= (RECOVERY_TIME if self._last else 0.0)
-            lost = self._unknown >= LOST_AFTER and gone
-            return self._changed(lost_report(self._application_id)) if lost else None
+            report = self._look()
+            over = report is not None and report.reason is not None and not self._goes_on(report)
         except ClusterUnreachable as error:
             silent = time.monotonic() - self._answered
             if silent >= self._launcher.cluster.site.unreachable_timeout:
                 raise ClusterUnreachable(f"waited {silent:.0f} s for {self._application_id}: {error}") from error
             logger.warning("still waiting for %s : %s", self._application_id, error)
             return None
-        self._answered, self._unknown, self._unknown_since = time.monotonic(), 0, 0.0
+        self._answered = time.monotonic()
+        return report if over else None
+
+    def _look(self) -> JobReport | None:
+        """Give the report of now, killing what is over its deadline; None while YARN may be recovering."""
+        try:
+            application = self._launcher.resourcemanager.get(self._application_id)
+        except ApplicationNotFound:
+            self._unknown += 1
+            self._unknown_since = self._unknown_since or time.monotonic()
+            gone = time.monotonic() - self._unknown_since >= (RECOVERY_TIME if self._last else 0.0)
+            lost = self._unknown >= LOST_AFTER and gone
+            return self._changed(lost_report(self._application_id)) if lost else None
+        self._unknown, self._unknown_since = 0, 0.0
         return self._changed(self._launcher.read(application) if not self._overdue(application) else
                              self._launcher.report(self._application_id))
 

@@ -6,6 +6,7 @@ into its waiters: each has a deadline of its own.
 """
 
 import asyncio
+import contextlib
 import contextvars
 import logging
 import random
@@ -38,8 +39,6 @@ _AT_ONCE = 8
 #: What nobody reads here; an older Hadoop that does not know it is asked without.
 _DESELECTED = "resourceRequests,resourceInfo,timeouts,appNodeLabelExpression,amNodeLabelExpression"
 _CLUSTER = "/ws/v1/cluster"
-#: What a look may end with: no answer, or an answer of another kind than expected.
-_FAILURES = (TfYarnError, ValueError, KeyError, TypeError, AttributeError)
 
 
 @dataclass(eq=False)
@@ -163,7 +162,7 @@ class Watcher:
             try:
                 await self._look()
                 interval = self._interval
-            except _FAILURES as error:
+            except Exception as error:  # the loop serves everybody: no fault of one look may end it
                 interval = min(MAX_INTERVAL, max(self._interval, interval * 2) * random.uniform(0.8, 1.2))
                 logger.warning("watching %s applications goes on in %.0f s: %s", len(self._waiters), interval, error)
             if not self._waiters:
@@ -171,28 +170,29 @@ class Watcher:
 
     async def _look(self) -> None:
         live = {item["id"]: item for item in await self._list()}
-        missing = []
+        missing, killing = [], []
         for waiter in list(self._waiters):
             if waiter.application_id in live:
                 application = live[waiter.application_id]
                 self._tell(waiter, application)
                 if why := queue_overrun(application, waiter.queue_timeout):
-                    await self._kill(application, why)
+                    killing.append(self._kill(application, why))
             else:
                 missing.append(waiter)
         limit = asyncio.Semaphore(_AT_ONCE)
-        results = await asyncio.gather(*(self._ask(waiter, limit) for waiter in missing), return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                if not isinstance(result, _FAILURES):
-                    raise result
-                logger.warning("an application could not be asked for: %s", result)
+        asking = (self._ask(waiter, limit) for waiter in missing)
+        for result in await asyncio.gather(*killing, *asking, return_exceptions=True):
+            if isinstance(result, Exception):
+                logger.warning("an application could not be asked for, or killed: %s", result)
+            elif isinstance(result, BaseException):
+                raise result
 
     async def _kill(self, application: Mapping[str, Any], why: str) -> None:
         """End an application that is over its queue deadline; the next look sees its end."""
         text = compose_diagnostics(kill_report(application, Reason.QUEUE_TIMEOUT, why))
         logger.info("killing %s : %s", application["id"], why)
-        await asyncio.to_thread(self._cluster.resourcemanager().kill, application["id"], text)
+        with contextlib.closing(self._cluster.resourcemanager()) as resourcemanager:
+            await asyncio.to_thread(resourcemanager.kill, application["id"], text)
 
     async def _list(self) -> list[dict[str, Any]]:
         tags = [self._tag] if self._tag else []
