@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import re
+import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, List, NamedTuple, Sequence
@@ -19,6 +20,8 @@ from .reasons import Reason
 logger = logging.getLogger(__name__)
 
 CALL_SECONDS = 20.0
+#: How long YARN may take to end us once it has accepted the kill.
+KILL_SECONDS = 20.0
 #: What Skein's text for a lost container says about the cause, first match counts.
 _CAUSES = (
     (re.compile(r"(physical|virtual)'? memory (limit|used)|exceeding memory limits", re.I), Reason.OUT_OF_MEMORY),
@@ -121,6 +124,7 @@ def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str
         try:
             with opener.open(request, timeout=10) as answer:
                 if answer.status in (200, 202):
+                    time.sleep(KILL_SECONDS)  # until we are killed: an exit of ours would be the first word in YARN
                     return True
         except OSError:
             continue
