@@ -9,6 +9,8 @@ from .errors import ClusterUnreachable, SubmissionRejected
 from .filesystem import FileStatus
 from .transport import CONNECT_TIMEOUT
 
+#: A DataNode takes longer to answer than the ResourceManager: it writes, and waits for others to have written.
+SLOW_DATANODE = 3.0
 _MISSING = ("FileNotFoundException", "PathNotFoundException")
 _TAKEN = ("FileAlreadyExistsException", "AlreadyBeingCreatedException", "RecoveryInProgressException")
 _NOT_NOW = ("SafeModeException", "StandbyException", "RetriableException", "NoRouteToHostException")
@@ -23,14 +25,15 @@ class WebHdfs:
         HTTP addresses of the NameNodes.
     authentication : SimpleAuthentication or KerberosAuthentication
     timeout : float
-        Seconds for one request.
+        Seconds in which a ResourceManager would answer; a DataNode is given three times as long.
     ca_file : str, optional
     """
 
     def __init__(self, urls: tuple[str, ...], authentication: Authentication, timeout: float,
                  ca_file: str | None = None):
         self._urls = urls
-        self._client = authentication.webhdfs_client(urls, (min(CONNECT_TIMEOUT, timeout), timeout), ca_file)
+        patience = (min(CONNECT_TIMEOUT, timeout), timeout * SLOW_DATANODE)
+        self._client = authentication.webhdfs_client(urls, patience, ca_file)
 
     @contextmanager
     def _translated(self, what: str) -> Iterator[None]:
