@@ -5,7 +5,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fake_yarn import STAMP, FakeYarn, application, serving
+from fake_yarn import STAMP, FakeYarn, application, serving, until
 from hypothesis import given
 from hypothesis import strategies as st
 from test_launcher import ID, USER, Place, cancel_at, job
@@ -13,7 +13,7 @@ from test_launcher import ID, USER, Place, cancel_at, job
 from tf_yarn_ops.claims import Claims
 from tf_yarn_ops.errors import Cancelled, SpecInvalid, SubmissionRejected, Superseded
 from tf_yarn_ops.identity import Action, Decision, Identity, attempt_of, decide, deployment_tag, generation_of
-from tf_yarn_ops.parts import RestartPolicy
+from tf_yarn_ops.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.resourcemanager import LIVE
 from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.runtime.report import JobReport, compose_diagnostics
@@ -324,3 +324,64 @@ def test_claims_hold_ids_and_nothing_of_the_key(place):
     texts = [path.read_text() for path in (place.staging / "claims").iterdir()]
     assert sorted(texts) == ["", json.dumps({"id": ID, "attempt": 2})]
     assert not any("dag" in path.name for path in (place.staging / "claims").iterdir())
+
+
+# -- what a review found ----------------------------------------------------------------------
+
+
+def test_a_cancelled_older_attempt_does_not_kill_what_a_newer_one_submitted(place):
+    """It hangs between claim and submission; the next attempt goes on with the claim; then it is told to end."""
+    go_on, seen = threading.Event(), []
+
+    def on_reserved(application_id):
+        seen.append(application_id)
+        assert go_on.wait(20)
+
+    old, new = place.launcher(), place.launcher()
+    with ThreadPoolExecutor(1) as pool:
+        hanging = pool.submit(old.ensure, job(), Identity("k", attempt=1), on_reserved)
+        until(lambda: seen)
+        report = new.ensure(job(), Identity("k", attempt=2))
+        assert report.application_id == seen[0]
+        old.cancel()
+        go_on.set()
+        with pytest.raises(Cancelled):
+            hanging.result(20)
+    assert new.report(report.application_id).reason is None
+    assert place.directories() == [report.application_id]
+
+
+def test_the_queue_deadline_holds_for_a_client_that_attaches(place):
+    spec = job(deadlines=Deadlines(queue=1))
+    first = place.launcher().ensure(spec, ME)
+    place.yarn.apps[first.application_id].update(state="ACCEPTED", elapsedTime=3600_000)
+    assert place.launcher().run(spec, ME, timeout=10, poll_interval=0.05).reason is Reason.QUEUE_TIMEOUT
+
+
+def test_a_refused_racer_leaves_the_files_of_the_application_that_runs(place):
+    go_on, seen = threading.Event(), []
+
+    def on_reserved(application_id):
+        seen.append(application_id)
+        assert go_on.wait(20)
+
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(place.launcher().ensure, job(), ME, on_reserved)
+        until(lambda: seen)
+        report = place.launcher().ensure(job(), ME)
+        place.yarn.faults.append(lambda method, path: (
+            (403, {}, "quota exceeded") if method == "POST" and path.endswith("/cluster/apps") else None))
+        go_on.set()
+        with pytest.raises(SubmissionRejected):
+            slow.result(20)
+    assert place.directories() == [report.application_id]
+
+
+def test_an_outage_in_the_middle_of_a_look_does_not_end_a_wait(place):
+    launcher = place.launcher()
+    report = launcher.ensure(job(), ME)
+    place.yarn.apps[report.application_id].update(state="KILLED", finalStatus="KILLED", finishedTime=1)
+    outage = iter(range(12))
+    place.yarn.faults.append(lambda method, path: (
+        (503, {}, "restarting") if path.endswith("/apps") and next(outage, None) is not None else None))
+    assert launcher.wait(report.application_id, identity=ME, timeout=60, poll_interval=0.05).reason is Reason.KILLED

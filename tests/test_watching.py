@@ -308,3 +308,38 @@ def test_a_watcher_starts_again_after_a_rest(yarn, cluster):
             assert (await wait).reason is Reason.SUCCEEDED
 
     asyncio.run(main())
+
+
+def test_one_application_that_can_not_be_killed_does_not_starve_the_others(yarn, cluster):
+    stuck, *others = (add(yarn, at, state="ACCEPTED", elapsedTime=3600_000) for at in range(1, 6))
+    yarn.faults.append(lambda method, path: (403, {}, "switched off") if method == "PUT" else None)
+
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.05)
+        overdue = asyncio.create_task(watcher.wait(stuck, queue_timeout=1))
+        waits = [asyncio.create_task(watcher.wait(name, timeout=20)) for name in others]
+        await until(lambda: lists(yarn) >= 2)
+        for name in others:
+            finish(yarn, name)
+        reports = await asyncio.gather(*waits)
+        overdue.cancel()
+        return reports
+
+    assert {report.reason for report in asyncio.run(main())} == {Reason.SUCCEEDED}
+
+
+def test_no_fault_of_one_look_ends_the_loop(yarn, cluster):
+    """What a proxy in the way may answer: text that claims to be compressed."""
+    name = add(yarn, 1)
+    broken = iter(range(2))
+    yarn.faults.append(lambda method, path: (
+        (200, {"Content-Encoding": "gzip"}, "no gzip") if path == LIST and next(broken, None) is not None else None))
+
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.05)
+        wait = asyncio.create_task(watcher.wait(name, timeout=20))
+        await until(lambda: lists(yarn) >= 2)
+        finish(yarn, name)
+        return await wait
+
+    assert asyncio.run(main()).reason is Reason.SUCCEEDED
