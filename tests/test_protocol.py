@@ -137,6 +137,7 @@ def test_an_agent_that_comes_back_hears_what_it_has_missed():
         assert wire.last() == ("start", 1, 1), "the start had been lost"
         wire = await back(generation=1, attempt=1)
         assert wire.last() == ("start", 1, 1), "it is told again and passes over what it knows"
+        assert coordinator.registry.records[TaskId("worker", 0)]["attempts"] == 1, "its word of the start had been lost"
         failed = {"type": "exited", "generation": 1, "attempt": 1, "code": 1, "seconds": 60.0}
         coordinator.heard(peers["worker_1"], peers["worker_1"].connection, failed)
         assert coordinator.state.generation == 2

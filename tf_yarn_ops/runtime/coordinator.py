@@ -96,6 +96,7 @@ class Coordinator:
         elif self.stopping:
             self._send(peer, "stop", grace=self.job.deadlines["stop_grace"])
         elif peer.running and peer.generation == self.state.generation:
+            self._started(peer, message)
             self._send_start(peer, 0.0)
         elif not started:
             peer.running = False
@@ -139,17 +140,26 @@ class Coordinator:
             peer.terminated = True
         elif kind == "register":
             self._renewed(peer, message)
-        elif kind == "running" and self._current(peer, message):
-            self.registry.started(peer)
-            if peer.task.type == TENSORBOARD:
-                self.showing = asyncio.ensure_future(self.show_page("tensorboard", peer.address, "TensorBoard"))
+        elif kind == "running":
+            self._started(peer, message)
         elif kind == "exited":
             self._send(peer, "ack")
             if self._current(peer, message) and peer.running:
+                self._started(peer, message)
                 self._exited(peer, message)
 
     def _current(self, peer: Peer, message: Mapping[str, Any]) -> bool:
         return (message.get("generation"), message.get("attempt")) == (peer.generation, peer.attempt)
+
+    def _started(self, peer: Peer, message: Mapping[str, Any]) -> None:
+        """Note that a command began, from the first message that shows it: any may be lost with its connection."""
+        start = (peer.generation, peer.attempt)
+        if not self._current(peer, message) or not peer.attempt or peer.noted == start:
+            return
+        peer.noted = start
+        self.registry.started(peer)
+        if peer.task.type == TENSORBOARD:
+            self.showing = asyncio.ensure_future(self.show_page("tensorboard", peer.address, "TensorBoard"))
 
     def _renewed(self, peer: Peer, message: Mapping[str, Any]) -> None:
         """An agent has ended its command and taken a new port for this generation."""

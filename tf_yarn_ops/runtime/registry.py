@@ -35,6 +35,8 @@ class Peer:
         Monotonic time of its last message.
     generation, attempt : int
         Of the last start that was sent to it.
+    noted : tuple of int
+        Generation and attempt of the last start that it confirmed.
     running : bool
         Whether its command may be running.
     terminated : bool
@@ -52,6 +54,7 @@ class Peer:
     heard_at: float = 0.0
     generation: int = 0
     attempt: int = 0
+    noted: Tuple[int, int] = (0, 0)
     running: bool = False
     terminated: bool = False
 
