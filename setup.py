@@ -27,6 +27,8 @@ EXTRAS = {
     "kerberos": ["gssapi>=1.8"],
     "dev": [
         "hypothesis>=6.100",
+        "jsonschema>=4",  # the provider's description against Airflow's schema
+        "moto[server]>=5",  # an S3 of this machine
         "mypy>=1.10",
         "psutil>=5.9",
         "pytest>=8",
@@ -48,14 +50,19 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.10",
     packages=find_packages(include=["tf_yarn_ops", "tf_yarn_ops.*"]),
-    package_data={"tf_yarn_ops": ["py.typed"], "tf_yarn_ops.minicluster": ["pom.xml"]},
+    package_data={
+        "tf_yarn_ops": ["py.typed"],
+        "tf_yarn_ops.azkaban": ["plugin/*"],
+        "tf_yarn_ops.minicluster": ["pom.xml"],
+    },
     install_requires=CORE,
     extras_require=EXTRAS,
     entry_points={
         "console_scripts": [
             "ytf-submit=tf_yarn_ops.cli:submit_main",
             "ytf=tf_yarn_ops.cli:main",
-        ]
+        ],
+        "apache_airflow_provider": ["provider_info=tf_yarn_ops.airflow.provider:get_provider_info"],
     },
     zip_safe=False,
 )
