@@ -1,0 +1,52 @@
+"""The runtime zip: the same bytes everywhere, byte code that saves time and never decides."""
+
+import hashlib
+import importlib.util
+import io
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from tf_yarn_ops.bundle import runtime_zip
+
+DIGEST = "import hashlib; from tf_yarn_ops.bundle import runtime_zip; print(hashlib.sha256(runtime_zip()).hexdigest())"
+#: Where a module's code came from: zipimport names the file that it executed.
+ORIGIN = "import sys; sys.path.insert(0, sys.argv[1]); import tf_yarn_ops.runtime.agent as a; print(a.__file__)"
+
+
+def members():
+    with zipfile.ZipFile(io.BytesIO(runtime_zip())) as archive:
+        return {info.filename: archive.read(info) for info in archive.infolist()}
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+@pytest.mark.parametrize("loaded", ["json", "tf_yarn_ops.runtime.agent, skein, numpy", "httpx, hdfs, rich.console"])
+def test_the_bytes_do_not_depend_on_what_the_process_holds(loaded):
+    assert run("-c", f"import {loaded}; {DIGEST}").strip() == hashlib.sha256(runtime_zip()).hexdigest()
+
+
+def test_every_module_but_the_first_has_its_byte_code():
+    found = members()
+    sources = {name for name in found if name.endswith(".py")}
+    assert {name for name in found if name.endswith(".pyc")} == {f"{name}c" for name in sources - {"__main__.py"}}
+    assert "tf_yarn_ops/runtime/agent.py" in sources and "skein/core.py" in sources
+
+
+def test_the_same_python_takes_the_byte_code(tmp_path):
+    target = tmp_path / "runtime.zip"
+    target.write_bytes(runtime_zip())
+    assert run("-I", "-S", "-c", ORIGIN, str(target)).strip() == f"{target}/tf_yarn_ops/runtime/agent.pyc"
+
+
+def test_another_python_compiles_the_source(tmp_path):
+    target = tmp_path / "runtime.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in members().items():
+            foreign = name.endswith(".pyc") and content.startswith(importlib.util.MAGIC_NUMBER)
+            archive.writestr(name, b"\0\0\r\n" + content[4:] if foreign else content)
+    assert run("-I", "-S", "-c", ORIGIN, str(target)).strip() == f"{target}/tf_yarn_ops/runtime/agent.py"
