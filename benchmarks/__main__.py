@@ -9,7 +9,7 @@ import click
 
 from .samples import describe_machine, write
 
-NAMES = ("rendezvous", "agent", "submission", "job", "restart")
+NAMES = ("rendezvous", "agent", "watcher", "submission", "burst", "job", "restart")
 FOLDER = Path(".ytf/bench")
 
 
@@ -20,7 +20,10 @@ FOLDER = Path(".ytf/bench")
 @click.option("--output", type=click.Path(file_okay=False, path_type=Path), default=FOLDER, show_default=True,
               help="Folder of the JSON files, one a benchmark.")
 def main(names: tuple[str, ...], runs: int, quick: bool, output: Path) -> None:
-    """Run benchmarks by name; all without one. NAME: rendezvous, agent (no Java), submission, job, restart."""
+    """Run benchmarks by name; all without one.
+
+    NAME: rendezvous, agent, watcher (no Java), submission, burst, job, restart.
+    """
     logging.basicConfig(level=logging.WARNING)
     for name in names or NAMES:
         module = importlib.import_module(f"benchmarks.{name}")
