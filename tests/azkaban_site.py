@@ -1,0 +1,261 @@
+"""A site that runs Azkaban 3.58: its own loaders, job type manager and process jobs in a real JVM, without its database.
+
+`AzkabanServer` compiles and starts the Java program beside this file and speaks JSON lines with it; an `Execution` is
+one run of a flow. A project is a directory or a zip as it would be uploaded; each execution gets a copy of its own,
+which is deleted the moment the flow ends.
+"""
+
+import json
+import os
+import queue
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+import zipfile
+from itertools import count
+from pathlib import Path
+
+import psutil
+
+from tf_yarn_ops.minicluster.artefacts import cache_folder
+from tf_yarn_ops.minicluster.java import find_java
+
+HERE = Path(__file__).resolve().parent / "azkaban_server"
+VERSION = "3.58.0"
+#: Azkaban's own commonprivate.properties; memory is checked against 3 GB that this machine may not have.
+COMMON_PRIVATE = "execute.as.user=false\nmemCheck.enabled=false\n"
+FETCH_SECONDS = 600
+#: For what is awaited without another limit: a job on a machine that is shared.
+PATIENCE = 150
+_execids = count(int(time.time()) % 1_000_000 * 100)
+
+
+def fetch_jars():
+    """Give the folder of Azkaban's jars; Maven fetches them once, and it appears by a rename."""
+    target = cache_folder(os.environ) / f"azkaban-{VERSION}"
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=".azkaban-", dir=target.parent))
+    try:
+        subprocess.run(
+            ["mvn", "--quiet", "--batch-mode", "--file", HERE / "pom.xml", "dependency:copy-dependencies",
+             "-DincludeScope=runtime", f"-DoutputDirectory={staging}"],
+            check=True, stdin=subprocess.DEVNULL, timeout=FETCH_SECONDS,
+            env={**os.environ, "JAVA_HOME": str(find_java(os.environ).home)},
+        )  # fmt: skip
+        staging.chmod(0o755)
+        try:
+            os.rename(staging, target)
+        except OSError:
+            assert target.is_dir()  # another process was first
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return target
+
+
+def compile_server(folder):
+    """Compile the Java program into a folder; give the class path to run it with."""
+    jars = sorted(map(str, fetch_jars().glob("*.jar")))
+    sources = sorted(map(str, HERE.rglob("*.java")))
+    javac = find_java(os.environ).home / "bin" / "javac"
+    subprocess.run([javac, "-nowarn", "-Xlint:none", "-cp", os.pathsep.join(jars), "-d", folder, *sources],
+                   check=True, timeout=120, capture_output=True)
+    return os.pathsep.join([*jars, str(folder)])
+
+
+class AzkabanServer:
+    """A running executor.
+
+    Parameters
+    ----------
+    folder : Path
+        Where plugins, executions and logs lie.
+    classpath : str
+        What `compile_server` gave.
+    environ : mapping
+        The executor's environment, which its jobs inherit.
+    """
+
+    def __init__(self, folder, classpath, environ=os.environ):
+        self.folder = Path(folder)
+        self.plugins = self.folder / "jobtypes"
+        self.plugins.mkdir(parents=True, exist_ok=True)
+        (self.plugins / "commonprivate.properties").write_text(COMMON_PRIVATE)
+        self.answers = queue.Queue()
+        self.executions = {}
+        with open(self.folder / "server.log", "ab") as log:
+            self.process = subprocess.Popen(
+                [find_java(os.environ).executable, "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-XX:+UseSerialGC",
+                 "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", classpath, "AzkabanServer"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8",
+                env=dict(environ), cwd=self.folder,
+            )  # fmt: skip
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _read(self):
+        for line in self.process.stdout:
+            event = json.loads(line)
+            execution = self.executions.get(event.get("execid"))
+            (execution.events if execution else self.answers).put(event)
+        for execution in self.executions.values():
+            execution.events.put({"event": "gone"})
+
+    def _send(self, **request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, **request):
+        """Send a request that is answered at once; give the answer.
+
+        Raises
+        ------
+        AzkabanError
+            Azkaban threw.
+        """
+        self._send(**request)
+        answer = self.answers.get(timeout=PATIENCE)
+        if answer["event"] == "error":
+            raise AzkabanError(f"{answer['message']} <- {answer['cause']}")
+        return answer
+
+    def load(self, file):
+        """Give what Azkaban's class reads from a properties file."""
+        return self.ask(do="load", file=str(file))["values"]
+
+    def store(self, values, file):
+        """Write a properties file the way Azkaban hands it to a job."""
+        self.ask(do="store", values=values, file=str(file))
+
+    def load_plugins(self):
+        """Give the names of the job types in the plugin directory, loaded as an executor does when it starts."""
+        return self.ask(do="plugins", plugins=str(self.plugins))["names"]
+
+    def read_cron(self, file):
+        """Give the schedule of a Flow 2.0 file's trigger, None without one."""
+        return self.ask(do="trigger", file=str(file))["cron"]
+
+    def start(self, project, flow, parameters=None, url="http://azkaban.example.com:8081", newer=False, name="digits"):
+        """Start a flow of a project; give its `Execution`.
+
+        Parameters
+        ----------
+        project : Path
+            A directory, or a zip as it would be uploaded.
+        parameters : dict, optional
+            What a user may override in the execution's form.
+        newer : bool
+            Set what later releases than 3.58 tell to a job, too.
+        """
+        execid = next(_execids)
+        directory = self.folder / "executions" / str(execid)
+        if Path(project).is_dir():
+            shutil.copytree(project, directory)
+        else:
+            with zipfile.ZipFile(project) as archive:
+                archive.extractall(directory)
+        execution = self.executions[execid] = Execution(self, execid, directory)
+        self._send(do="flow", execid=execid, directory=str(directory), plugins=str(self.plugins), flow=flow, url=url,
+                   logs=str(execution.logs), project=name, parameters=parameters or {}, newer=newer)
+        return execution
+
+    def run(self, project, flow, **options):
+        """Run a flow to its end; give its `Execution`."""
+        return self.start(project, flow, **options).wait()
+
+    def close(self):
+        """End the executor; what still runs is cancelled."""
+        self.process.stdin.close()
+        try:
+            self.process.wait(60)
+        finally:
+            self.process.kill()
+            self.process.wait()
+
+
+class AzkabanError(Exception):
+    """What Azkaban threw."""
+
+
+class Execution:
+    """One run of a flow: its events as they come, its statuses, outputs and logs."""
+
+    def __init__(self, server, execid, directory):
+        self.server, self.execid, self.directory = server, execid, directory
+        self.logs = server.folder / "logs" / str(execid)
+        self.logs.mkdir(parents=True)
+        self.events = queue.Queue()
+        self.attempts = []  # (job, attempt, status)
+        self.outputs = {}
+        self.status = None
+        self.started = {}
+
+    def wait(self, seconds=PATIENCE, until=None):
+        """Take events until the flow is over, or a condition of this execution holds."""
+        deadline = time.monotonic() + seconds
+        while self.status is None and not (until and until(self)):
+            try:
+                self._take(self.events.get(timeout=max(0.01, deadline - time.monotonic())))
+            except queue.Empty:
+                raise AssertionError(f"not over after {seconds} s: {self.attempts}\n{self.all_logs()}") from None
+        return self
+
+    def _take(self, event):
+        if event["event"] == "error":
+            raise AzkabanError(f"{event['message']} <- {event['cause']}")
+        if event["event"] == "started":
+            self.started[event["job"]] = event
+        elif event["event"] == "finished":
+            self.attempts.append((event["job"], event["attempt"], event["status"]))
+            self.outputs[event["job"]] = event["outputs"]
+        else:
+            self.status = event.get("status", "gone")
+
+    def cancel(self):
+        """Press the button; give the seconds until the flow was over."""
+        began = time.monotonic()
+        self.server._send(do="cancel", execid=self.execid)
+        self.wait(60)
+        return time.monotonic() - began
+
+    def log(self, job, attempt=0):
+        """Give the log of an attempt, of one that runs as well."""
+        name = f"_job.{self.execid}.{f'{attempt}.' if attempt else ''}{job}.log"
+        for folder in (self.logs, self.directory):
+            found = sorted(folder.rglob(name + "*"), reverse=True)
+            if found:
+                return "".join(path.read_text(encoding="utf-8") for path in found)
+        return ""
+
+    def messages(self, job, attempt=0):
+        """Give the log's messages, without time and level."""
+        return [re.sub(r"^\S+ \S+ \S+ \S+ (INFO|ERROR|WARN) - ", "", line)
+                for line in self.log(job, attempt).splitlines()]
+
+    def all_logs(self):
+        """Give all logs, for a person who reads a failure."""
+        found = {path.name: path for folder in (self.directory, self.logs) for path in folder.rglob("_job.*.log")}
+        return "\n".join(f"--- {name}\n{path.read_text(errors='replace')}" for name, path in sorted(found.items()))
+
+    def launcher(self):
+        """Give the process of the job that runs, as soon as there is one."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            for child in psutil.Process(self.server.process.pid).children():
+                try:
+                    if child.environ().get("JOB_PROP_FILE", "").startswith(f"{self.directory}/"):
+                        return child
+                except psutil.Error:
+                    continue
+            time.sleep(0.02)
+        raise AssertionError(f"no process of execution {self.execid}\n{self.all_logs()}")
