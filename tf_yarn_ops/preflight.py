@@ -2,6 +2,10 @@
 
 Missing files, a queue that is not there, containers above the maximum allocation:
 errors. No node that could hold a container now: a warning, because clusters grow.
+
+The maximum allocation is YARN's (ClusterNodeTracker): for ``scheduling-wait-ms`` after the
+ResourceManager's start what the configuration says, then at most the largest memory, vcores and
+GPUs of any node, each on its own. Above it YARN refuses the container inside the application master.
 """
 
 import logging

@@ -17,6 +17,8 @@ from .transport import PATIENCE, Addresses, Attempt, check, client_options, expl
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
 GPU = "yarn.io/gpu"
+#: YARN names 2^63 - 1 of a resource whose maximum nobody has configured; no node has 2^31.
+_UNLIMITED = 2**31
 _CLUSTER = "/ws/v1/cluster"
 
 
@@ -49,7 +51,8 @@ class Allocation:
         return other.memory <= self.memory and other.vcores <= self.vcores and other.gpus <= self.gpus
 
     def __str__(self) -> str:
-        return f"{self.memory} MiB, {self.vcores} vcores, {self.gpus} GPUs"
+        gpus = "any number of" if self.gpus >= _UNLIMITED else self.gpus
+        return f"{self.memory} MiB, {self.vcores} vcores, {gpus} GPUs"
 
 
 class ResourceManager:
