@@ -5,6 +5,7 @@ one run of a flow. A project is a directory or a zip as it would be uploaded; ea
 which is deleted the moment the flow ends.
 """
 
+import hashlib
 import json
 import os
 import queue
@@ -35,7 +36,8 @@ _execids = count(int(time.time()) % 1_000_000 * 100)
 
 def fetch_jars():
     """Give the folder of Azkaban's jars; Maven fetches them once, and it appears by a rename."""
-    target = cache_folder(os.environ) / f"azkaban-{VERSION}"
+    wanted = hashlib.sha256((HERE / "pom.xml").read_bytes()).hexdigest()[:8]
+    target = cache_folder(os.environ) / f"azkaban-{VERSION}-{wanted}"
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -57,9 +59,14 @@ def fetch_jars():
     return target
 
 
+def plugin_jars():
+    """Give the jars of Azkaban's own Hadoop plugins, which are not on the executor's class path."""
+    return sorted(fetch_jars().glob("*-hadoop-*.jar"))
+
+
 def compile_server(folder):
     """Compile the Java program into a folder; give the class path to run it with."""
-    jars = sorted(map(str, fetch_jars().glob("*.jar")))
+    jars = [str(jar) for jar in sorted(fetch_jars().glob("*.jar")) if jar not in plugin_jars()]
     sources = sorted(map(str, HERE.rglob("*.java")))
     javac = find_java(os.environ).home / "bin" / "javac"
     subprocess.run([javac, "-nowarn", "-Xlint:none", "-cp", os.pathsep.join(jars), "-d", folder, *sources],
@@ -247,15 +254,23 @@ class Execution:
         found = {path.name: path for folder in (self.directory, self.logs) for path in folder.rglob("_job.*.log")}
         return "\n".join(f"--- {name}\n{path.read_text(errors='replace')}" for name, path in sorted(found.items()))
 
+    def launchers(self):
+        """Give the processes of this execution's jobs, also those whose executor is gone."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get("JOB_PROP_FILE", "").startswith(f"{self.directory}/"):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
     def launcher(self):
         """Give the process of the job that runs, as soon as there is one."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            for child in psutil.Process(self.server.process.pid).children():
-                try:
-                    if child.environ().get("JOB_PROP_FILE", "").startswith(f"{self.directory}/"):
-                        return child
-                except psutil.Error:
-                    continue
+            found = [process for process in self.launchers() if process.ppid() == self.server.process.pid]
+            if found:
+                return found[0]
             time.sleep(0.02)
         raise AssertionError(f"no process of execution {self.execid}\n{self.all_logs()}")
