@@ -1,0 +1,78 @@
+"""``@task.tf_yarn``: a function that says what is trained, as a task.
+
+The function runs in the worker, before the submission; with what it returns the arguments of the
+decorator are completed.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from airflow.sdk.bases.decorator import DecoratedOperator, TaskDecorator, determine_kwargs, task_decorator_factory
+from airflow.sdk.definitions.context import context_merge
+
+from .operator import OPTIONS, TensorFlowYarnOperator, did_you_mean
+
+
+class _TfYarnDecoratedOperator(DecoratedOperator, TensorFlowYarnOperator):
+    """Calls a function for the rest of the job: its command, or a mapping of options."""
+
+    template_fields: Sequence[str] = (*DecoratedOperator.template_fields, *TensorFlowYarnOperator.template_fields)
+    template_fields_renderers = {**DecoratedOperator.template_fields_renderers,
+                                 **TensorFlowYarnOperator.template_fields_renderers}  # fmt: skip
+    custom_operator_name = "@task.tf_yarn"
+    #: What the function has said is rendered later than the rest.
+    overwrite_rtif_after_execution = True
+    _needs_job = False
+
+    def __init__(self, *, python_callable: Callable[..., Any], op_args: Collection[Any] | None = None,
+                 op_kwargs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, **kwargs)
+
+    def execute(self, context: Any) -> Any:
+        """Ask the function, then train."""
+        context_merge(context, self.op_kwargs)
+        kwargs = determine_kwargs(self.python_callable, self.op_args, context)
+        said = self.python_callable(*self.op_args, **kwargs)
+        for name, value in as_options(said).items():
+            setattr(self, name, value)
+            self.template_fields = tuple(dict.fromkeys((*self.template_fields, name)))
+        self.render_template_fields(context)
+        return super().execute(context)
+
+
+def as_options(said: Any) -> dict[str, Any]:
+    """Give the arguments of the operator that a function's value stands for.
+
+    Parameters
+    ----------
+    said : str or mapping
+        The task_command, or options by the operator's names, ``spec`` among them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is something else; an option is unknown, all are named.
+    """
+    if isinstance(said, str) and said.strip():
+        return {"task_command": said}
+    if not isinstance(said, Mapping) or not said:
+        raise TypeError(f"@task.tf_yarn: the function has to return its task_command, or a mapping of options, "
+                        f"not {said!r:.100}")
+    known = ("spec", *OPTIONS)
+    faults = [f"{name}: unknown option{did_you_mean(str(name), known)}" for name in said if name not in known]
+    if faults:
+        raise ValueError("@task.tf_yarn: the function returned " + "; ".join(faults))
+    return dict(said)
+
+
+def tf_yarn_task(python_callable: Callable[..., Any] | None = None, **kwargs: Any) -> TaskDecorator:
+    """Make a task of a function that returns a task_command, or a mapping of options.
+
+    Parameters
+    ----------
+    python_callable : callable
+    **kwargs
+        Arguments of `TensorFlowYarnOperator`.
+    """
+    return task_decorator_factory(python_callable=python_callable,
+                                  decorated_operator_class=_TfYarnDecoratedOperator, **kwargs)

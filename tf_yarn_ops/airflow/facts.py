@@ -1,0 +1,68 @@
+"""From Airflow's task instance to an `Identity`, and a `Cluster` as plain values and back.
+
+A trigger's arguments lie in clear text in the metadata database, so what is known of the
+cluster travels there as addresses, names and paths, and nothing else.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+from airflow.sdk.configuration import conf
+
+from ..cluster import Cluster
+from ..identity import Identity
+from ..site import Site
+
+#: Only a submission needs these; they are long.
+_FOR_SUBMISSION = ("application_classpath", "log_services")
+_SITE_FOR_SUBMISSION = ("application_classpath", "am_java_options", "docker_folders")
+
+
+def deployment_id() -> str:
+    """Give what names this Airflow: ``[tf_yarn] deployment_id``, else the API server's base URL."""
+    named = conf.get("tf_yarn", "deployment_id", fallback="") or conf.get("api", "base_url", fallback="")
+    return str(named or "http://localhost:8080/").rstrip("/")
+
+
+def identity_of(deployment: str, task_instance: Any) -> Identity:
+    """Give the identity of a task instance.
+
+    Parameters
+    ----------
+    deployment : str
+        What names this Airflow among all that use the cluster.
+    task_instance : RuntimeTaskInstance
+        ``max_tries`` grows with every clear and stays on retries, so it is the generation;
+        ``try_number`` is the attempt.
+    """
+    key = ["airflow", task_instance.dag_id, task_instance.run_id, task_instance.task_id, task_instance.map_index]
+    return Identity(json.dumps(key), generation=max(0, int(task_instance.max_tries)),
+                    attempt=max(0, int(task_instance.try_number)), deployment=deployment)
+
+
+def cluster_to_dict(cluster: Cluster) -> dict[str, Any]:
+    """Give what watching and killing need of a cluster, as values for JSON."""
+    document = _given(cluster, Cluster((), "", "", "", "", ""), _FOR_SUBMISSION)
+    document["site"] = _given(cluster.site, Site(), _SITE_FOR_SUBMISSION)
+    return document
+
+
+def cluster_from_dict(document: Mapping[str, Any]) -> Cluster:
+    """Read `cluster_to_dict`'s document."""
+    needed: dict[str, Any] = dict.fromkeys(("resourcemanagers",), ())
+    needed |= dict.fromkeys(("user", "login", "default_filesystem", "filesystem", "staging_template"), "")
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in document.items()}
+    return Cluster(**{**needed, **values, "site": Site(**document.get("site", {}))})
+
+
+def identity_to_dict(identity: Identity) -> dict[str, Any]:
+    """Give an identity as values for JSON."""
+    return asdict(identity)
+
+
+def _given(part: Any, plain: Any, without: tuple[str, ...]) -> dict[str, Any]:
+    values = {field.name: getattr(part, field.name) for field in fields(part) if field.name not in (*without, "site")}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
+            if value != getattr(plain, name)}

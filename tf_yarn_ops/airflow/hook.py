@@ -1,0 +1,121 @@
+"""`YarnHook`: from an Airflow connection, or the environment, to a `Cluster`."""
+
+import os
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+if TYPE_CHECKING:
+    from ..cluster import Cluster
+    from ..site import Site
+
+#: Extras that are not settings of the site.
+_OWN_EXTRAS = ("site_file", "hadoop_conf_dir")
+
+
+class YarnHook(BaseHook):
+    """Connects to a Hadoop cluster.
+
+    Parameters
+    ----------
+    tf_yarn_conn_id : str, optional
+        A connection of type ``tf_yarn``. When the default one does not exist, and for None,
+        the cluster is found as on the command line: ``YTF_RESOURCEMANAGER``, the site file,
+        ``HADOOP_CONF_DIR``.
+    """
+
+    conn_name_attr = "tf_yarn_conn_id"
+    default_conn_name = "tf_yarn_default"
+    conn_type = "tf_yarn"
+    hook_name = "TensorFlow on YARN"
+
+    def __init__(self, tf_yarn_conn_id: str | None = default_conn_name):
+        super().__init__()
+        self.tf_yarn_conn_id = tf_yarn_conn_id
+
+    def get_conn(self) -> "Cluster":
+        """Give the cluster; asks its ResourceManager.
+
+        Raises
+        ------
+        ClusterUnreachable, SubmissionRejected, SpecInvalid
+            As `cluster.discover`; SpecInvalid for an extra that is unknown as well.
+        """
+        return self.get_cluster()
+
+    def get_cluster(self) -> "Cluster":
+        """Give the cluster; see `get_conn`."""
+        from ..cluster import discover
+        from ..errors import ClusterUnreachable
+
+        connection = self._connection()
+        if connection is None:
+            try:
+                return discover()
+            except ClusterUnreachable as error:
+                if not str(error).startswith("no ResourceManager is known"):
+                    raise
+                raise ClusterUnreachable(
+                    f"no ResourceManager is known: there is no connection {self.default_conn_name!r} (type tf_yarn, "
+                    "its host is the ResourceManager's), and the worker has neither YTF_RESOURCEMANAGER, nor a "
+                    "site.yaml with a resourcemanager, nor a HADOOP_CONF_DIR") from error
+        environ = dict(os.environ)
+        extra = dict(connection.extra_dejson)
+        if connection.login:
+            environ["HADOOP_USER_NAME"] = connection.login
+        if extra.get("hadoop_conf_dir"):
+            environ["HADOOP_CONF_DIR"] = str(extra["hadoop_conf_dir"])
+        if connection.host or extra.get("hadoop_conf_dir"):
+            environ.pop("YTF_RESOURCEMANAGER", None)
+        return discover(addresses(connection), environ, site=_site(extra, environ))
+
+    def _connection(self) -> Any:
+        if self.tf_yarn_conn_id is None:
+            return None
+        try:
+            return self.get_connection(self.tf_yarn_conn_id)
+        except AirflowNotFoundException:
+            if self.tf_yarn_conn_id != self.default_conn_name:
+                raise
+            return None
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Tell whether the cluster answers, and who we are there."""
+        from ..errors import TfYarnError
+
+        try:
+            cluster = self.get_cluster()
+        except TfYarnError as error:
+            return False, str(error)
+        return True, (f"Hadoop {cluster.version or 'of unknown version'} at {', '.join(cluster.resourcemanagers)}, "
+                      f"as {cluster.user}, staging directory {cluster.filesystem}{cluster.staging}")
+
+
+def addresses(connection: Any) -> str | None:
+    """Give the ResourceManagers of a connection: hosts or URLs, comma-separated; port and schema for those without."""
+    parts = [part.strip() for part in (connection.host or "").split(",") if part.strip()]
+    for number, part in enumerate(parts):
+        if "://" not in part:
+            port = f":{connection.port or 8088}" if ":" not in part else ""
+            parts[number] = f"{connection.schema or 'http'}://{part}{port}"
+    return ",".join(parts) or None
+
+
+def _site(extra: dict[str, Any], environ: dict[str, str]) -> "Site":
+    """Give the site's settings: those of its file, with the connection's extras on top."""
+    from ..errors import SpecInvalid
+    from ..requirement import did_you_mean
+    from ..site import Site, find_site
+
+    if extra.get("site_file"):
+        environ["YTF_SITE"] = str(extra["site_file"])
+    site = find_site(environ)
+    known = [field.name for field in fields(Site)]
+    unknown = [name for name in extra if name not in (*known, *_OWN_EXTRAS)]
+    if unknown:
+        raise SpecInvalid(f"connection: unknown extra {name!r}{did_you_mean(name, [*known, *_OWN_EXTRAS])}"
+                          for name in unknown)
+    settings = {name: value for name, value in extra.items() if name in known and value not in (None, "")}
+    return replace(site, **settings)

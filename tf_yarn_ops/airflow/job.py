@@ -1,0 +1,65 @@
+"""From an operator's arguments to its `JobSpec`."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from ..errors import SpecInvalid
+from ..request import build_job
+from ..spec import JobSpec
+
+#: Seconds by which a backstop comes after the deadline, whose owner gives the better report.
+SLACK = 300.0
+
+
+def job_of(options: Mapping[str, Any], spec: Any, lifetime: Any, execution_timeout: timedelta | None) -> JobSpec:
+    """Give the job.
+
+    Parameters
+    ----------
+    options : mapping
+        By the names of ``ytf-submit``.
+    spec : mapping, JobSpec or str or None
+        A document, or the path of a YAML file, which the options override.
+    lifetime : "auto", number of seconds, timedelta or None
+        When the cluster ends the job whoever else is gone; ``auto`` is a while after `execution_timeout`.
+    execution_timeout : timedelta or None
+        Of the Airflow task.
+
+    Raises
+    ------
+    SpecInvalid
+        With every fault.
+    """
+    job = build_job(options, _document(spec))
+    if lifetime == "auto":
+        limit = None if execution_timeout is None else execution_timeout.total_seconds() + SLACK
+    else:
+        limit = lifetime.total_seconds() if isinstance(lifetime, timedelta) else lifetime
+    if limit is None:
+        return job
+    own = job.deadlines
+    deadlines = replace(own, total=min(own.total or limit, limit), queue=min(own.queue or limit, limit))
+    return replace(job, deadlines=deadlines)
+
+
+def _document(spec: Any) -> Mapping[str, Any] | None:
+    if spec is None or isinstance(spec, Mapping):
+        return spec
+    if isinstance(spec, JobSpec):
+        return spec.to_dict()
+    return _read(str(spec))
+
+
+def _read(path: str) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = next(yaml.safe_load_all(file), None)  # of a dry run's two the job is the first
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise SpecInvalid(f"spec: {path!r} can't be read: {error}") from error
+    if not isinstance(document, Mapping):
+        raise SpecInvalid(f"spec: {path!r} is not a mapping of keys to values; ytf-submit --dry-run prints one")
+    return document

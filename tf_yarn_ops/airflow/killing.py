@@ -1,0 +1,70 @@
+"""Killing an application when there are seconds: one request first, everything else after it."""
+
+import contextlib
+import logging
+import time
+from dataclasses import replace
+
+from ..cluster import Cluster
+from ..errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
+from ..resourcemanager import ENDED
+from ..runtime.reasons import Reason
+from ..runtime.report import JobReport, compose_diagnostics
+from ..staging import Staging
+
+logger = logging.getLogger(__name__)
+
+#: Seconds that Airflow leaves a worker between SIGTERM and SIGKILL, less some.
+LIMIT = 4.5
+#: Seconds of one request, and for how long another address is tried: two hanging ones fit into the limit.
+_REQUEST, _PATIENCE = 1.5, 2.0
+
+
+def quieten() -> None:
+    """Keep the lines of each file's every step out of the task's log, unless somebody has asked for them."""
+    for name in ("hdfs.client", "httpx"):
+        if logging.getLogger(name).level == logging.NOTSET:
+            logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIMIT) -> bool:
+    """Kill an application and delete its directory, as far as that goes in time.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    application_id : str
+        May be one that was only reserved.
+    why : str
+        A sentence, kept by YARN.
+    limit : float, optional
+        Seconds after which nothing further is begun. Default 4.5.
+
+    Returns
+    -------
+    bool
+        Whether YARN has taken the kill. It never raises.
+    """
+    until = time.monotonic() + limit
+    hasty = replace(cluster, site=replace(cluster.site, request_timeout=min(_REQUEST, cluster.site.request_timeout)))
+    report = JobReport(application_id, reason=Reason.KILLED, message=why, final_status="KILLED", state="KILLED",
+                       user=cluster.user)
+    with contextlib.closing(hasty.resourcemanager(_PATIENCE)) as resourcemanager:
+        try:
+            state = resourcemanager.kill(application_id, compose_diagnostics(report))
+        except ApplicationNotFound:
+            logger.info("YARN does not know %s , there is nothing to kill", application_id)
+            return True
+        except (ClusterUnreachable, SubmissionRejected) as error:
+            logger.error("%s could not be killed: %s", application_id, error)
+            return False
+        logger.info("killing %s : %s", application_id, why)
+        try:
+            while state not in ENDED and time.monotonic() < until:
+                time.sleep(0.1)
+                state = resourcemanager.state(application_id)
+            if state in ENDED:
+                Staging(hasty).delete(application_id)
+        except (ApplicationNotFound, ClusterUnreachable, SubmissionRejected) as error:
+            logger.warning("%s was killed, but not all of it could be cleared away: %s", application_id, error)
+    return True

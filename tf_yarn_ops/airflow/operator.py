@@ -1,0 +1,240 @@
+"""`TensorFlowYarnOperator`: a training on YARN as an Airflow task.
+
+A DAG's file is parsed at every start and at every resumption of a task, so this one imports the
+standard library and Airflow only; the work is in `training`, imported when the task runs.
+"""
+
+import difflib
+import inspect
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import Asset, BaseOperator
+from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import TaskDeferralError, TaskDeferralTimeout
+
+from .links import TensorBoardLink, YarnApplicationLink, YarnLogsLink
+
+#: Options of ``ytf-submit`` whose names mean something else in Airflow, and what they are called here.
+RENAMED = {"queue": "yarn_queue", "output": "output_path", "execution_timeout": "job_execution_timeout"}
+#: Options by the names that they have here; a test holds them to `request.OPTIONS`.
+OPTIONS = (
+    "task_command", "input", "output_path", "script", "yarn_queue", "name", "user", "priority", "environment",
+    "success", "am_memory", "am_vcores", "report_log_tail", "restart", "max_restarts", "max_container_losses",
+    "restart_backoff", "tensorboard_memory", "tensorboard_vcores", "tensorboard_linger", "queue_timeout",
+    "allocation_timeout", "registration_timeout", "heartbeat_timeout", "job_execution_timeout", "total_timeout",
+    "stop_grace", "tag", "file_system", "retry_exit_codes", "fatal_exit_codes", "task_vcores", "task_memory",
+    "task_gpus", "env", "file", "archive", "cluster_requirement", "command", "node_label", "tensorboard",
+    "docker_image",
+)  # fmt: skip
+CHOICES = {"success": ("all_workers", "chief"), "restart": ("never", "task", "cluster"),
+           "submit_with": ("auto", "rest", "skein"), "on_kill": ("kill", "leave")}  # fmt: skip
+
+Number = int | float | str
+Words = str | Sequence[str] | Mapping[str, Any]
+
+
+class TensorFlowYarnOperator(BaseOperator):
+    """Trains on YARN, and ends as the training ended.
+
+    The job is a `spec`, or `task_command` with `cluster_requirement`, or a `spec` that further
+    options override. Options have the names of ``ytf-submit``, but for three that Airflow uses
+    itself: ``yarn_queue``, ``output_path`` and ``job_execution_timeout``. All of them, and every
+    text within `spec`, are templates. docs/airflow.md describes each.
+
+    Parameters
+    ----------
+    spec : mapping, JobSpec or str, optional
+        A job as ``ytf-submit --dry-run`` prints it, or the path of such a file on the worker.
+    task_command, cluster_requirement, ... : optional
+        The options of the job; None means not given.
+    tf_yarn_conn_id : str, optional
+        A connection of type ``tf_yarn``. Where the default one does not exist, the cluster is found
+        by ``YTF_RESOURCEMANAGER``, the site file or ``HADOOP_CONF_DIR``.
+    deferrable : bool, optional
+        Wait in the triggerer. Default: ``[operators] default_deferrable``.
+    poll_interval : float, optional
+        Seconds between two looks. Default 5.
+    on_kill : {"kill", "leave"}, optional
+        What becomes of the application when Airflow ends the task. Default ``kill``.
+    wait_for_completion : bool, optional
+        False ends the task once YARN has taken the application.
+    model_asset : Asset or str, optional
+        An asset, or its URI, that a success updates; the event's extra has the model's path, the
+        metrics and the application id.
+    skip_on_exit_code : int or collection of int, optional
+        Exit codes of the task that failed first which skip the Airflow task.
+    log_tail_lines : int, optional
+        Lines of the failed task's log at the end of the Airflow log. Default 50.
+    yarn_lifetime : "auto", number of seconds, timedelta or None, optional
+        When the cluster itself ends the application, whoever else is gone. ``auto`` takes it from
+        Airflow's ``execution_timeout``, if there is one; None leaves the job's own deadlines.
+    submit_with : {"auto", "rest", "skein"}, optional
+    strict_placement : bool, optional
+        Refuse a task that no node of now could hold, instead of a warning.
+    **kwargs
+        Arguments of every Airflow operator.
+
+    Returns
+    -------
+    dict
+        The report of the job (`JobReport.to_dict`), also as XCom ``tf_yarn_status``.
+
+    Raises
+    ------
+    ValueError
+        With every fault that can be seen when the DAG is parsed.
+    """
+
+    template_fields: Collection[str] = ("spec", *OPTIONS)
+    template_ext: Sequence[str] = ()
+    template_fields_renderers = dict.fromkeys((
+        "spec", "env", "file", "archive", "command", "tag", "task_memory", "task_vcores", "task_gpus", "node_label",
+    ), "json")  # fmt: skip
+    operator_extra_links = (YarnApplicationLink(), YarnLogsLink(), TensorBoardLink())
+    ui_color = "#fdecd2"
+    _needs_job = True
+
+    def __init__(
+        self, *, spec: Any = None, task_command: str | None = None, cluster_requirement: str | None = None,
+        input: str | None = None, output_path: str | None = None, script: str | None = None,
+        yarn_queue: str | None = None, name: str | None = None, user: str | None = None,
+        priority: Number | None = None, environment: str | None = None, docker_image: str | None = None,
+        env: Words | None = None, file: Words | None = None, archive: Words | None = None,
+        command: Words | None = None, task_memory: Number | Words | None = None,
+        task_vcores: Number | Words | None = None, task_gpus: Number | Words | None = None,
+        node_label: Words | None = None, tag: Words | None = None, file_system: Words | None = None,
+        success: str | None = None, restart: str | None = None, max_restarts: Number | None = None,
+        max_container_losses: Number | None = None, restart_backoff: Number | None = None,
+        retry_exit_codes: Number | Sequence[int] | None = None, fatal_exit_codes: Number | Sequence[int] | None = None,
+        tensorboard: bool | None = None, tensorboard_memory: Number | None = None,
+        tensorboard_vcores: Number | None = None, tensorboard_linger: Number | None = None,
+        am_memory: Number | None = None, am_vcores: Number | None = None, report_log_tail: Number | None = None,
+        queue_timeout: Number | None = None, allocation_timeout: Number | None = None,
+        registration_timeout: Number | None = None, heartbeat_timeout: Number | None = None,
+        job_execution_timeout: Number | None = None, total_timeout: Number | None = None,
+        stop_grace: Number | None = None,
+        tf_yarn_conn_id: str | None = "tf_yarn_default",
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        poll_interval: float = 5.0, on_kill: str = "kill", wait_for_completion: bool = True,
+        model_asset: Asset | str | None = None, skip_on_exit_code: int | Collection[int] = (),
+        log_tail_lines: int = 50, yarn_lifetime: Any = "auto", submit_with: str | None = None,
+        strict_placement: bool = False, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        given = dict(locals())
+        asset = Asset(model_asset) if isinstance(model_asset, str) else model_asset
+        if asset is not None:
+            kwargs["outlets"] = [*_as_list(kwargs.get("outlets")), asset]
+        faults = _faults(given, self._needs_job)
+        if faults:
+            raise ValueError(f"{kwargs.get('task_id', type(self).__name__)}: " + "; ".join(faults))
+        super().__init__(**kwargs)
+        self.spec = spec
+        for option in OPTIONS:
+            setattr(self, option, given[option])
+        # The page of rendered templates shows what was given, not forty times None.
+        self.template_fields = tuple(field for field in type(self).template_fields
+                                     if field not in given or given[field] is not None)
+        self.tf_yarn_conn_id = tf_yarn_conn_id
+        self.deferrable = deferrable
+        self.poll_interval = poll_interval
+        self.kill_policy = on_kill
+        self.wait_for_completion = wait_for_completion
+        self.model_asset = asset
+        self.skip_on_exit_code = skip_on_exit_code
+        self.log_tail_lines = log_tail_lines
+        self.yarn_lifetime = yarn_lifetime
+        self.submit_with = submit_with
+        self.strict_placement = strict_placement
+        #: None until this process knows: after a deferral the links are in XCom.
+        self.tf_yarn_links: dict[str, str] | None = None
+        self._training: Any = None
+
+    def options(self) -> dict[str, Any]:
+        """Give the options of the job by the names of ``ytf-submit``."""
+        names = {here: name for name, here in RENAMED.items()}
+        return {names.get(option, option): value for option in OPTIONS
+                if (value := getattr(self, option)) is not None}
+
+    def execute(self, context: Any) -> Any:
+        """Submit the job, or attach to the one that runs, and wait for its end."""
+        from .training import Training
+
+        self._training = Training(self, context)
+        return self._training.run()
+
+    def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
+        """End the task as the event of the trigger says."""
+        from .training import Training
+
+        self._training = Training(self, context)
+        return self._training.resume(event)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Any) -> Any:
+        """Go on after the trigger; an application whose trigger has failed is not left to itself."""
+        from .training import Training
+
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except TaskDeferralTimeout:
+            self._training = Training(self, context)
+            return self._training.time_out()
+        except TaskDeferralError as error:
+            self.log.error("the trigger failed (%s); waiting goes on in this worker", error)
+            self._training = Training(self, context)
+            return self._training.run(deferrable=False)
+
+    def on_kill(self) -> None:
+        """Kill the application within five seconds; called in a signal handler."""
+        if self._training is not None:
+            self._training.kill()
+
+
+def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
+    """Give what can be seen to be wrong while the values are still templates."""
+    known = set(inspect.signature(BaseOperator.__init__).parameters)
+    faults = []
+    for name in given["kwargs"]:
+        if name in RENAMED and name not in known:
+            faults.append(f"{name}: is called {RENAMED[name]} here, because Airflow uses the name itself")
+        elif name not in known and not name.startswith("_airflow"):
+            faults.append(f"{name}: unknown option{did_you_mean(name, (*OPTIONS, *given, *sorted(known)))}")
+    spec, task_command = given["spec"], given["task_command"]
+    if spec is not None and task_command is not None:
+        faults.append("spec and task_command both say what is run; give one of them")
+    if needs_job and spec is None and given["cluster_requirement"] is None:
+        faults.append("there is no job: give spec, or cluster_requirement and task_command")
+    elif needs_job and spec is None and task_command is None and given["command"] is None:
+        faults.append("task_command: missing; give it, or command with one command per task type")
+    for name, choices in CHOICES.items():
+        value = given[name]
+        if isinstance(value, str) and "{" not in value and value not in choices:
+            faults.append(f"{name}: {value!r} is not one of {', '.join(choices)}{did_you_mean(value, choices)}")
+    if not _is_number(given["poll_interval"]) or given["poll_interval"] <= 0:
+        faults.append(f"poll_interval: {given['poll_interval']!r} is not a number of seconds above 0")
+    if isinstance(given["log_tail_lines"], bool) or not isinstance(given["log_tail_lines"], int):
+        faults.append(f"log_tail_lines: {given['log_tail_lines']!r} is not a whole number")
+    lifetime = given["yarn_lifetime"]
+    if not (lifetime is None or lifetime == "auto" or isinstance(lifetime, timedelta) or _is_number(lifetime)):
+        faults.append(f"yarn_lifetime: {lifetime!r} is not 'auto', a number of seconds, a timedelta or None")
+    codes = given["skip_on_exit_code"]
+    if not all(isinstance(code, int) for code in (codes if isinstance(codes, Collection) else (codes,))):
+        faults.append(f"skip_on_exit_code: {codes!r} is not an exit code or several")
+    return faults
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """Give a hint at the nearest name; empty when none is near."""
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple | set) else [value]

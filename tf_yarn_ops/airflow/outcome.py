@@ -1,0 +1,99 @@
+"""From a `JobReport` to what Airflow gets: an XCom value, the lines of the log, an exception. Pure."""
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from ..cli.summary import duration, ending, timeline
+from ..runtime.reasons import Reason
+from ..runtime.report import JobReport, compose_diagnostics, parse_diagnostics
+from .exceptions import TfYarnFailure, TfYarnInfrastructureError, TfYarnJobFailed
+
+#: Bytes of a report on its way through Airflow's database, which adds blanks and type names.
+MAX_BYTES = 12 * 1024
+#: Exit codes of the table of reasons that no second try could mend: the request, the queue or its
+#: rights, and whoever killed the application on purpose.
+FATAL = (2, 3, 8)
+
+
+def to_xcom(report: JobReport) -> dict[str, Any]:
+    """Give a report as plain values of at most 16 KB of JSON; log tails are shed first.
+
+    A metric that is no finite number becomes a text (``"nan"``), which every database takes
+    and `float` reads.
+    """
+    short = parse_diagnostics(compose_diagnostics(report, MAX_BYTES)) or report
+    document: dict[str, Any] = _plain(short.to_dict())
+    return document
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def lines_of(report: JobReport, now: float, log_tail_lines: int) -> Iterator[str]:
+    """Give the lines that end a task's log: results, tasks, the failed task's last lines, the reason.
+
+    Parameters
+    ----------
+    report : JobReport
+        With a reason.
+    now : float
+        Seconds since the epoch.
+    log_tail_lines : int
+        Lines of the failed task's log; 0 for none.
+    """
+    if report.submitted_at and report.finished_at:
+        queued = f", {duration(report.queue_seconds)} of it in the queue" if report.queue_seconds is not None else ""
+        yield f"{report.application_id} took {duration(report.finished_at - report.submitted_at)}{queued}"
+    if report.tasks:
+        yield from (line.strip() for line in timeline(report, now))
+    if report.metrics:
+        yield "metrics: " + ", ".join(f"{name} {value}" for name, value in report.metrics.items())
+    if report.output_path:
+        yield f"output: {report.output_path}"
+    first = next((task for task in report.tasks if task.task == report.first_failure), None)
+    if first and report.reason is not Reason.SUCCEEDED:
+        tail = first.log_tail.splitlines()[-log_tail_lines:] if log_tail_lines else []
+        if tail:
+            yield f"--- last lines of {first.task} on {first.host or 'its node'}"
+            yield from tail
+            yield "---"
+        yield f"{first.task} failed first: {ending(first) or first.state}"
+
+
+def sentence_of(report: JobReport) -> str:
+    """Give the line that says how it ended, and what to do."""
+    reason = report.reason or Reason.LOST
+    head = f"{report.application_id or 'nothing was submitted:'} {reason.value}"
+    message = f"{head}: {report.message}" if report.message else head
+    return message if reason is Reason.SUCCEEDED else f"{message.rstrip('.')}. {reason.hint}"
+
+
+def exception_of(report: JobReport, skip_on_exit_code: Collection[int] = ()) -> Exception | None:
+    """Give the exception that ends the task; None for success.
+
+    Parameters
+    ----------
+    report : JobReport
+        With a reason.
+    skip_on_exit_code : collection of int, optional
+        Exit codes of the task that failed first which mean "skipped".
+    """
+    reason = report.reason or Reason.LOST
+    if reason is Reason.SUCCEEDED:
+        return None
+    message = sentence_of(report)
+    first = next((task for task in report.tasks if task.task == report.first_failure), None)
+    if reason is Reason.TASK_FAILED and first and first.exit_code in skip_on_exit_code:
+        return AirflowSkipException(f"{first.task} ended with exit code {first.exit_code}, which skips. {message}")
+    if reason.exit_code in FATAL:
+        return AirflowFailException(message)
+    kind: type[TfYarnFailure] = TfYarnInfrastructureError if reason.retryable else TfYarnJobFailed
+    return kind(message, reason.value, report.application_id)

@@ -1,0 +1,95 @@
+"""`TensorFlowYarnTrigger`: watches an application while its task is deferred.
+
+In come plain values that lie in clear text in Airflow's database; out goes one event with the
+whole report, so that the resumed task asks nobody.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+
+class TensorFlowYarnTrigger(BaseTrigger):
+    """Fires when an application has ended.
+
+    Parameters
+    ----------
+    application_id : str
+    cluster : mapping
+        Addresses and names, see `facts.cluster_to_dict`; no secrets.
+    identity : mapping
+        See `identity.Identity`.
+    deadline : float, optional
+        Seconds since the epoch, after which the application is killed.
+    queue_timeout : float, optional
+        Seconds in the queue after which it is killed. Default 0: no limit.
+    poll_interval : float, optional
+        Seconds; all triggers of a deployment with the same interval share one call. Default 5.
+    on_kill : {"kill", "leave"}, optional
+        What becomes of the application when the task is ended by Airflow.
+    """
+
+    def __init__(self, application_id: str, cluster: Mapping[str, Any], identity: Mapping[str, Any],
+                 deadline: float | None = None, queue_timeout: float = 0.0, poll_interval: float = 5.0,
+                 on_kill: str = "kill"):
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.application_id = application_id
+        self.cluster = dict(cluster)
+        self.identity = dict(identity)
+        self.deadline = deadline
+        self.queue_timeout = queue_timeout
+        self.poll_interval = poll_interval
+        self.kill_policy = on_kill
+        self._followed_id = application_id
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Give the class and the arguments that make the same trigger elsewhere."""
+        return "tf_yarn_ops.airflow.trigger.TensorFlowYarnTrigger", {
+            "application_id": self.application_id, "cluster": self.cluster, "identity": self.identity,
+            "deadline": self.deadline, "queue_timeout": self.queue_timeout, "poll_interval": self.poll_interval,
+            "on_kill": self.kill_policy,
+        }  # fmt: skip
+
+    async def run(self) -> AsyncGenerator[TriggerEvent, None]:
+        """Wait for the end of the application and give its report."""
+        # The first import takes half a second, in which other triggers are not to wait.
+        followed, following, outcome = await asyncio.to_thread(self._prepare)
+        report = await following.follow(followed, self.log, self._moved)
+        yield TriggerEvent({"report": outcome.to_xcom(report)})  # type: ignore[no-untyped-call]
+
+    async def on_kill(self) -> None:
+        """Kill the application: its task was cleared, or marked as failed or as a success."""
+        if self.kill_policy == "leave":
+            self.log.info("%s is left alone", self._followed_id)
+            return
+        followed, _, _ = await asyncio.to_thread(self._prepare)
+        killing = await asyncio.to_thread(_import_killing)
+        why = "Killed by Airflow: the task was cleared or marked"
+        kill = asyncio.to_thread(killing.kill_now, followed.cluster, self._followed_id, why)
+        try:
+            await asyncio.wait_for(kill, killing.LIMIT)
+        except asyncio.TimeoutError:
+            self.log.error("%s has not ended in time after its kill", self._followed_id)
+
+    def _moved(self, application_id: str) -> None:
+        self._followed_id = application_id
+
+    def _prepare(self) -> tuple[Any, Any, Any]:
+        from ..identity import Identity
+        from . import following, outcome
+        from .facts import cluster_from_dict
+        from .killing import quieten
+
+        quieten()
+        followed = following.Followed(
+            cluster_from_dict(self.cluster), self.application_id, Identity(**self.identity), self.deadline,
+            self.queue_timeout, self.poll_interval, kill=self.kill_policy == "kill")  # fmt: skip
+        return followed, following, outcome
+
+
+def _import_killing() -> Any:
+    from . import killing
+
+    return killing
