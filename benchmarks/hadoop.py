@@ -64,6 +64,29 @@ class Hadoop:
         return self.run([program, *options, "--environment", f"venv://{sys.prefix}", "-m", str(MEMORY), "-r",
                          f"worker:{count}", command])
 
+    def submit_at_once(self, count: int, command: str, *options: str) -> list[Ended]:
+        """Run as many ``ytf-submit`` at once, each in a cold process; the kernel tells their peaks."""
+        program = str(Path(sys.executable).parent / "ytf-submit")
+        arguments = [program, *options, "--environment", f"venv://{sys.prefix}", "-m", str(MEMORY), "-r", "worker:1"]
+        began, start = time.time(), time.monotonic()
+        running: dict[int, Path] = {}
+        for number in range(count):
+            out, log = self.folder / f"answer{number}", self.folder / f"client{number}.log"
+            with out.open("w") as stdout, log.open("w") as stderr:
+                process = subprocess.Popen([*arguments, command], env=self.environ, stdin=subprocess.DEVNULL,
+                                           stdout=stdout, stderr=stderr, cwd=self.folder)
+            running[process.pid] = out
+        ended = []
+        while running:
+            pid, status, used = os.wait4(-1, 0)
+            if pid not in running:
+                continue
+            seconds, out = time.monotonic() - start, running.pop(pid)
+            if status:
+                raise RuntimeError((self.folder / out.name.replace("answer", "client")).with_suffix(".log").read_text())
+            ended.append(Ended(began, seconds, used.ru_maxrss / 1024, out.read_text().split()[-1]))
+        return ended
+
     def submit_bare(self, count: int, command: str) -> Ended:
         """Run ``skein.Client`` in a cold process; it does not wait for the end."""
         return self.run([sys.executable, "-c", _BARE, str(count), command, str(self.folder / "skein.log")])
