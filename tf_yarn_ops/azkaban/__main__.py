@@ -1,0 +1,23 @@
+"""``python -I -X utf8 -m tf_yarn_ops.azkaban``: what Azkaban starts for each job of the type."""
+
+import os
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+from ..cli.signals import Interruption
+from .console import Console
+
+
+def main() -> NoReturn:
+    """Run one job; TERM and INT are handled before anything slow is imported."""
+    console = Console()
+    console.install()
+    with Interruption() as interruption:
+        jobtype = import_module("tf_yarn_ops.azkaban.jobtype")
+        code = jobtype.run(console, interruption, sys.argv[1:], os.environ)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""One job of Azkaban, from its properties to its exit code: read, submit or attach, follow, tell.
+
+What Azkaban's log shows is written here, the bare id of the application the moment it
+exists and the reason as the last line. Azkaban believes the exit code alone, and reads the
+output properties only after 0.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..cli.progress import Lines
+from ..cli.signals import Interruption
+from ..cli.summary import describe
+from ..errors import Cancelled, SpecInvalid, TfYarnError
+from ..request import doubts_about
+from ..runtime.reasons import Reason
+from ..runtime.report import JobReport
+from ..spec import JobSpec
+from .console import Console, tame
+from .ending import Ending
+from .execution import Execution
+from .limits import Limits, read_limits
+from .outputs import output_properties, write_outputs
+from .properties import parse_properties
+from .request import Request, read_job
+from .values import merge, own_values
+
+if TYPE_CHECKING:
+    from ..cluster import Cluster
+    from ..launcher import Launcher
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks at the application.
+POLL_INTERVAL = 1.0
+_NEXT = "next: ytf kill {}"
+
+
+class Run:
+    """The run of one job.
+
+    Parameters
+    ----------
+    console : Console
+    interruption : Interruption
+        Has the handlers of TERM and INT already.
+    environ : mapping of str to str
+    limits_file : str, optional
+        As `limits.read_limits` takes it.
+    """
+
+    def __init__(self, console: Console, interruption: Interruption, environ: Mapping[str, str],
+                 limits_file: str | None = None):
+        self._console = console
+        self._interruption = interruption
+        # Who runs the application is the operating system's to say, or Kerberos', not an env.* property's.
+        self._environ = {name: value for name, value in environ.items() if name != "HADOOP_USER_NAME"}
+        self._limits_file = limits_file
+        self._launcher: Launcher | None = None
+        self._cluster: Cluster | None = None
+        self._ids: list[str] = []
+        self._ending = Ending(self._stop, self._last_call)
+
+    def __call__(self) -> int:
+        """Run the job; give the exit code."""
+        self._ending.start()
+        try:
+            return self._run()
+        except Cancelled as error:
+            return self._conclude(Reason.KILLED, f"{self._ending.why or error}")
+        except TfYarnError as error:
+            if self._ending.why:
+                self._warn_of_leftover(str(error))
+                return self._conclude(Reason.KILLED, self._ending.why)
+            for line in str(error).splitlines():
+                self._say(line)
+            self._say(error.reason.hint)
+            return self._conclude(error.reason, str(error).splitlines()[0])
+
+    def _run(self) -> int:
+        properties = read_properties(self._environ)
+        execution = Execution.read(properties)
+        limits = read_limits(self._limits_file)
+        job, request = self._read_job(properties, limits)
+        if request.flag("tf.dry_run"):
+            from ..cli.submit import dry_run
+
+            for line in dry_run(job).splitlines():
+                self._say(line)
+            return self._conclude(Reason.SUCCEEDED, "nothing was submitted, tf.dry_run is set")
+        report = self._train(job, execution, request.flag("tf.strict_placement"))
+        if report.reason is Reason.SUCCEEDED:
+            self._hand_on(report)
+        for line in describe(report, time.time()):
+            self._say(line)
+        return self._conclude(report.reason or Reason.AM_FAILED, report.message)
+
+    def _read_job(self, properties: Mapping[str, str], limits: Limits) -> tuple[JobSpec, Request]:
+        """Give the job as it will be submitted; nothing of it hangs on the working directory any more."""
+        from ..preflight import check_files, with_absolute_sources
+
+        faults: list[str] = []
+        values = limits.with_defaults(merge(own_values(properties), (), faults))
+        job, request = read_job(properties, Path.cwd(), values, faults)
+        limits.check_job(job)
+        check_files(job)
+        job = with_tags(with_absolute_sources(job), Execution.read(properties), limits.user(properties))
+        for doubt in doubts_about(job):
+            self._say(f"warning: {doubt}")
+        # Azkaban deletes the project the moment the flow ends, even under a running launcher.
+        os.chdir("/")
+        return job, request
+
+    def _train(self, job: JobSpec, execution: Execution, strict_placement: bool) -> JobReport:
+        from ..cluster import discover
+        from ..launcher import Launcher
+
+        self._cluster = discover(environ=self._environ, user=job.user)
+        launcher = Launcher(self._cluster, strict_placement=strict_placement, environ=self._environ)
+        lines = Lines()
+
+        def show(report: JobReport) -> None:
+            for line in lines.changes(report, time.monotonic()):
+                self._say(line)
+
+        # From here a signal is only noted: the launcher takes back or kills what there is, at a safe place.
+        self._launcher = launcher
+        with self._interruption.noted(self._signalled):
+            if self._ending.why:
+                raise Cancelled(self._ending.why)
+            return launcher.run(job, execution.identity, on_reserved=self._reserved, on_change=show,
+                                poll_interval=POLL_INTERVAL)
+
+    def _reserved(self, application_id: str) -> None:
+        self._ids.append(application_id)
+        self._say(application_id)
+
+    def _hand_on(self, report: JobReport) -> None:
+        path = self._environ.get("JOB_OUTPUT_PROP_FILE")
+        if path:
+            write_outputs(path, output_properties(report))
+
+    def _signalled(self) -> None:
+        """In a signal handler: take note, nothing else."""
+        number = self._interruption.number or 15
+        self._ending.ask(f"Azkaban has cancelled the job (signal {number})", 128 + number)
+        self._stop()
+
+    def _stop(self) -> None:
+        """Let the launcher end what it does; where there is none yet, nothing is at stake."""
+        if self._launcher is None:
+            os._exit(self._ending.code)
+        self._launcher.cancel()
+
+    def _last_call(self) -> None:
+        """Kill the application by a connection of our own: the ordinary way has not come to its end in time."""
+        if self._cluster is None or not self._ids:
+            return
+        self._say(f"killing {self._ids[-1]} by a last call")
+        try:
+            self._cluster.resourcemanager(patience=2.0).kill(self._ids[-1], f"Killed: {self._ending.why}")
+        except TfYarnError as error:
+            self._warn_of_leftover(str(error))
+        self._conclude(Reason.KILLED, self._ending.why)
+
+    def _warn_of_leftover(self, why: str) -> None:
+        if self._ids:
+            self._say(f"{self._ids[-1]} may still run: {why}")
+            self._say(_NEXT.format(self._ids[-1]))
+
+    def _say(self, line: str) -> None:
+        self._console.say(tame(line, self._ids))
+
+    def _conclude(self, reason: Reason, message: str) -> int:
+        """Write the last line; give the exit code."""
+        self._say(f"{reason.value}: {' '.join(message.split())}" if message else reason.value)
+        return self._ending.code if self._ending.why else reason.exit_code
+
+
+def read_properties(environ: Mapping[str, str]) -> dict[str, str]:
+    """Give the properties that Azkaban hands over.
+
+    Raises
+    ------
+    SpecInvalid
+        Azkaban has not started us, or the file is broken.
+    """
+    path = environ.get("JOB_PROP_FILE")
+    if not path:
+        raise SpecInvalid("JOB_PROP_FILE is not set: Azkaban starts this program, as the job type that "
+                          "`ytf azkaban install-jobtype` installs")
+    try:
+        return parse_properties(Path(path).read_bytes())
+    except OSError as error:
+        raise SpecInvalid(f"JOB_PROP_FILE can't be read: {error}") from error
+
+
+def with_tags(job: JobSpec, execution: Execution, user: str | None) -> JobSpec:
+    """Give the job with Azkaban's tags, and its user.
+
+    Raises
+    ------
+    SpecInvalid
+        There is no room for the job's own tags.
+    """
+    from dataclasses import replace
+
+    from ..identity import MAX_TAGS
+
+    tags = execution.tags
+    free = MAX_TAGS - len(tags) - len(execution.identity.tags)
+    if len(job.tags) > free:
+        raise SpecInvalid(f"tf.tags: {len(job.tags)} given, at most {free} allowed: YARN takes {MAX_TAGS}, and the "
+                          "others are Azkaban's and the job's identity")
+    return replace(job, tags=(*tags, *job.tags), user=user)
+
+
+def configure_logging(console: Console) -> None:
+    """Send the package's log to the job's log: the steps of a submission, and warnings of others."""
+    handler = logging.StreamHandler(console)
+    handler.setFormatter(_Plain("%(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.getLogger("tf_yarn_ops").setLevel(logging.INFO)
+
+
+class _Plain(logging.Formatter):
+    """A line without time, which Azkaban adds, and with the level where it matters."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return text if record.levelno < logging.WARNING else f"{record.levelname.lower()}: {text}"
+
+
+def run(console: Console, interruption: Interruption, words: list[str], environ: Mapping[str, str]) -> int:
+    """Run the job that the environment describes; ``--limits FILE`` names the site's limits."""
+    configure_logging(console)
+    if words and (len(words) != 2 or words[0] != "--limits"):
+        console.say(f"{Reason.SPEC_INVALID.value}: the only option is --limits FILE, not {' '.join(words)}")
+        return Reason.SPEC_INVALID.exit_code
+    return Run(console, interruption, environ, words[1] if words else None)()

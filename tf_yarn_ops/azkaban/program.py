@@ -1,0 +1,114 @@
+"""What the tasks run, and the files that it needs: entry point, arguments, the project's folder.
+
+Reads the project; everything else of a request is a matter of words alone.
+"""
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..parts import ARCHIVE_SUFFIXES
+from .values import shown
+
+if TYPE_CHECKING:
+    from .request import Request
+
+#: Where an archive that is tf.source is unpacked before its content is copied into the working directory.
+SOURCE_FOLDER = "tf_source"
+#: What a folder of sources holds and no task needs.
+_LEFT_OUT = (".git", ".skein", ".ytf", "__pycache__")
+
+
+def add_program(request: "Request", tasks: Mapping[str, dict[str, Any]]) -> None:
+    """Put the command, and the files that belong to it, into the request."""
+    unpack = _add_source(request)
+    command = _command(request)
+    arguments = _arguments(request)
+    before, behind = "", ""
+    if "tf.args.file" in request.values and (content := _args_file(request)) is not None:
+        before, behind = f"tf_args=(\n{content}\n)\n", ' "${tf_args[@]}"'
+    if command is not None:
+        key = request.values.get("tf.command") or request.values["tf.entry_point"]
+        request.give("task_command", f"{before}{unpack}{command}{arguments}{behind}", key.key)
+        request.brought["command"] = key.key
+    elif arguments or behind:
+        name = next(name for name in request.values if name.startswith("tf.args"))
+        request.faults.append(f"{request.values[name].key}: there is no tf.command or tf.entry_point to pass it to")
+    for task in tasks.values():
+        if task.get("command") and unpack:
+            task["command"] = unpack + task["command"]
+
+
+def _command(request: "Request") -> str | None:
+    command, entry_point = request.values.get("tf.command"), request.text("tf.entry_point")
+    if command is not None and command.text.strip():
+        if entry_point is not None:
+            request.faults.append(f"{command.key} and {request.values['tf.entry_point'].key} both say what runs; "
+                                  "give one of them")
+        return command.text
+    if entry_point is None:
+        return None
+    python = shlex.quote(request.text("tf.python") or "python3")
+    if entry_point.startswith("/"):
+        return f"{python} {shlex.quote(entry_point)}"
+    folder = entry_point.removeprefix("./").partition("/")[0]
+    if folder in _shipped(request):
+        return f"{python} {shlex.quote(entry_point)}"
+    if not (request.folder / entry_point).is_file():
+        request.faults.append(f"{request.values['tf.entry_point'].key}: there is no file {shown(entry_point)} in the "
+                              "project, nor in tf.source, tf.files or tf.archives")
+    elif "tf.script" in request.values:
+        request.options.setdefault("file", []).append(entry_point)
+    else:
+        request.give("script", entry_point, request.values["tf.entry_point"].key)
+    return f"{python} {shlex.quote(os.path.basename(entry_point))}"
+
+
+def _shipped(request: "Request") -> set[str]:
+    """The names that the working directory will hold."""
+    names = set()
+    for text in (*request.options.get("file", ()), *request.options.get("archive", ())):
+        name, equals, path = text.partition("=")
+        names.add(name if equals and "/" not in name else (path or text).rstrip("/").rpartition("/")[2])
+    return names
+
+
+def _arguments(request: "Request") -> str:
+    """The arguments as bash reads them, a blank first."""
+    words = [request.values["tf.args"].text] if request.text("tf.args") else []
+    numbered = [(int(name.rpartition(".")[2]), value.text) for name, value in request.values.items()
+                if name.startswith("tf.args.") and name.rpartition(".")[2].isdigit()]
+    words += [shlex.quote(text) for _, text in sorted(numbered)]
+    return "".join(f" {word}" for word in words)
+
+
+def _args_file(request: "Request") -> str | None:
+    path = request.text("tf.args.file")
+    if path is None:
+        return None
+    try:
+        return (request.folder / path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        request.faults.append(f"{request.values['tf.args.file'].key}: {path!r} can't be read: {error}")
+        return None
+
+
+def _add_source(request: "Request") -> str:
+    """Ship what is in tf.source; give what a command has to do first."""
+    path = request.text("tf.source")
+    if path is None:
+        return ""
+    if "://" in path or path.endswith(ARCHIVE_SUFFIXES):
+        request.options.setdefault("archive", []).append(f"{SOURCE_FOLDER}={path}")
+        return f"cp -R {SOURCE_FOLDER}/. . && "
+    folder = request.folder / path
+    if not folder.is_dir():
+        request.faults.append(f"{request.values['tf.source'].key}: there is no folder {shown(path)} in the project")
+        return ""
+    named = _shipped(request)
+    for entry in sorted(folder.iterdir()):
+        if entry.name not in named and not entry.name.startswith(_LEFT_OUT):
+            request.options.setdefault("file", []).append(f"{entry.name}={Path(path) / entry.name}")
+    return ""

@@ -1,0 +1,69 @@
+"""The values of a ``.job`` under their own names: whoever brought them, each once, each a text that can be passed on.
+
+In come the properties of a job; out go `Value` by ``tf.*`` name, with the name that the
+``.job`` used, which messages repeat.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ..requirement import parse_memory
+from .keys import PREFIX, RESULT
+from .properties import escape_letters, repair_mojibake
+
+
+class Value(NamedTuple):
+    """A value, and the key of the ``.job`` that brought it."""
+
+    text: str
+    key: str
+
+
+def own_values(properties: Mapping[str, str]) -> dict[str, Value]:
+    """Give what the job says by ``tf.*`` keys; what a training upstream has said of itself is left out."""
+    return {name: Value(text, name) for name, text in properties.items()
+            if name.startswith(PREFIX) and not name.startswith(RESULT)}
+
+
+def merge(own: Mapping[str, Value], aliases: Iterable[tuple[str, Value]], faults: list[str]) -> dict[str, Value]:
+    """Put what aliases say beside a job's own keys; two that say different things are a fault."""
+    merged = dict(own)
+    for name, value in aliases:
+        there = merged.get(name)
+        if there is None:
+            merged[name] = value
+        elif not same(there.text, value.text):
+            faults.append(f"{value.key}: {shown(value.text)} is not what {there.key} says, {shown(there.text)}; "
+                          "give one of them")
+    return merged
+
+
+def same(one: str, other: str) -> bool:
+    """Tell whether two texts mean the same: as texts, as numbers, as amounts of memory."""
+    one, other = one.strip(), other.strip()
+    for read in (float, parse_memory):
+        try:
+            return read(one) == read(other)
+        except ValueError:
+            continue
+    return one == other
+
+
+def shown(text: str, length: int = 80) -> str:
+    """Give a text for a message, not too long."""
+    return repr(text if len(text) <= length else text[: length - 3] + "...")
+
+
+def check_letters(values: Iterable[Value]) -> list[str]:
+    """Give a fault for each value whose letters were lost on the way."""
+    faults = []
+    for value in values:
+        meant = repair_mojibake(value.text)
+        if meant is not None:
+            faults.append(f"{value.key}: {shown(value.text)} is UTF-8 that Azkaban has read as ISO-8859-1; in a .job "
+                          f"write {escape_letters(meant[:200])} for {shown(meant)}")
+        elif any("\ud800" <= letter <= "\udfff" for letter in value.text):
+            faults.append(f"{value.key}: {shown(value.text)} holds half of a letter: beyond FFFF it takes two escapes")
+        elif "\0" in value.text:
+            faults.append(f"{value.key}: {shown(value.text)} holds a NUL character, which no process can be given")
+    return faults
