@@ -84,6 +84,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         First port that the agents try, where something stands between them and the coordinator.
     hiccups : dict of str to int, optional
         How many calls of a method fail before one is answered.
+    resourcemanagers : tuple of str, optional
+        URLs that the coordinator may ask.
     """
 
     folder: Path
@@ -93,6 +95,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
     base_port: int = 0
     agents_see: int = 0
     hiccups: dict[str, int] = field(default_factory=dict)
+    resourcemanagers: tuple[str, ...] = ()
     containers: list[LocalContainer] = field(default_factory=list)
     progress: list[float] = field(default_factory=list)
     pages: dict[str, str] = field(default_factory=dict)
@@ -103,7 +106,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.credentials = mint()
         self.base_port = self.base_port or random.randrange(20000, 29000)
-        self.job = load_job(job_file(self.spec, base_port=self.base_port, user="tester"))
+        self.job = load_job(self.job_file(self.base_port))
         self.lock = threading.RLock()
         self.stopped = False
         self.server = grpc.server(ThreadPoolExecutor(8))
@@ -132,12 +135,15 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
                 process.wait()
         self.server.stop(None)
 
+    def job_file(self, base_port):
+        return job_file(self.spec, base_port=base_port, user="tester", resourcemanagers=self.resourcemanagers)
+
     def lay_out(self, folder, base_port=0):
         folder.mkdir()
         base_port = base_port or self.base_port
         for name, content in ((RUNTIME_FILE, runtime_zip()), (".skein.crt", self.credentials.certificate),
                               (".skein.pem", self.credentials.key),
-                              (JOB_FILE, job_file(self.spec, base_port=base_port, user="tester"))):
+                              (JOB_FILE, self.job_file(base_port))):
             (folder / name).write_bytes(content)
         return folder
 
@@ -215,7 +221,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         with self.lock:
             return skein_pb2.ContainersResponse(containers=[
                 skein_pb2.Container(service_name=c.service, instance=c.instance, state=STATES.Value(c.state),
-                                    exit_message=c.message)
+                                    exit_message=c.message,
+                                    yarn_node_http_address="127.0.0.1:8042" if c.process else "")
                 for c in self.containers if not request.states or STATES.Value(c.state) in request.states
             ])
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tf_yarn_ops.parts import Deadlines, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.runtime.contract import TaskId
 from tf_yarn_ops.runtime.link import Link, LinkLost
 from tf_yarn_ops.runtime.reasons import Reason
+from tf_yarn_ops.runtime.report import parse_diagnostics
 from tf_yarn_ops.spec import JobSpec, TaskSpec
 
 QUICK = Deadlines(heartbeat=5, stop_grace=2)
@@ -167,6 +169,31 @@ def test_an_unusable_result_is_said_in_the_log_and_is_no_failure(run, content):
     assert "the result file is not used" in am.container("worker_0").log
 
 
+def test_the_command_is_in_the_containers_process_group_and_writes_to_its_log_itself(run):
+    """NodeManagers kill by group; and no pipe stands between a program and its log."""
+    am, report = run(job("cut -d' ' -f5 /proc/$$/stat > group; readlink /proc/$$/fd/1 /proc/$$/fd/2 > outputs",
+                         ps=False, workers=1))
+    container = am.container("worker_0")
+    assert report.reason is Reason.SUCCEEDED
+    assert int((container.folder / "group").read_text()) == container.process.pid
+    assert (container.folder / "outputs").read_text().split() == [str(container.folder / "log")] * 2
+
+
+def test_cpu_seconds_and_peak_memory_are_those_of_the_program(run):
+    burn = "import time; b = bytearray(100 << 20)\nwhile time.process_time() < 0.5: pass"
+    _, report = run(job(f"{sys.executable} -c '{burn}'", ps=False, workers=1))
+    assert report.reason is Reason.SUCCEEDED
+    assert 0.5 <= task(report, "worker:0").cpu_seconds < 5
+    assert 100 <= task(report, "worker:0").peak_memory_mib < 200
+
+
+def test_of_a_long_log_the_report_has_whole_lines_of_the_end(run):
+    _, report = run(job("seq 100000; exit 3", ps=False, workers=1, report_log_tail=1000))
+    lines = task(report, "worker:0").log_tail.splitlines()
+    assert [int(line) for line in lines] == list(range(100001 - len(lines), 100001))
+    assert 100 < len(lines) and len(task(report, "worker:0").log_tail) <= 1000
+
+
 def test_the_end_of_a_log_may_be_any_bytes(run):
     _, report = run(job(r"printf 'a\000\377\376z\n'; exit 1", ps=False, workers=1))
     assert report.reason is Reason.TASK_FAILED
@@ -214,6 +241,15 @@ def test_a_task_that_fails_at_once_every_time_ends_the_job_early(run):
     assert report.reason is Reason.TASK_FAILED
     assert "3 times in a row" in report.message
     assert task(report, "worker:0").attempts == 3
+
+
+def test_an_evaluator_is_restarted_alone(run):
+    tasks = {"worker": TaskSpec(command="until [ -e ../evaluator_0/measured ]; do sleep 0.05; done"),
+             "evaluator": TaskSpec(command="if [ ! -e again ]; then touch again; exit 7; fi; touch measured")}
+    _, report = run(job("x", tasks=tasks, restart=RestartPolicy("task", backoff=0.1)))
+    assert report.reason is Reason.SUCCEEDED, report.message
+    assert (task(report, "worker:0").attempts, task(report, "evaluator:0").attempts) == (1, 2)
+    assert len(report.generations) == 1
 
 
 def test_a_fatal_exit_code_is_not_retried(run):
@@ -269,6 +305,35 @@ def test_a_hiccup_of_skein_changes_no_verdict(run, method):
     am, report = run(job("sleep 1", ps=False), hiccups={method: 2})
     assert report.reason is Reason.SUCCEEDED
     assert am.hiccups[method] < 2
+
+
+class ResourceManager(BaseHTTPRequestHandler):
+    """Takes kills of applications and keeps them."""
+
+    def do_PUT(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(202)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        self.server.kills.append((self.path, body))
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_verdict_that_skein_does_not_take_travels_with_a_kill(tmp_path):
+    with ThreadingHTTPServer(("127.0.0.1", 0), ResourceManager) as server:
+        server.kills = []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        urls = ("http://127.0.0.1:1", f"http://127.0.0.1:{server.server_port}")
+        with AppMaster(tmp_path / "job", job("true", ps=False), hiccups={"shutdown": 99}, resourcemanagers=urls) as am:
+            until(lambda: server.kills)
+            assert am.ended == [] and am.coordinator.poll() is None, "its exit would be the first word in YARN"
+        server.shutdown()
+    (path, body), = server.kills
+    assert path == "/ws/v1/cluster/apps/application_1700000000000_0042/state?user.name=tester"
+    assert body["state"] == "KILLED"
+    assert parse_diagnostics(body["diagnostics"]).reason is Reason.SUCCEEDED
 
 
 def test_an_ending_that_is_too_long_for_a_line_is_told_with_less_of_the_log(run):
@@ -475,16 +540,22 @@ def test_all_ports_taken_ends_the_job_and_says_so(tmp_path, monkeypatch):
 # -- deadlines --------------------------------------------------------------------------------
 
 
+#: A time of day in a message.
+SINCE = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+
+
 @pytest.mark.parametrize("deadlines, hold, reason, words", [
     (Deadlines(allocation=1), {"worker_1"}, Reason.ALLOCATION_TIMEOUT,
-     "1 of 2 containers were not allocated within 1 s: worker_1"),
-    (Deadlines(execution=1, stop_grace=1), set(), Reason.EXECUTION_TIMEOUT, "running: worker:0, worker:1"),
-    (Deadlines(total=2, stop_grace=1), set(), Reason.TOTAL_TIMEOUT, "longer than 2 s"),
+     rf"1 of 2 containers were not allocated within 1 s: worker_1 \(asked for in queue default {SINCE}\)"),
+    (Deadlines(execution=1, stop_grace=1), set(), Reason.EXECUTION_TIMEOUT,
+     rf"longer than 1 s; running: worker:0 \(on 127\.0\.0\.1 {SINCE}\), worker:1 \(on 127\.0\.0\.1 {SINCE}\)"),
+    (Deadlines(total=1, stop_grace=1), {"worker_1"}, Reason.TOTAL_TIMEOUT,
+     rf"longer than 1 s; waiting {SINCE} for: .*worker:1 \(container .*requested\)"),
 ])
-def test_every_wait_has_a_deadline_and_names_its_reason(run, deadlines, hold, reason, words):
+def test_every_wait_has_a_deadline_and_names_who_is_missing_where_since_when(run, deadlines, hold, reason, words):
     am, report = run(job(FOREVER, ps=False, deadlines=deadlines), hold=frozenset(hold))
     assert report.reason is reason
-    assert words in report.message
+    assert re.search(words, report.message), report.message
     assert processes_of(am) == []
 
 
@@ -494,7 +565,8 @@ def test_an_agent_that_never_calls_misses_the_registration_deadline(run, tmp_pat
     mute.chmod(0o755)
     _, report = run(job("true", ps=False, workers=1, deadlines=Deadlines(registration=1)), python=str(mute))
     assert (report.reason, report.retryable) == (Reason.REGISTRATION_TIMEOUT, True)
-    assert "no agent registered within 1 s from worker_0" in report.message
+    words = rf"no agent registered within 1 s from worker_0 \(on 127\.0\.0\.1 {SINCE}\)"
+    assert re.search(words, report.message), report.message
 
 
 @pytest.mark.slow
@@ -557,6 +629,23 @@ def test_a_killed_coordinator_ends_its_watchdog_with_the_signals_code(tmp_path):
         child = subprocess.run(["pgrep", "-P", str(am.coordinator.pid)], capture_output=True, text=True)
         os.kill(int(child.stdout.split()[0]), signal.SIGKILL)
         assert am.coordinator.wait(10) == 137
+
+
+#: The coordinator's two processes: the outer watches, the inner beats once and then hangs.
+FREEZE = """\
+import os, time
+from tf_yarn_ops.runtime import driver
+driver.SILENCE_SECONDS = 1
+os.write(driver.watch_over(), b".")
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_coordinator_that_hangs_is_killed_by_its_watchdog():
+    ran = subprocess.run([sys.executable, "-c", FREEZE], capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stderr) == (137, "tf_yarn_ops: the coordinator was silent for 1 s, killing it\n")
+    assert not Path(f"/proc/{ran.stdout.strip()}").exists()
 
 
 @pytest.mark.slow

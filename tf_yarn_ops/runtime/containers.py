@@ -36,12 +36,13 @@ class SkeinFailed(OSError):
 
 
 class Container(NamedTuple):
-    """One container: Skein's id (``worker_0``), state, exit message."""
+    """One container: Skein's id (``worker_0``), state, exit message, the node's ``host:port`` once it has one."""
 
     id: str
     service: str
     state: str
     message: str
+    node: str = ""
 
 
 def cause_of(message: str) -> Reason:
@@ -86,7 +87,8 @@ class Containers:
         """Give all containers, finished ones included."""
         states = ("WAITING", "REQUESTED", "RUNNING", *FINISHED)
         found = await self._call(lambda: self._client.get_containers(states=states))
-        return [Container(c.id, c.service_name, str(c.state), c.exit_message or "") for c in found]
+        return [Container(c.id, c.service_name, str(c.state), c.exit_message or "", c.yarn_node_http_address or "")
+                for c in found]
 
     async def replace(self, container: Container) -> None:
         """Kill a container that no longer answers and ask for another."""

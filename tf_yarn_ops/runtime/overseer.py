@@ -27,6 +27,16 @@ ANSWER_SECONDS = 6.0
 LOG_SECONDS = 10.0
 
 
+def moment(seconds_ago: float) -> str:
+    """Give the time of day that was so many seconds ago, for a message."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(time.time() - seconds_ago))
+
+
+def host_of(container: Container) -> str:
+    """Give the host on which a container runs, for a message."""
+    return container.node.rpartition(":")[0] or "a node that Skein does not name"
+
+
 class Overseer:
     """Watches over a coordinator until there is a verdict."""
 
@@ -37,7 +47,7 @@ class Overseer:
         self.allocated_since: Dict[str, float] = {}
         self.silent_since: Dict[str, float] = {}
         self.waiting_since = time.monotonic()
-        self.alone_since = self.waiting_since
+        self.alone_since = self.incomplete_since = self.waiting_since
         self.log_at = time.monotonic() + LOG_SECONDS
         self.look_at = 0.0
         self.to_replace: List[Container] = []
@@ -106,7 +116,8 @@ class Overseer:
             names = ", ".join(container.id for container in requested[:8])
             self.coordinator.apply(Expired(
                 Reason.ALLOCATION_TIMEOUT,
-                f"{len(requested)} of {total} containers were not allocated within {limit:g} s: {names}",
+                f"{len(requested)} of {total} containers were not allocated within {limit:g} s: {names} "
+                f"(asked for in queue {self.job.queue} since {moment(now - self.waiting_since)})",
             ))
 
     def unregistered(self, running: List[Container], now: float) -> None:
@@ -118,10 +129,10 @@ class Overseer:
             since = self.allocated_since.setdefault(container.id, now)
             known = container.id in registry.peers or container.id in self.handled
             if not known and limit and now - since > limit:
-                late.append(f"{container.id} (running for {now - since:.0f} s)")
+                late.append(f"{container.id} (on {host_of(container)} since {moment(now - since)})")
         if not late and limit and self.coordinator.not_before and not self.coordinator.state.published:
             waited = now - self.coordinator.not_before - self.job.deadlines["stop_grace"]
-            late = [str(task) for task in self.pending() if waited > limit and task in registry.serving]
+            late = [self.describe(task) for task in self.pending() if waited > limit and task in registry.serving]
         self.orphaned(running, now)
         if late and self.pending():
             self.coordinator.apply(Expired(
@@ -169,25 +180,34 @@ class Overseer:
         elif execution and coordinator.published_at and now - coordinator.published_at > execution:
             cause = f"the training took longer than {execution:g} s; {self.unfinished()}"
             coordinator.apply(Expired(Reason.EXECUTION_TIMEOUT, cause))
-        if not coordinator.state.published and now >= self.log_at:
+        if coordinator.state.published:
+            self.incomplete_since = now
+        elif now >= self.log_at:
             self.log_at = now + LOG_SECONDS
             total_tasks = len(coordinator.state.phases)
             logger.info("Waiting for all ports (%d/%d), missing: %s", total_tasks - len(self.pending()), total_tasks,
                         ", ".join(self.describe(task) for task in self.pending()[:16]))
 
     def unfinished(self) -> str:
-        """Say which tasks still run."""
-        running = [str(task) for task, phase in self.coordinator.state.phases.items() if phase == lifecycle.RUNNING]
+        """Say which tasks still run or are waited for, where, since when."""
+        now = time.time()
+        running = []
+        for task, phase in self.coordinator.state.phases.items():
+            if phase == lifecycle.RUNNING:
+                record = self.coordinator.registry.records[task]
+                since = moment(now - (record.get("started_at") or now))
+                running.append(f"{task} (on {record.get('host')} since {since})")
         if running:
             return f"running: {', '.join(running[:8])}"
-        return f"waiting for: {', '.join(map(str, self.pending()[:8]))}"
+        since = moment(time.monotonic() - self.incomplete_since)
+        return f"waiting since {since} for: {', '.join(map(self.describe, self.pending()[:8]))}"
 
     def describe(self, task: TaskId) -> str:
         """Say what is known of a task that is missing."""
         peer = self.coordinator.registry.serving.get(task)
         if peer:
             return f"{task} (ending its command on {peer.host})"
-        states = {c.state.lower() for c in self.coordinator.known.values()
-                  if c.id not in self.coordinator.registry.peers and c.id not in self.handled
-                  and self.job.services[c.service].type == task.type}
-        return f"{task} (container {' or '.join(sorted(states)) or 'unknown'})"
+        found = {c.state.lower() + (f" on {host_of(c)}" if c.node else "") for c in self.coordinator.known.values()
+                 if c.id not in self.coordinator.registry.peers and c.id not in self.handled
+                 and self.job.services[c.service].type == task.type}
+        return f"{task} (container {' or '.join(sorted(found)) or 'unknown'})"
