@@ -1,8 +1,11 @@
-"""What several test files share: one real Hadoop for the whole session."""
+"""What several test files share: one real Hadoop for the whole session, and one Airflow."""
 
+import json
 import signal
+from pathlib import Path
 
 import pytest
+from fake_yarn import FakeYarn, serving
 
 
 def pytest_configure(config):
@@ -18,3 +21,33 @@ def minicluster(tmp_path_factory):
 
     with MiniCluster(tmp_path_factory.mktemp("minicluster")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def airflow_site(minicluster, tmp_path_factory):
+    """Give a running `AirflowSite` with the DAGs of tests/airflow_dags; its tf_yarn_default is the minicluster."""
+    from airflow_site import AirflowSite
+
+    connection = {"conn_type": "tf_yarn", "host": minicluster.resourcemanager_url}
+    dags = Path(__file__).parent / "airflow_dags"
+    home = tmp_path_factory.mktemp("airflow") / "home"
+    with AirflowSite(home, dags, {"AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps(connection)}) as site:
+        yield site
+
+
+@pytest.fixture
+def yarn():
+    """Give a `FakeYarn` that is served at its ``url``."""
+    fake = FakeYarn()
+    with serving(fake) as url:
+        fake.url = url
+        yield fake
+
+
+@pytest.fixture
+def cluster(yarn, tmp_path):
+    """Give what is known of the fake ResourceManager's cluster; its file system is a folder of the test."""
+    from tf_yarn_ops.cluster import Cluster
+
+    return Cluster((yarn.url,), "ann", "ann", "viewfs://mini", "viewfs://mini", "/user/{user}/.skein",
+                   local_root=str(tmp_path))

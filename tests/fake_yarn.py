@@ -51,6 +51,10 @@ class FakeYarn:
         self.apps[document["id"]] = document
         return document["id"]
 
+    def end(self, name, diagnostics, state="KILLED", final="KILLED"):
+        """Let an application end."""
+        self.apps[name].update(state=state, finalStatus=final, diagnostics=diagnostics)
+
     def count(self, method, start):
         return sum(m == method and path.startswith(start) for m, path, *_ in self.requests)
 

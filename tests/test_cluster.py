@@ -13,14 +13,6 @@ from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid, SubmissionReject
 from tf_yarn_ops.site import Site, find_site, read_site
 
 
-@pytest.fixture
-def yarn():
-    fake = FakeYarn()
-    with serving(fake) as url:
-        fake.url = url
-        yield fake
-
-
 def environ(tmp_path, **variables):
     return {"HOME": str(tmp_path), "HADOOP_USER_NAME": "ann", **variables}
 

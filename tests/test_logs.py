@@ -1,7 +1,7 @@
 """A task's log, from whichever place has it; the places are on the wire or programs on PATH."""
 
 import pytest
-from fake_yarn import STAMP, FakeYarn, application, serving
+from fake_yarn import STAMP, application
 
 from tf_yarn_ops.cluster import Cluster
 from tf_yarn_ops.errors import ApplicationNotFound, SpecInvalid
@@ -25,14 +25,6 @@ def framed(content, trailing="\n*****\n\n"):
 def report(url, **fields):
     task = TaskReport("worker:0", "failed", container_id=CONTAINER, log_url=f"{url}/node/containerlogs/c/ann/worker.log")
     return JobReport(ID, reason=Reason.TASK_FAILED, message="x", tasks=(TaskReport("ps:0"), task), **fields)
-
-
-@pytest.fixture
-def yarn():
-    fake = FakeYarn()
-    with serving(fake) as url:
-        fake.url = url
-        yield fake
 
 
 def logs(yarn, environ=None, clock=lambda: STAMP / 1000 + 3600, services=(), tail=""):

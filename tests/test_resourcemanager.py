@@ -5,22 +5,35 @@ import socket
 import time
 
 import pytest
-from fake_yarn import STAMP, FakeYarn, amount, application, serving
+from fake_yarn import STAMP, FakeYarn, amount, application, serving, until
+from real_yarn import RealYarn
 
 from tf_yarn_ops.authentication import SimpleAuthentication
 from tf_yarn_ops.errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
+from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.resourcemanager import Allocation, ResourceManager
 from tf_yarn_ops.transport import RestUnavailable
 
 ID = f"application_{STAMP}_0001"
 
 
-@pytest.fixture
-def yarn():
-    fake = FakeYarn()
-    with serving(fake) as url:
-        fake.url = url
-        yield fake
+@pytest.fixture(scope="module")
+def light(tmp_path_factory):
+    """A real ResourceManager, which many applications are left with."""
+    with MiniCluster(tmp_path_factory.mktemp("resourcemanager"), light=True) as hadoop:
+        yield hadoop
+
+
+@pytest.fixture(params=["wire", pytest.param("real", marks=pytest.mark.cluster)])
+def place(request):
+    """The ResourceManager on the wire, and the real one behind a counting proxy."""
+    real = request.param == "real"
+    yarn = RealYarn(request.getfixturevalue("light").resourcemanager_url) if real else FakeYarn()
+    with serving(yarn) as url:
+        yarn.url = url
+        yield yarn
+    if real:
+        yarn.close()
 
 
 def client(*urls, user="ann", **options):
@@ -63,34 +76,63 @@ def test_allocation_without_gpus():
     assert not Allocation.read(amount(1024, 2)).holds(Allocation(1024, 2, 1))
 
 
-def test_find_asks_by_tags_states_and_user(yarn):
-    yarn.add(application(1, applicationTags="a,b"))
-    yarn.add(application(2, applicationTags="b"))
-    yarn.add(application(3, applicationTags="a", user="bob"))
-    yarn.add(application(4, "FINISHED", applicationTags="a"))
-    resourcemanager = client(yarn.url)
-    assert [app["id"][-1] for app in resourcemanager.find(["a"], ["RUNNING"], "ann")] == ["1"]
-    assert [app["id"][-1] for app in resourcemanager.find(["a"])] == ["1", "3", "4"]
-    assert yarn.requests[-1][2]["deSelects"] == "resourceRequests"
-    assert resourcemanager.find(["none"]) == []
+def test_find_asks_by_tags_states_and_user(place):
+    stamp = str(time.time())
+    a, b = f"a{stamp}", f"b{stamp}"
+    both = place.add(application(1, "ACCEPTED", applicationTags=f"{a},{b}"))
+    place.add(application(2, "ACCEPTED", applicationTags=b))
+    bobs = place.add(application(3, "ACCEPTED", applicationTags=a, user="bob"))
+    ended = place.add(application(4, "FINISHED", applicationTags=a))
+    resourcemanager = client(place.url, request_timeout=10)
+
+    def found(*words):
+        return sorted(app["id"] for app in resourcemanager.find(*words))
+
+    assert found([a], ["ACCEPTED", "RUNNING"], "ann") == [both]
+    assert found([a]) == [both, bobs, ended]
+    assert place.requests[-1][2]["deSelects"] == "resourceRequests"
+    assert found([f"none{stamp}"]) == []
 
 
-def test_kill_puts_the_state_with_our_words(yarn):
-    yarn.add(application(1))
-    assert client(yarn.url).kill(ID, "because") == "KILLED"
-    assert yarn.requests[-1][4] == {"state": "KILLED", "diagnostics": "because"}
-    assert client(yarn.url).state(ID) == "KILLED"
+def test_one_application_is_given_as_yarn_has_it(place):
+    name = place.add(application(1, "ACCEPTED", name="digits"))
+    found = client(place.url, request_timeout=10).get(name)
+    assert (found["id"], found["name"], found["user"], found["state"]) == (name, "digits", "ann", "ACCEPTED")
+    assert found["queue"].removeprefix("root.") == "default"
+    with pytest.raises(ApplicationNotFound):
+        client(place.url, request_timeout=10).get("application_1_0001")
 
 
-def test_kill_of_what_is_unknown_says_so(yarn):
+def test_kill_puts_the_state_with_our_words(place):
+    name = place.add(application(1))
+    resourcemanager = client(place.url, request_timeout=10)
+    assert resourcemanager.kill(name, "because") in ("KILLED", "ACCEPTED", "FINAL_SAVING", "KILLING")
+    assert place.requests[-1][4] == {"state": "KILLED", "diagnostics": "because"}
+    until(lambda: resourcemanager.state(name) == "KILLED")
+    assert "because" in resourcemanager.get(name)["diagnostics"]
+    assert resourcemanager.kill(name, "again") == "KILLED"
+
+
+def test_kill_of_what_is_unknown_says_so(place):
     with pytest.raises(ApplicationNotFound, match=r"app with id: .* not found"):
-        client(yarn.url).kill(ID, "because")
+        client(place.url, request_timeout=10).kill(ID, "because")
 
 
 def test_lifetime_is_a_time_of_day_in_utc(yarn):
     yarn.add(application(1))
     client(yarn.url).set_lifetime(ID, 1700000000.4)
     assert yarn.apps[ID]["lifetime"] == {"type": "LIFETIME", "expiryTime": "2023-11-14T22:13:20.000+0000"}
+
+
+@pytest.mark.cluster
+def test_yarn_ends_an_application_at_the_end_of_its_lifetime(light):
+    yarn = RealYarn(light.resourcemanager_url)
+    name = yarn.add(application(1))
+    resourcemanager = client(light.resourcemanager_url, request_timeout=10)
+    resourcemanager.set_lifetime(name, time.time() + 2)
+    until(lambda: resourcemanager.state(name) == "KILLED", 30, 0.1)
+    assert "exceeded the lifetime period" in resourcemanager.get(name)["diagnostics"]
+    yarn.close()
 
 
 def test_old_hadoop_does_not_know_userinfo(yarn):

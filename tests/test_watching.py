@@ -2,14 +2,17 @@
 
 import asyncio
 import contextvars
+import signal
 import time
 
 import pytest
 from fake_yarn import STAMP, FakeYarn, application, serving
+from fake_yarn import until as wait_until
+from real_yarn import RealYarn
 
-from tf_yarn_ops.cluster import Cluster
 from tf_yarn_ops.errors import WaitTimeout
 from tf_yarn_ops.identity import Identity, deployment_tag
+from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.runtime.report import JobReport, compose_diagnostics
 from tf_yarn_ops.watching import Watcher, watcher_for
@@ -18,18 +21,27 @@ TAG = deployment_tag("server")
 LIST = "/ws/v1/cluster/apps"
 
 
-@pytest.fixture
-def yarn():
-    fake = FakeYarn()
-    with serving(fake) as url:
-        fake.url = url
-        yield fake
+@pytest.fixture(scope="module")
+def light(tmp_path_factory):
+    """A real ResourceManager of this file's own."""
+    with MiniCluster(tmp_path_factory.mktemp("watching"), light=True) as hadoop:
+        yield hadoop
 
 
-@pytest.fixture
-def cluster(yarn, tmp_path):
-    return Cluster((yarn.url,), "ann", "ann", "viewfs://mini", "viewfs://mini", "/user/{user}/.skein",
-                   local_root=str(tmp_path))
+@pytest.fixture(params=["wire", pytest.param("real", marks=pytest.mark.cluster)])
+def yarn(request):
+    """The ResourceManager that a test asks: the one on the wire, and the real one behind a counting proxy."""
+    real = request.param == "real"
+    place = RealYarn(request.getfixturevalue("light").resourcemanager_url) if real else FakeYarn()
+    with serving(place) as url:
+        place.url = url
+        yield place
+    if real:
+        place.close()
+
+
+#: What no real ResourceManager can be brought to do, or not in numbers.
+wire_only = pytest.mark.parametrize("yarn", ["wire"], indirect=True)
 
 
 def number(value):
@@ -42,8 +54,7 @@ def add(yarn, at, **fields):
 
 def finish(yarn, name, reason=Reason.SUCCEEDED, state="FINISHED"):
     final = {"KILLED": "KILLED"}.get(state, "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED")
-    yarn.apps[name].update(state=state, finalStatus=final,
-                           diagnostics=compose_diagnostics(JobReport(name, reason=reason, message="x")))
+    yarn.end(name, compose_diagnostics(JobReport(name, reason=reason, message="x")), state, final)
 
 
 def lists(yarn):
@@ -62,7 +73,7 @@ async def until(condition, seconds=20):
 
 
 def test_one_list_for_all_and_one_call_for_each_end(yarn, cluster):
-    names = [add(yarn, at) for at in range(1, 201)]
+    names = [add(yarn, at) for at in range(1, 61)]
 
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.05)
@@ -82,6 +93,7 @@ def test_one_list_for_all_and_one_call_for_each_end(yarn, cluster):
     assert "resourceInfo" in query["deSelects"]
 
 
+@wire_only
 def test_ten_thousand_jobs_cost_one_call_per_interval(yarn, cluster):
     names = [add(yarn, at) for at in range(1, 10_001)]
 
@@ -108,13 +120,30 @@ def test_changes_are_told_once(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
         wait = asyncio.create_task(watcher.wait(name, on_change=lambda report: states.append(report.state)))
-        await until(lambda: lists(yarn) >= 3)
-        yarn.apps[name]["state"] = "RUNNING"
-        await until(lambda: len(states) == 2)
-        finish(yarn, name, Reason.TASK_FAILED)
+        await until(lambda: lists(yarn) >= 4)
+        finish(yarn, name, Reason.TASK_FAILED, "KILLED")
         return await wait
 
     assert asyncio.run(main()).reason is Reason.TASK_FAILED
+    assert states == ["ACCEPTED", "KILLED"]
+
+
+@wire_only
+def test_running_is_told(yarn, cluster):
+    """On a real YARN: test_launcher_cluster.py, where an application master runs."""
+    name = add(yarn, 1, state="ACCEPTED")
+    states = []
+
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.02)
+        wait = asyncio.create_task(watcher.wait(name, on_change=lambda report: states.append(report.state)))
+        await until(lambda: states)
+        yarn.apps[name]["state"] = "RUNNING"
+        await until(lambda: len(states) == 2)
+        finish(yarn, name)
+        return await wait
+
+    assert asyncio.run(main()).reason is Reason.SUCCEEDED
     assert states == ["ACCEPTED", "RUNNING", "FINISHED"]
 
 
@@ -132,8 +161,8 @@ def test_each_waiter_has_its_own_deadline(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
         other = asyncio.create_task(watcher.wait(long, timeout=20))
-        with pytest.raises(WaitTimeout, match=r"_0001 has not ended after 0.1 s \(RUNNING\); it goes on"):
-            await watcher.wait(short, timeout=0.1)
+        with pytest.raises(WaitTimeout, match=rf"{short} has not ended after 0.5 s \((RUNNING|ACCEPTED)\); it goes on"):
+            await watcher.wait(short, timeout=0.5)
         finish(yarn, long)
         return await other
 
@@ -185,18 +214,19 @@ def test_the_queue_deadline_of_a_watched_job(yarn, cluster):
     name = add(yarn, 1, state="ACCEPTED", elapsedTime=31_000)
 
     async def main():
-        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, queue_timeout=30)
+        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, queue_timeout=1, timeout=60)
 
     report = asyncio.run(main())
     assert report.reason is Reason.QUEUE_TIMEOUT
-    assert "longer than the 30 s of the queue deadline" in report.message
+    assert "longer than the 1 s of the queue deadline" in report.message
 
 
 def test_a_waiter_that_comes_while_the_last_one_leaves_is_served(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.01)
         for at in range(1, 30):
-            name = add(yarn, at, state="FINISHED", finalStatus="SUCCEEDED")
+            name = add(yarn, at, state="FINISHED", diagnostics=compose_diagnostics(
+                JobReport("x", reason=Reason.SUCCEEDED, message="x")))
             assert (await watcher.wait(name, timeout=5)).reason is Reason.SUCCEEDED
             for _ in range(at % 5):
                 await asyncio.sleep(0)
@@ -217,6 +247,7 @@ def test_an_application_without_the_tag_is_watched_all_the_same(yarn, cluster):
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
 
 
+@wire_only
 def test_an_older_hadoop_is_asked_for_whole_objects(yarn, cluster):
     name = add(yarn, 1)
     yarn.faults.append(lambda method, path: (400, {"Content-Type": "application/json"}, "{}")
@@ -271,6 +302,7 @@ def test_whoever_sees_the_end_deletes_the_directory(yarn, cluster, tmp_path):
     assert not folder.exists()
 
 
+@wire_only
 def test_all_in_one_event_loop_share_a_watcher_and_another_loop_has_its_own(yarn, cluster):
     async def two():
         return watcher_for(cluster, tag=TAG), watcher_for(cluster, tag=TAG), watcher_for(cluster)
@@ -318,7 +350,7 @@ def test_one_application_that_can_not_be_killed_does_not_starve_the_others(yarn,
         watcher = Watcher(cluster, tag=TAG, interval=0.05)
         overdue = asyncio.create_task(watcher.wait(stuck, queue_timeout=1))
         waits = [asyncio.create_task(watcher.wait(name, timeout=20)) for name in others]
-        await until(lambda: lists(yarn) >= 2)
+        await until(lambda: any(method == "PUT" for method, *_ in yarn.requests))
         for name in others:
             finish(yarn, name)
         reports = await asyncio.gather(*waits)
@@ -343,3 +375,34 @@ def test_no_fault_of_one_look_ends_the_loop(yarn, cluster):
         return await wait
 
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
+
+
+def test_watching_goes_on_through_a_restart_of_the_resourcemanager(yarn, cluster, request):
+    names = [add(yarn, at) for at in range(1, 6)]
+
+    def outage():
+        if isinstance(yarn, RealYarn):
+            hadoop = request.getfixturevalue("light")
+            hadoop.stop_daemon("rm", signal.SIGKILL)
+            hadoop.start_daemon("rm")
+        else:
+            def gone(method, path):
+                raise ConnectionResetError
+
+            yarn.faults.append(gone)
+            seen = len(yarn.requests)
+            wait_until(lambda: len(yarn.requests) >= seen + 5)
+            yarn.faults.remove(gone)
+
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.1)
+        waits = [asyncio.create_task(watcher.wait(name, timeout=120)) for name in names]
+        await until(lambda: lists(yarn) >= 2)
+        await asyncio.to_thread(outage)
+        for name in names:
+            await asyncio.to_thread(finish, yarn, name)
+        return await asyncio.gather(*waits)
+
+    reports = asyncio.run(main())
+    assert [(report.application_id, report.reason) for report in reports] == [
+        (name, Reason.SUCCEEDED) for name in names]
