@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tf_yarn_ops import __version__
 from tf_yarn_ops.cli.client import LocalTask
 from tf_yarn_ops.cli.manual import VARIABLES, manual_page
 from tf_yarn_ops.cli.options import ALL, JOB, SEED
@@ -226,6 +227,18 @@ def test_faults_end_with_2_and_nothing_on_stdout():
     assert "2 faults in the request:" in done.stderr and "did you mean 'worker'?" in done.stderr
 
 
+def test_no_words_at_all_name_both_that_are_missing():
+    done = run(SUBMIT)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "- cluster_requirement: missing; " in done.stderr and "- task_command: missing; " in done.stderr
+
+
+@pytest.mark.parametrize(("program", "name"), [(SUBMIT, "ytf-submit"), (YTF, "ytf")])
+def test_both_programs_know_their_version(program, name):
+    done = run(program, "--version")
+    assert (done.returncode, done.stdout) == (0, f"{name}, version {__version__}\n")
+
+
 def test_json_tells_of_a_request_that_was_refused():
     done = run(SUBMIT, "--wait", "--json", "-r", "ps:0", "x")
     report = json.loads(done.stdout)
@@ -412,7 +425,7 @@ def test_lines_say_only_what_is_new():
     assert lines.changes(again, 41.0) == [
         "generation 2: worker:1 failed", "running: worker:0, worker:1", "TensorBoard at http://n:1"]  # fmt: skip
     assert lines.changes(FAILED, 42.0) == [
-        f"{APP} FINISHED", "stopped: ps:0", "failed with exit 3: worker:1"]  # fmt: skip
+        f"{APP} FINISHED", "failed with exit 3: worker:1", "stopped: ps:0"]  # fmt: skip
 
 
 def test_the_local_client_has_the_variables_of_the_tasks(monkeypatch):

@@ -136,6 +136,16 @@ def test_up_tells_how_to_go_on_and_changes_nothing_the_second_time(ready):
     }  # fmt: skip
 
 
+def test_the_job_that_up_proposes_runs(ready):
+    proposed = re.search(r"^ +(ytf-submit .*)$", run_cli("up", "--dir", ready.directory).stderr, re.M)[1]
+    environ = {**os.environ, **ready.environ}
+    environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"
+    ran = subprocess.run(["bash", "-c", proposed], capture_output=True, text=True, timeout=180, env=environ)
+    assert ran.returncode == 0, ran.stderr
+    log = run(ready, str(Path(sys.executable).parent / "ytf"), "logs", ran.stdout.strip(), "--task", "worker:1")
+    assert "I am worker 1\n" in log
+
+
 def test_other_options_are_refused_while_it_runs(ready):
     with pytest.raises(MiniClusterError, match=r"runs with light False, not True: `ytf minicluster down` first"):
         MiniCluster(ready.directory, light=True).up()

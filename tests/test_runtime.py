@@ -191,7 +191,7 @@ def test_of_a_long_log_the_report_has_whole_lines_of_the_end(run):
     _, report = run(job("seq 100000; exit 3", ps=False, workers=1, report_log_tail=1000))
     lines = task(report, "worker:0").log_tail.splitlines()
     assert [int(line) for line in lines] == list(range(100001 - len(lines), 100001))
-    assert 100 < len(lines) and len(task(report, "worker:0").log_tail) <= 1000
+    assert len(lines) > 100 and len(task(report, "worker:0").log_tail) <= 1000
 
 
 def test_the_end_of_a_log_may_be_any_bytes(run):

@@ -135,10 +135,10 @@ def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[str
         tasks = {name: {**_mapping(tasks.get(name)), "instances": count} for name, count in requirement.items()}
         job["tasks"] = tasks
         if not requirement:
-            job["tasks"] = {"worker": {"command": "true"}}  # its faults are in the list; the rest stays checkable
+            _stand_in(job, given, faults)
     elif "tasks" not in job:
         faults.append("cluster_requirement: missing; say which tasks the job has, for example ps:2,worker:4")
-        job["tasks"] = {"worker": {"command": "true"}}
+        _stand_in(job, given, faults)
         return
     elif isinstance(job["tasks"], Mapping):
         job["tasks"] = tasks
@@ -162,6 +162,13 @@ def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[str
             _put_type("node_label", canonical_type(name.strip()), own.strip(), tasks, faults)
         else:
             job["node_label"] = label
+
+
+def _stand_in(job: dict[str, Any], given: Mapping[str, Any], faults: list[str]) -> None:
+    """Give a job whose tasks are a fault in the list already some that are none, so that the rest can be checked."""
+    job["tasks"] = {"worker": {"command": "true"}}
+    if "command" not in job and "command" not in given:
+        faults.append("task_command: missing; say what every task runs, for example 'python train.py'")
 
 
 def _put_type(option: str, name: str, value: str, tasks: Mapping[str, Any], faults: list[str]) -> None:

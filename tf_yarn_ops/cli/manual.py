@@ -100,6 +100,9 @@ def _lines(width: int) -> Iterator[str]:
     yield from options(SUBMISSION)
     yield "    -h, --help"
     yield "        This page."
+    yield ""
+    yield "    --version"
+    yield "        The version of this program."
     yield "\nTASK EXECUTION ENVIRONMENT"
     yield fill("The task_command is executed in a YARN container. These variables are set for it:", 4)
     for name, text in VARIABLES:

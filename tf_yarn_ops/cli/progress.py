@@ -89,14 +89,16 @@ class Lines:
         return lines
 
     def _task_changes(self, report: JobReport) -> list[str]:
-        """One line per new state, with the tasks that came into it."""
+        """One line per new state, with the tasks that came into it; failures first, the rest are their consequences."""
         new: dict[str, list[str]] = {}
         for task in report.tasks:
             now = (task.state, task.attempts, ending(task))
             if self._tasks.get(task.task, ("pending", 0, "")) != now:
                 self._tasks[task.task] = now
                 new.setdefault(_words(task), []).append(task.task)
-        return [f"{words}: {names(tasks)}" for words, tasks in new.items() if words != "pending"]
+        new.pop("pending", None)
+        failures_first = sorted(new.items(), key=lambda item: not item[0].startswith(("failed", "lost")))
+        return [f"{words}: {names(tasks)}" for words, tasks in failures_first]
 
 
 def _words(task: TaskReport) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .. import __version__
 from ..errors import Cancelled, SpecInvalid, TfYarnError
 from ..request import build_job, doubts_about
 from ..requirement import parse_count
@@ -261,7 +262,7 @@ def _take_client_command(values: dict[str, Any]) -> str | None:
     return own[-1].partition("=")[2] if own else None
 
 
-submit = ManualCommand(
+submit = click.version_option(__version__)(ManualCommand(
     "ytf-submit",
     callback=_submit,
     params=[*(option.click() for option in ALL), click.Argument(["words"], nargs=-1, metavar="<task_command>")],
@@ -269,4 +270,4 @@ submit = ManualCommand(
         "help_option_names": ["-h", "--help"],
         "token_normalize_func": lambda name: name.replace("-", "_"),
     },
-)
+))

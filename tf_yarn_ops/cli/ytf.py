@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .. import __version__
 from ..errors import TfYarnError, WaitTimeout
 from ..runtime.reasons import Reason
 from .program import configure_logging, print_json, report_of, say
@@ -55,6 +56,7 @@ _SETTINGS = {
 
 
 @click.group(cls=_Group, context_settings=_SETTINGS)
+@click.version_option(__version__)
 def ytf() -> None:
     """TensorFlow jobs on YARN: look at them, wait for them, end them. Jobs are started by ytf-submit."""
 

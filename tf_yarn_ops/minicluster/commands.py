@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,8 @@ def up(directory: Path | None, light: bool | None, nodes: int | None, stock: boo
         _say(f"  {title:<16} {url}")
     _say(_bold("Use it in this shell"))
     _say(f'  eval "$(ytf minicluster env{_option(directory)})"')
+    _say(_bold("Run something on it"))
+    _say(f"  ytf-submit --wait --environment {_own_python()} -m 256 -r worker:2 'echo \"I am worker $DTF_TASK_INDEX\"'")
     _say(_bold("End it"))
     _say(f"  ytf minicluster down{_option(directory)}")
 
@@ -123,6 +126,12 @@ def _pages(cluster: MiniCluster) -> dict[str, str]:
 
 def _option(directory: Path | None) -> str:
     return f" --dir {shlex.quote(str(directory))}" if directory else ""
+
+
+def _own_python() -> str:
+    """Give the environment that runs this: it has what the application master needs, which the machine's may not."""
+    kind, path = ("venv", sys.prefix) if sys.prefix != sys.base_prefix else ("python", sys.executable)
+    return shlex.quote(f"{kind}://{path}")
 
 
 def _say(line: str) -> None:

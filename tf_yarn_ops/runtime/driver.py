@@ -153,7 +153,7 @@ def main(arguments: List[str]) -> int:
         message = f"the coordinator failed: {type(error).__name__}: {error}"
         if isinstance(error, ImportError):
             message = (f"the coordinator's Python {sys.executable} can't talk to Skein: {error}; it needs grpcio and "
-                       "protobuf: name an environment that has them")
+                       "protobuf: name an environment that has them (--environment venv:///folder, or an archive)")
         report = JobReport(application_id, name=job.name, queue=job.queue, user=job.user, state="FAILED",
                            final_status="FAILED", reason=Reason.AM_FAILED, message=message)
         kill_by_rest(job.resourcemanagers, application_id, job.user, compose_diagnostics(report))
