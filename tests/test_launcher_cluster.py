@@ -348,14 +348,18 @@ def test_webhdfs_never_overwrites(minicluster, launcher):
 
 
 def test_a_watcher_sees_jobs_end_and_one_that_is_not_there(launcher):
-    names = [launcher.submit(job(command)) for command in ("true", "exit 3")]
+    names = [launcher.submit(job(command)) for command in ("sleep 1", "exit 3")]
+    states = []
 
     async def main():
         watcher = watcher_for(launcher.cluster, interval=0.2)
-        return await asyncio.gather(*(watcher.wait(name, timeout=120) for name in [*names, "application_1_0001"]))
+        waits = [watcher.wait(name, timeout=120) for name in [names[1], "application_1_0001"]]
+        seen = watcher.wait(names[0], timeout=120, on_change=lambda report: states.append(report.state))
+        return await asyncio.gather(seen, *waits)
 
     reports = asyncio.run(main())
     assert [report.reason for report in reports] == [Reason.SUCCEEDED, Reason.TASK_FAILED, Reason.LOST]
+    assert "RUNNING" in states and states[-1] == "FINISHED"
     for name in names:
         gone(launcher, name)
 
