@@ -74,5 +74,7 @@ def tf_yarn_task(python_callable: Callable[..., Any] | None = None, **kwargs: An
     **kwargs
         Arguments of `TensorFlowYarnOperator`.
     """
+    # The task's value is the report, whatever the function is annotated to return.
+    kwargs.setdefault("multiple_outputs", False)
     return task_decorator_factory(python_callable=python_callable,
                                   decorated_operator_class=_TfYarnDecoratedOperator, **kwargs)

@@ -5,6 +5,7 @@ cluster travels there as addresses, names and paths, and nothing else.
 """
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
@@ -15,6 +16,8 @@ from ..cluster import Cluster
 from ..identity import Identity
 from ..site import Site
 
+logger = logging.getLogger(__name__)
+
 #: Only a submission needs these; they are long.
 _FOR_SUBMISSION = ("application_classpath", "log_services")
 _SITE_FOR_SUBMISSION = ("application_classpath", "am_java_options", "docker_folders")
@@ -23,6 +26,9 @@ _SITE_FOR_SUBMISSION = ("application_classpath", "am_java_options", "docker_fold
 def deployment_id() -> str:
     """Give what names this Airflow: ``[tf_yarn] deployment_id``, else the API server's base URL."""
     named = conf.get("tf_yarn", "deployment_id", fallback="") or conf.get("api", "base_url", fallback="")
+    if not named:
+        logger.warning("neither [tf_yarn] deployment_id nor [api] base_url is set: another Airflow on this cluster "
+                       "would take the applications of DAGs and runs with the same names for its own")
     return str(named or "http://localhost:8080/").rstrip("/")
 
 

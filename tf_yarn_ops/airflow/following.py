@@ -73,13 +73,16 @@ async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str],
     teller = _Teller(log, followed.application_id)
     try:
         while not waiting.done():
-            change = asyncio.ensure_future(changes.get())
-            await asyncio.wait({waiting, change}, timeout=teller.pause(followed.deadline),
+            news = asyncio.ensure_future(changes.get())
+            await asyncio.wait({waiting, news}, timeout=teller.pause(followed.deadline),
                                return_when=asyncio.FIRST_COMPLETED)
-            if change.done():
-                moved(change.result().application_id)
-                teller.tell(change.result())
-            change.cancel()
+            reports = [news.result()] if news.done() else []
+            news.cancel()
+            while not changes.empty():
+                reports.append(changes.get_nowait())
+            for report in reports:
+                moved(report.application_id)
+                teller.tell(report)
             teller.remind()
             if not waiting.done() and followed.deadline is not None and time.time() >= followed.deadline:
                 return await _overdue(followed, teller.application_id, log)

@@ -34,6 +34,8 @@ class YarnHook(BaseHook):
     def __init__(self, tf_yarn_conn_id: str | None = default_conn_name):
         super().__init__()
         self.tf_yarn_conn_id = tf_yarn_conn_id
+        #: What a Hadoop client of this connection finds in its environment, once the cluster is known.
+        self.environ: dict[str, str] = dict(os.environ)
 
     def get_conn(self) -> "Cluster":
         """Give the cluster; asks its ResourceManager.
@@ -61,7 +63,7 @@ class YarnHook(BaseHook):
                     f"no ResourceManager is known: there is no connection {self.default_conn_name!r} (type tf_yarn, "
                     "its host is the ResourceManager's), and the worker has neither YTF_RESOURCEMANAGER, nor a "
                     "site.yaml with a resourcemanager, nor a HADOOP_CONF_DIR") from error
-        environ = dict(os.environ)
+        environ = self.environ
         extra = dict(connection.extra_dejson)
         if connection.login:
             environ["HADOOP_USER_NAME"] = connection.login

@@ -1,6 +1,7 @@
 """From a `JobReport` to what Airflow gets: an XCom value, the lines of the log, an exception. Pure."""
 
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,20 @@ MAX_BYTES = 12 * 1024
 #: Exit codes of the table of reasons that no second try could mend: the request, the queue or its
 #: rights, and whoever killed the application on purpose.
 FATAL = (2, 3, 8)
+
+
+_KILLER = re.compile(r"Killed by Airflow, attempt (\d+)\b")
+
+
+def kill_sentence(attempt: int) -> str:
+    """Give the cause of a kill of ours; says which attempt it was, for `killer_of`."""
+    return f"Killed by Airflow, attempt {attempt}: the task was cleared, marked or timed out, or its worker ends"
+
+
+def killer_of(report: JobReport) -> int | None:
+    """Give the attempt that has killed an application; None when it was somebody else."""
+    match = _KILLER.search(report.message)
+    return int(match[1]) if match and report.reason is Reason.KILLED else None
 
 
 def to_xcom(report: JobReport) -> dict[str, Any]:

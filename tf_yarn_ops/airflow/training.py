@@ -4,9 +4,7 @@ Everything that talks to Airflow's supervisor (connection, XCom) happens here, b
 waiting; `kill`, which is called in a signal handler, talks to YARN only.
 """
 
-import asyncio
-import concurrent.futures
-import contextlib
+import json
 import logging
 import threading
 import time
@@ -16,28 +14,31 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..cluster import Cluster
-from ..errors import TfYarnError
-from ..identity import generation_of
+from ..errors import ClusterUnreachable, TfYarnError, WaitTimeout
+from ..identity import generation_of, order
 from ..launcher import Launcher
 from ..request import doubts_about
-from ..resourcemanager import LIVE
+from ..resourcemanager import ENDED
 from ..runtime.reasons import Reason
 from ..runtime.report import JobReport
 from ..spec import JobSpec
 from .exceptions import TfYarnInfrastructureError
 from .facts import cluster_to_dict, deployment_id, identity_of, identity_to_dict
 from .hook import YarnHook
-from .job import SLACK, job_of
+from .job import job_of
 from .killing import LIMIT, kill_now, quieten
 from .links import urls_of
-from .outcome import exception_of, lines_of, sentence_of, to_xcom
+from .outcome import exception_of, kill_sentence, killer_of, lines_of, sentence_of, to_xcom
 from .trigger import TensorFlowYarnTrigger
+from .waiter import run_trigger
 
 if TYPE_CHECKING:
     from .operator import TensorFlowYarnOperator
 
-#: Seconds between two looks at whether the thread that waits has ended.
-_TICK = 0.5
+#: Seconds by which the end of the deferral comes after the deadline, whose owner is the trigger.
+BACKSTOP = 20.0
+#: Seconds between two tries to reach YARN after that.
+_AGAIN = 5.0
 
 
 class Training:
@@ -70,11 +71,10 @@ class Training:
             self._prepare()
             report = self._ensure()
         except TfYarnError as error:
-            self._check_killed(error)
-            report = JobReport(self.application_id, reason=error.reason, message=str(error))
+            report = self._failed(error)
         if report.reason is not None:
             return self._conclude(report)
-        self._check_killed(None)
+        self._check_killed()
         if not self.operator.wait_for_completion:
             self.log.info("%s was submitted and goes on; this task ends here", report.application_id)
             return to_xcom(report)
@@ -82,30 +82,39 @@ class Training:
         if self.operator.deferrable if deferrable is None else deferrable:
             self._close()
             self.operator.defer(trigger=trigger, method_name="execute_complete", timeout=self._backstop())
-        return self._finish(self._wait(trigger))
+        return self.resume(run_trigger(trigger, self._check_killed))
 
     def resume(self, event: Mapping[str, Any]) -> Any:
-        """End as the event says."""
+        """End as the event says, after a further submission where that is to be."""
         report = JobReport.from_dict(event["report"])
         self.application_id = report.application_id
-        return self._finish(report)
+        if report.application_id != event["application_id"]:
+            self._moved(event["application_id"], report.application_id)
+        killer = killer_of(report)
+        if killer is not None and killer < self.identity.attempt:
+            # Its worker was cut off from Airflow, and ended after this attempt had attached.
+            self.log.warning("%s was killed by attempt %s; submitting again", report.application_id, killer)
+            return self.run()
+        if report.reason is Reason.ALLOCATION_TIMEOUT:
+            report = self._allocate_again(report)
+        return self._conclude(report)
 
     def time_out(self) -> Any:
         """Kill what is left after a deferral that took too long: the trigger did not do it."""
-        why = "The task's execution_timeout is over, and its trigger did not end it"
-        report = JobReport("", reason=Reason.EXECUTION_TIMEOUT, message=why)
-        if self.operator.kill_policy == "leave":
-            return self._conclude(report)
-        try:
-            _, launcher = self._prepare()
-            user = launcher.cluster.user
-            found = launcher.resourcemanager.find(tags=[self.identity.tag], states=LIVE, user=user)
-            for application in found:
-                if generation_of(application) <= self.identity.generation:
-                    report = launcher.kill(application["id"], why, reason=Reason.EXECUTION_TIMEOUT)
-        except TfYarnError as error:
-            report = replace(report, message=f"{why}; whether it still runs is not known: {error}")
-        return self._conclude(report)
+        why = "The task's execution_timeout is over, and the triggerer did not end the application"
+        until = None
+        while True:
+            try:
+                return self._conclude(self._end_latest(why))
+            except ClusterUnreachable as error:
+                limit = 600.0 if self._cluster is None else self._cluster.site.unreachable_timeout
+                until = until or time.monotonic() + limit
+                if time.monotonic() >= until:
+                    message = f"{why}; whether it still runs is not known: {error}"
+                    return self._conclude(JobReport("", reason=Reason.EXECUTION_TIMEOUT, message=message))
+                self.log.warning("%s: %s", why, error)
+            self._check_killed()
+            time.sleep(_AGAIN)
 
     def kill(self) -> None:
         """Kill the application, take back a submission; in a signal handler, so no supervisor and five seconds."""
@@ -117,8 +126,8 @@ class Training:
         if self._cluster is None or not self.application_id:
             return
         # In a thread: whoever was interrupted may hold a lock.
-        why = "Killed by Airflow: the task was cleared, marked or timed out, or its worker ends"
-        thread = threading.Thread(target=kill_now, args=(self._cluster, self.application_id, why), daemon=True)
+        arguments = (self._cluster, self.application_id, kill_sentence(self.identity.attempt))
+        thread = threading.Thread(target=kill_now, args=arguments, daemon=True)
         thread.start()
         if not self._submitting:
             thread.join(LIMIT)
@@ -131,11 +140,15 @@ class Training:
         self._spec = spec = job_of(operator.options(), operator.spec, operator.yarn_lifetime, limit)
         for doubt in doubts_about(spec):
             self.log.warning("%s", doubt)
-        cluster = YarnHook(operator.tf_yarn_conn_id).get_cluster()
+        hook = YarnHook(operator.tf_yarn_conn_id)
+        cluster = hook.get_cluster()
         self._cluster = cluster.acting_for(spec.user or cluster.user)
         self._launcher = Launcher(cluster, submit_with=operator.submit_with,
-                                  strict_placement=operator.strict_placement)
+                                  strict_placement=operator.strict_placement, environ=hook.environ)
         return spec, self._launcher
+
+    def _needed(self) -> tuple[JobSpec, Launcher]:
+        return self._prepare() if self._spec is None or self._launcher is None else (self._spec, self._launcher)
 
     def _ensure(self) -> JobReport:
         spec, launcher = self._needed()
@@ -144,10 +157,6 @@ class Training:
             return launcher.ensure(spec, self.identity, self._reserved)
         finally:
             self._submitting = False
-
-    def _needed(self) -> tuple[JobSpec, Launcher]:
-        assert self._spec is not None and self._launcher is not None
-        return self._spec, self._launcher
 
     def _reserved(self, application_id: str) -> None:
         """Let Airflow know the application before anything of it is staged."""
@@ -167,65 +176,75 @@ class Training:
             self.ti.xcom_push(key, url)
         self.operator.tf_yarn_links = links
 
+    def _moved(self, first: str, now: str) -> None:
+        """Let Airflow know that another application of the same attempt has trained."""
+        self.operator.tf_yarn_links = None
+        for key in ("tf_yarn", *urls_of("", now, False)):
+            told = self.ti.xcom_pull(task_ids=self.ti.task_id, map_indexes=self.ti.map_index, key=key)
+            text = json.dumps(told).replace(first.removeprefix("application"), now.removeprefix("application"))
+            self.ti.xcom_push(key, json.loads(text))
+
     def _trigger(self, application_id: str) -> TensorFlowYarnTrigger:
-        spec, _ = self._needed()
-        assert self._cluster is not None
+        spec, launcher = self._needed()
         return TensorFlowYarnTrigger(
-            application_id, cluster_to_dict(self._cluster), identity_to_dict(self.identity), deadline=self._deadline(),
-            queue_timeout=spec.deadlines.queue, poll_interval=float(self.operator.poll_interval),
-            on_kill=self.operator.kill_policy)  # fmt: skip
+            application_id, cluster_to_dict(self._cluster or launcher.cluster), identity_to_dict(self.identity),
+            deadline=self._deadline(), queue_timeout=spec.deadlines.queue,
+            poll_interval=float(self.operator.poll_interval), on_kill=self.operator.kill_policy)  # fmt: skip
 
     def _deadline(self) -> float | None:
         limit: timedelta | None = self.operator.execution_timeout
-        return None if limit is None else self.ti.start_date.timestamp() + limit.total_seconds()
+        return None if limit is None else float(self.ti.start_date.timestamp() + limit.total_seconds())
 
     def _backstop(self) -> timedelta | None:
-        """When Airflow itself ends the deferral: after the trigger had all its time to do so."""
+        """When Airflow itself ends the deferral."""
         deadline = self._deadline()
-        if deadline is None or self._cluster is None:
-            return None
-        left = max(0.0, deadline - time.time())
-        return timedelta(seconds=left + self._cluster.site.unreachable_timeout + SLACK)
+        return None if deadline is None else timedelta(seconds=max(0.0, deadline - time.time()) + BACKSTOP)
 
-    def _wait(self, trigger: TensorFlowYarnTrigger) -> JobReport:
-        """Run the trigger here, in a thread: signals and Airflow's alarm interrupt the main one."""
-        result: concurrent.futures.Future[JobReport] = concurrent.futures.Future()
-        waiter = _Waiter(trigger, result)
-        waiter.start()
+    def _end_latest(self, why: str) -> JobReport:
+        """Kill this training's application, unless it has ended; give its report."""
+        report = JobReport("", reason=Reason.EXECUTION_TIMEOUT, message=why)
         try:
-            while True:
-                try:
-                    return result.result(_TICK)
-                except concurrent.futures.TimeoutError:
-                    self._check_killed(None)
-        finally:
-            waiter.cancel()
-
-    def _finish(self, report: JobReport) -> Any:
-        """End the task, after further submissions where the job allows them."""
-        self._check_killed(None)
-        if report.reason is Reason.ALLOCATION_TIMEOUT:
-            report = self._allocate_again(report)
-        return self._conclude(report)
+            _, launcher = self._needed()
+            user = (self._cluster or launcher.cluster).user
+            found = [application for application in launcher.resourcemanager.find([self.identity.tag], user=user)
+                     if generation_of(application) == self.identity.generation]
+            if not found:
+                return report
+            latest = max(found, key=lambda application: order(application["id"]))
+            if self.operator.kill_policy == "leave" and latest["state"] not in ENDED:
+                return replace(report, application_id=latest["id"], message=f"{why}; it goes on")
+            return launcher.kill(latest["id"], why, reason=Reason.EXECUTION_TIMEOUT)
+        except ClusterUnreachable:
+            raise
+        except TfYarnError as error:
+            return replace(report, message=f"{why}; whether it still runs is not known: {error}")
 
     def _allocate_again(self, report: JobReport) -> JobReport:
         """Submit again what did not get all its containers; how often it was, YARN's list says."""
         try:
-            spec, launcher = self._prepare() if self._launcher is None else self._needed()
+            spec, launcher = self._needed()
             retries = spec.restart.allocation_retries
             if not retries:
                 return report
-            self.log.info("%s , submitting again, at most %s times", sentence_of(report), retries)
+            self.log.info("%s", sentence_of(report))
+            self.log.info("submitting again in this worker, %s times at most", retries)
             deadline = self._deadline()
-            timeout = None if deadline is None else max(0.0, deadline - time.time())
-            return launcher.run(spec, self.identity, on_reserved=self._reserved, timeout=timeout,
-                                poll_interval=float(self.operator.poll_interval))
+            try:
+                return launcher.run(spec, self.identity, on_reserved=self._reserved,
+                                    timeout=None if deadline is None else max(0.0, deadline - time.time()),
+                                    poll_interval=float(self.operator.poll_interval))
+            except WaitTimeout:
+                return self._end_latest("The task's execution_timeout is over")
         except TfYarnError as error:
-            self._check_killed(error)
-            return JobReport(self.application_id, reason=error.reason, message=str(error))
+            return self._failed(error)
+
+    def _failed(self, error: TfYarnError) -> JobReport:
+        return JobReport(self.application_id, reason=error.reason, message=str(error))
 
     def _conclude(self, report: JobReport) -> Any:
         """Write the end of the log, push the report, raise what the report means."""
+        if report.reason is not Reason.SUCCEEDED:
+            self._check_killed()
         self._close()
         for line in lines_of(report, time.time(), self.operator.log_tail_lines):
             self.log.info("%s", line)
@@ -237,54 +256,20 @@ class Training:
         failure = exception_of(report, (codes,) if isinstance(codes, int) else codes)
         if failure is not None:
             raise failure
-        self._publish(value)
-        return value
-
-    def _publish(self, value: Mapping[str, Any]) -> None:
-        """Give the asset's event what a reader of the model needs."""
         if self.operator.model_asset is not None:
             path = value["output_path"] or self.operator.options().get("output")
             self.context["outlet_events"][self.operator.model_asset].extra = {
                 "model_path": path, "metrics": value["metrics"], "application_id": value["application_id"]}
+        return value
 
-    def _check_killed(self, cause: Exception | None) -> None:
+    def _check_killed(self) -> None:
         """After our own kill the task has to be retryable: a worker that is shut down calls it too."""
         if self.killed:
             left = "was left alone" if self.operator.kill_policy == "leave" else "was killed"
             raise TfYarnInfrastructureError(
                 f"{self.application_id or 'The submission'} {left}, because Airflow ended the task or its worker",
-                Reason.KILLED.value, self.application_id) from cause
+                Reason.KILLED.value, self.application_id)
 
     def _close(self) -> None:
         if self._launcher is not None:
             self._launcher.close()
-
-
-class _Waiter(threading.Thread):
-    """Runs a trigger in an event loop of its own."""
-
-    def __init__(self, trigger: TensorFlowYarnTrigger, result: "concurrent.futures.Future[JobReport]"):
-        super().__init__(name="tf-yarn-wait", daemon=True)
-        self._trigger = trigger
-        self._result = result
-        self._loop = asyncio.new_event_loop()
-        self._task: asyncio.Task[JobReport] | None = None
-
-    def run(self) -> None:
-        try:
-            self._task = self._loop.create_task(self._event())
-            self._result.set_result(self._loop.run_until_complete(self._task))
-        except BaseException as error:  # whatever ended the thread is the main thread's to raise
-            self._result.set_exception(error)
-        finally:
-            self._loop.close()
-
-    async def _event(self) -> JobReport:
-        async with contextlib.aclosing(self._trigger.run()) as events:
-            return JobReport.from_dict((await anext(events)).payload["report"])
-
-    def cancel(self) -> None:
-        """End the thread, unless it has ended."""
-        if self.is_alive() and self._task is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._task.cancel)
-            self.join(2.0)

@@ -57,16 +57,17 @@ class TensorFlowYarnTrigger(BaseTrigger):
         # The first import takes half a second, in which other triggers are not to wait.
         followed, following, outcome = await asyncio.to_thread(self._prepare)
         report = await following.follow(followed, self.log, self._moved)
-        yield TriggerEvent({"report": outcome.to_xcom(report)})  # type: ignore[no-untyped-call]
+        event = {"application_id": self.application_id, "report": outcome.to_xcom(report)}
+        yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def on_kill(self) -> None:
         """Kill the application: its task was cleared, or marked as failed or as a success."""
         if self.kill_policy == "leave":
             self.log.info("%s is left alone", self._followed_id)
             return
-        followed, _, _ = await asyncio.to_thread(self._prepare)
+        followed, _, outcome = await asyncio.to_thread(self._prepare)
         killing = await asyncio.to_thread(_import_killing)
-        why = "Killed by Airflow: the task was cleared or marked"
+        why = outcome.kill_sentence(followed.identity.attempt)
         kill = asyncio.to_thread(killing.kill_now, followed.cluster, self._followed_id, why)
         try:
             await asyncio.wait_for(kill, killing.LIMIT)
