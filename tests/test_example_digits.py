@@ -204,11 +204,19 @@ def test_multi_worker_goes_on_from_the_checkpoint_and_all_workers_exit_0(tmp_pat
 
 
 @pytest.mark.slow
-def test_single_task_goes_on_from_the_checkpoint(tmp_path, data):
+def test_single_task_goes_on_from_the_checkpoint_and_its_model_predicts(tmp_path, data):
     for command, steps, resumed_from_step in ("single.py --steps 300", 300, 0), ("single.py", 600, 300):
         with Cluster(tmp_path, data, {"worker": 1}, command) as cluster:
             cluster.wait_for_exit(("worker", 0))
         assert_trained(cluster, ("worker", 0), steps=steps, resumed_from_step=resumed_from_step)
+    trained = cluster.result(("worker", 0))
+    with Cluster(tmp_path, data, {"worker": 1}, f"predict.py {trained['model']}") as cluster:
+        cluster.wait_for_exit(("worker", 0))
+    assert cluster.result(("worker", 0)) == {
+        "predictions": 360, "accuracy": trained["accuracy"], "model": trained["model"]}  # fmt: skip
+    with np.load(data) as arrays:
+        right = np.loadtxt(cluster.output / "predictions.csv", dtype=int) == arrays["test_labels"]
+    assert np.mean(right) == trained["accuracy"]
 
 
 class WebHdfs(BaseHTTPRequestHandler):

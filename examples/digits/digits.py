@@ -34,7 +34,7 @@ class Digits(NamedTuple):
 
 
 def load_digits(url):
-    """The data as `prepare.py` wrote it, from a path or an ``hdfs://`` URL."""
+    """The data as `prepare.py` wrote it, from a path, an ``hdfs://`` or an ``s3://`` URL."""
     with np.load(BytesIO(storage.read_bytes(url))) as arrays:
         return Digits(*(arrays[name] for name in Digits._fields))
 
@@ -52,9 +52,9 @@ def build_model():
     )
 
 
-def build_optimizer(model):
+def build_optimizer(model, learning_rate):
     """Adam, with its slots made now: a checkpoint can only restore variables that exist."""
-    optimizer = tf.keras.optimizers.Adam(0.005)
+    optimizer = tf.keras.optimizers.Adam(learning_rate)
     optimizer.build(model.trainable_variables)
     return optimizer
 
@@ -75,6 +75,7 @@ def parse_options(description):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--steps", type=int, default=600, help="train until this step, counted over all restarts")
     parser.add_argument("--batch_size", type=int, default=64, help="images of one step, over all workers")
+    parser.add_argument("--learning_rate", type=float, default=0.005, help="of the optimizer, Adam")
     parser.add_argument("--checkpoint_steps", type=int, default=100, help="write a checkpoint every so many steps")
     parser.add_argument("--step_delay", type=float, default=0, help="seconds to rest after a step, to watch or disturb")
     return parser.parse_args()

@@ -22,7 +22,7 @@ def main():
     data = digits.load_digits(os.environ["DTF_INPUT_PATH"])
     with strategy.scope():
         model = digits.build_model()
-        optimizer = digits.build_optimizer(model)
+        optimizer = digits.build_optimizer(model, options.learning_rate)
 
     def worker_batches(context):
         own = slice(context.input_pipeline_id, None, context.num_input_pipelines)

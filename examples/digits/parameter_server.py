@@ -38,7 +38,7 @@ def train(options, data):
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
     with strategy.scope():
         model = digits.build_model()
-        optimizer = digits.build_optimizer(model)
+        optimizer = digits.build_optimizer(model, options.learning_rate)
 
     def worker_batches():
         return digits.batches(data.train_images, data.train_labels, options.batch_size)

@@ -1,6 +1,7 @@
 """Write the 1,797 handwritten digits that scikit-learn ships as one .npz, with a fixed split into training and test.
 
-python prepare.py TARGET, where TARGET is a path or an hdfs:// URL. Runs before the job, on a machine with scikit-learn.
+python prepare.py TARGET, where TARGET is a path or an hdfs:// or s3:// URL. Runs before the job, on a machine with
+scikit-learn.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from sklearn.model_selection import train_test_split
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("target", help="a path, or hdfs://host:port/path")
+    parser.add_argument("target", help="a path, hdfs://host:port/path or s3://bucket/key")
     parser.add_argument("--webhdfs", help="the NameNode's HTTP address, such as http://namenode:9870")
     options = parser.parse_args()
     if options.webhdfs:

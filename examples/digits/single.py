@@ -15,7 +15,7 @@ def main():
     options = digits.parse_options(__doc__)
     data = digits.load_digits(os.environ["DTF_INPUT_PATH"])
     model = digits.build_model()
-    optimizer = digits.build_optimizer(model)
+    optimizer = digits.build_optimizer(model, options.learning_rate)
     batches = iter(digits.batches(data.train_images, data.train_labels, options.batch_size))
 
     @tf.function

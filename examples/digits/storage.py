@@ -1,10 +1,14 @@
-"""Folders and files that live on a shared disk or in HDFS, as local paths that every library can open.
+"""Folders and files on a shared disk, in HDFS or in S3, as local paths that every library can open.
 
-TensorFlow's own ``hdfs://`` needs Hadoop's native library and a Java class path in the container. This module needs
-neither: it speaks WebHDFS through the ``hdfs`` package, and only when a URL starts with ``hdfs://``.
+TensorFlow's own ``hdfs://`` needs Hadoop's native library and a Java class path in the container, its ``s3://`` is
+gone. This module needs neither: it speaks WebHDFS through the package ``hdfs``, and S3 through ``boto3``, each only
+when a URL asks for it.
 
-The NameNode's HTTP address is the first that is found of ``$WEBHDFS_URL`` (several NameNodes: joined by ``;``),
+HDFS: the NameNode's HTTP address is the first that is found of ``$WEBHDFS_URL`` (several NameNodes: joined by ``;``),
 ``dfs.namenode.http-address`` in ``$HADOOP_CONF_DIR/hdfs-site.xml``, and port 9870 on the URL's own host.
+
+S3: keys, region and endpoint are found as boto3 finds them: ``$AWS_...``, the file that ``$AWS_CONFIG_FILE`` names,
+the identity of the machine.
 """
 
 import getpass
@@ -13,11 +17,6 @@ import tempfile
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
-
-
-def is_hdfs(url):
-    """True for a URL in HDFS, False for a path on a local or shared disk."""
-    return url.startswith("hdfs://")
 
 
 def local_path(url):
@@ -45,29 +44,112 @@ def webhdfs_address(url, environ=os.environ):
     return f"http://{host}:9870"
 
 
-def connect(url):
-    """A WebHDFS client for the file system of an ``hdfs://`` URL, and the path inside it."""
-    import hdfs  # only who uses HDFS needs the package
+class Hdfs:
+    """The file or folder of an ``hdfs://`` URL; the names of its methods are relative to it, none is itself."""
 
-    user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-    client = hdfs.InsecureClient(webhdfs_address(url), user=user, timeout=60)
-    return client, unquote(urlsplit(url).path)
+    def __init__(self, url):
+        import hdfs  # only who uses HDFS needs the package
+
+        user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+        self._client = hdfs.InsecureClient(webhdfs_address(url), user=user, timeout=60)
+        self._root = unquote(urlsplit(url).path)
+
+    def read(self, name=""):
+        from hdfs import HdfsError
+
+        try:
+            with self._client.read(self._path(name)) as reader:
+                return reader.read()
+        except HdfsError as error:
+            if error.exception == "FileNotFoundException":
+                raise FileNotFoundError(f"there is no {self._path(name)} in HDFS") from error
+            raise
+
+    def write(self, content, name=""):
+        """Write beside the file and rename: WebHDFS shows a file from the moment it is opened, empty until its end."""
+        path = PurePosixPath(self._path(name))
+        part = str(path.with_name(f".{path.name}.part"))
+        self._client.write(part, data=content, overwrite=True)
+        self._client.delete(str(path))  # a rename in HDFS does not replace
+        self._client.rename(part, str(path))
+
+    def delete(self, name):
+        self._client.delete(self._path(name))
+
+    def walk(self):
+        """Each file below, and a stamp that changes with its content."""
+        if self._client.status(self._root, strict=False) is None:
+            return
+        for (folder, _), _, files in self._client.walk(self._root, status=True):
+            for name, status in files:
+                if not name.endswith(".part"):
+                    relative = str(PurePosixPath(folder, name).relative_to(self._root))
+                    yield relative, (status["length"], status["modificationTime"])
+
+    def _path(self, name):
+        return f"{self._root}/{name}" if name else self._root
+
+
+class S3:
+    """The object of an ``s3://`` URL, or all below it as below a folder; methods as those of `Hdfs`."""
+
+    def __init__(self, url):
+        import boto3  # only who uses S3 needs the package
+
+        self._client = boto3.Session().client("s3")
+        parts = urlsplit(url, allow_fragments=False)  # keys are taken as they are typed, as the AWS tools do
+        if not parts.netloc or parts.query:
+            raise ValueError(f"{url} is no s3://bucket/key")
+        self._bucket, self._root = parts.netloc, parts.path.strip("/")
+
+    def read(self, name=""):
+        key = self._key(name)
+        try:
+            return self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
+        except self._client.exceptions.NoSuchKey as error:
+            raise FileNotFoundError(f"there is no s3://{self._bucket}/{key}") from error
+
+    def write(self, content, name=""):
+        """Put the object: S3 shows it when it is complete."""
+        self._client.put_object(Bucket=self._bucket, Key=self._key(name), Body=content)
+
+    def delete(self, name):
+        self._client.delete_object(Bucket=self._bucket, Key=self._key(name))
+
+    def walk(self):
+        """Each object below, and a stamp that changes with its content."""
+        prefix = f"{self._root}/" if self._root else ""
+        for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix):
+            for found in page.get("Contents", ()):
+                if not found["Key"].endswith("/"):  # some tools mark folders by an empty object
+                    yield found["Key"].removeprefix(prefix), (found["Size"], found["ETag"])
+
+    def _key(self, name):
+        return "/".join(part for part in (self._root, name) if part)
+
+
+STORES = {"hdfs": Hdfs, "s3": S3}
+
+
+def is_remote(url):
+    """True for a URL in HDFS or S3, False for a path on a local or shared disk."""
+    return urlsplit(url).scheme in STORES
+
+
+def connect(url):
+    """The store of a remote URL."""
+    return STORES[urlsplit(url).scheme](url)
 
 
 def read_bytes(url):
     """The whole content of a file."""
-    if not is_hdfs(url):
-        return local_path(url).read_bytes()
-    client, path = connect(url)
-    with client.read(path) as reader:
-        return reader.read()
+    return connect(url).read() if is_remote(url) else local_path(url).read_bytes()
 
 
 def write_bytes(url, content):
     """Write a file, and its folders; a reader sees the old content or the new, never half of it."""
-    if is_hdfs(url):
-        client, path = connect(url)
-        _put(client, path, content)
+    if is_remote(url):
+        connect(url).write(content)
     else:
         path = local_path(url)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,34 +158,25 @@ def write_bytes(url, content):
         part.replace(path)
 
 
-def _put(client, path, content):
-    """Write beside the file and rename: WebHDFS shows a file from the moment it is opened, and empty until its end."""
-    name = PurePosixPath(path)
-    part = str(name.with_name(f".{name.name}.part"))
-    client.write(part, data=content, overwrite=True)
-    client.delete(path)  # a rename in HDFS does not replace
-    client.rename(part, path)
-
-
 class Folder:
     """A folder that lives at `url` and is used at `path`.
 
-    On a local or shared disk the two are one place, and `pull` and `push` have nothing to do. For HDFS `path` is a
-    temporary copy: `pull` brings what is new at `url`, `push` sends what is new at `path`.
+    On a local or shared disk the two are one place, and `pull` and `push` have nothing to do. For HDFS and S3 `path`
+    is a temporary copy: `pull` brings what is new at `url`, `push` sends what is new at `path`.
 
     Parameters
     ----------
     url : str
-        A path, a ``file://`` URL or an ``hdfs://`` URL. It is created by the first push.
+        A path, a ``file://``, ``hdfs://`` or ``s3://`` URL. It is created by the first push.
     """
 
     def __init__(self, url):
         self.url = url.rstrip("/")
-        self.remote = is_hdfs(url)
+        self.remote = is_remote(url)
         if self.remote:
             # In the container's own directory, which YARN removes even after a SIGKILL.
             self._temporary = tempfile.TemporaryDirectory(prefix="digits-", dir=os.getcwd())
-            self._client, self._root = connect(self.url)
+            self._store = connect(self.url)
             self._here, self._there = {}, {}  # the stamps of each file on both sides when they last were equal
         self.path = Path(self._temporary.name) if self.remote else local_path(self.url)
         self.path.mkdir(parents=True, exist_ok=True)
@@ -112,7 +185,7 @@ class Folder:
         """Bring the files that are new or changed at `url`, and drop those that were brought and are gone there."""
         if not self.remote:
             return
-        there = dict(self._walk_remote())
+        there = dict(self._store.walk())
         for name in self._there.keys() - there.keys():
             (self.path / name).unlink(missing_ok=True)
         for name, stamp in there.items():
@@ -127,31 +200,18 @@ class Folder:
         here = self._walk_local()
         for name in sorted(here, key=lambda name: here[name][1]):
             if self._here.get(name) != here[name]:
-                _put(self._client, f"{self._root}/{name}", (self.path / name).read_bytes())
+                self._store.write((self.path / name).read_bytes(), name)
         for name in self._here.keys() - here.keys():
-            self._client.delete(f"{self._root}/{name}")
-        self._here, self._there = here, dict(self._walk_remote())
+            self._store.delete(name)
+        self._here, self._there = here, dict(self._store.walk())
 
     def _bring(self, name):
-        from hdfs import HdfsError
-
         try:
-            with self._client.read(f"{self._root}/{name}") as reader:
-                write_bytes(str(self.path / name), reader.read())
-        except HdfsError as error:
-            if error.exception != "FileNotFoundException":  # its owner removed it since it was listed
-                raise
+            write_bytes(str(self.path / name), self._store.read(name))
+        except FileNotFoundError:
+            pass  # its owner removed it since it was listed
 
     def _walk_local(self):
         files = [path for path in self.path.rglob("*") if path.is_file() and not path.name.endswith(".part")]
         stats = {str(path.relative_to(self.path)): path.stat() for path in files}
         return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()}
-
-    def _walk_remote(self):
-        if self._client.status(self._root, strict=False) is None:
-            return
-        for (folder, _), _, files in self._client.walk(self._root, status=True):
-            for name, status in files:
-                if not name.endswith(".part"):
-                    relative = str(PurePosixPath(folder, name).relative_to(self._root))
-                    yield relative, (status["length"], status["modificationTime"])
