@@ -9,12 +9,13 @@ import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from ..identity import Identity
 
 logger = logging.getLogger(__name__)
 
-_LOG_FILE = re.compile(r"_job\.(\d+)\.")
+_FILE = re.compile(r"_job\.(\d+)\.(.+)\.(?:meta|log)\Z")
 MAX_TAG = 100
 
 
@@ -25,9 +26,9 @@ class Execution:
     Attributes
     ----------
     server : str
-        The web server's host; without ``azkaban.webserver.url`` the executor's.
+        The web server's host; where the executor has no ``azkaban.webserver.url``, its own.
     project, flow, job : str
-        ``job`` with the flows around it, ``outer:inner:job``.
+        ``job`` with the embedded flows around it, ``outer:inner:job``.
     execution_id : str
         A number that the server gives once.
     attempt : int
@@ -45,22 +46,27 @@ class Execution:
     def read(cls, properties: Mapping[str, str]) -> "Execution":
         """Read Azkaban's properties.
 
-        A job may set any of them but those that Azkaban adds last: the number in the
-        log file's name is one of these, so it is believed before ``azkaban.flow.execid``.
+        Jobs and what runs upstream may set any of them but those that Azkaban adds last. Of these
+        is the name of the metadata file, ``_job.<execution>[.<attempt>].<job>.meta``, which is
+        therefore believed before ``azkaban.flow.execid`` and ``azkaban.flow.nested.path``.
         """
-        said = properties.get("azkaban.flow.execid", "")
-        match = _LOG_FILE.search(properties.get("azkaban.job.log.file", "").rpartition("/")[2])
-        execution_id = match[1] if match else said
+        said, job = properties.get("azkaban.flow.execid", ""), properties.get("azkaban.job.id", "")
+        attempt = int(properties.get("azkaban.job.attempt", "")) if properties.get(
+            "azkaban.job.attempt", "").isdigit() else 0
+        execution_id = said
+        for name in ("azkaban.job.metadata.file", "azkaban.job.log.file"):
+            if match := _FILE.match(properties.get(name, "").rpartition("/")[2]):
+                execution_id = match[1]
+                job = match[2].removeprefix(f"{attempt}." if attempt else "").replace("._.", ":")
+                break
         if said != execution_id:
-            logger.warning("azkaban.flow.execid is %r, but this is execution %s as the log file's name says: "
-                           "something has overridden it", said, execution_id)
-        attempt = properties.get("azkaban.job.attempt", "")
+            logger.warning("azkaban.flow.execid is %r, but this is execution %s, as %s says: something has overridden "
+                           "it", said, execution_id, name)
+        url = urlsplit(properties.get("azkaban.url", ""))
         return cls(
-            server=properties.get("azkaban.webserverhost") or socket.gethostname(),
+            server=url.hostname or properties.get("azkaban.webserverhost") or socket.gethostname(),
             project=properties.get("azkaban.flow.projectname", ""), flow=properties.get("azkaban.flow.flowid", ""),
-            execution_id=execution_id,
-            job=properties.get("azkaban.flow.nested.path") or properties.get("azkaban.job.id", ""),
-            attempt=int(attempt) if attempt.isdigit() else 0)
+            execution_id=execution_id, job=job, attempt=attempt)
 
     @property
     def identity(self) -> Identity:

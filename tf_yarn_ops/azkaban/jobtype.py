@@ -9,6 +9,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from ..cli.progress import Lines
 from ..cli.signals import Interruption
 from ..cli.summary import describe
 from ..errors import Cancelled, SpecInvalid, TfYarnError
+from ..identity import MAX_TAGS
 from ..request import doubts_about
 from ..runtime.reasons import Reason
 from ..runtime.report import JobReport
@@ -27,7 +29,6 @@ from .limits import Limits, read_limits
 from .outputs import output_properties, write_outputs
 from .properties import parse_properties
 from .request import Request, read_job
-from .values import merge, own_values
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
@@ -85,32 +86,32 @@ class Run:
         properties = read_properties(self._environ)
         execution = Execution.read(properties)
         limits = read_limits(self._limits_file)
-        job, request = self._read_job(properties, limits)
-        if request.flag("tf.dry_run"):
+        job, request = self._read_job(properties, execution, limits)
+        if request.dry_run:
             from ..cli.submit import dry_run
 
             for line in dry_run(job).splitlines():
                 self._say(line)
             return self._conclude(Reason.SUCCEEDED, "nothing was submitted, tf.dry_run is set")
-        report = self._train(job, execution, request.flag("tf.strict_placement"))
+        report = self._train(job, execution, request.strict_placement)
         if report.reason is Reason.SUCCEEDED:
             self._hand_on(report)
         for line in describe(report, time.time()):
             self._say(line)
         return self._conclude(report.reason or Reason.AM_FAILED, report.message)
 
-    def _read_job(self, properties: Mapping[str, str], limits: Limits) -> tuple[JobSpec, Request]:
+    def _read_job(self, properties: Mapping[str, str], execution: Execution,
+                  limits: Limits) -> tuple[JobSpec, Request]:
         """Give the job as it will be submitted; nothing of it hangs on the working directory any more."""
         from ..preflight import check_files, with_absolute_sources
 
-        faults: list[str] = []
-        values = limits.with_defaults(merge(own_values(properties), (), faults))
-        job, request = read_job(properties, Path.cwd(), values, faults)
+        job, request = read_job(properties, Path.cwd(), limits.defaults)
         limits.check_job(job)
         check_files(job)
-        job = with_tags(with_absolute_sources(job), Execution.read(properties), limits.user(properties))
-        for doubt in doubts_about(job):
-            self._say(f"warning: {doubt}")
+        job = with_tags(with_absolute_sources(job), execution, request)
+        job = replace(job, user=limits.user(properties))
+        for warning in (*request.warnings, *doubts_about(job)):
+            self._say(f"warning: {warning}")
         # Azkaban deletes the project the moment the flow ends, even under a running launcher.
         os.chdir("/")
         return job, request
@@ -199,24 +200,25 @@ def read_properties(environ: Mapping[str, str]) -> dict[str, str]:
         raise SpecInvalid(f"JOB_PROP_FILE can't be read: {error}") from error
 
 
-def with_tags(job: JobSpec, execution: Execution, user: str | None) -> JobSpec:
-    """Give the job with Azkaban's tags, and its user.
+def with_tags(job: JobSpec, execution: Execution, request: Request) -> JobSpec:
+    """Give the job with Azkaban's tags.
 
     Raises
     ------
     SpecInvalid
-        There is no room for the job's own tags.
+        There is no room for the job's own tags. (TonY overwrites those of ``tony.application.tags``: as many
+        as there is room for stay.)
     """
-    from dataclasses import replace
-
-    from ..identity import MAX_TAGS
-
     tags = execution.tags
     free = MAX_TAGS - len(tags) - len(execution.identity.tags)
-    if len(job.tags) > free:
-        raise SpecInvalid(f"tf.tags: {len(job.tags)} given, at most {free} allowed: YARN takes {MAX_TAGS}, and the "
-                          "others are Azkaban's and the job's identity")
-    return replace(job, tags=(*tags, *job.tags), user=user)
+    own = job.tags
+    if len(own) > free:
+        text = (f"{len(own)} given, at most {free} allowed: YARN takes {MAX_TAGS}, and the others are Azkaban's and "
+                "the job's identity")
+        if request.values["tf.tags"].key == "tf.tags":
+            raise SpecInvalid(f"tf.tags: {text}")
+        request.warnings.append(f"{request.values['tf.tags'].key}: {text}; {', '.join(own[free:])} left out")
+    return replace(job, tags=(*tags, *own[:free]))
 
 
 def configure_logging(console: Console) -> None:

@@ -16,7 +16,6 @@ from ..readers import check, normalise, optional, read_count, read_memory, read_
 from ..requirement import did_you_mean
 from ..spec import JobSpec
 from .keys import find_key, unknown_key
-from .values import Value
 
 DEFAULT_PATH = "/etc/tf_yarn_ops/azkaban.yaml"
 
@@ -93,10 +92,6 @@ class Limits:
         if self.user_to_proxy is not True and wanted not in self.user_to_proxy:
             raise SpecInvalid(f"user.to.proxy: the site does not let jobs run as {wanted!r}")
         return wanted
-
-    def with_defaults(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        """Give a job's values with the site's in the gaps."""
-        return {**{name: Value(text, name) for name, text in self.defaults.items()}, **values}
 
     def check_job(self, job: JobSpec) -> None:
         """Refuse a job that is larger than allowed; SpecInvalid names every limit."""

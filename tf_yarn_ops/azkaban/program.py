@@ -36,6 +36,7 @@ def add_program(request: "Request", tasks: Mapping[str, dict[str, Any]]) -> None
     elif arguments or behind:
         name = next(name for name in request.values if name.startswith("tf.args"))
         request.faults.append(f"{request.values[name].key}: there is no tf.command or tf.entry_point to pass it to")
+        request.options["task_command"] = "true"
     for task in tasks.values():
         if task.get("command") and unpack:
             task["command"] = unpack + task["command"]

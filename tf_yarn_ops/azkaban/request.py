@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ..errors import SpecInvalid
@@ -16,9 +17,12 @@ from ..requirement import canonical_type, did_you_mean, parse_cluster_requiremen
 from ..spec import JobSpec
 from .keys import RESERVED, Found, find_key, unknown_key
 from .program import add_program
-from .values import Value, check_letters, own_values, shown
+from .tony import translate
+from .values import Value, check_letters, merge, own_values, readable, shown
 
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+#: A fault in a value hides what is wrong with the parts taken together: as many looks are taken.
+_LOOKS = 3
 #: Options whose value is a list, comma-separated in a ``.job``.
 _LISTS = ("tag", "file_system")
 #: Options with a form for all tasks and a form for a type.
@@ -47,7 +51,8 @@ class Request:
         Names of the table to what the job says.
     folder : Path
         The project's, where the ``.job`` lies.
-    faults : list of str
+    faults, warnings : list of str
+    dry_run, strict_placement : bool
     """
 
     values: Mapping[str, Value]
@@ -56,6 +61,9 @@ class Request:
     document: dict[str, Any] = field(default_factory=dict)
     brought: dict[str, str] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    dry_run: bool = False
+    strict_placement: bool = False
 
     def give(self, option: str, value: Any, key: str) -> None:
         """Set an option."""
@@ -75,49 +83,65 @@ class Request:
         return _FLAGS.get(text, False)
 
 
-def read_job(properties: Mapping[str, str], folder: Path, values: Mapping[str, Value] | None = None,
-             faults: list[str] | None = None) -> tuple[JobSpec, Request]:
-    """Give the job that a ``.job`` asks for.
+def read_job(properties: Mapping[str, str], folder: Path,
+             defaults: Mapping[str, str] = MappingProxyType({})) -> tuple[JobSpec, Request]:
+    """Give the job that a ``.job`` asks for, and how it was read.
 
     Parameters
     ----------
     properties : mapping of str to str
-        All of Azkaban's; only ``azkaban.job.id`` is looked at besides the values.
+        All that Azkaban hands over; its own keys are passed over, but for ``azkaban.job.id``.
     folder : Path
-        Where relative paths begin.
-    values : mapping of str to Value, optional
-        Default: the properties' own ``tf.*`` keys.
-    faults : list of str, optional
-        What is known to be wrong already.
+        The project's, where relative paths begin.
+    defaults : mapping of str to str, optional
+        The site's values for ``tf.*`` keys that neither the job nor TonY's keys give.
 
     Raises
     ------
     SpecInvalid
         With every fault, by the ``.job``'s keys.
     """
-    request = Request(own_values(properties) if values is None else values, folder, faults=list(faults or ()))
-    request.faults += check_letters(request.values.values())
-    found = {name: key for name in request.values if (key := find_key(name))}
+    faults: list[str] = []
+    tony = translate(properties)
+    values = merge(own_values(properties), tony.values, faults)
+    for name, value in (*((name, Value(text, name)) for name, text in defaults.items()), *tony.weak):
+        # What nobody has said, and nobody has said in other words.
+        if name not in values and not (name == "tf.source" and not (folder / value.text).is_dir()) \
+                and not (name == "tf.environment" and "tf.docker_image" in values):
+            values[name] = value
+    faults += check_letters(values.values())
+    values = {name: value._replace(text=readable(value.text)) for name, value in values.items()}
+    request = Request(values, folder, faults=faults)
+    request.warnings += [tony.warning] if tony.warning else []
     _read_document(request)
+    found = {name: key for name in values if (key := find_key(name))}
     types = _read_types(request, found)
-    request.faults += [unknown_key(value.key, types) for name, value in request.values.items() if name not in found]
+    request.faults += [unknown_key(value.key, types) for name, value in values.items() if name not in found]
     for name, key in found.items():
         _read_value(request, name, key)
     add_program(request, types)
+    request.dry_run, request.strict_placement = request.flag("tf.dry_run"), request.flag("tf.strict_placement")
     if "name" not in request.options and properties.get("azkaban.job.id"):
         request.give("name", properties["azkaban.job.id"], "tf.name")
     return _build(request), request
 
 
 def _build(request: Request) -> JobSpec:
-    request.flag("tf.dry_run"), request.flag("tf.strict_placement")
-    job = None
-    try:
-        job = build_job(request.options, request.document)
-    except SpecInvalid as error:
-        request.faults += [_translate(fault, request.brought) for fault in error.faults]
-    if job is None or request.faults:
-        raise SpecInvalid(dict.fromkeys(request.faults))
+    """Build the job. What has a fault is left out for a second look, so that no fault hides another."""
+    faults, options, job = list(request.faults), dict(request.options), None
+    for _ in range(_LOOKS):
+        try:
+            job = build_job(options, request.document)
+            break
+        except SpecInvalid as error:
+            faults += [_translate(fault, request.brought) for fault in error.faults]
+            wrong = {name for name in options for fault in error.faults if fault.startswith((f"{name}:", f"{name} "))}
+            wrong |= {"max_restarts", "retry_exit_codes", "fatal_exit_codes"} if "restart" in wrong else set()
+            if not wrong - {"task_command"}:
+                break
+            options = {name: value for name, value in options.items() if name not in wrong or name == "task_command"}
+    if job is None or faults:
+        raise SpecInvalid(dict.fromkeys(faults))
     return job
 
 
@@ -177,7 +201,7 @@ def _read_types(request: Request, found: Mapping[str, Found]) -> dict[str, dict[
             request.faults.append(f"{value.key}: {kind!r} can't be a task type here, as tf.{kind}. begins other keys")
     tasks |= {name: {**tasks.get(name, {}), "instances": count} for name, count in counts.items()}
     tasks = {name: task for name, task in tasks.items() if task.get("instances") != 0}
-    if not tasks:
+    if not tasks and not requirement:
         request.faults.append("tf.<type>.instances: missing; say which tasks the job has, for example "
                               "tf.worker.instances=4")
     request.document["tasks"] = tasks or {"worker": {"command": "true"}}

@@ -4,12 +4,15 @@ In come the properties of a job; out go `Value` by ``tf.*`` name, with the name 
 ``.job`` used, which messages repeat.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..requirement import parse_memory
 from .keys import PREFIX, RESULT
 from .properties import escape_letters, repair_mojibake
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 class Value(NamedTuple):
@@ -62,8 +65,13 @@ def check_letters(values: Iterable[Value]) -> list[str]:
         if meant is not None:
             faults.append(f"{value.key}: {shown(value.text)} is UTF-8 that Azkaban has read as ISO-8859-1; in a .job "
                           f"write {escape_letters(meant[:200])} for {shown(meant)}")
-        elif any("\ud800" <= letter <= "\udfff" for letter in value.text):
+        elif _HALF.search(value.text):
             faults.append(f"{value.key}: {shown(value.text)} holds half of a letter: beyond FFFF it takes two escapes")
         elif "\0" in value.text:
             faults.append(f"{value.key}: {shown(value.text)} holds a NUL character, which no process can be given")
     return faults
+
+
+def readable(text: str) -> str:
+    """Give a text whose unusable letters, which have their fault, can't be stumbled over again."""
+    return _HALF.sub("?", text).replace("\0", "?")

@@ -1,0 +1,220 @@
+"""TonY's keys in the words of this jobtype: a ``.job`` that was written for TonY runs as it is.
+
+In come all properties of a job; out go ``tf.*`` names with their values, each with the key
+that brought it, and what of TonY can't be had here. No value is judged: that is done once,
+for all doors.
+
+References
+----------
+TonY: ``TonyJob``, ``TonyJobArg``, ``TonyClient``, ``TonyConfigurationKeys``.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..parts import ARCHIVE_SUFFIXES
+from ..requirement import canonical_type
+from .values import Value
+
+#: TonY's memory of a task that does not say.
+DEFAULT_MEMORY = "2g"
+#: Where TonY unpacks python_venv.
+VENV_FOLDER = "venv"
+#: Keys that are one of ours under another name.
+_RENAMED = {
+    "src_dir": "tf.source", "task_params": "tf.args", "tony.containers.command": "tf.command",
+    "tony.yarn.queue": "tf.queue", "tony.application.name": "tf.name", "tony.application.tags": "tf.tags",
+    "tony.application.node-label": "tf.node_label", "tony.am.memory": "tf.am_memory", "tony.am.vcores": "tf.am_vcores",
+    "tony.other.namenodes": "tf.file_systems", "tony.tensorboard.memory": "tf.tensorboard_memory",
+    "tony.tensorboard.vcores": "tf.tensorboard_vcores",
+}
+#: The same in milliseconds, -1 for no limit.
+_MILLISECONDS = {
+    "tony.application.timeout": "tf.total_timeout", "tony.am.startup-timeout": "tf.queue_timeout",
+    "tony.container.allocation.timeout": "tf.allocation_timeout",
+    "tony.container.registration.timeout": "tf.registration_timeout",
+    "tony.task.executor.execution-timeout-ms": "tf.execution_timeout",
+}
+_ENVIRONMENTS = ("tony.containers.envs", "tony.execution.envs")
+_DATASETS = {"azkaban.input.dataset": "AZKABAN_INPUT_DATASET", "azkaban.output.dataset": "AZKABAN_OUTPUT_DATASET"}
+_WORKER_ENV = "worker_env."
+_BEATS = ("tony.task.heartbeat-interval-ms", "tony.task.max-missed-heartbeats")
+_FIELDS = {"instances": "instances", "memory": "memory", "vcores": "vcores", "gpus": "gpus", "command": "command",
+           "node-label": "node_label"}
+_ROLE_KEY = re.compile(r"tony\.(?P<role>[A-Za-z][A-Za-z0-9_]*)\.(?P<field>instances|memory|vcores|gpus|command|"
+                       r"node-label|resources)\Z")
+#: What looks like a role in a key and is none.
+_NO_ROLES = ("am", "application", "task", "containers", "container", "tensorboard")
+_ROLE_LISTS = {"tony.application.untracked.jobtypes": (("awaited", "false"),),
+               "tony.application.sidecar.jobtypes": (("awaited", "false"), ("fatal", "false")),
+               "tony.application.stop-on-failure-jobtypes": (("fatal", "true"),)}
+#: Values that ask for what is the case anyway.
+_HARMLESS = {"tony.application.framework": ("tensorflow", "standalone"), "tony.application.distributed-mode": ("gang",),
+             "tony.docker.enabled": ("true", "false"), "tony.am.gpus": ("0",), "tony.am.retry-count": ("0",),
+             "tony.application.enable-preprocess": ("false",), "tony.tensorboard.instances": ("0", "1"),
+             "tony.tensorboard.gpus": ("0",), "tony.application.fail-on-worker-failure-enabled": ("true",)}
+
+
+@dataclass
+class Translated:
+    """What TonY's keys say.
+
+    Attributes
+    ----------
+    values : list of (str, Value)
+        Names of ours with TonY's values.
+    weak : list of (str, Value)
+        What TonY has as a default; holds where nobody says anything.
+    ignored : list of str
+        TonY's keys that have no meaning here.
+    """
+
+    values: list[tuple[str, Value]] = field(default_factory=list)
+    weak: list[tuple[str, Value]] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+
+    def add(self, name: str, text: str, key: str) -> None:
+        """Add a value."""
+        self.values.append((name, Value(text, key)))
+
+    @property
+    def warning(self) -> str:
+        """One sentence about all that is ignored; empty when there is none."""
+        return f"not honoured here: {', '.join(self.ignored)}" if self.ignored else ""
+
+
+def translate(properties: Mapping[str, str]) -> Translated:
+    """Give TonY's keys of a job in our words."""
+    found = Translated()
+    given = {name: text for name, text in properties.items() if text.strip()}
+    for name, text in given.items():
+        if name in _RENAMED:
+            found.add(_RENAMED[name], text, name)
+        elif name in _MILLISECONDS:
+            found.add(_MILLISECONDS[name], _seconds(text), name)
+        elif name in _DATASETS:
+            found.add(f"tf.env.{_DATASETS[name]}", text.replace(",", ";"), name)
+        elif name.startswith("tony.") and name not in (*_ENVIRONMENTS, *_BEATS, *_ROLE_LISTS):
+            _role_or_ignored(name, text, given, found)
+    _variables(properties, found)
+    _program(given, found)
+    _heartbeat(given, found)
+    _tensorboard(given, found)
+    _roles(given, found)
+    _resources(given, found)
+    return found
+
+
+def _role_or_ignored(name: str, text: str, given: Mapping[str, str], found: Translated) -> None:
+    match = _ROLE_KEY.match(name)
+    docker = given.get("tony.docker.enabled", "").strip().lower() == "true"
+    if match and match["role"] not in _NO_ROLES:
+        if match["field"] in _FIELDS:
+            found.add(f"tf.{match['role']}.{_FIELDS[match['field']]}", text, name)
+    elif name == "tony.docker.containers.image":
+        if docker:
+            found.add("tf.docker_image", text, name)
+    elif name not in ("tony.application.tensorboard-log-dir", "tony.containers.resources") \
+            and text.strip().lower() not in _HARMLESS.get(name, ()):
+        found.ignored.append(name)
+
+
+def _variables(properties: Mapping[str, str], found: Translated) -> None:
+    """Variables of all tasks; an empty one is a value too."""
+    for name, text in properties.items():
+        if name.startswith(_WORKER_ENV):
+            found.add(f"tf.env.{name[len(_WORKER_ENV):]}", text, name)
+        elif name in _ENVIRONMENTS:
+            for part in filter(None, (part.strip() for part in text.split(","))):
+                variable, _, value = part.partition("=")
+                found.add(f"tf.env.{variable}", value, name)
+
+
+def _program(given: Mapping[str, str], found: Translated) -> None:
+    """The command, and the interpreter that TonY puts before it."""
+    binary, venv = given.get("python_binary_path", "").strip(), given.get("python_venv", "").strip()
+    interpreter = f"{VENV_FOLDER}/{binary}" if venv and binary and not binary.startswith("/") else binary
+    executes = given.get("executes", "").strip()
+    if len(executes) > 1 and executes[0] == executes[-1] and executes[0] in "'\"":
+        executes = executes[1:-1]  # TonY's word, which Azkaban splits at blanks
+    if venv:
+        found.add(f"tf.archives.{_free(found, 'archives')}", f"{VENV_FOLDER}={venv}", "python_venv")
+    if executes:
+        # YARN unpacks a zip without its executable bits.
+        bits = f"chmod -R u+x {VENV_FOLDER} && " if venv.endswith(".zip") and not binary.startswith("/") else ""
+        found.add("tf.command", f"{bits}{interpreter} {executes}" if interpreter else f"{bits}{executes}", "executes")
+        found.weak.append(("tf.source", Value("src", "src_dir")))
+    if binary.startswith("/"):
+        # What the tasks use serves the application master as well.
+        found.weak.append(("tf.environment", Value(f"python://{binary}", "python_binary_path")))
+
+
+def _heartbeat(given: Mapping[str, str], found: Translated) -> None:
+    interval, missed = (given.get(name, default).strip() for name, default in zip(_BEATS, ("1000", "25"), strict=True))
+    brought = [name for name in _BEATS if name in given]
+    if brought:
+        try:
+            found.add("tf.heartbeat_timeout", f"{max(5.0, float(interval) * float(missed) / 1000):g}", brought[0])
+        except ValueError:
+            found.add("tf.heartbeat_timeout", missed if brought[0] == _BEATS[1] else interval, brought[0])
+
+
+def _tensorboard(given: Mapping[str, str], found: Translated) -> None:
+    key = "tony.application.tensorboard-log-dir"
+    if key in given:
+        found.add("tf.tensorboard", "true", key)
+        found.add("tf.output", given[key], key)
+
+
+def _roles(given: Mapping[str, str], found: Translated) -> None:
+    """What TonY says of several roles at once, and its defaults for those it starts."""
+    roles = {match["role"]: name for name in given
+             if (match := _ROLE_KEY.match(name)) and match["field"] == "instances" and match["role"] not in _NO_ROLES}
+    for role, name in roles.items():
+        found.weak.append((f"tf.{role}.memory", Value(DEFAULT_MEMORY, name)))
+        if canonical_type(role) == "chief" and given[name].strip() != "0":
+            found.weak.append(("tf.success", Value("chief", name)))
+    for name, fields in _ROLE_LISTS.items():
+        for role in (part.strip() for part in given.get(name, "").split(",")):
+            if role in roles:
+                for field_name, text in fields:
+                    found.add(f"tf.{role}.{field_name}", text, name)
+
+
+def _resources(given: Mapping[str, str], found: Translated) -> None:
+    """Files and archives; what one role asks for, all get."""
+    seen = set()
+    for name, kind, text in _sources(given, found):
+        if text not in seen:
+            seen.add(text)
+            found.add(f"tf.{kind}.{_free(found, kind)}", text, name)
+
+
+def _sources(given: Mapping[str, str], found: Translated) -> Iterator[tuple[str, str, str]]:
+    """Each with the key, whether it is unpacked, and ``NAME=PATH``."""
+    for name, text in given.items():
+        if name != "hdfs_classpath" and not (name.startswith("tony.") and name.endswith(".resources")):
+            continue
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            path, unpacked = re.subn(r"#archive\Z", "", part, flags=re.IGNORECASE)
+            path, _, target = path.partition("::")
+            if name == "hdfs_classpath" and "://" not in path:
+                path = f"hdfs://{path}"
+            if unpacked and not path.endswith(ARCHIVE_SUFFIXES):
+                found.ignored.append(f"{name} ({part} is not one of {', '.join(ARCHIVE_SUFFIXES)})")
+                continue
+            target = target or path.rstrip("/").rpartition("/")[2]
+            yield name, "archives" if unpacked else "files", f"{target}={path}"
+
+
+def _free(found: Translated, kind: str) -> int:
+    """A number for one more of tf.files or tf.archives, above those that people give."""
+    return 1_000_000 + sum(name.startswith(f"tf.{kind}.") for name, _ in found.values)
+
+
+def _seconds(text: str) -> str:
+    try:
+        return f"{max(0.0, float(text)) / 1000:g}"
+    except ValueError:
+        return text
