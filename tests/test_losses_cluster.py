@@ -20,6 +20,9 @@ from tf_yarn_ops.spec import JobSpec, TaskSpec
 pytestmark = pytest.mark.cluster
 
 FOREVER = "exec tail -f /dev/null"
+IN_FIRST_GENERATION_FOREVER = f"if [ $YTF_GENERATION = 1 ]; then {FOREVER}; fi"
+#: More than the queue low is guaranteed.
+HUNGRY = {"worker": TaskSpec(instances=7, memory=2048)}
 
 
 def job(command, tasks, losses=0, **fields):
@@ -54,10 +57,9 @@ def commands_of(application):
     return found
 
 
-def test_preempted_containers_are_named_and_replaced_within_the_budget(minicluster):
+def test_preempted_containers_are_named(minicluster):
     with jobs(minicluster) as launcher:
-        hungry = {"worker": TaskSpec(instances=7, memory=2048)}
-        strict = launcher.submit(job(FOREVER, hungry, queue="low"))
+        strict = launcher.submit(job(FOREVER, HUNGRY, queue="low"))
         until(lambda: all_run(launcher, strict), 60, "the job in the low queue")
         other = launcher.submit(job("sleep 8", {"worker": TaskSpec(instances=2, memory=3072)}, queue="default"))
         report = launcher.wait(strict, timeout=90)
@@ -66,22 +68,48 @@ def test_preempted_containers_are_named_and_replaced_within_the_budget(miniclust
         assert launcher.wait(other, timeout=90).reason is Reason.SUCCEEDED
 
 
-def test_a_lost_node_is_named_and_its_commands_are_ended(tmp_path):
+def test_preempted_containers_are_replaced_within_the_budget(minicluster):
+    """They come back when the other queue has no more use for them; then all start again as one cluster."""
+    with jobs(minicluster) as launcher:
+        patient = launcher.submit(job(IN_FIRST_GENERATION_FOREVER, HUNGRY, losses=7, queue="low"))
+        until(lambda: all_run(launcher, patient), 60, "the job in the low queue")
+        other = launcher.submit(job("sleep 3", {"worker": TaskSpec(instances=2, memory=3072)}, queue="default"))
+        assert launcher.wait(other, timeout=90).reason is Reason.SUCCEEDED
+        report = launcher.wait(patient, timeout=90)
+        assert report.reason is Reason.SUCCEEDED, report.message
+        assert "preempted" in report.generations[-1].cause.lower()
+        assert [task.task for task in report.tasks] == [f"worker:{index}" for index in range(7)]
+        assert {task.state for task in report.tasks} == {"succeeded"}
+
+
+def test_containers_of_a_lost_node_are_replaced_within_the_budget_and_named_beyond_it(tmp_path):
+    """Each node holds one of the two workers, so that the lost one comes back when its node does."""
+    spread = {"worker": TaskSpec(instances=2, memory=9 * 1024)}
     with MiniCluster(tmp_path / "hadoop", nodes=2) as cluster, jobs(cluster) as launcher:
-        spread = {"worker": TaskSpec(instances=2, memory=9 * 1024)}
-        application = launcher.submit(job(FOREVER, spread))
-        until(lambda: all_run(launcher, application), 60, "both workers")
-        url = f"{cluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
-        app = json.load(urllib.request.urlopen(url, timeout=10))["app"]
-        nodes = json.load(urllib.request.urlopen(f"{cluster.resourcemanager_url}/ws/v1/cluster/nodes", timeout=10))
-        master = app["amHostHttpAddress"].rpartition(":")[2]
-        web = {node["nodeHTTPAddress"].rpartition(":")[2] for node in nodes["nodes"]["node"]}
-        assert master in web and len(web) == 2
-        victim = next(name for name in ("nm", "nm2") if not serves(cluster, name, master))
-        cluster.stop_daemon(victim, signal.SIGKILL)
-        report = launcher.wait(application, timeout=120)
+        patient = launcher.submit(job(IN_FIRST_GENERATION_FOREVER, spread, losses=1))
+        victim = lose_a_node(cluster, launcher, patient)
+        until(lambda: any(task.state == "lost" for task in launcher.report(patient).tasks), 60, "the loss")
+        cluster.start_daemon(victim)
+        report = launcher.wait(patient, timeout=120)
+        assert report.reason is Reason.SUCCEEDED, report.message
+        assert "node" in report.generations[1].cause and len(report.generations) == 2
+
+        strict = launcher.submit(job(FOREVER, spread))
+        lose_a_node(cluster, launcher, strict)
+        report = launcher.wait(strict, timeout=120)
         assert (report.reason, report.retryable) == (Reason.NODE_LOST, True), report.message
-        until(lambda: not commands_of(application), 20, "the end of the commands on the lost node")
+        until(lambda: not commands_of(strict), 20, "the end of the commands on the lost node")
+
+
+def lose_a_node(cluster, launcher, application):
+    """Kill the NodeManager that has a worker and not the application master; give its name."""
+    until(lambda: all_run(launcher, application), 60, "both workers")
+    url = f"{cluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
+    app = json.load(urllib.request.urlopen(url, timeout=10))["app"]
+    master = app["amHostHttpAddress"].rpartition(":")[2]
+    victim, = (name for name in ("nm", "nm2") if not serves(cluster, name, master))
+    cluster.stop_daemon(victim, signal.SIGKILL)
+    return victim
 
 
 def serves(cluster, daemon, port):
