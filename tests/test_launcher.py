@@ -442,6 +442,25 @@ def test_cancel_ends_a_wait_by_a_kill(place):
     assert place.directories() == []
 
 
+def test_yarn_keeps_why_a_job_was_cancelled(place):
+    launcher = place.launcher()
+    launcher.submit(job())
+    launcher.cancel("the scheduler has gone")
+    with pytest.raises(Cancelled):
+        launcher.wait(ID, poll_interval=0.05)
+    assert launcher.report(ID).message == "the scheduler has gone"
+    assert "the scheduler has gone" in place.yarn.apps[ID]["diagnostics"]
+
+
+def test_yarn_keeps_why_a_submission_was_taken_back(place):
+    launcher = place.launcher()
+    place.yarn.faults.append(lambda method, path: launcher.cancel("not wanted any more")
+                             if method == "POST" and path == "/ws/v1/cluster/apps" else None)
+    with pytest.raises(Cancelled):
+        launcher.submit(job())
+    assert "not wanted any more" in place.yarn.apps[ID]["diagnostics"]
+
+
 def test_kill_says_why_waits_and_deletes(place):
     launcher = place.launcher()
     launcher.submit(job())

@@ -52,13 +52,15 @@ class Launcher:
         self._stagings: dict[str, Staging] = {}
         self._queue_timeouts: dict[str, float] = {}
         self._cancelled = False
+        self.why_cancelled = ""
 
-    def cancel(self) -> None:
+    def cancel(self, why: str = "") -> None:
         """End what this launcher is doing; safe in a signal handler.
 
         A submission ends before its next step; what was submitted is killed. The call
-        that was going on raises `Cancelled`.
+        that was going on raises `Cancelled`. YARN keeps the sentence ``why`` with the kill.
         """
+        self.why_cancelled = self.why_cancelled or why
         self._cancelled = True
 
     @property

@@ -134,7 +134,8 @@ class Submitting:
         """Kill an application on the way out of a failure, which a second one is not to cover."""
         logger.info("taking back %s after %s", application_id, type(error).__name__)
         try:
-            self._launcher.kill(application_id, f"The submission ended with {type(error).__name__}")
+            why = self._launcher.why_cancelled or f"The submission ended with {type(error).__name__}"
+            self._launcher.kill(application_id, why)
         except (SubmissionRejected, ClusterUnreachable) as second:
             logger.warning("%s could not be taken back: %s", application_id, second)
 

@@ -71,7 +71,8 @@ class Waiting:
             if report is not None:
                 return report
             if self._launcher.cancelled:
-                self._launcher.kill(self._application_id, "Cancelled by the client that waited for it")
+                why = self._launcher.why_cancelled or "Cancelled by the client that waited for it"
+                self._launcher.kill(self._application_id, why)
                 raise Cancelled(f"{self._application_id} was cancelled, and killed")
             if self._timeout is not None and time.monotonic() - started >= self._timeout:
                 last = self._last
