@@ -29,6 +29,8 @@ class Ending:
         Told once that the parent has gone; must be safe in any thread.
     last_call : callable
         Called in a thread when `PATIENCE` has run out.
+    no_answer : callable
+        Called when that has not come back after `LAST_CALL`; the last that is done.
     leave : callable, optional
         Ends the process with an exit code. Default: at once, threads that hang do not count.
 
@@ -39,10 +41,11 @@ class Ending:
     """
 
     def __init__(self, on_end: Callable[[], object], last_call: Callable[[], object],
-                 leave: Callable[[int], object] = os._exit):
+                 no_answer: Callable[[], object], leave: Callable[[int], object] = os._exit):
         self.why = ""
         self._on_end = on_end
         self._last_call = last_call
+        self._no_answer = no_answer
         self._leave = leave
         self._asked_at: float | None = None
         self._code = 1
@@ -72,6 +75,8 @@ class Ending:
                 last = threading.Thread(target=self._last_call, daemon=True, name="last-call")
                 last.start()
                 last.join(LAST_CALL)
+                if last.is_alive():
+                    self._no_answer()
                 self._leave(self._code)
             time.sleep(_INTERVAL)
 

@@ -64,7 +64,7 @@ class Run:
         self._launcher: Launcher | None = None
         self._cluster: Cluster | None = None
         self._ids: list[str] = []
-        self._ending = Ending(self._stop, self._last_call)
+        self._ending = Ending(self._stop, self._last_call, self._no_answer)
 
     def __call__(self) -> int:
         """Run the job; give the exit code."""
@@ -155,7 +155,7 @@ class Run:
         """Let the launcher end what it does; where there is none yet, nothing is at stake."""
         if self._launcher is None:
             os._exit(self._ending.code)
-        self._launcher.cancel()
+        self._launcher.cancel(self._ending.why)
 
     def _last_call(self) -> None:
         """Kill the application by a connection of our own: the ordinary way has not come to its end in time."""
@@ -163,9 +163,13 @@ class Run:
             return
         self._say(f"killing {self._ids[-1]} by a last call")
         try:
-            self._cluster.resourcemanager(patience=2.0).kill(self._ids[-1], f"Killed: {self._ending.why}")
+            self._cluster.resourcemanager(patience=2.0).kill(self._ids[-1], self._ending.why)
         except TfYarnError as error:
             self._warn_of_leftover(str(error))
+        self._conclude(Reason.KILLED, self._ending.why)
+
+    def _no_answer(self) -> None:
+        self._warn_of_leftover("nobody answers")
         self._conclude(Reason.KILLED, self._ending.why)
 
     def _warn_of_leftover(self, why: str) -> None:
