@@ -1,0 +1,50 @@
+"""A home for Airflow in this process, before anybody imports it, and a task instance without a scheduler."""
+
+import atexit
+import os
+import shutil
+import tempfile
+from datetime import datetime, timezone
+
+if "AIRFLOW_HOME" not in os.environ:
+    os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="airflow-home-")
+    atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
+os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+
+
+class TaskInstance:
+    """What the operator sees of Airflow: identifiers, and XComs that a test can read.
+
+    ``on_push`` is called with each key at the moment of its push.
+    """
+
+    def __init__(self, **values):
+        self.dag_id, self.run_id, self.task_id, self.map_index = "daily", "manual__1", "train", -1
+        self.try_number, self.max_tries, self.hostname = 1, 0, "worker"
+        self.start_date = datetime.now(timezone.utc)
+        self.xcoms = {}
+        self.on_push = lambda key: None
+        self.__dict__.update(values)
+
+    def xcom_push(self, key, value):
+        self.on_push(key)
+        self.xcoms[key] = value
+
+    def xcom_pull(self, task_ids=None, key="return_value", map_indexes=None):
+        assert (task_ids, map_indexes) == (self.task_id, self.map_index)
+        return self.xcoms.get(key)
+
+
+class OutletEvents(dict):
+    """As Airflow's: an event for each asset that is asked for."""
+
+    class Event:
+        extra = None
+
+    def __missing__(self, asset):
+        event = self[asset] = self.Event()
+        return event
+
+
+def context_of(task_instance):
+    return {"ti": task_instance, "outlet_events": OutletEvents(), "ds": "2026-11-21", "run_id": task_instance.run_id}
