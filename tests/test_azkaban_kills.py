@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from azkaban_jobs import JOB, Site, processes_of, write_project
+from azkaban_jobs import JOB, Site, write_project
 from azkaban_site import compile_server
 from fake_yarn import until
 
@@ -23,14 +23,17 @@ from tf_yarn_ops import claims, directory, launcher, restsubmitter
 
 gap = os.environ.get("MY_GAP")
 
+def stop(name):
+    if name == gap:
+        print("stopped at", name, flush=True)
+        while not os.path.exists(os.environ["MY_GO"]):
+            time.sleep(0.02)
+
 def stop_after(owner, method, name):
     original = getattr(owner, method)
     def replaced(self, *words, **options):
         answer = original(self, *words, **options)
-        if name == gap:
-            print("stopped at", name, flush=True)
-            while not os.path.exists(os.environ["MY_GO"]):
-                time.sleep(0.02)
+        stop(name)
         return answer
     setattr(owner, method, replaced)
 
@@ -39,6 +42,8 @@ stop_after(claims.Claims, "make", "claimed")
 stop_after(directory.ApplicationDirectory, "make", "staging")
 stop_after(restsubmitter.RestSubmitter, "submit", "submitted")
 stop_after(claims.Claims, "mark_submitted", "marked")
+if "azkaban.job.attempt=1" in open(os.environ["JOB_PROP_FILE"]).read():
+    stop("retry")
 runpy.run_module("tf_yarn_ops.azkaban", run_name="__main__", alter_sys=True)
 """
 GAPS = ["reserved", "claimed", "staging", "submitted", "marked"]
@@ -189,6 +194,23 @@ def test_the_launcher_killed_while_training_is_attached_again_by_the_retry(site,
     assert execution.attempts == [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED")]
     assert [item["id"] for item in site.applications(execution)] == [application]
     assert execution.outputs["train"]["tf.result.application_id"] == application
+    site.assert_nothing_left(execution)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_retry_of_a_killed_launcher_reports_a_success_that_nobody_saw_and_repeats_a_failure(site, tmp_path, code):
+    command = f"echo started >> {tmp_path}/trainings; until test -e {tmp_path}/finish; do sleep 0.2; done; exit {code}"
+    execution = start(site, tmp_path, command, gap="retry", retries="1")
+    application = site.wait_for_training(execution)
+    execution.launcher().kill()
+    (tmp_path / "finish").touch()
+    until(lambda: not site.live(execution), 60, 0.1)
+    (tmp_path / "go").touch()
+    execution.wait()
+    assert [status for _, _, status in execution.attempts] == ["FAILED", "FAILED" if code else "SUCCEEDED"]
+    ids = [item["id"] for item in site.applications(execution)]
+    assert ids[0] == application and len(ids) == (2 if code else 1)
+    assert (tmp_path / "trainings").read_text() == "started\n" * len(ids)
     site.assert_nothing_left(execution)
 
 

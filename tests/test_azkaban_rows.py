@@ -81,6 +81,7 @@ def test_a_flow_succeeds_and_its_outputs_are_used_downstream(site, project, tmp_
     assert all(name.startswith("tf.result.") for name in outputs)
     assert f"{tmp_path}/out 0.97 {application['id']}" in execution.messages("promote")
     assert bare_ids(execution, "train") == [application["id"]]
+    assert not set("\r\x1b") & set(execution.log("train"))  # no progress bars: the log rolls
     tags = application["applicationTags"].split(",")
     assert {f"azkaban.flow.execid:{execution.execid}", "nightly"} <= set(tags)
     assert application["name"] == "digits"
@@ -88,7 +89,7 @@ def test_a_flow_succeeds_and_its_outputs_are_used_downstream(site, project, tmp_
 
 
 def test_a_failed_training_fails_the_job_and_says_why(site, project):
-    folder = project({"train": {"tf.command": "echo something is wrong >&2; exit 3"},
+    folder = project({"train": {"tf.command": "echo application_1_0001: something is wrong >&2; exit 3"},
                       "after": {"type": "command", "command": "/bin/true", "dependencies": "train"}})  # fmt: skip
     execution = site.run(folder, "after")
     assert (execution.attempts, execution.status) == ([("train", 0, "FAILED")], "FAILED")
@@ -96,7 +97,10 @@ def test_a_failed_training_fails_the_job_and_says_why(site, project):
     assert "something is wrong" in execution.log("train")
     last = messages[next(index for index, line in enumerate(messages) if line.startswith("Process completed")) - 1]
     assert "TASK_FAILED" in last and "worker:0" in last
-    assert states(site.applications(execution)) == [("FINISHED", "FAILED")]
+    (application,) = site.applications(execution)
+    assert states([application]) == [("FINISHED", "FAILED")]
+    # Azkaban's killers take every word that begins like this for a job of ours.
+    assert {word for word in execution.log("train").split() if word.startswith("application_")} == {application["id"]}
     assert execution.outputs["train"] == {}
     site.assert_nothing_left(execution)
 
@@ -120,13 +124,17 @@ def test_a_retry_after_a_failure_trains_anew(site, project, tmp_path):
 
 def test_a_program_can_not_choose_the_keys_of_the_jobs_downstream(site, project, tmp_path):
     evil = {"command": f"touch {tmp_path}/hijacked", "tf.command": "false", "tf.worker.instances": 9, "nested": {"a": 1},
-            "../up": 1, "": 2, "user.to.proxy": "root", "azkaban.flow.execid": "1"}  # fmt: skip
+            "../up": 1, "": 2, "user.to.proxy": "root", "azkaban.flow.execid": "1", "variable": "${no.such.name}",
+            "expression": "$(1+1)", "note": "h\u00e9 \u20ac \U0001f600"}  # fmt: skip
     folder = project({"train": {"tf.command": f"cp {tmp_path}/evil.json $YTF_RESULT_FILE"},
                       "evaluate": {"tf.command": "true", "dependencies": "train"}})  # fmt: skip
     (tmp_path / "evil.json").write_text(json.dumps(evil))
     execution = site.run(folder, "evaluate")
     assert execution.status == "SUCCEEDED", execution.all_logs()
-    assert all(name.startswith("tf.result.") for name in execution.outputs["train"])
+    outputs = execution.outputs["train"]
+    assert all(name.startswith("tf.result.") for name in outputs)
+    assert outputs["tf.result.metrics.note"] == "h\u00e9 \u20ac \U0001f600"
+    assert not any("$" in value for value in outputs.values())
     assert len(site.applications(execution)) == 2
     assert not (tmp_path / "hijacked").exists()
     assert re.search(r"Command: \S+ -I -X utf8 -m tf_yarn_ops.azkaban", execution.log("evaluate"))
@@ -138,7 +146,7 @@ def test_outputs_of_another_job_and_parameters_of_a_user_do_not_move_the_identit
     outputs = json.dumps({"azkaban.flow.execid": "2", "azkaban.job.attempt": "7", "tf.result.reason": "TASK_FAILED",
                           "tf.result.application_id": "application_1_0001"})  # fmt: skip
     folder = project({"before": {"type": "command", "command": "/bin/bash before.sh"},
-                      "train": {"tf.command": "true", "dependencies": "before"}},
+                      "train": {"tf.command": "true", "dependencies": "before", "env.HADOOP_USER_NAME": "stranger"}},
                      {"before.sh": f"echo '{outputs}' > $JOB_OUTPUT_PROP_FILE"})  # fmt: skip
     runs = [site.start(folder, "train", parameters={"azkaban.flow.execid": "1"}, newer=newer) for newer in (False, True)]
     for execution in runs:
@@ -147,6 +155,7 @@ def test_outputs_of_another_job_and_parameters_of_a_user_do_not_move_the_identit
         assert execution.outputs["train"]["tf.result.application_id"] == application["id"]
         assert execution.outputs["train"]["tf.result.reason"] == "SUCCEEDED"
         assert "tfya-0" in application["applicationTags"].split(",")
+        assert application["user"] == site.launcher.cluster.user
         site.assert_nothing_left(execution)
 
 
@@ -160,6 +169,21 @@ def test_every_fault_of_a_request_is_said_at_once(site, project):
                   "did you mean tf.success", "soon", "tony.worker.instances", "SPEC_INVALID"):  # fmt: skip
         assert words in log.replace("'", ""), (words, log)
     assert "Traceback" not in log
+    assert site.applications(execution) == []
+
+
+def test_the_sites_limits_are_not_a_jobs_to_lift(site, project, tmp_path):
+    limits = tmp_path / "azkaban.yaml"
+    limits.write_text("queues: [low]\nmemory: 200\ndefaults: {tf.name: nightly}\n")
+    install(site.plugins, "--name", "limited", "--limits", limits)
+    folder = project({"train": {**JOB, "type": "limited", "tf.command": "true", "tf.queue": "default"}})
+    try:
+        execution = site.run(folder, "train")
+    finally:
+        shutil.rmtree(site.plugins / "limited")
+    assert execution.attempts == [("train", 0, "FAILED")]
+    log = execution.log("train")
+    assert "tf.queue: 'default' is not one that this site allows: low" in log and "allows 200 MiB" in log, log
     assert site.applications(execution) == []
 
 
@@ -196,7 +220,8 @@ def test_a_job_written_in_utf8_is_told_how_to_write_it(site, project):
         "\n".join(f"{key}={value}" for key, value in {**JOB, "tf.command": "echo h\u00e9"}.items()).encode())
     execution = site.run(folder, "train")
     assert execution.status == "FAILED"
-    assert "\\u00e9" in execution.log("train") and "ISO-8859-1" in execution.log("train")
+    log = execution.log("train")
+    assert "echo h\\u00E9 for" in log and "ISO-8859-1" in log, log
     assert site.applications(execution) == []
 
 
