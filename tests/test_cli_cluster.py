@@ -180,6 +180,29 @@ def test_what_the_cluster_cannot_do_is_refused_before_the_submission(run, minicl
     assert len(applications(minicluster)) == before
 
 
+@pytest.mark.parametrize(("daemon", "number", "message"), [
+    ("rm", signal.SIGKILL, "no ResourceManager answers at http://"),
+    ("nn", signal.SIGKILL, "no NameNode answers"),
+    ("nn", signal.SIGSTOP, "no NameNode answers"),
+], ids=["no ResourceManager", "no NameNode", "a NameNode that hangs"])  # fmt: skip
+def test_a_service_that_does_not_answer_is_told_within_a_minute(run, minicluster, daemon, number, message):
+    before = len(applications(minicluster))
+    minicluster.stop_daemon(daemon, number)
+    try:
+        started = time.monotonic()
+        done = run(SUBMIT, "--wait", "--json", *SMALL, "-r", "worker:1", "true")
+        seconds = time.monotonic() - started
+    finally:
+        if number == signal.SIGSTOP:
+            os.kill(minicluster.pid(daemon), signal.SIGCONT)
+        minicluster.up()
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["reason"], report["retryable"]) == (4, "CLUSTER_UNREACHABLE", True), done.stderr
+    assert message in report["message"] and message in done.stderr
+    assert len(applications(minicluster)) == before
+    assert seconds < 60
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_kills_the_application_once(run, minicluster, number, code):
     before = {app["id"] for app in applications(minicluster)}

@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import tarfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -297,6 +298,26 @@ def test_the_other_namenode_is_asked_when_one_is_on_standby():
     with serving(namenode((403, "StandbyException", "standby"))) as standby, serving(active) as url:
         WebHdfs((standby, url), SimpleAuthentication("ann"), 1.0).makedirs("/x", 0o711)
     assert active.requests[0][2] == {"op": "MKDIRS", "permission": "711", "user.name": "ann"}
+
+
+def test_looks_wait_a_third_as_long_as_writes():
+    """A NameNode that hangs is told in seconds; one that is slow to write is waited for."""
+    yarn = FakeYarn()
+    yarn.pages["/webhdfs/v1/x"] = ("application/json", '{"boolean": true}')
+    yarn.faults.append(lambda method, path: time.sleep(1.8))
+    with serving(yarn) as url:
+        files = WebHdfs((url,), SimpleAuthentication("ann"), 1.0)
+        files.makedirs("/x", 0o700)
+        for look in (files.status, files.list):
+            with pytest.raises(ClusterUnreachable, match="no NameNode answers"):
+                look("/x")
+
+
+def test_what_was_never_begun_is_not_discarded(staging, root):
+    directory = staging.directory(ID)
+    (root / directory.path.lstrip("/")).mkdir(parents=True)
+    directory.discard()
+    assert (root / directory.path.lstrip("/")).exists(), "it is another submitter's"
 
 
 def test_no_namenode_names_the_addresses_and_no_proxy_is_used(monkeypatch):

@@ -34,6 +34,7 @@ class ApplicationDirectory:
         self.path = cluster.directory(application_id)
         self.own = f"{self.path}/{uuid.uuid4().hex[:12]}"
         self._modified = int(time.time()) * 1000
+        self._begun = False
 
     def make(self) -> None:
         """Make it.
@@ -43,6 +44,7 @@ class ApplicationDirectory:
         SubmissionRejected
             Somebody else's directory lies there.
         """
+        self._begun = True
         self._filesystem.makedirs(self.own, SECRET_DIRECTORY)
         status = self._filesystem.status(self.path)
         if status is None or status.owner != self._cluster.user or status.permission & 0o777 != SECRET_DIRECTORY:
@@ -78,6 +80,8 @@ class ApplicationDirectory:
 
     def discard(self) -> None:
         """Delete what this submitter wrote, and the directory when nothing else is in it."""
+        if not self._begun:
+            return
         self._filesystem.delete(self.own)
         if not self._filesystem.list(self.path):
             self._filesystem.delete(self.path)

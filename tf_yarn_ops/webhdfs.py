@@ -25,15 +25,17 @@ class WebHdfs:
         HTTP addresses of the NameNodes.
     authentication : SimpleAuthentication or KerberosAuthentication
     timeout : float
-        Seconds in which a ResourceManager would answer; a DataNode is given three times as long.
+        Seconds in which a NameNode says what it knows; what has to be written is given three times as long.
     ca_file : str, optional
     """
 
     def __init__(self, urls: tuple[str, ...], authentication: Authentication, timeout: float,
                  ca_file: str | None = None):
         self._urls = urls
-        patience = (min(CONNECT_TIMEOUT, timeout), timeout * SLOW_DATANODE)
-        self._client = authentication.webhdfs_client(urls, patience, ca_file)
+        connect = min(CONNECT_TIMEOUT, timeout)
+        self._client = authentication.webhdfs_client(urls, (connect, timeout * SLOW_DATANODE), ca_file)
+        # Looks come first and deletions last: a NameNode that hangs is told in seconds, and does not hold up the end.
+        self._quick = authentication.webhdfs_client(urls, (connect, timeout), ca_file)
 
     @contextmanager
     def _translated(self, what: str) -> Iterator[None]:
@@ -54,12 +56,12 @@ class WebHdfs:
 
     def status(self, path: str) -> FileStatus | None:
         with self._translated(f"looking at {path}"):
-            answer = self._tolerating(lambda: self._client.status(path), _MISSING)
+            answer = self._tolerating(lambda: self._quick.status(path), _MISSING)
         return _read_status(answer) if answer else None
 
     def list(self, path: str) -> list[FileStatus]:
         with self._translated(f"listing {path}"):
-            answer = self._tolerating(lambda: self._client.list(path, status=True), _MISSING)
+            answer = self._tolerating(lambda: self._quick.list(path, status=True), _MISSING)
         return [_read_status(item) for _, item in answer or ()]
 
     def makedirs(self, path: str, permission: int) -> None:
@@ -100,7 +102,7 @@ class WebHdfs:
 
     def delete(self, path: str) -> bool:
         with self._translated(f"deleting {path}"):
-            return bool(self._client.delete(path, recursive=True))
+            return bool(self._quick.delete(path, recursive=True))
 
     def _tolerating(self, call: Any, names: tuple[str, ...]) -> Any:
         """Call; None when the file system raises one of these exceptions."""
