@@ -56,7 +56,8 @@ class Outcome:
     reason : Reason or None
         None: a client that a signal ended before there was an application.
     seconds : float
-        From the fault to the final status (or to the client's refusal).
+        From the fault until a client that looks five times a second has seen the final status,
+        or to the refusal.
     applications : tuple of str
     left : tuple of str
         What was still there afterwards; has to be empty.
@@ -191,7 +192,7 @@ class Rig:
         """Submit a job whose program is the fault; the clock runs from the end of the task that ended it."""
         return self.end(self.submit(spec), None, timeout, expect)
 
-    def end(self, application, since=None, timeout=120, expect=None, reports=None):
+    def end(self, application, since=None, timeout=120, expect=None):
         """Wait for the end and look for what is left.
 
         Parameters
@@ -204,12 +205,13 @@ class Rig:
         expect : callable, optional
             Gets the report; asserts what is the row's own.
         """
-        report = self.launcher.wait(application, timeout=timeout)
+        report = self.launcher.wait(application, timeout=timeout, poll_interval=0.2)
+        seen = time.time()
         if expect:
             expect(report)
         if since is None:
             since = _ended_at(report)
-        return Outcome(report.reason, max(0.0, report.finished_at - since), (application,), self.left(application),
+        return Outcome(report.reason, seen - since, (application,), self.left(application),
                        f"{report.message} {application}")  # fmt: skip
 
     def refused(self, action):
