@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import io
+import os
 import subprocess
 import sys
 import zipfile
@@ -50,3 +51,28 @@ def test_another_python_compiles_the_source(tmp_path):
             foreign = name.endswith(".pyc") and content.startswith(importlib.util.MAGIC_NUMBER)
             archive.writestr(name, b"\0\0\r\n" + content[4:] if foreign else content)
     assert run("-I", "-S", "-c", ORIGIN, str(target)).strip() == f"{target}/tf_yarn_ops/runtime/agent.py"
+
+
+#: The zip's first line of code, in a Python that claims to be an old one.
+OLD = "import runpy, sys; sys.version_info = (3, 8); sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+
+
+def run_with_an_old_python(tmp_path, *programs):
+    target = tmp_path / "runtime.zip"
+    target.write_bytes(runtime_zip())
+    for name in programs:
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} \"$@\"\n")
+        (tmp_path / name).chmod(0o755)
+    return subprocess.run([sys.executable, "-c", OLD, str(target), "agent", "worker"], capture_output=True, text=True,
+                          timeout=60, env={"PATH": str(tmp_path)})
+
+
+def test_a_python_that_is_too_old_says_what_is_needed_and_where(tmp_path):
+    ran = run_with_an_old_python(tmp_path, "python3.8")
+    assert ran.returncode == 1
+    assert ran.stderr == f"tf_yarn_ops needs Python 3.9, found {sys.version.split()[0]} on {os.uname()[1]}\n"
+
+
+def test_a_python_that_is_too_old_leaves_it_to_the_newest_on_path(tmp_path):
+    ran = run_with_an_old_python(tmp_path, "python3.8", "python3.9", "python3.12")
+    assert (ran.returncode, ran.stdout) == (0, f"python3.12 {tmp_path}/runtime.zip agent worker\n")

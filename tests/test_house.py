@@ -1,8 +1,11 @@
 """The house keeps its own rules: who imports whom, what ships to the cluster, what is documented."""
 
 import ast
+import re
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -163,6 +166,50 @@ def test_dev_lists_its_commands():
     run = subprocess.run([ROOT / "dev"], capture_output=True, text=True, timeout=60, check=True)
     for command in ("demo", "test", "lint", "bench", "venv"):
         assert f"./dev {command}" in run.stdout
+
+
+def call_dev(function, folder, java=None):
+    """Call a function of ./dev where PATH has no package manager, no Python and no Maven."""
+    for name in ("bash", "cat", "dirname", "mkdir", "sed", "head", "id"):
+        (folder / name).symlink_to(shutil.which(name))
+    env = {"PATH": str(folder), "HOME": str(folder)}
+    if java:
+        (folder / "bin").mkdir()
+        (folder / "bin" / "java").write_text(f"#!/bin/bash\necho 'openjdk version \"{java}\"' >&2\n")
+        (folder / "bin" / "java").chmod(0o755)
+        env["JAVA_HOME"] = str(folder)
+    return subprocess.run(["bash", "-c", f". '{ROOT}/dev' >/dev/null && {function}"], capture_output=True, text=True,
+                          timeout=60, env=env)
+
+
+@pytest.mark.parametrize(("function", "java", "says"), [
+    ("ensure_java", "1.8.0_392", r"Java 11, 17 or 21 is needed, found JAVA_HOME=\S+ release '8'; install "
+                                 r"openjdk-17-jdk-headless \(apt-get\) or java-17-openjdk-devel \(dnf\), or set JAVA_HOME"),
+    ("ensure_java", "24.0.1", r"Java 11, 17 or 21 is needed, found JAVA_HOME=\S+ release '24'; install .*"),
+    ("ensure_java", "17.0.9", r"Maven is needed to fetch Hadoop once; install the package maven"),
+    ("find_python", None, r"no Python of at least 3.10 on PATH; install python3.11 \(.*\)"),
+])
+def test_dev_says_in_one_line_what_to_install_where_it_can_not_do_so(tmp_path, function, java, says):
+    ran = call_dev(function, tmp_path, java)
+    assert ran.returncode == 2 and re.fullmatch(rf"dev: {says}\n", ran.stderr), ran.stderr
+
+
+def test_the_package_installs_with_its_programs_and_data(tmp_path):
+    """What pip takes from it: a wheel with both programs, the type marker and the files that are no Python."""
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(PACKAGE, tmp_path / "tf_yarn_ops", ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run([sys.executable, "setup.py", "-q", "bdist_wheel"], cwd=tmp_path, check=True, timeout=120,
+                   capture_output=True)
+    with zipfile.ZipFile(next(tmp_path.glob("dist/tf_yarn_ops-*.whl"))) as wheel:
+        names = set(wheel.namelist())
+        said = {Path(name).name: wheel.read(name).decode() for name in names if ".dist-info/" in name}
+    assert {path.relative_to(ROOT).as_posix() for path in MODULES} <= names
+    assert {"tf_yarn_ops/py.typed", "tf_yarn_ops/minicluster/pom.xml"} <= names
+    assert "ytf-submit = tf_yarn_ops.cli:submit_main" in said["entry_points.txt"]
+    assert re.search(r"^ytf = tf_yarn_ops\.cli:main$", said["entry_points.txt"], re.M)
+    assert "Requires-Python: >=3.10" in said["METADATA"]
+    assert {"airflow", "tensorflow", "s3", "kerberos", "dev"} <= set(re.findall(r"Provides-Extra: (\w+)", said["METADATA"]))
 
 
 def test_readme_and_ci_name_the_commands():
