@@ -78,6 +78,7 @@ class Ending:
                 if last.is_alive():
                     self._no_answer()
                 self._leave(self._code)
+                return
             time.sleep(_INTERVAL)
 
     def _parent_has_gone(self) -> bool:

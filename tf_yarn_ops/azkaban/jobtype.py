@@ -28,7 +28,7 @@ from .execution import Execution
 from .limits import Limits, read_limits
 from .outputs import output_properties, write_outputs
 from .properties import parse_properties
-from .request import Request, read_job
+from .request import Request, read_job, translate_fault
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
@@ -77,10 +77,10 @@ class Run:
             if self._ending.why:
                 self._warn_of_leftover(str(error))
                 return self._conclude(Reason.KILLED, self._ending.why)
-            for line in str(error).splitlines():
+            lines = str(error).splitlines()
+            for line in (*lines[: len(lines) if len(lines) > 1 else 0], error.reason.hint):
                 self._say(line)
-            self._say(error.reason.hint)
-            return self._conclude(error.reason, str(error).splitlines()[0])
+            return self._conclude(error.reason, lines[0])
 
     def _run(self) -> int:
         properties = read_properties(self._environ)
@@ -107,7 +107,10 @@ class Run:
 
         job, request = read_job(properties, Path.cwd(), limits.defaults)
         limits.check_job(job)
-        check_files(job)
+        try:
+            check_files(job)
+        except SpecInvalid as error:
+            raise SpecInvalid(translate_fault(fault, request.brought) for fault in error.faults) from error
         job = with_tags(with_absolute_sources(job), execution, request)
         job = replace(job, user=limits.user(properties))
         for warning in (*request.warnings, *doubts_about(job)):

@@ -136,7 +136,7 @@ def read_limits(path: str | None = None) -> Limits:
         return Limits()
     try:
         with file.open("rb") as stream:
-            _check_owner(file, os.fstat(stream.fileno()))
+            check_owner(file, os.fstat(stream.fileno()))
             document = yaml.safe_load(stream) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SpecInvalid(f"the site's limits, {file}, can't be read: {error}") from error
@@ -154,7 +154,8 @@ def read_limits(path: str | None = None) -> Limits:
     return limits
 
 
-def _check_owner(file: Path, status: os.stat_result) -> None:
+def check_owner(file: Path, status: os.stat_result) -> None:
+    """Refuse a file that is not root's, nor of whoever installed this package; SpecInvalid says so."""
     trusted = {0, os.stat(__file__).st_uid}
     if status.st_uid not in trusted or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise SpecInvalid(f"the site's limits, {file}, could have been written by others than root: "

@@ -69,11 +69,13 @@ def _command(request: "Request") -> str | None:
 
 def _shipped(request: "Request") -> set[str]:
     """The names that the working directory will hold."""
-    names = set()
-    for text in (*request.options.get("file", ()), *request.options.get("archive", ())):
-        name, equals, path = text.partition("=")
-        names.add(name if equals and "/" not in name else (path or text).rstrip("/").rpartition("/")[2])
-    return names
+    return {file_name(text) for option in ("file", "archive") for text in request.options.get(option, ())}
+
+
+def file_name(text: str) -> str:
+    """Give the name in the working directory that ``[NAME=]path or URI`` asks for."""
+    name, equals, path = text.partition("=")
+    return name if equals and "/" not in name else (path or text).rstrip("/").rpartition("/")[2]
 
 
 def _arguments(request: "Request") -> str:

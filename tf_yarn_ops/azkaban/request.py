@@ -16,7 +16,7 @@ from ..request import build_job
 from ..requirement import canonical_type, did_you_mean, parse_cluster_requirement, parse_count
 from ..spec import JobSpec
 from .keys import RESERVED, Found, find_key, unknown_key
-from .program import add_program
+from .program import add_program, file_name
 from .tony import translate
 from .values import Value, check_letters, merge, own_values, readable, shown
 
@@ -134,7 +134,7 @@ def _build(request: Request) -> JobSpec:
             job = build_job(options, request.document)
             break
         except SpecInvalid as error:
-            faults += [_translate(fault, request.brought) for fault in error.faults]
+            faults += [translate_fault(fault, request.brought) for fault in error.faults]
             wrong = {name for name in options for fault in error.faults if fault.startswith((f"{name}:", f"{name} "))}
             wrong |= {"max_restarts", "retry_exit_codes", "fatal_exit_codes"} if "restart" in wrong else set()
             if not wrong - {"task_command"}:
@@ -145,8 +145,8 @@ def _build(request: Request) -> JobSpec:
     return job
 
 
-def _translate(fault: str, brought: Mapping[str, str]) -> str:
-    """Put the key of the ``.job`` in place of the option, or of the path in the document."""
+def translate_fault(fault: str, brought: Mapping[str, str]) -> str:
+    """Give a fault of the core with the key of the ``.job`` in place of the option, or of the path in the document."""
     for pattern, key in _MEANT:
         if pattern.match(fault):
             return f"{key}: {fault.partition(': ')[2]}"
@@ -155,7 +155,7 @@ def _translate(fault: str, brought: Mapping[str, str]) -> str:
         if fault.startswith(start) and rest[:1] in (":", " ", ""):
             return brought[start] + (rest if rest.startswith(":") else f":{rest}")
     single = re.sub(r"\.indices\.\d+\.", ".", fault)
-    return fault if single == fault else _translate(single, brought)
+    return fault if single == fault else translate_fault(single, brought)
 
 
 def _read_document(request: Request) -> None:
@@ -223,7 +223,7 @@ def _read_value(request: Request, name: str, found: Found) -> None:
         request.brought.setdefault("env", "tf.env.<NAME>")
     elif "n" in places and key.option:
         request.options.setdefault(key.option, []).append(text)
-        request.brought[f"{key.option} {text!r}"] = value.key
+        request.brought[f"{key.option} {text!r}"] = request.brought[f"{key.option}s: {file_name(text)}"] = value.key
         request.brought[key.option] = request.brought[f"{key.option}s"] = f"tf.{key.option}s.<n>"
     elif key.option == "tensorboard":
         request.give(key.option, request.flag(name), value.key)
