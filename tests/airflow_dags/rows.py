@@ -1,0 +1,46 @@
+"""The DAGs of the rows: one task ``train`` each; the command comes with the run, the rest stands here."""
+
+import sys
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from tf_yarn_ops.airflow import TensorFlowYarnOperator
+
+KINDS = {"deferred": True, "sync": False}
+SMALL = {
+    "cluster_requirement": "worker:1",
+    "task_memory": 128,
+    "environment": f"venv://{sys.prefix}",
+    # By this tag a row finds all its applications, whatever identity they were given.
+    "tag": "{{ run_id }}",
+    "poll_interval": 1,
+    "retry_delay": timedelta(seconds=1),
+}
+
+
+def add(name, deferrable, *, dagrun_timeout=None, **options):
+    with DAG(name, schedule=None, dagrun_timeout=dagrun_timeout) as dag:
+        TensorFlowYarnOperator(task_id="train", task_command="{{ dag_run.conf['command'] }}", deferrable=deferrable,
+                               **{**SMALL, **options})
+    globals()[name] = dag
+
+
+for kind, deferrable in KINDS.items():
+    add(f"once_{kind}", deferrable)
+    add(f"retry_{kind}", deferrable, retries=1)
+    add(f"late_retry_{kind}", deferrable, retries=1, retry_delay=timedelta(seconds=30))
+    add(f"short_run_{kind}", deferrable, dagrun_timeout=timedelta(seconds=40))
+    add(f"short_task_{kind}", deferrable, execution_timeout=timedelta(seconds=40))
+    for gap in ("reserved", "claimed", "staging", "submitted", "marked"):
+        for how in ("kill", "term"):
+            name = f"{how}_{gap}_{kind}"
+            add(name, deferrable, retries=1, tf_yarn_conn_id=name)
+    add(f"hung_{kind}", deferrable, tf_yarn_conn_id=f"hung_{kind}")
+
+add("backstop", True, execution_timeout=timedelta(seconds=30), tf_yarn_conn_id="backstop")
+
+with DAG("fifty", schedule=None) as fifty:
+    # All but the first wait in the queue: an application master fills the cluster.
+    TensorFlowYarnOperator.partial(task_id="train", deferrable=True, tf_yarn_conn_id="fifty", am_memory="12 GiB",
+                                   **{**SMALL, "poll_interval": 2}).expand(task_command=["sleep 600"] * 50)

@@ -1,0 +1,78 @@
+"""A worker dies, or is told to end, in every gap of a submission; the retry makes good, and one application trains.
+
+Proxies in front of the ResourceManager and the NameNode hold the worker in the gap.
+"""
+
+import signal
+
+import psutil
+import pytest
+from airflow_rows import JOB, KILLED, KINDS, SUCCEEDED, Yarn, all_at_once, row
+from fake_yarn import until
+from wire_proxy import GAPS, fronting, stopping_at
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def under_way(request, airflow_site, minicluster):
+    with all_at_once(request, airflow_site, Yarn(minicluster)) as rows:
+        yield rows
+
+
+def caught_in(gap, dag, site, yarn, end):
+    """Run a DAG whose worker comes to an end in a gap; gives the run, and what had come to YARN by then."""
+    with stopping_at(yarn.hadoop, gap) as (resourcemanager, holder):
+        site.connect(dag, resourcemanager.url)
+        run = site.trigger(dag, command="sleep 1")
+        assert holder.held.wait(JOB), run.log()
+        worker, supervisor = run.worker()
+        before = yarn.ids(run)
+        end(worker, supervisor)
+        holder.freed.set()
+        psutil.wait_procs([worker], 30)
+        instance = run.until_state("success", "failed", seconds=2 * JOB)
+        assert (instance["state"], instance["try_number"]) == ("success", 2), run.log()
+    return run, before
+
+
+def kill_both(worker, supervisor):
+    supervisor.kill()
+    worker.kill()
+
+
+@row(*(f"{gap}-{kind}" for gap in GAPS for kind in KINDS))
+def test_killed_in_a_gap(site, yarn, kind):
+    """SIGKILL to worker and supervisor: what was submitted is attached to, what was claimed is submitted."""
+    gap, kind = kind.split("-")
+    run, before = caught_in(gap, f"kill_{gap}_{kind}", site, yarn, kill_both)
+    assert len(before) == (gap in ("submitted", "marked"))
+    application = yarn.settled(run, SUCCEEDED)
+    assert before in ([], application)
+
+
+@row(*(f"{gap}-{kind}" for gap in GAPS for kind in KINDS))
+def test_terminated_in_a_gap(site, yarn, kind):
+    """SIGTERM to the supervisor: what was submitted is killed, and the retry trains anew."""
+    gap, kind = kind.split("-")
+    run, before = caught_in(gap, f"term_{gap}_{kind}", site, yarn,
+                            lambda worker, supervisor: supervisor.send_signal(signal.SIGTERM))
+    yarn.settled(run, *[KILLED] * len(before), SUCCEEDED)
+
+
+@row(*KINDS)
+def test_a_resourcemanager_hangs_while_the_task_is_killed(site, yarn, kind):
+    """The kill gives up in less than the five seconds that Airflow leaves a worker, and says what is left."""
+    with fronting(yarn.hadoop) as (resourcemanager, _):
+        site.connect(f"hung_{kind}", resourcemanager.url)
+        run = site.trigger(f"hung_{kind}", command="sleep 600")
+        application = yarn.training(run)
+        resourcemanager.hangs = True
+        run.mark("failed")
+        until(lambda: f"{application} could not be killed" in run.log(), 60, 0.5)
+        asked = [when for when, method, path, _ in resourcemanager.requests if method == "PUT"]
+        assert asked
+        assert "SIGKILL" not in run.log()
+    yarn.kill(application)
+    yarn.settled(run, KILLED)
+    assert run.task_state() == "failed"

@@ -1,0 +1,162 @@
+"""Proxies on the wire in front of a ResourceManager and a NameNode: they count, and they stop a client in a gap.
+
+``/conf`` of the ResourceManager is answered with the address of the NameNode's proxy, so that a
+client which was given the first proxy finds the second one by itself.
+"""
+
+import http.client
+import json
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "date", "server"}
+#: Longer than any test; a client that is held has died or was let go before.
+_HELD = 120.0
+
+
+class Proxy:
+    """One HTTP proxy in front of one daemon.
+
+    Attributes
+    ----------
+    requests : list of tuple
+        ``(monotonic seconds, method, path, parameters)`` of every request that came.
+    replaced : dict of str to str
+        Texts of ``/conf`` and what stands there instead.
+    stop_at : callable or None
+        Is asked with ``("before" or "after", method, path, parameters)`` of the daemon's work; when it
+        says yes, the client is held, once.
+    hangs : bool
+        Answer nothing at all from now on.
+    """
+
+    def __init__(self, url):
+        split = urlsplit(url)
+        self.target = split.hostname, split.port
+        self.requests = []
+        self.replaced = {}
+        self.stop_at = None
+        self.hangs = False
+        self.held, self.freed = threading.Event(), threading.Event()
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+        self.address = f"127.0.0.1:{self._server.server_port}"
+        self.url = f"http://{self.address}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self.freed.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def count(self, method, path, since=0.0):
+        """Give how many requests for exactly this path came since a moment."""
+        return sum(when >= since and (m, p) == (method, path) for when, m, p, _ in list(self.requests))
+
+    def moment(self, when, method, path, parameters):
+        """Hold the client here, if it is to be held."""
+        with self._lock:
+            stopping = (self.stop_at is not None and not self.held.is_set()
+                        and self.stop_at(when, method, path, parameters))
+            if stopping:
+                self.held.set()
+        if stopping or self.hangs:
+            self.freed.wait(_HELD)
+
+
+def _handler(proxy):
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def forward(self):
+            split = urlsplit(self.path)
+            parameters = {key: values[-1] for key, values in parse_qs(split.query).items()}
+            words = self.command, split.path, parameters
+            body = self.rfile.read(int(self.headers.get("content-length") or 0))
+            proxy.requests.append((time.monotonic(), *words))
+            proxy.moment("before", *words)
+            try:
+                status, headers, content = self.ask(body)
+            except OSError:
+                self.close_connection = True  # the daemon is down, and so are we
+                return
+            proxy.moment("after", *words)
+            try:
+                self.reply(status, headers, content)
+            except OSError:
+                self.close_connection = True  # the client died while it was held
+
+        def ask(self, body):
+            connection = http.client.HTTPConnection(*proxy.target, timeout=60)
+            headers = {name: value for name, value in self.headers.items()
+                       if name.lower() not in {*_HOP, "host", "accept-encoding"}}
+            connection.request(self.command, self.path, body=body or None, headers=headers)
+            answer = connection.getresponse()
+            content = answer.read()
+            connection.close()
+            if urlsplit(self.path).path == "/conf":
+                text = content.decode()
+                for old, new in proxy.replaced.items():
+                    text = text.replace(json.dumps(old), json.dumps(new))
+                content = text.encode()
+            return answer.status, [item for item in answer.getheaders() if item[0].lower() not in _HOP], content
+
+        def reply(self, status, headers, content):
+            self.send_response_only(status)
+            for name, value in headers:
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_PUT = do_DELETE = forward
+
+        def log_message(self, *words):
+            pass
+
+    return Handler
+
+
+@contextmanager
+def fronting(hadoop):
+    """Put proxies in front of a MiniCluster's ResourceManager and NameNode; gives both."""
+    with Proxy(hadoop.resourcemanager_url) as resourcemanager, Proxy(hadoop.namenode_url) as namenode:
+        resourcemanager.replaced = {namenode_address(hadoop): namenode.address}
+        yield resourcemanager, namenode
+
+
+def namenode_address(hadoop):
+    return urlsplit(hadoop.namenode_url).netloc
+
+
+#: The gaps of a submission: at which daemon, and where. After each, the client knows more than before.
+GAPS = {
+    "reserved": ("nn", lambda when, method, path, said:
+                 when == "before" and said.get("op") == "MKDIRS" and path.endswith("/claims")),
+    "claimed": ("nn", lambda when, method, path, said:
+                when == "after" and said.get("op") == "RENAME" and "/claims/" in path),
+    "staging": ("nn", lambda when, method, path, said:
+                when == "after" and said.get("op") == "MKDIRS" and "/application_" in path),
+    "submitted": ("rm", lambda when, method, path, said:
+                  (when, method, path) == ("after", "POST", "/ws/v1/cluster/apps")),
+    "marked": ("rm", lambda when, method, path, said:
+               when == "before" and method == "PUT" and path.endswith("/timeout")),
+}
+
+
+@contextmanager
+def stopping_at(hadoop, gap):
+    """Put proxies there that hold the first client which comes to a gap; gives the ResourceManager's and the holder."""
+    with fronting(hadoop) as (resourcemanager, namenode):
+        daemon, where = GAPS[gap]
+        holder = resourcemanager if daemon == "rm" else namenode
+        holder.stop_at = where
+        yield resourcemanager, holder
