@@ -231,7 +231,7 @@ def _is_number(value: Any) -> bool:
 def did_you_mean(name: str, known: Collection[str]) -> str:
     """Give a hint at the nearest name; empty when none is near."""
     close = difflib.get_close_matches(name, list(known), 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _as_list(value: Any) -> list[Any]:
