@@ -1,4 +1,4 @@
-"""``ytf azkaban``: what an administrator of Azkaban does once, and examples to begin with."""
+"""``ytf azkaban``: what an administrator of Azkaban does once."""
 
 from pathlib import Path
 
