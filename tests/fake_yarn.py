@@ -44,6 +44,7 @@ class FakeYarn:
                         "state": state} for name, state in (("default", "RUNNING"), ("low", "RUNNING"),
                                                             ("closed", "STOPPED"))]
         self.user_seen = None
+        self.started_on = STAMP
         self.next_number = 1
         self.lock = threading.Lock()
 
@@ -55,6 +56,10 @@ class FakeYarn:
         """Let an application end."""
         self.apps[name].update(state=state, finalStatus=final, diagnostics=diagnostics)
 
+    def reserve(self):
+        """Give an id that nobody submits."""
+        return f"application_{STAMP}_9999"
+
     def count(self, method, start):
         return sum(m == method and path.startswith(start) for m, path, *_ in self.requests)
 
@@ -64,7 +69,7 @@ class FakeYarn:
         if path == "/conf":
             return 200, {"properties": [{"key": key, "value": value} for key, value in self.conf.items()]}
         if part == "/info":
-            return 200, {"clusterInfo": {"hadoopVersion": "3.4.3", "haState": "ACTIVE", "startedOn": STAMP}}
+            return 200, {"clusterInfo": {"hadoopVersion": "3.4.3", "haState": "ACTIVE", "startedOn": self.started_on}}
         if part == "/userinfo":
             return 200, {"rmLoginUser": "yarn", "requestedUser": self.user_seen or parameters.get("user.name")}
         if part == "/scheduler":

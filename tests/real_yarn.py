@@ -50,6 +50,9 @@ class RealYarn(FakeYarn):
             self.end(name, document["diagnostics"])
         return name
 
+    def reserve(self):
+        return self.ask("POST", "/new-application").json()["application-id"]
+
     def end(self, name, diagnostics, *_):
         # It answers 404 after a restart until it has recovered its applications.
         application = until(lambda: self.ask("GET", f"/{name}").json().get("app"), 60)

@@ -231,3 +231,25 @@ def test_a_dropped_connection_is_tried_again(yarn):
 
     yarn.faults.append(drop)
     assert client(yarn.url, patience=5).info()["hadoopVersion"]
+
+
+def test_what_a_restarted_resourcemanager_does_not_know_yet_is_not_called_unknown(yarn):
+    """It answers 404 until it has recovered; seen with a client that began to wait in that very moment."""
+    started = round(time.time() * 1000) - 2000
+    earlier, new = "application_1600000000000_0001", f"application_{started}_0001"
+    resourcemanager = client(yarn.url)
+    assert not resourcemanager.recovering(earlier), "it was started years ago"
+    yarn.started_on = started
+    assert resourcemanager.recovering(earlier) and not resourcemanager.recovering(new)
+    with pytest.raises(ClusterUnreachable, match=f"does not know {earlier} yet; ask again"):
+        resourcemanager.get_recovered(earlier)
+    with pytest.raises(ApplicationNotFound):
+        resourcemanager.get_recovered(new)
+    asked = len(yarn.requests)
+
+    def recover(method, path):
+        if len(yarn.requests) >= asked + 3:
+            yarn.apps.setdefault(earlier, application(1) | {"id": earlier})
+
+    yarn.faults.append(recover)
+    assert resourcemanager.get_recovered(earlier, 20)["id"] == earlier

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from fake_yarn import STAMP, FakeYarn, application, serving
+from fake_yarn import FakeYarn, application, serving
 from fake_yarn import until as wait_until
 from real_yarn import RealYarn
 
@@ -42,10 +42,6 @@ def yarn(request):
 
 #: What no real ResourceManager can be brought to do, or not in numbers.
 wire_only = pytest.mark.parametrize("yarn", ["wire"], indirect=True)
-
-
-def number(value):
-    return f"application_{STAMP}_{value:04d}"
 
 
 def add(yarn, at, **fields):
@@ -148,11 +144,31 @@ def test_running_is_told(yarn, cluster):
 
 
 def test_unknown_twice_is_lost(yarn, cluster):
+    name = yarn.reserve()  # and never submitted
+
     async def main():
-        return await Watcher(cluster, tag=TAG, interval=0.02).wait(number(1))
+        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name)
 
     assert asyncio.run(main()).reason is Reason.LOST
     assert len(singles(yarn)) == 2
+
+
+@wire_only
+def test_unknown_to_a_resourcemanager_that_recovers_is_not_lost(yarn, cluster):
+    name = "application_1600000000000_0001"
+    yarn.started_on = round(time.time() * 1000)
+
+    async def main():
+        wait = asyncio.create_task(Watcher(cluster, tag=TAG, interval=0.02).wait(name, timeout=20))
+        await until(lambda: len(singles(yarn)) >= 6)
+        assert not wait.done()
+        yarn.add(application(1, applicationTags=TAG) | {"id": name})
+        seen = lists(yarn)
+        await until(lambda: lists(yarn) >= seen + 2)
+        finish(yarn, name)
+        return await wait
+
+    assert asyncio.run(main()).reason is Reason.SUCCEEDED
 
 
 def test_each_waiter_has_its_own_deadline(yarn, cluster):

@@ -13,14 +13,13 @@ from .claims import Claim, Claims
 from .errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, Superseded
 from .identity import Action, Decision, Identity, attempt_of, decide, may_try_again
 from .preflight import check_files
-from .resourcemanager import ENDED
+from .resourcemanager import ENDED, RECOVERY_TIME
 from .runtime.reasons import Reason
 from .runtime.report import JobReport
 from .spec import JobSpec
 from .status import lost_report, read_report
 from .submitting import SKEIN
 from .transport import RestUnavailable
-from .waiting import RECOVERY_TIME
 
 if TYPE_CHECKING:
     from .launcher import Launcher

@@ -107,10 +107,10 @@ class Launcher:
         Raises
         ------
         ClusterUnreachable
-            No ResourceManager answers.
+            No ResourceManager answers, or one that may still have to recover the application.
         """
         try:
-            found = self.resourcemanager.get(application_id)
+            found = self.resourcemanager.get_recovered(application_id)
         except ApplicationNotFound:
             return lost_report(application_id)
         return self.read(found)
@@ -261,7 +261,7 @@ class Launcher:
         """
         deadline = time.monotonic() + timeout
         try:
-            found = self.resourcemanager.get(application_id)
+            found = self.resourcemanager.get_recovered(application_id, timeout)
             if found["state"] not in ENDED:
                 text = compose_diagnostics(kill_report(found, reason, why, self._live.fetch(found)), _KILL_DIAGNOSTICS)
                 logger.info("killing %s : %s", application_id, why)

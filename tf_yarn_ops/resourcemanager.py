@@ -3,19 +3,24 @@
 In come ids, tags and bodies; out go YARN's own JSON objects and our errors.
 """
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from .authentication import Authentication
-from .errors import ApplicationNotFound, SubmissionRejected
+from .errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
 from .transport import PATIENCE, Addresses, Attempt, check, client_options, explain, send
 
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
+#: Seconds for which a known application has to be unknown: a ResourceManager that restarts answers
+#: 404 until it has recovered its applications (seen on Hadoop 3.4.3 on a busy machine).
+RECOVERY_TIME = 30.0
 GPU = "yarn.io/gpu"
 #: YARN names 2^63 - 1 of a resource whose maximum nobody has configured; no node has 2^31.
 _UNLIMITED = 2**31
@@ -138,6 +143,20 @@ class ResourceManager:
             return None
         return str((document.get("clusterUserInfo") or document).get("requestedUser") or "") or None
 
+    def recovering(self, application_id: str) -> bool:
+        """Tell whether the ResourceManager may still have to recover an application that it does not know.
+
+        It answers 404 after a restart until it has; its own clock counts, and ids tell in which of its lives
+        they were given.
+        """
+        response = self.request("GET", f"{_CLUSTER}/info")
+        check(response, "asking when the ResourceManager was started")
+        started = int(response.json()["clusterInfo"].get("startedOn") or 0)
+        given = re.match(r"application_(\d+)_", application_id)
+        date = response.headers.get("date")
+        now = parsedate_to_datetime(date).timestamp() if date else time.time()
+        return given is not None and int(given[1]) < started and now - started / 1000 < RECOVERY_TIME
+
     def scheduler(self) -> dict[str, Any]:
         """Give ``schedulerInfo``: the scheduler's type and its queues."""
         return dict(self._get(f"{_CLUSTER}/scheduler", "reading the queues")["scheduler"]["schedulerInfo"])
@@ -167,6 +186,28 @@ class ResourceManager:
         document = self._get(f"{_CLUSTER}/apps/{application_id}", f"asking for {application_id}",
                              {"deSelects": "resourceRequests"})
         return dict(document["app"])
+
+    def get_recovered(self, application_id: str, patience: float = 0.0) -> dict[str, Any]:
+        """Give one application; wait so many seconds while a restarted ResourceManager may have to recover it.
+
+        Raises
+        ------
+        ApplicationNotFound
+            It is unknown, and will be.
+        ClusterUnreachable
+            It is unknown, and may be known in a moment.
+        """
+        deadline = self._clock() + patience
+        while True:
+            try:
+                return self.get(application_id)
+            except ApplicationNotFound as error:
+                if not self.recovering(application_id):
+                    raise
+                if self._clock() >= deadline:
+                    raise ClusterUnreachable("the ResourceManager was restarted a moment ago and does not know "
+                                             f"{application_id} yet; ask again in {RECOVERY_TIME:.0f} s") from error
+            self._sleep(0.5)
 
     def find(self, tags: Iterable[str] = (), states: Iterable[str] = (),
              user: str | None = None) -> list[dict[str, Any]]:

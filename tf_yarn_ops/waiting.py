@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import ApplicationNotFound, Cancelled, ClusterUnreachable, WaitTimeout
 from .identity import Action, Identity, decide
-from .resourcemanager import ENDED
+from .resourcemanager import ENDED, RECOVERY_TIME
 from .runtime.reasons import Reason
 from .runtime.report import JobReport
 from .status import lost_report, queue_overrun
@@ -23,9 +23,6 @@ logger = logging.getLogger(__name__)
 
 #: Looks in a row that have to say "unknown" of an application that was never seen.
 LOST_AFTER = 2
-#: Seconds for which one that was seen has to be unknown: a ResourceManager that restarts answers
-#: 404 until it has recovered its applications (seen on Hadoop 3.4.3 on a busy machine).
-RECOVERY_TIME = 30.0
 
 
 class Waiting:
@@ -103,8 +100,11 @@ class Waiting:
             self._unknown += 1
             self._unknown_since = self._unknown_since or time.monotonic()
             gone = time.monotonic() - self._unknown_since >= (RECOVERY_TIME if self._last else 0.0)
-            lost = self._unknown >= LOST_AFTER and gone
-            return self._changed(lost_report(self._application_id)) if lost else None
+            if self._unknown < LOST_AFTER or not gone:
+                return None
+            if self._last is None and self._launcher.resourcemanager.recovering(self._application_id):
+                return None
+            return self._changed(lost_report(self._application_id))
         self._unknown, self._unknown_since = 0, 0.0
         return self._changed(self._launcher.read(application) if not self._overdue(application) else
                              self._launcher.report(self._application_id))

@@ -20,13 +20,13 @@ from .cluster import Cluster
 from .errors import ApplicationNotFound, TfYarnError, WaitTimeout
 from .identity import Action, Identity, decide
 from .imports import import_httpx
-from .resourcemanager import ENDED, LIVE, find_parameters, read_applications
+from .resourcemanager import ENDED, LIVE, RECOVERY_TIME, find_parameters, read_applications
 from .runtime.reasons import Reason
 from .runtime.report import JobReport, compose_diagnostics
 from .staging import Staging
 from .status import kill_report, lost_report, queue_overrun, read_report
 from .transport import Addresses, Attempt, check, client_options
-from .waiting import LOST_AFTER, RECOVERY_TIME
+from .waiting import LOST_AFTER
 
 logger = logging.getLogger(__name__)
 
@@ -215,7 +215,7 @@ class Watcher:
                 waiter.unknown += 1
                 waiter.unknown_since = waiter.unknown_since or time.monotonic()
                 gone = time.monotonic() - waiter.unknown_since >= (RECOVERY_TIME if waiter.last else 0.0)
-                if waiter.unknown >= LOST_AFTER and gone:
+                if waiter.unknown >= LOST_AFTER and gone and not await self._recovering(waiter):
                     self._finish(waiter, lost_report(waiter.application_id))
                 return
             application = response.json()["app"]
@@ -225,6 +225,13 @@ class Watcher:
                 if application["user"] == self._cluster.user:
                     await self._forget(waiter.application_id)
             self._tell(waiter, application)
+
+    async def _recovering(self, waiter: _Waiter) -> bool:
+        """Whether one that this watcher has never seen may be known again in a moment."""
+        if waiter.last is not None:
+            return False
+        with contextlib.closing(self._cluster.resourcemanager()) as resourcemanager:
+            return await asyncio.to_thread(resourcemanager.recovering, waiter.application_id)
 
     async def _moved_on(self, waiter: _Waiter, application: Mapping[str, Any]) -> bool:
         """A killed application may have been one of two; see by tag whether the other one trains."""

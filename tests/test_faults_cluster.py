@@ -1,0 +1,269 @@
+"""Faults of YARN and HDFS themselves, on two NodeManagers of this file's own."""
+
+import contextlib
+import functools
+import os
+import signal
+import subprocess
+import threading
+import time
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+
+import pytest
+from fake_yarn import until
+from faults import Matrix, Rig, check, job, kill, processes_of
+
+from tf_yarn_ops import restsubmitter
+from tf_yarn_ops.certificate import mint
+from tf_yarn_ops.errors import ClusterUnreachable
+from tf_yarn_ops.minicluster import MiniCluster
+from tf_yarn_ops.runtime.reasons import Reason
+from tf_yarn_ops.spec import TaskSpec
+
+pytestmark = pytest.mark.cluster
+
+MATRIX = Matrix()
+OUTAGE = 20
+
+
+@pytest.fixture(scope="module")
+def hadoop(tmp_path_factory):
+    with MiniCluster(tmp_path_factory.mktemp("faults"), nodes=2) as cluster:
+        yield cluster
+
+
+def gated(rig, name, **fields):
+    """Give a job that ends well once its gate is opened, and the gate."""
+    gate = rig.hadoop.directory / f"gate-{name}"
+    return job(f"until [ -e {gate} ]; do sleep 0.1; done", **fields), gate
+
+
+def went_on(report):
+    assert len(report.generations) == 1 and all(task.attempts == 1 for task in report.tasks), report
+
+
+# -- what is refused ------------------------------------------------------------------------------
+
+
+@MATRIX.row("the queue does not exist", Reason.SUBMISSION_REJECTED, 10)
+def no_queue(rig):
+    return rig.refused(lambda: rig.submit(job(queue="nowhere")))
+
+
+@MATRIX.row("a request above the maximum allocation", Reason.RESOURCES_IMPOSSIBLE, 10)
+def above_maximum(rig):
+    return rig.refused(lambda: rig.submit(job(tasks={"worker": TaskSpec(memory="900g")})))
+
+
+def admin(rig, *words):
+    subprocess.run(words, env={**os.environ, **rig.hadoop.environ}, check=True, capture_output=True, timeout=90)
+
+
+@MATRIX.row("the queue is stopped", Reason.SUBMISSION_REJECTED, 10, alone=True)
+def stopped_queue(rig):
+    path = rig.hadoop.directory / "conf" / "capacity-scheduler.xml"
+    before = path.read_text()
+    running = "root.low.state</name><value>RUNNING<"
+    assert running in before
+    path.write_text(before.replace(running, running.replace("RUNNING", "STOPPED")))
+    try:
+        admin(rig, "yarn", "rmadmin", "-refreshQueues")
+        return rig.refused(lambda: rig.submit(job(queue="low")))
+    finally:
+        path.write_text(before)
+        admin(rig, "yarn", "rmadmin", "-refreshQueues")
+
+
+@MATRIX.row("the NameNode is in safe mode at the submission", Reason.CLUSTER_UNREACHABLE, 15, alone=True)
+def safe_mode(rig):
+    admin(rig, "hdfs", "dfsadmin", "-safemode", "enter")
+    try:
+        return rig.refused(lambda: rig.submit(job()))
+    finally:
+        admin(rig, "hdfs", "dfsadmin", "-safemode", "leave")
+
+
+# -- the ResourceManager ----------------------------------------------------------------------------
+
+
+@MATRIX.row("the ResourceManager is restarted while the job runs", Reason.SUCCEEDED, 60, alone=True)
+def rm_restart(rig):
+    spec, gate = gated(rig, "restart")
+    application = rig.submit(spec)
+    rig.live(application)
+    struck = time.time()
+    rig.hadoop.stop_daemon("rm", signal.SIGKILL)
+    rig.hadoop.start_daemon("rm")
+    gate.touch()
+    return rig.end(application, struck, expect=went_on)
+
+
+@functools.cache
+def outage(rig):
+    """Play one outage of 20 s for three rows: a job that runs, two clients that wait, one that submits."""
+    spec, gate = gated(rig, "outage")
+    application = rig.submit(spec)
+    rig.live(application)
+    found = SimpleNamespace(application=application)
+    impatient = rig.new_launcher(unreachable_timeout=5)
+
+    def wait_patiently():
+        found.patient = rig.end(application, found.struck, expect=went_on)
+
+    def wait_impatiently():
+        started = time.monotonic()
+        try:
+            impatient.wait(application, poll_interval=0.2)
+        except ClusterUnreachable as error:
+            found.impatient = (error, time.monotonic() - started)
+
+    waiting = [threading.Thread(target=target) for target in (wait_patiently, wait_impatiently)]
+    found.struck = time.time()
+    rig.hadoop.stop_daemon("rm", signal.SIGKILL)
+    back = threading.Timer(OUTAGE, rig.hadoop.start_daemon, ["rm"])
+    for thread in (back, *waiting):
+        thread.start()
+    started = time.monotonic()
+    try:
+        rig.submit(job())
+    except ClusterUnreachable as error:
+        found.submission = (error, time.monotonic() - started)
+    waiting[1].join(60)
+    assert not back.finished.is_set(), "the ResourceManager was back before the clients gave up"
+    back.join()
+    gate.touch()
+    waiting[0].join(120)
+    return found
+
+
+@MATRIX.row("the ResourceManager is down for 20 s while a client waits", Reason.SUCCEEDED, 90, alone=True)
+def rm_down_while_waiting(rig):
+    return outage(rig).patient
+
+
+def unreachable(rig, told):
+    error, seconds = told
+    outcome = outage(rig).patient
+    return outcome.__class__(error.reason, seconds, outcome.applications, outcome.left, str(error))
+
+
+@MATRIX.row("the ResourceManager is down at the submission", Reason.CLUSTER_UNREACHABLE, 15, alone=True)
+def rm_down_at_submission(rig):
+    return unreachable(rig, outage(rig).submission)
+
+
+@MATRIX.row("the ResourceManager is down for longer than unreachable_timeout (5 s)", Reason.CLUSTER_UNREACHABLE, 20,
+            alone=True)
+def rm_down_for_too_long(rig):
+    return unreachable(rig, outage(rig).impatient)
+
+
+# -- nodes --------------------------------------------------------------------------------------
+
+
+def node_of(rig, container):
+    """Give the daemon's name of the NodeManager below which a container's agent runs."""
+    for name in ("nm", "nm2"):
+        if f"{rig.hadoop.directory}/{name}/" in container:
+            return name
+    raise AssertionError(container)
+
+
+def spread(rig, spec):
+    """Submit a job of two workers on two nodes; give it with the node that has no application master."""
+    application = rig.submit(spec)
+    rig.live(application)
+    homes = {os.readlink(f"/proc/{pid}/cwd") for pid in rig.agents(application)}
+    assert {node_of(rig, home) for home in homes} == {"nm", "nm2"}
+    masters = node_of(rig, os.readlink(f"/proc/{rig.master(application)}/cwd"))
+    return application, next(name for name in ("nm", "nm2") if name != masters)
+
+
+BIG = {"worker": TaskSpec(instances=2, memory=9 * 1024)}
+
+
+def both_nodes(rig):
+    until(lambda: len(rig.launcher.resourcemanager.nodes()) == 2, 60, 0.2)
+
+
+@MATRIX.row("a worker's NodeManager gets SIGKILL and stays away", Reason.NODE_LOST, 60, alone=True)
+def nm_sigkill(rig):
+    both_nodes(rig)
+    application, victim = spread(rig, job(tasks=BIG))
+    struck = time.time()
+    rig.hadoop.stop_daemon(victim, signal.SIGKILL)
+    try:
+        return rig.end(application, struck)
+    finally:
+        rig.hadoop.start_daemon(victim)
+
+
+@MATRIX.row("a worker's NodeManager gets SIGKILL and comes back at once", Reason.SUCCEEDED, 60, alone=True)
+def nm_restart(rig):
+    both_nodes(rig)
+    spec, gate = gated(rig, "nm", tasks=BIG)
+    application, victim = spread(rig, spec)
+    struck = time.time()
+    rig.hadoop.stop_daemon(victim, signal.SIGKILL)
+    rig.hadoop.start_daemon(victim)
+    both_nodes(rig)
+    gate.touch()
+    return rig.end(application, struck, expect=went_on)
+
+
+@MATRIX.row("a worker's NodeManager is frozen (SIGSTOP)", Reason.NODE_LOST, 60, alone=True)
+def nm_sigstop(rig):
+    both_nodes(rig)
+    application, victim = spread(rig, job(tasks=BIG))
+    pid = rig.hadoop.pid(victim)
+    struck = time.time()
+    kill(pid, signal.SIGSTOP)
+    try:
+        return rig.end(application, struck)
+    finally:
+        kill(pid, signal.SIGCONT)
+
+
+@MATRIX.row("the node of the application master is lost", Reason.NODE_LOST, 90, alone=True)
+def masters_node(rig):
+    """A SIGKILL of everything that the node runs, as a power failure does."""
+    both_nodes(rig)
+    application, other = spread(rig, job(tasks=BIG))
+    victim = next(name for name in ("nm", "nm2") if name != other)
+    mark = f"{rig.hadoop.directory}/{victim}/"
+    struck = time.time()
+    rig.hadoop.stop_daemon(victim, signal.SIGKILL)
+    for pid, _ in processes_of(application):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/cwd").startswith(mark):
+                kill(pid)
+    try:
+        return rig.end(application, struck)
+    finally:
+        rig.hadoop.start_daemon(victim)
+
+
+@MATRIX.row("the clock of a node is 10 minutes behind the client's", Reason.SUCCEEDED, 60, alone=True)
+def slow_clock(rig):
+    """The certificate is minted as by a client whose clock is 10 minutes ahead of all nodes."""
+    both_nodes(rig)
+    ahead = datetime.now(timezone.utc) + timedelta(minutes=10)
+    now, restsubmitter.mint = restsubmitter.mint, lambda: mint(ahead)
+    submitted = time.time()
+    try:
+        application = rig.submit(job("true"))
+    finally:
+        restsubmitter.mint = now
+    return rig.end(application, submitted, expect=went_on)
+
+
+@pytest.fixture(scope="module")
+def played(hadoop):
+    with MATRIX.playing(Rig(hadoop)) as played:
+        yield played
+
+
+@pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)
+def test_a_fault_of_the_cluster_ends_as_the_matrix_says(row, played):
+    check(row, played)
