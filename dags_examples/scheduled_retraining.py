@@ -1,0 +1,64 @@
+"""Train anew on the data of each day, and promote the model if it is better than the one in use.
+
+- The logical date is in the paths: a run that is repeated reads the same data and writes to the same place. Missed days
+  are caught up with, one after the other, as each is compared with the model in use at its time.
+- A failure of the cluster is retried, and goes on from the last checkpoint; a failure of the program is not.
+- Which model is in use, and which ones were, is the history of the asset ``digits_model_in_use``: whoever serves it
+  is scheduled by it.
+
+Needs
+-----
+connection ``tf_yarn_default``, variable ``tf_environment``
+    As ``first_training.py`` says.
+variable ``digits_folder``
+    With the data of each day in ``days/<YYYY-MM-DD>.npz``; the models go to ``models/<YYYY-MM-DD>``.
+"""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pendulum
+from airflow.sdk import DAG, Asset, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from tf_yarn_ops.airflow import TensorFlowYarnOperator, TfYarnRetryPolicy
+
+DIGITS = Path(__file__).resolve().parent.parent / "examples" / "digits"
+MODEL_IN_USE = Asset("digits_model_in_use")
+
+with DAG(
+    "digits_retraining",
+    schedule="@daily",
+    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+    catchup=True,
+    max_active_runs=1,
+    tags=["tf_yarn", "example"],
+) as dag:
+    train = TensorFlowYarnOperator(
+        task_id="train",
+        task_command="python ${DTF_TASK_SCRIPT} --steps 300",
+        cluster_requirement="worker:1",
+        task_memory="1 GiB",
+        script=f"{DIGITS}/single.py",
+        file=[f"{DIGITS}/digits.py", f"{DIGITS}/storage.py"],
+        environment="{{ var.value.tf_environment }}",
+        input="{{ var.value.digits_folder }}/days/{{ ds }}.npz",
+        output_path="{{ var.value.digits_folder }}/models/{{ ds }}",
+        name="digits {{ ds }}",
+        deferrable=True,
+        execution_timeout=timedelta(hours=2),
+        retries=3,
+        retry_policy=TfYarnRetryPolicy(retry_delay=timedelta(minutes=5)),
+    )
+
+    @task(inlets=[MODEL_IN_USE], outlets=[MODEL_IN_USE])
+    def promote(report, *, inlet_events, outlet_events):
+        """Put the new model into use, or skip: a skipped task leaves the asset as it is."""
+        accuracy = report["metrics"]["accuracy"]
+        promoted = inlet_events[MODEL_IN_USE]
+        in_use = promoted[-1].extra if len(promoted) else {"model": "none", "accuracy": 0.0}
+        if accuracy <= in_use["accuracy"]:
+            raise AirflowSkipException(f"{in_use['model']} stays in use: {accuracy} against {in_use['accuracy']}")
+        outlet_events[MODEL_IN_USE].extra = {"model": report["metrics"]["model"], "accuracy": accuracy}
+
+    promote(train.output)
