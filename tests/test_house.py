@@ -20,7 +20,7 @@ STAIRCASE = (
     ("errors", "requirement"),
     ("readers", "parts", "spec", "specfile"),
     ("environment", "application", "bundle", "request"),
-    ("imports", "negotiation", "authentication", "configuration", "site", "transport", "resourcemanager", "cluster"),
+    ("imports", "negotiation", "uploading", "authentication", "configuration", "site", "transport", "resourcemanager", "cluster"),
     ("filesystem", "webhdfs", "resource", "directory", "staging", "folder", "sweep", "cache"),
     ("certificate", "preflight", "status", "tracking", "submission"),
     ("restsubmitter", "skeinsubmitter", "skeinchild"),

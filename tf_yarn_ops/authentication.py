@@ -36,7 +36,7 @@ class SimpleAuthentication:
         """Make a client of WebHDFS or HttpFS (``hdfs.Client``) that takes no proxy from the environment."""
         import hdfs
 
-        return hdfs.InsecureClient(";".join(urls), user=self.login, timeout=timeout, session=_session(ca_file),
+        return hdfs.InsecureClient(";".join(urls), user=self.login, timeout=timeout, session=_session(timeout, ca_file),
                                    proxy=_on_behalf(self.login, self.user).get("doAs"))
 
 
@@ -73,7 +73,7 @@ class KerberosAuthentication:
 
         from .negotiation import requests_session
 
-        session = _session(ca_file)
+        session = _session(timeout, ca_file)
         requests_session(session, urls)
         return hdfs.Client(";".join(urls), timeout=timeout, session=session,
                            proxy=_on_behalf(self.login, self.user).get("doAs"))
@@ -86,10 +86,14 @@ def _on_behalf(login: str, user: str) -> dict[str, str]:
     return {"doAs": user} if user not in ("", login) else {}
 
 
-def _session(ca_file: str | None) -> Any:
+def _session(timeout: tuple[float, float], ca_file: str | None) -> Any:
     import requests
 
+    from .uploading import PatientAdapter
+
     session = requests.Session()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, PatientAdapter(timeout[1]))
     session.trust_env = False
     session.headers["X-XSRF-HEADER"] = "tf_yarn_ops"
     if ca_file:
