@@ -214,16 +214,29 @@ def test_everything_arrives_byte_for_byte(run, tmp_path):
         "folder": "of a folder", "script": "main.py", "in": f"{folder}/in"}
 
 
-def test_an_archive_is_a_whole_environment(run, tmp_path):
+@pytest.mark.parametrize("form, place", [("gztar", "local"), ("zip", "local"), ("zip", "hdfs")])
+def test_an_archive_is_a_whole_environment(run, launcher, tmp_path, form, place):
     home = tmp_path / "env"
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "python").write_text(f"#!/bin/bash\nexec {sys.executable} \"$@\"\n")
     (home / "bin" / "tool").write_text("#!/bin/bash\necho '{\"tool\": 1}' > $YTF_RESULT_FILE\n")
     for name in ("python", "tool"):
         (home / "bin" / name).chmod(0o755)
-    archive = shutil.make_archive(str(tmp_path / "env"), "gztar", home)
+    archive = shutil.make_archive(str(tmp_path / "env"), form, home)
+    if place == "hdfs":
+        files = launcher.staging(launcher.cluster.user).filesystem
+        archive, content = "/tmp/env.zip", Path(archive).read_bytes()
+        files.create(archive, content, 0o644)
+        archive = f"{launcher.cluster.default_filesystem}{archive}"
     report = run(JobSpec(command="tool", tasks={"worker": TaskSpec(**SMALL)}, environment=Environment.parse(archive)))
     assert (report.reason, report.metrics) == (Reason.SUCCEEDED, {"tool": 1}), report.message
+
+
+@pytest.mark.parametrize("text", [f"python://{sys.executable}", f"conda://{sys.prefix}"])
+def test_an_interpreter_of_the_nodes_is_first_on_the_path(run, text):
+    found = """echo "{\\"python\\": \\"$(command -v python)\\"}" > $YTF_RESULT_FILE"""
+    report = run(JobSpec(command=found, tasks={"worker": TaskSpec(**SMALL)}, environment=Environment.parse(text)))
+    assert (report.reason, report.metrics) == (Reason.SUCCEEDED, {"python": f"{sys.prefix}/bin/python"}), report.message
 
 
 def test_resources_per_type_and_index_are_what_yarn_allocates(launcher, minicluster, submitted):

@@ -320,6 +320,8 @@ def test_a_cold_process_needs_no_java_no_hadoop_and_little_memory(minicluster, l
                          capture_output=True, text=True, check=True, cwd=tmp_path)
     measured = json.loads(ran.stdout)
     assert measured["mib"] <= 80 and measured["children"] == 0, measured
+    # `./dev bench submission` has the seconds (0.8 wanted); here others may use the machine, so what it computes counts.
+    assert measured["cpu"] <= 0.8, measured
     assert launcher.wait(measured["id"], timeout=120).reason is Reason.SUCCEEDED
 
 
