@@ -21,7 +21,7 @@ from pathlib import Path
 from fake_yarn import until
 
 from tf_yarn_ops.cluster import discover
-from tf_yarn_ops.errors import TfYarnError
+from tf_yarn_ops.errors import ApplicationNotFound, TfYarnError
 from tf_yarn_ops.launcher import Launcher
 from tf_yarn_ops.parts import Deadlines, Environment, RestartPolicy
 from tf_yarn_ops.resourcemanager import ENDED
@@ -236,7 +236,10 @@ class Rig:
             time.sleep(0.2)
 
     def _found(self, application):
-        state = self.launcher.resourcemanager.state(application)
+        try:
+            state = self.launcher.resourcemanager.state(application)
+        except ApplicationNotFound:  # its id was reserved, and no more
+            state = ENDED[0]
         found = [] if state in ENDED else [f"{application} is {state}"]
         found += [f"process {pid}: {words}" for pid, words in processes_of(application)]
         files = self.launcher.staging(self.launcher.cluster.user).filesystem

@@ -1,270 +1,174 @@
-"""A soak by hand: trainings one after the other while seeded faults strike; not collected by pytest.
+"""A soak by hand: jobs without a pause, a seeded random fault every few seconds, and the sum at the end.
 
-``python tests/soak.py --minutes 30 --seed 1`` starts a cluster of its own. Some threads play the
-scheduler: each starts ``ytf-submit --wait --run_id`` in a process of its own, and again while the
-exit code says that the infrastructure failed or the client itself was killed. Every few seconds a
-fault strikes. At the end every application has to have a reason that its faults explain, no
-identity has trained twice (two at once, or again after a success), and nothing may be left.
-The figures stand in docs/reliability.md.
+``python tests/soak.py --minutes 30 --seed 1``. Not part of ``./dev test``. Exit code 1 when a job has another
+reason than its fault allows, something is left, or an identity has trained twice.
 """
 
 import argparse
-import collections
-import itertools
-import json
-import os
 import random
 import signal
-import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field
+from collections import Counter
 from pathlib import Path
 
-from fake_yarn import until
-from faults import Rig, kill, processes_of
+from faults import FOREVER, Rig, job, kill
+from test_faults_client import Client
 
+from tf_yarn_ops.errors import ClusterUnreachable
+from tf_yarn_ops.identity import Identity
 from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.runtime.reasons import Reason
-from tf_yarn_ops.runtime.report import JobReport
-from tf_yarn_ops.status import read_report
 
-SCHEDULERS = 3
-#: Seconds between two faults, at least and at most.
-PAUSE = (3.0, 9.0)
-#: What a training's steps take, seconds; it works until then, whoever is struck beside it.
-WORK = (4, 12)
-#: One training may take so long with all that strikes it, seconds.
-LIMIT = 420.0
-CALLS = 8
-#: The first word of the name tells whether the program fails by itself.
-PROGRAM = "for i in $(seq {steps}); do sleep 1; done; exit {code}"
-#: Exit codes of a client after which a scheduler calls it again, besides its own death by SIGKILL.
-AGAIN = {4, 5}
+CLIENTS = 3
+#: What the whole cluster goes through, and how often, seconds.
+CLUSTER_FAULTS = (30, 60)
 
 
-@dataclass
-class Ledger:
-    """What was done to whom."""
-
-    struck: dict[str, list[str]] = field(default_factory=lambda: collections.defaultdict(list))
-    faults: collections.Counter = field(default_factory=collections.Counter)
-    clients: dict[str, subprocess.Popen] = field(default_factory=dict)
-    ended: list[dict] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
+def blow_for(rig, name, number):
+    """Give what strikes a running job."""
+    targets = {"program": rig.commands, "agent": rig.agents, "coordinator": rig.coordinator, "master": rig.master}
+    return lambda application: kill(targets[name](application), number)
 
 
-#: What each fault may make of the application that it strikes, besides what the program itself ends as.
-#: Containers and clients have budgets, so a fault may also be survived.
-EXPLAINS = {
-    "client SIGKILL": set(),
-    "client SIGTERM": {Reason.KILLED},
-    "agent SIGKILL": {Reason.CONTAINER_LOST},
-    "agent SIGSTOP": {Reason.HEARTBEAT_LOST, Reason.CONTAINER_LOST},
-    "command SIGKILL": {Reason.TASK_FAILED},
-    "coordinator SIGKILL": {Reason.AM_FAILED},
-    "AM JVM SIGKILL": {Reason.AM_FAILED},
-    "application killed in YARN": {Reason.KILLED},
-    "RM restart": set(),
-    "NodeManager SIGKILL": {Reason.CONTAINER_LOST, Reason.AM_FAILED, Reason.NODE_LOST, Reason.HEARTBEAT_LOST,
-                            Reason.KILLED, Reason.ALLOCATION_TIMEOUT, Reason.REGISTRATION_TIMEOUT},
-}  # fmt: skip
-#: How often each is drawn; what hits everybody is rare.
-WEIGHTS = {"RM restart": 1, "NodeManager SIGKILL": 1}
-COMMON = 5
+#: Fault, what it may end as, losses allowed, command.
+FAULTS = {
+    "none": (Reason.SUCCEEDED, 3, "sleep 3"),
+    "exit 3": (Reason.TASK_FAILED, 3, "sleep 1; exit 3"),
+    "program SIGKILL": (Reason.TASK_FAILED, 3, FOREVER),
+    "program SIGSEGV": (Reason.TASK_FAILED, 3, FOREVER),
+    "agent SIGKILL": (Reason.CONTAINER_LOST, 0, FOREVER),
+    "agent SIGKILL, replaced": (Reason.SUCCEEDED, 3, f"[ $YTF_GENERATION -gt 1 ] || {FOREVER}"),
+    "coordinator SIGKILL": (Reason.AM_FAILED, 3, FOREVER),
+    "master SIGKILL": (Reason.AM_FAILED, 3, FOREVER),
+    "killed by its client": (Reason.KILLED, 3, FOREVER),
+}
+CLIENT_FAULTS = ("before", "during", "after", "waiting")
 
 
 class Soak:
-    """Schedulers, a striker, and the books."""
+    """One soak on one cluster."""
 
-    def __init__(self, rig: Rig, folder: Path, seed: int, minutes: float):
-        self.rig, self.folder, self.random = rig, folder, random.Random(seed)
-        self.until = time.monotonic() + minutes * 60
-        self.ledger = Ledger()
-        self._number = 0
-        self._lock = threading.Lock()
+    def __init__(self, rig, seed, minutes):
+        self.rig, self.random = rig, random.Random(seed)
+        self.deadline = time.monotonic() + minutes * 60
+        self.lock = threading.Lock()
+        self.sums, self.wrong, self.identities = Counter(), [], []
 
-    def run(self) -> None:
-        """Start trainings and faults until the time is over; then let the last trainings end."""
-        threads = [threading.Thread(target=self._schedule) for _ in range(SCHEDULERS)]
-        striker = threading.Thread(target=self._strike)
-        for thread in (*threads, striker):
-            thread.start()
-        for thread in (*threads, striker):
-            thread.join()
+    def choose(self, values):
+        with self.lock:
+            return self.random.choice(values)
 
-    # -- the scheduler --------------------------------------------------------------------------
-
-    def _schedule(self) -> None:
-        while time.monotonic() < self.until:
-            with self._lock:
-                self._number += 1
-                name = f"soak-{self._number}"
-                steps, code = self.random.randint(*WORK), int(self.random.random() < 0.15)
-            self._train(name, steps, code)
-
-    def _train(self, name: str, steps: int, code: int) -> None:
-        began, exits = time.monotonic(), []
-        while len(exits) < CALLS:
-            exits.append(self._call(name, steps, code))
-            if exits[-1] not in AGAIN and exits[-1] != -signal.SIGKILL:
-                break
-        record = {"name": name, "code": code, "exits": exits, "seconds": round(time.monotonic() - began, 1)}
-        self.ledger.ended.append(record)
-        print(json.dumps(record), flush=True)
-
-    def _call(self, name: str, steps: int, code: int) -> int:
-        command = [str(Path(sys.executable).parent / "ytf-submit"), "--wait", "--json", "--run_id", name, "--tag", name,
-                   "--resourcemanager", self.rig.url, "--environment", f"venv://{sys.prefix}", "-r", "chief:1,worker:1",
-                   "-m", "256", "--heartbeat_timeout", "15", "--stop_grace", "2", "--registration_timeout", "60",
-                   "--allocation_timeout", "120", PROGRAM.format(steps=steps, code=code)]  # fmt: skip
-        with open(self.folder / f"{name}.log", "a") as log:
-            client = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder)
-        self.ledger.clients[name] = client
-        try:
-            return client.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            self.ledger.wrong.append(f"{name} has not ended after {LIMIT:.0f} s")
-            client.kill()
-            return client.wait()
-        finally:
-            self.ledger.clients.pop(name, None)
-
-    # -- the striker ----------------------------------------------------------------------------
-
-    def _strike(self) -> None:
-        faults = list(EXPLAINS)
-        weights = [WEIGHTS.get(fault, COMMON) for fault in faults]
-        while time.monotonic() < self.until:
-            time.sleep(self.random.uniform(*PAUSE))
-            fault = self.random.choices(faults, weights)[0]
+    def client(self, number):
+        """Run jobs until the time is over."""
+        count = 0
+        while time.monotonic() < self.deadline:
+            count += 1
+            key = f"soak {number} {count} {time.time_ns()}"
+            fault = self.choose([*FAULTS, *(f"client SIGKILL {gap}" for gap in CLIENT_FAULTS)])
             try:
-                if self._blow(fault):
-                    self.ledger.faults[fault] += 1
-            except (AssertionError, StopIteration, OSError):
-                pass  # whoever was aimed at has ended in the meantime
+                self.client_dies(key, fault) if fault.startswith("client") else self.play(key, fault)
+            except Exception as error:  # everything that is not as it has to be is in the sum
+                self.note(fault, f"{type(error).__name__}: {error}", None)
 
-    def _blow(self, fault: str) -> bool:
-        """Strike; tell whether there was somebody."""
-        if fault in ("RM restart", "NodeManager SIGKILL"):
-            return self._daemon("rm" if fault == "RM restart" else "nm", fault)
-        if fault.startswith("client"):
-            return self._client(fault)
-        running = [report for report in self.rig.launcher.list() if report.state == "RUNNING"]
-        if not running:
-            return False
-        application = self.random.choice(running).application_id
-        self.ledger.struck[application].append(fault)
-        if fault == "application killed in YARN":
-            self.rig.launcher.resourcemanager.kill(application, "")
-            return True
-        number = signal.SIGSTOP if fault.endswith("SIGSTOP") else signal.SIGKILL
-        if fault.startswith("agent"):
-            pids = self.rig.agents(application, self.random.choice(("chief", "worker")))
-        elif fault.startswith("command"):
-            pids = self.rig.commands(application)
-        else:
-            finder = self.rig.coordinator if fault.startswith("coordinator") else self.rig.master
-            pids = finder(application)
-        kill(pids, number)
-        return True
+    def note(self, fault, wrong, reason):
+        with self.lock:
+            self.sums[fault, reason.value if reason else "-"] += 1
+            if wrong:
+                self.wrong.append(f"{fault}: {wrong}")
+                print(f"WRONG {fault}: {wrong}", flush=True)
 
-    def _client(self, fault: str) -> bool:
-        clients = list(self.ledger.clients.items())
-        if not clients:
-            return False
-        name, client = self.random.choice(clients)
-        if fault == "client SIGTERM":
-            for application in self._applications(name):
-                self.ledger.struck[application["id"]].append(fault)
-            self.ledger.struck[name].append(fault)
-        client.send_signal(signal.SIGTERM if fault == "client SIGTERM" else signal.SIGKILL)
-        return True
+    def play(self, key, fault):
+        expected, losses, command = FAULTS[fault]
+        identity = Identity(key)
+        self.identities.append(identity)
+        launcher = self.rig.new_launcher()
+        spec = job(command, losses)
+        application = self.patiently(lambda: launcher.ensure(spec, identity)).application_id
+        if command == FOREVER or "replaced" in fault:
+            self.patiently(lambda: self.rig.live(application))
+            name, _, number = fault.partition(" ")
+            if fault.startswith("killed"):
+                self.patiently(lambda: launcher.kill(application, "the soak wants it"))
+            else:
+                blow_for(self.rig, name, getattr(signal, number.partition(",")[0]))(application)
+        report = launcher.wait(application, timeout=280, identity=identity)
+        left = self.patiently(lambda: self.rig.left(application))
+        launcher.close()
+        wrong = "" if report.reason is expected else f"{report.reason}: {report.message} ({application})"
+        self.note(fault, wrong or (f"left: {left}" if left else ""), report.reason)
 
-    def _daemon(self, name: str, fault: str) -> bool:
-        for report in self.rig.launcher.list():
-            self.ledger.struck[report.application_id].append(fault)
-        self.rig.hadoop.stop_daemon(name, signal.SIGKILL)
-        self.rig.hadoop.start_daemon(name)
-        return True
+    def client_dies(self, key, fault):
+        gap = fault.rpartition(" ")[2]
+        gate = self.rig.folder / f"gate {time.monotonic_ns()}"
+        command = f"until [ -e '{gate}' ]; do sleep 0.1; done"
+        client = self.patiently(lambda: Client(self.rig, key, command, gap))
+        self.identities.append(client.identity)
+        client.process.kill()
+        client.process.communicate(timeout=20)
+        for _ in range(5):  # as a scheduler does while the ResourceManager is away
+            again = Client(self.rig, key, command)
+            gate.touch()
+            code, report = again.end(280)
+            if code != 4:
+                break
+        left = self.patiently(lambda: self.rig.left(report["application_id"]))
+        wrong = "" if code == 0 else f"exit {code}: {report}"
+        self.note(fault, wrong or (f"left: {left}" if left else ""), Reason(report["reason"]))
 
-    # -- the books ------------------------------------------------------------------------------
+    def patiently(self, action):
+        """Ask again while the ResourceManager is away."""
+        while True:
+            try:
+                return action()
+            except ClusterUnreachable:
+                time.sleep(1)
 
-    def _applications(self, name: str) -> list[dict]:
-        return self.rig.launcher.resourcemanager.find(tags=[name])
+    def strike_at_the_cluster(self):
+        """Kill the ResourceManager or the NodeManager and start it again, now and then."""
+        while time.monotonic() < self.deadline - 60:
+            with self.lock:
+                pause, name = self.random.uniform(*CLUSTER_FAULTS), self.random.choice(["rm", "nm"])
+            time.sleep(pause)
+            self.rig.hadoop.stop_daemon(name, signal.SIGKILL)
+            self.rig.hadoop.start_daemon(name)
+            with self.lock:
+                self.sums[f"{name} SIGKILL and start", ""] += 1
 
-    def balance(self) -> None:
-        """Find everything that is not as it should be."""
-        for record in self.ledger.ended:
-            applications = sorted(self._applications(record["name"]), key=lambda item: item["startedTime"])
-            reports = [read_report(item) for item in applications]
-            for item, report in zip(applications, reports, strict=True):
-                self._explain(record, item["id"], report)
-                left = self.rig.left(item["id"])
-                self.ledger.wrong += [f"{record['name']}: left over: {text}" for text in left]
-            self._train_once(record, applications, reports)
-
-    def _explain(self, record: dict, application: str, report: JobReport) -> None:
-        struck = self.ledger.struck[application] + self.ledger.struck[record["name"]]
-        allowed = {Reason.TASK_FAILED} if record["code"] else {Reason.SUCCEEDED}
-        for fault in struck:
-            allowed |= EXPLAINS[fault]
-        if report.reason not in allowed:
-            self.ledger.wrong.append(f"{record['name']}: {application} ended as {report.reason}, struck by "
-                                     f"{struck or 'nothing'}: {report.message}")
-
-    def _train_once(self, record: dict, applications: list[dict], reports: list[JobReport]) -> None:
-        for earlier, later in itertools.pairwise(applications):
-            if later["launchTime"] and later["launchTime"] < earlier["finishedTime"]:
-                self.ledger.wrong.append(f"{record['name']}: {earlier['id']} and {later['id']} ran at once")
-        won = [n for n, report in enumerate(reports) if report.reason is Reason.SUCCEEDED]
-        if won and won != [len(reports) - 1]:
-            self.ledger.wrong.append(f"{record['name']}: trained again after a success")
-        last = reports[-1] if reports else None
-        if last and record["exits"][-1] == 0 and last.reason is not Reason.SUCCEEDED:
-            self.ledger.wrong.append(f"{record['name']}: the client ended with 0, YARN with {last.reason}")
-        if last and last.reason is Reason.SUCCEEDED and record["exits"][-1] not in (0, 128 + signal.SIGTERM):
-            self.ledger.wrong.append(f"{record['name']}: YARN succeeded, the client ended with {record['exits']}")
-
-    def tell(self) -> None:
-        """Print the figures."""
-        reasons = collections.Counter()
-        for record in self.ledger.ended:
-            for item in self._applications(record["name"]):
-                reasons[str(getattr(read_report(item).reason, "value", None))] += 1
-        seconds = [record["seconds"] for record in self.ledger.ended]
-        print(json.dumps({
-            "trainings": len(self.ledger.ended), "applications": sum(reasons.values()), "reasons": reasons,
-            "faults": sum(self.ledger.faults.values()), "by kind": self.ledger.faults,
-            "calls of clients": sum(len(record["exits"]) for record in self.ledger.ended),
-            "seconds of a training, median and longest": [statistics.median(seconds), max(seconds)],
-            "wrong": self.ledger.wrong}, indent=1))  # fmt: skip
+    def run(self):
+        threads = [threading.Thread(target=self.client, args=[number]) for number in range(CLIENTS)]
+        threads.append(threading.Thread(target=self.strike_at_the_cluster))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for identity in self.identities:
+            found = self.rig.launcher.resourcemanager.find(tags=[identity.tag])
+            if len(found) > 1:
+                self.wrong.append(f"{identity.key} trained {len(found)} times")
+        files = self.rig.launcher.staging(self.rig.launcher.cluster.user).filesystem
+        left = [status.name for status in files.list(self.rig.launcher.cluster.staging)
+                if status.name.startswith("application_")]  # fmt: skip
+        self.wrong += [f"left in HDFS: {name}" for name in left]
 
 
-def main() -> int:
-    """Run the soak; 1 when anything was wrong."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="ytf-soak-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        with MiniCluster(folder / "hadoop") as hadoop:
-            rig = Rig(hadoop)
-            soak = Soak(rig, folder, options.seed, options.minutes)
-            soak.run()
-            until(lambda: not rig.launcher.list(), 300, 0.5)
-            soak.balance()
-            soak.tell()
-            leftover = [words for report in rig.launcher.list() for words in processes_of(report.application_id)]
-            rig.close()
-    return int(bool(soak.ledger.wrong or leftover))
+    with tempfile.TemporaryDirectory() as folder, MiniCluster(Path(folder) / "hadoop") as hadoop:
+        rig = Rig(hadoop)
+        rig.folder = Path(folder)
+        soak = Soak(rig, options.seed, options.minutes)
+        soak.run()
+        for (fault, reason), count in sorted(soak.sums.items()):
+            print(f"{count:4d}  {fault:30s} {reason}")
+        print(f"{len(soak.identities)} trainings, {len(soak.wrong)} wrong", *soak.wrong, sep="\n")
+        rig.close()
+    return bool(soak.wrong)
 
 
 if __name__ == "__main__":
-    os.environ.pop("http_proxy", None)
-    sys.exit(main())
+    raise SystemExit(main())
