@@ -43,12 +43,13 @@ def fetch_jars():
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=".azkaban-", dir=target.parent))
     try:
-        subprocess.run(
+        ran = subprocess.run(
             ["mvn", "--quiet", "--batch-mode", "--file", HERE / "pom.xml", "dependency:copy-dependencies",
              "-DincludeScope=runtime", f"-DoutputDirectory={staging}"],
-            check=True, stdin=subprocess.DEVNULL, timeout=FETCH_SECONDS,
-            env={**os.environ, "JAVA_HOME": str(find_java(os.environ).home)},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=FETCH_SECONDS,
+            env={**os.environ, "JAVA_HOME": str(find_java(os.environ).home)}, text=True,
         )  # fmt: skip
+        assert ran.returncode == 0, ran.stdout
         staging.chmod(0o755)
         try:
             os.rename(staging, target)

@@ -4,10 +4,7 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 from azkaban_jobs import JOB, ROOT, Site, install, write_project
@@ -17,7 +14,6 @@ from tf_yarn_ops.minicluster.artefacts import hadoop_folder
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-DIGITS = ROOT / "examples" / "digits"
 APPLICATION = re.compile(r"application_\d+_\d+")
 #: Writes what it finds where the launcher's report picks it up.
 DUMP = """\
@@ -254,6 +250,11 @@ def test_installing_again_and_again_never_shows_azkaban_half_a_plugin(site):
     assert "jobtype.class=azkaban.jobExecutor.ProcessJob" in private
 
 
+def test_the_plugin_is_loaded_as_it_is_shipped(site, tmp_path):
+    shutil.copytree(ROOT / "jobtypes" / "tensorflow-yarn", tmp_path / "tensorflow-yarn")
+    assert site.ask(do="plugins", plugins=str(tmp_path))["names"] == ["tensorflow-yarn"]
+
+
 def test_a_broken_plugin_beside_ours_is_azkabans_own_error(site, tmp_path):
     """One broken directory stops the whole executor, ours or not."""
     shutil.copytree(site.plugins, tmp_path / "jobtypes")
@@ -288,68 +289,3 @@ def test_the_secure_plugin_runs_in_azkabans_hadoopshell(minicluster, project, tm
         assert f"applicationIds to kill: [{application}]" in execution.log("train")
         for run in (other, execution):
             site.assert_nothing_left(run)
-
-
-# --- jobs of TonY, and the examples -------------------------------------------------------------
-
-#: As TonY's documentation has its jobs: paths relative to src_dir, the program's options in one text.
-TONY = """\
-type=TonYJob
-executes=models/digits_distributed.py
-src_dir=src
-task_params=--data_dir {data} --working_dir {output} --steps 200
-python_binary_path={python}
-worker_env.MY_MODE=nightly run
-azkaban.input.dataset=/data/a,/data/b
-tony.worker.instances=2
-tony.worker.memory=1g
-tony.worker.vcores=1
-tony.am.memory=512m
-tony.application.name=tony-digits
-tony.application.security.enabled=false
-"""
-#: A program of a TonY user: its paths are its own options.
-TONY_PROGRAM = """\
-import argparse, os, sys
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-parser = argparse.ArgumentParser()
-parser.add_argument("--data_dir")
-parser.add_argument("--working_dir")
-own, sys.argv[1:] = parser.parse_known_args()
-assert os.environ["AZKABAN_INPUT_DATASET"] == "/data/a;/data/b" and os.environ["MY_MODE"] == "nightly run"
-assert os.environ["JOB_NAME"] == "worker" and os.environ["TASK_NUM"] == "2" and "CLUSTER_SPEC" in os.environ
-os.environ.update(DTF_INPUT_PATH=own.data_dir, DTF_OUTPUT_PATH=own.working_dir)
-import multi_worker
-multi_worker.main()
-"""
-
-
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory):
-    """The data of the example."""
-    data = tmp_path_factory.mktemp("data") / "digits.npz"
-    subprocess.run([sys.executable, "prepare.py", data], cwd=DIGITS, check=True, timeout=120, capture_output=True)
-    return data
-
-
-def test_an_unmodified_job_of_tony_trains_the_digits(site, tmp_path, digits):
-    install(site.plugins, "--name", "TonYJob")
-    source = tmp_path / "src" / "models"
-    source.mkdir(parents=True)
-    for name in ("digits.py", "storage.py", "multi_worker.py"):
-        shutil.copy(DIGITS / name, source)
-    (source / "digits_distributed.py").write_text(TONY_PROGRAM)
-    (tmp_path / "train.job").write_text(TONY.format(data=digits, output=tmp_path / "out", python=sys.executable))
-    archive = shutil.make_archive(str(tmp_path / "upload"), "zip", tmp_path)
-    try:
-        execution = site.run(Path(archive), "train")
-    finally:
-        shutil.rmtree(site.plugins / "TonYJob")
-    assert execution.status == "SUCCEEDED", execution.all_logs()
-    assert float(execution.outputs["train"]["tf.result.metrics.accuracy"]) >= 0.9
-    log = execution.log("train")
-    assert log.count("tony.application.security.enabled") == 1  # what can't be honoured, in one warning
-    (application,) = site.applications(execution)
-    assert application["name"] == "tony-digits"
-    assert os.path.exists(tmp_path / "out" / "model")
-    site.assert_nothing_left(execution)
