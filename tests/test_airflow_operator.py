@@ -9,7 +9,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import airflow_setup
 import pytest
@@ -111,7 +111,7 @@ def test_options_are_those_of_ytf_submit_but_for_three_names():
 
 
 def test_every_option_reaches_the_request_by_its_own_name():
-    values = {name: f"value of {name}" for name in OPTIONS} | {"success": "chief", "restart": "task"}
+    values = {name: f"value of {name}" for name in OPTIONS} | {"success": "chief", "restart": "task", "tensorboard": True}
     operator = TensorFlowYarnOperator(task_id="train", **values)
     back = {here: name for name, here in RENAMED.items()}
     assert operator.options() == {back.get(name, name): value for name, value in values.items()}
@@ -202,6 +202,33 @@ def test_the_cluster_ends_what_everybody_has_forgotten(lifetime, timeout, total,
     deadlines = job_of(JOB, None, lifetime, timeout).deadlines
     assert (deadlines.total, deadlines.queue) == (total, queue)
     assert job_of(JOB, None, None, None) == build_job(JOB)
+
+
+def test_the_lifetime_follows_the_timeout_only_of_a_task_that_waits_and_may_kill(site):
+    limits = {"execution_timeout": timedelta(hours=1), "deferrable": True, "queue_timeout": 1000}
+    waiting, _ = deferral(site.operator(**limits))
+    leaving, _ = deferral(site.operator(**limits, on_kill="leave"), airflow_setup.TaskInstance(task_id="b"))
+    run(site.operator(**limits, wait_for_completion=False), task_id="c")
+    ids = (ID, SECOND, f"application_{STAMP}_0003")
+    assert (waiting.trigger.application_id, leaving.trigger.application_id) == ids[:2]
+    ends = [datetime.strptime(site.yarn.apps[name]["lifetime"]["expiryTime"], "%Y-%m-%dT%H:%M:%S.000%z").timestamp()
+            for name in ids]
+    assert [round(end - STAMP / 1000) for end in ends] == [1000 + 3900 + 300, 1000 + 604800 + 300, 1000 + 604800 + 300]
+
+
+def test_the_application_is_named_like_its_task(site):
+    run(site.operator(wait_for_completion=False))
+    run(site.operator(wait_for_completion=False), task_id="group.search", map_index=3)
+    run(site.operator(wait_for_completion=False, name="mine"), task_id="c")
+    spec = {"tasks": {"worker": {"memory": 256}}, "command": "true", "name": "of the spec"}
+    run(site.operator(wait_for_completion=False, spec=spec, task_command=None, cluster_requirement=None), task_id="d")
+    assert [app["name"] for app in site.yarn.apps.values()] == [
+        "daily.train", "daily.group.search[3]", "mine", "of the spec"]
+
+
+@pytest.mark.parametrize(("value", "switched"), [("True", True), ("False", False), (" yes", True), (True, True), (False, False)])
+def test_a_rendered_switch_is_a_switch(value, switched):
+    assert TensorFlowYarnOperator(task_id="train", **JOB, tensorboard=value).options()["tensorboard"] is switched
 
 
 def test_identity_is_the_task_generation_the_clears_attempt_the_tries():
@@ -483,6 +510,24 @@ def test_a_kill_during_the_submission_leaves_nothing(site, tmp_path):
     assert isinstance(task.error, TfYarnInfrastructureError)
     assert {app["state"] for app in site.yarn.apps.values()} <= {"KILLED"}
     assert not list((tmp_path / "files").rglob("application_*"))
+
+
+def test_a_kill_before_there_is_anything_to_kill_submits_nothing(site):
+    operator = site.operator()
+    arrived, go = threading.Event(), threading.Event()
+
+    def hold(method, path):
+        if path == "/conf":
+            arrived.set()
+            go.wait(20)
+
+    site.yarn.faults.append(hold)
+    task = Running(operator)
+    assert arrived.wait(20)
+    operator.on_kill()
+    go.set()
+    task.join(20)
+    assert isinstance(task.error, TfYarnInfrastructureError) and site.submissions() == 0
 
 
 def test_a_kill_by_an_older_attempt_is_not_the_end_of_this_one(site):

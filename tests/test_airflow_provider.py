@@ -25,6 +25,8 @@ from tf_yarn_ops.airflow.hook import addresses
 from tf_yarn_ops.airflow.operator import OPTIONS
 from tf_yarn_ops.airflow.provider import get_provider_info
 from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.runtime.reasons import Reason
+from tf_yarn_ops.runtime.report import JobReport
 
 ROOT = Path(__file__).resolve().parent.parent
 AIRFLOW = Path(inspect.getfile(import_string("airflow.configuration"))).parent
@@ -198,6 +200,19 @@ def test_a_function_says_what_is_trained(yarn, monkeypatch, said, expected):
         operator.execute(context)
     assert operator.options() == {"cluster_requirement": "worker:1", **expected}
     assert set(expected) <= set(operator.template_fields) and operator.multiple_outputs is False
+
+
+def test_a_function_is_asked_once_and_not_for_the_end_of_a_deferral(yarn):
+    asked = []
+    operator = dag_of(lambda day: asked.append(day) or "true", cluster_requirement="worker:1", tf_yarn_conn_id=None)
+    ti = airflow_setup.TaskInstance()
+    report = JobReport(f"application_{STAMP}_0001", reason=Reason.SUCCEEDED).to_dict()
+    event = {"application_id": report["application_id"], "report": report}
+    assert operator.execute_complete(airflow_setup.context_of(ti), event)["reason"] == "SUCCEEDED" and not asked
+    for _ in range(2):
+        with pytest.raises(Exception, match="no ResourceManager is known"):
+            operator.execute(airflow_setup.context_of(ti))
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("said", ["", "  ", None, 7, {}, ["x"]])

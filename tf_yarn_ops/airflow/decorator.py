@@ -23,21 +23,25 @@ class _TfYarnDecoratedOperator(DecoratedOperator, TensorFlowYarnOperator):
     #: What the function has said is rendered later than the rest.
     overwrite_rtif_after_execution = True
     _needs_job = False
+    _asked = False
 
     def __init__(self, *, python_callable: Callable[..., Any], op_args: Collection[Any] | None = None,
                  op_kwargs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, **kwargs)
 
-    def execute(self, context: Any) -> Any:
-        """Ask the function, then train."""
+    def complete_job(self, context: Any) -> None:
+        """Ask the function, once in a process: after a deferral only when a further submission is due."""
+        if self._asked:
+            return
+        self._asked = True
         context_merge(context, self.op_kwargs)
         kwargs = determine_kwargs(self.python_callable, self.op_args, context)
-        said = self.python_callable(*self.op_args, **kwargs)
-        for name, value in as_options(said).items():
+        for name, value in as_options(self.python_callable(*self.op_args, **kwargs)).items():
             setattr(self, name, value)
             self.template_fields = tuple(dict.fromkeys((*self.template_fields, name)))
         self.render_template_fields(context)
-        return super().execute(context)
+        if command := self.options().get("task_command"):
+            self.log.info("task_command: %s", command)
 
 
 def as_options(said: Any) -> dict[str, Any]:

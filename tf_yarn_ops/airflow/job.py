@@ -13,7 +13,8 @@ from ..spec import JobSpec
 SLACK = 300.0
 
 
-def job_of(options: Mapping[str, Any], spec: Any, lifetime: Any, execution_timeout: timedelta | None) -> JobSpec:
+def job_of(options: Mapping[str, Any], spec: Any, lifetime: Any, execution_timeout: timedelta | None,
+           name: str = "") -> JobSpec:
     """Give the job.
 
     Parameters
@@ -26,13 +27,18 @@ def job_of(options: Mapping[str, Any], spec: Any, lifetime: Any, execution_timeo
         When the cluster ends the job whoever else is gone; ``auto`` is a while after `execution_timeout`.
     execution_timeout : timedelta or None
         Of the Airflow task.
+    name : str, optional
+        Of the application, unless the job has one.
 
     Raises
     ------
     SpecInvalid
         With every fault.
     """
-    job = build_job(options, _document(spec))
+    document = _document(spec)
+    if name and not (document or {}).get("name"):
+        options = {"name": name, **options}
+    job = build_job(options, document)
     if lifetime == "auto":
         limit = None if execution_timeout is None else execution_timeout.total_seconds() + SLACK
     else:

@@ -154,8 +154,14 @@ class TensorFlowYarnOperator(BaseOperator):
     def options(self) -> dict[str, Any]:
         """Give the options of the job by the names of ``ytf-submit``."""
         names = {here: name for name, here in RENAMED.items()}
-        return {names.get(option, option): value for option in OPTIONS
-                if (value := getattr(self, option)) is not None}
+        given = {names.get(option, option): value for option in OPTIONS
+                 if (value := getattr(self, option)) is not None}
+        if isinstance(given.get("tensorboard"), str):  # of a template
+            given["tensorboard"] = given["tensorboard"].strip().lower() in ("true", "yes", "on", "1")
+        return given
+
+    def complete_job(self, context: Any) -> None:
+        """Set what is only known now; called in the worker, before a submission."""
 
     def execute(self, context: Any) -> Any:
         """Submit the job, or attach to the one that runs, and wait for its end."""

@@ -63,6 +63,7 @@ class Training:
         self._cluster: Cluster | None = None
         self._launcher: Launcher | None = None
         self._submitting = False
+        self._killing: threading.Thread | None = None
 
     def run(self, *, deferrable: bool | None = None) -> Any:
         """Submit or attach, and wait as the operator says; give what becomes the XCom."""
@@ -127,33 +128,45 @@ class Training:
             return
         # In a thread: whoever was interrupted may hold a lock.
         arguments = (self._cluster, self.application_id, kill_sentence(self.identity.attempt))
-        thread = threading.Thread(target=kill_now, args=arguments, daemon=True)
-        thread.start()
+        self._killing = threading.Thread(target=kill_now, args=arguments, daemon=True)
+        self._killing.start()
         if not self._submitting:
-            thread.join(LIMIT)
+            self._killing.join(LIMIT)
+
+    def _connect(self) -> Launcher:
+        """Learn the cluster."""
+        if self._launcher is None:
+            quieten()
+            hook = YarnHook(self.operator.tf_yarn_conn_id)
+            cluster = hook.get_cluster()
+            self._cluster = cluster
+            self._launcher = Launcher(cluster, submit_with=self.operator.submit_with,
+                                      strict_placement=self.operator.strict_placement, environ=hook.environ)
+        return self._launcher
 
     def _prepare(self) -> tuple[JobSpec, Launcher]:
-        """Build the job, learn the cluster."""
+        """Build the job, then learn the cluster."""
         operator = self.operator
-        quieten()
-        limit = operator.execution_timeout if operator.kill_policy == "kill" else None
-        self._spec = spec = job_of(operator.options(), operator.spec, operator.yarn_lifetime, limit)
+        operator.complete_job(self.context)
+        limited = operator.kill_policy == "kill" and operator.wait_for_completion
+        index = f"[{self.ti.map_index}]" if self.ti.map_index >= 0 else ""
+        self._spec = spec = job_of(
+            operator.options(), operator.spec, operator.yarn_lifetime, operator.execution_timeout if limited else None,
+            name=f"{self.ti.dag_id}.{self.ti.task_id}{index}")  # fmt: skip
         for doubt in doubts_about(spec):
             self.log.warning("%s", doubt)
-        hook = YarnHook(operator.tf_yarn_conn_id)
-        cluster = hook.get_cluster()
-        self._cluster = cluster.acting_for(spec.user or cluster.user)
-        self._launcher = Launcher(cluster, submit_with=operator.submit_with,
-                                  strict_placement=operator.strict_placement, environ=hook.environ)
-        return spec, self._launcher
+        launcher = self._connect()
+        self._cluster = launcher.cluster.acting_for(spec.user or launcher.cluster.user)
+        return spec, launcher
 
     def _needed(self) -> tuple[JobSpec, Launcher]:
-        return self._prepare() if self._spec is None or self._launcher is None else (self._spec, self._launcher)
+        return self._prepare() if self._spec is None else (self._spec, self._connect())
 
     def _ensure(self) -> JobReport:
         spec, launcher = self._needed()
         self._submitting = True
         try:
+            self._check_killed()  # before there was a launcher to cancel
             return launcher.ensure(spec, self.identity, self._reserved)
         finally:
             self._submitting = False
@@ -204,9 +217,9 @@ class Training:
         """Kill this training's application, unless it has ended; give its report."""
         report = JobReport("", reason=Reason.EXECUTION_TIMEOUT, message=why)
         try:
-            _, launcher = self._needed()
-            user = (self._cluster or launcher.cluster).user
-            found = [application for application in launcher.resourcemanager.find([self.identity.tag], user=user)
+            launcher = self._connect()
+            # A job may run as another user; whose we may not kill, YARN decides.
+            found = [application for application in launcher.resourcemanager.find([self.identity.tag])
                      if generation_of(application) == self.identity.generation]
             if not found:
                 return report
@@ -265,6 +278,8 @@ class Training:
     def _check_killed(self) -> None:
         """After our own kill the task has to be retryable: a worker that is shut down calls it too."""
         if self.killed:
+            if self._killing is not None:
+                self._killing.join(LIMIT)
             left = "was left alone" if self.operator.kill_policy == "leave" else "was killed"
             raise TfYarnInfrastructureError(
                 f"{self.application_id or 'The submission'} {left}, because Airflow ended the task or its worker",
