@@ -467,6 +467,27 @@ def test_strangers_get_nothing_and_the_job_goes_on(tmp_path):
         assert am.wait().reason is Reason.SUCCEEDED
 
 
+@pytest.mark.slow
+def test_connections_that_say_nothing_are_few_and_do_not_last(tmp_path):
+    """At most 2 N + 64 wait for their handshake, and none of them for longer than 5 s."""
+    spec = job("until [ -e go ]; do sleep 0.05; done", ps=False, workers=1)
+    with AppMaster(tmp_path / "job", spec) as am, contextlib.ExitStack() as stack:
+        am.log_says("Published the cluster spec")
+        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", port_of(am)), 10)) for _ in range(66)]
+        late = stack.enter_context(socket.create_connection(("127.0.0.1", port_of(am)), 10))
+        am.log_says("66 connections wait for their handshake")
+        assert late.recv(1) == b""
+        for connection in silent:
+            connection.settimeout(20)
+            assert connection.recv(1) == b""
+        (tmp_path / "own").mkdir()
+        own = Stranger(am, am.credentials, tmp_path / "own")
+        own.socket.settimeout(20)
+        assert own.socket.recv(1) == b"", "the handshake alone is not enough: the first line is missing"
+        (am.container("worker_0").folder / "go").touch()
+        assert am.wait().reason is Reason.SUCCEEDED
+
+
 def test_the_last_words_before_the_end_of_a_connection_are_heard():
     """A coordinator says bye and is gone; an agent that wakes up after both must not look for it for a minute."""
     ours, theirs = socket.socketpair()
