@@ -27,6 +27,8 @@ pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).resolve().parent.parent
 RACES = 20
+#: Seconds that Hadoop gives a JVM's last acts, and some.
+SHUTDOWN_HOOK = 35
 
 
 @pytest.fixture(scope="module")
@@ -254,3 +256,17 @@ def test_the_resourcemanager_restarts_in_the_middle_of_a_submission(hadoop, laun
     process.stdin.flush()
     assert process.wait(120) == 0
     assert [item["finalStatus"] for item in found(launcher, identity)] == ["SUCCEEDED"]
+
+
+def test_a_job_that_ends_while_no_resourcemanager_answers_has_its_verdict(hadoop, launcher, tmp_path):
+    """Skein's application master gives up its last call after 30 s, and training would begin anew."""
+    mark = tmp_path / "mark"
+    tmp_path.chmod(0o777)
+    application = launcher.submit(job(f"while [ ! -e {mark} ]; do sleep 0.1; done"))
+    until(lambda: launcher.report(application).tasks and launcher.report(application).tasks[0].attempts, 120, 0.2)
+    hadoop.stop_daemon("rm", signal.SIGKILL)
+    mark.touch()
+    ended = time.monotonic()
+    until(lambda: time.monotonic() - ended > SHUTDOWN_HOOK, 60, 0.5)
+    hadoop.start_daemon("rm")
+    assert launcher.wait(application, timeout=120).reason is Reason.SUCCEEDED

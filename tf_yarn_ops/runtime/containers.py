@@ -5,14 +5,11 @@ can't stop the coordinator's clock.
 """
 
 import asyncio
-import json
 import logging
 import os
 import re
-import time
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, List, NamedTuple, Sequence
+from typing import Any, Callable, List, NamedTuple
 
 from .contract import CERTIFICATE_FILE, KEY_FILE
 from .reasons import Reason
@@ -20,8 +17,6 @@ from .reasons import Reason
 logger = logging.getLogger(__name__)
 
 CALL_SECONDS = 20.0
-#: How long YARN may take to end us once it has accepted the kill.
-KILL_SECONDS = 20.0
 #: What Skein's text for a lost container says about the cause, first match counts.
 _CAUSES = (
     (re.compile(r"(physical|virtual)'? memory (limit|used)|exceeding memory limits", re.I), Reason.OUT_OF_MEMORY),
@@ -109,28 +104,6 @@ class Containers:
     async def shutdown(self, succeeded: bool, diagnostics: str) -> None:
         """End the application."""
         await self._call(self._client.shutdown, "SUCCEEDED" if succeeded else "FAILED", diagnostics)
-
-
-def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str) -> bool:
-    """End the application without Skein: ask the ResourceManager to kill it, with our diagnostics.
-
-    The last resort where the application master's interpreter has no grpcio; works on
-    unsecured clusters.
-    """
-    body = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode()
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    for base in resourcemanagers:
-        url = f"{base}/ws/v1/cluster/apps/{application_id}/state?user.name={user}"
-        request = urllib.request.Request(url, body, {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf"},
-                                         method="PUT")
-        try:
-            with opener.open(request, timeout=10) as answer:
-                if answer.status in (200, 202):
-                    time.sleep(KILL_SECONDS)  # until we are killed: an exit of ours would be the first word in YARN
-                    return True
-        except OSError:
-            continue
-    return False
 
 
 def exit_now(code: int) -> None:

@@ -12,11 +12,11 @@ import select
 import signal
 import sys
 import time
-from typing import List, Optional
+from typing import List, Optional, Sequence
 
 from . import page
 from .command import die_with_parent
-from .containers import Containers, SkeinFailed, exit_now, kill_by_rest
+from .containers import Containers, SkeinFailed, exit_now
 from .contract import JOB_FILE, Job, load_job
 from .coordinator import Coordinator
 from .lifecycle import Expired
@@ -25,6 +25,7 @@ from .reasons import Reason
 from .report import JobReport, compose_diagnostics
 from .server import PortsTaken, listen, server_context
 from .summary import build_report, status
+from .yarn import is_active, kill_by_rest
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,9 @@ BEAT_SECONDS = 5.0
 #: After each failed call that ends the application, seconds.
 SHUTDOWN_PAUSES = (0.2, 1.0, 0.0)
 SILENCE_SECONDS = 60.0
+#: How long a verdict waits for a ResourceManager: as long as Hadoop's own clients try to reach one.
+RESOURCEMANAGER_SECONDS = 900.0
+RESOURCEMANAGER_LOOKS = 1.0
 
 
 def watch_over() -> Optional[int]:
@@ -83,6 +87,7 @@ async def run(job: Job, application_id: str) -> None:
         coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator can't listen: {error}"))
     context = server_context()
     await containers.connect()
+    reachable = asyncio.get_running_loop().run_in_executor(None, is_active, job.resourcemanagers)
     background = [asyncio.ensure_future(Overseer(coordinator).watch())]
     if listener:
         background.append(asyncio.ensure_future(coordinator.server.serve(listener, context)))
@@ -97,8 +102,28 @@ async def run(job: Job, application_id: str) -> None:
                 logger.error("A part of the coordinator ended", exc_info=task.exception())
                 coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator failed: {task.exception()!r}"))
     await coordinator.wind_down()
+    if await reachable:
+        await until_active(job.resourcemanagers)
     await end_application(containers, job, build_report(coordinator))
     logger.info("Ended after %.1f s", time.monotonic() - coordinator.began)
+
+
+async def until_active(resourcemanagers: Sequence[str]) -> None:
+    """Wait for a ResourceManager: Skein gives up the ending after 30 s, and YARN would never hear the verdict.
+
+    References
+    ----------
+    Hadoop's ShutdownHookManager, in which Skein's application master unregisters
+    (``hadoop.service.shutdown.timeout``, 30 s).
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + RESOURCEMANAGER_SECONDS
+    told = False
+    while not await loop.run_in_executor(None, is_active, resourcemanagers) and loop.time() < deadline:
+        if not told:
+            logger.warning("No ResourceManager answers at %s: the verdict waits for it", ", ".join(resourcemanagers))
+            told = True
+        await asyncio.sleep(RESOURCEMANAGER_LOOKS)
 
 
 async def end_application(containers: Containers, job: Job, report: JobReport) -> None:
