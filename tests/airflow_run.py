@@ -75,6 +75,10 @@ class Run:
         return "\n".join(line if isinstance(line, str) else f"{line.get('timestamp') or ''} {line['event']}"
                          + (f" {line['error_detail']}" if line.get("error_detail") else "") for line in lines)
 
+    def log_file(self, attempt=1):
+        """Give the path of a worker's log below the folder of logs."""
+        return f"dag_id={self.dag}/run_id={self.id}/task_id={self.task}/attempt={attempt}.log"
+
     def worker(self):
         """Give the process that runs the task now, and its supervisor, once both are there."""
         def found():

@@ -56,18 +56,28 @@ SETTINGS = {
     "WORKERS__EXECUTION_API_TIMEOUT": "30",
     "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
 }
-READY = 180.0
-#: Read by every process of Airflow. SQLite lets one write at a time: nobody here waits for the disk meanwhile.
-#: And what every task imports is imported once, before the workers are forked.
+READY = 300.0
+#: Read by every process of Airflow. SQLite lets one write at a time, so nobody waits for the disk meanwhile. The API
+#: server writes its audit log in its event loop, in which others wait to finish their writes: there it gives up at
+#: once, and `AirflowSite.call` tries again. What every task imports is imported once, before the workers are forked.
 LOCAL_SETTINGS = """\
+import asyncio
+import sqlite3
 import sys
 
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
+from sqlalchemy.pool import Pool
 
 @event.listens_for(Engine, "connect")
 def do_not_wait_for_the_disk(connection, record):
     connection.cursor().execute("PRAGMA synchronous = OFF")
+
+@event.listens_for(Pool, "checkout")
+def do_not_hold_up_the_event_loop(connection, record, proxy):
+    if isinstance(connection, sqlite3.Connection):
+        waits = 20000 if asyncio._get_running_loop() is None else 50
+        connection.execute(f"PRAGMA busy_timeout = {waits}")
 
 if "scheduler" in sys.argv:
     import airflow.sdk.execution_time.supervisor
@@ -107,7 +117,7 @@ class AirflowSite:
         }
         self.running = {}
         self._writing = threading.Lock()
-        self.client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
+        self.client = httpx.Client(base_url=self.url, timeout=180, trust_env=False)
 
     def __enter__(self):
         (self.home / "config").mkdir(parents=True, exist_ok=True)
@@ -203,11 +213,12 @@ class AirflowSite:
 
     def call(self, method, path, **body):
         """Change something. One at a time, and again where SQLite was locked: Airflow then answers 500."""
+        def answered():
+            response = self.client.request(method, f"/api/v2/{path}", json=body or None)
+            return response if response.status_code != 500 else None
+
         with self._writing:
-            for _ in range(5):
-                response = self.client.request(method, f"/api/v2/{path}", json=body or None)
-                if response.status_code != 500:
-                    break
+            response = until(answered, 180, 0.1)
         assert response.is_success, f"{method} {path}: {response.status_code} {response.text[:2000]}"
         return response.json() if response.content else None
 
