@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -15,7 +16,8 @@ import airflow_setup
 import pytest
 from airflow.sdk import DAG, Asset
 from airflow.sdk.definitions.retry_policy import RetryAction
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, AirflowTaskTimeout, TaskDeferred
+from airflow.sdk.execution_time.timeout import timeout
 from fake_yarn import STAMP, FakeYarn, application, serving, until
 
 from tf_yarn_ops.airflow import TensorFlowYarnOperator, TfYarnInfrastructureError, TfYarnJobFailed, TfYarnRetryPolicy
@@ -468,6 +470,24 @@ def test_a_killed_worker_kills_its_application_at_once_and_the_task_is_retryable
     task.join(10)
     assert isinstance(task.error, TfYarnInfrastructureError) and "was killed" in str(task.error)
     assert "tf_yarn_status" not in task.ti.xcoms  # nobody listens any more
+
+
+def test_airflows_alarm_ends_the_wait_and_the_kill_follows(site):
+    """For ``execution_timeout`` Airflow raises in the main thread, wherever it is, and calls ``on_kill`` then."""
+    operator, context = site.operator(), airflow_setup.context_of(airflow_setup.TaskInstance())
+
+    def ring():
+        until(lambda: site.yarn.apps.get(ID) and operator._training._submitting is False)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+
+    bell = threading.Thread(target=ring)
+    bell.start()
+    with pytest.raises(AirflowTaskTimeout), timeout(60):
+        operator.execute(context)
+    bell.join()
+    operator.on_kill()
+    assert site.yarn.apps[ID]["state"] == "KILLED"
+    until(lambda: not [thread for thread in threading.enumerate() if thread.name == "tf-yarn-wait"])
 
 
 def test_an_application_that_is_to_be_left_is_left(site):
