@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 ROOT = Path(__file__).parent.parent
 DAGS = ROOT / "dags_examples"
 #: Seconds for one training, from the start of its DAG run, on a machine that does much else.
-TRAINING = 240
+TRAINING = 400
 
 
 def copy_dags(folder, edits=()):

@@ -11,7 +11,7 @@ from airflow_examples import TRAINING, Lake, copy_dags, digits, variables
 from airflow_site import AirflowSite
 from fake_yarn import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(700)]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
 
 TODAY = datetime.now(timezone.utc).date()
 #: The days that the retraining has missed, the first one is its start date.
@@ -24,7 +24,7 @@ SEARCHED = [{"learning_rate": rate, "batch_size": size} for rate in (0.1, 0.03, 
 
 @pytest.fixture(scope="module")
 def airflow(minicluster, tmp_path_factory):
-    """An Airflow that has the examples as its DAGs; the retraining begins to catch up by itself."""
+    """An Airflow that has the examples as its DAGs; with its switch the retraining begins to catch up."""
     folder = tmp_path_factory.mktemp("examples")
     lake, data = Lake(minicluster, "digits"), digits()
     lake.write("digits.npz", data)
@@ -35,10 +35,16 @@ def airflow(minicluster, tmp_path_factory):
         lake.write(f"days/{day}.npz", arrays)
     environ = {
         "AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps({"conn_type": "tf_yarn", "host": minicluster.resourcemanager_url}),
+        # Nothing starts before the API server can hear of it.
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         **variables(digits_folder=lake.url),
     }
-    with AirflowSite(folder / "home", copy_dags(folder, [START]), environ) as site:
-        site.airflow("pools", "set", "tf_yarn", "3", "trainings on YARN", "--include-deferred")
+    site = AirflowSite(folder / "home", copy_dags(folder, [START]), environ)
+    site.client.timeout = 120  # ten trainings and an Airflow on two cores
+    with site:
+        site.call("POST", "pools", name="tf_yarn", slots=3, include_deferred=True)
+        for dag in until(lambda: len(found := site.get("dags")["dags"]) == 6 and found, 60, 0.5):
+            site.call("PATCH", f"dags/{dag['dag_id']}", is_paused=False)
         yield SimpleNamespace(site=site, lake=lake, minicluster=minicluster)
 
 
