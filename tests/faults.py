@@ -32,9 +32,9 @@ from tf_yarn_ops.spec import JobSpec, TaskSpec
 
 OURS = Environment("venv", sys.prefix)
 FOREVER = "exec tail -f /dev/null"
-AT_ONCE = 5
+AT_ONCE = 4
 #: What an ending may take to take everything with it, seconds.
-LEFT_SECONDS = 30
+LEFT_SECONDS = 60
 #: Where a run writes what it has measured, a JSON object a line; for the table in docs/reliability.md.
 MEASURED = "YTF_FAULTS_MEASURED"
 
@@ -132,7 +132,7 @@ def _play_alone(row, rig, done, before):
 
 def check(row: Row, played: dict[str, "Future[Outcome]"]) -> None:
     """Hold a row's outcome to what the matrix says."""
-    outcome = played[row.fault].result(280)
+    outcome = played[row.fault].result()
     told = os.environ.get(MEASURED)
     if told:
         with open(told, "a") as file:
@@ -172,7 +172,7 @@ class Rig:
         """Give the id of an application that YARN has accepted."""
         return self.launcher.submit(spec)
 
-    def live(self, application, seconds=90):
+    def live(self, application, seconds=180):
         """Wait until all commands of a job have started."""
         def started():
             report = self.launcher.report(application)
@@ -180,7 +180,7 @@ class Rig:
             return report if report.tasks and all(task.attempts for task in report.tasks) else None
         return until(started, seconds, 0.2)
 
-    def strike(self, spec, blow, timeout=120, expect=None):
+    def strike(self, spec, blow, timeout=280, expect=None):
         """Submit, let `blow` (which gets the application id) strike once all commands run, wait for the end."""
         application = self.submit(spec)
         self.live(application)
@@ -188,11 +188,11 @@ class Rig:
         blow(application)
         return self.end(application, struck, timeout, expect)
 
-    def run(self, spec, expect=None, timeout=180):
+    def run(self, spec, expect=None, timeout=280):
         """Submit a job whose program is the fault; the clock runs from the end of the task that ended it."""
         return self.end(self.submit(spec), None, timeout, expect)
 
-    def end(self, application, since=None, timeout=120, expect=None):
+    def end(self, application, since=None, timeout=280, expect=None):
         """Wait for the end and look for what is left.
 
         Parameters

@@ -16,7 +16,8 @@ from tf_yarn_ops.identity import Identity
 from tf_yarn_ops.parts import Deadlines, Environment
 from tf_yarn_ops.runtime.reasons import Reason
 
-pytestmark = pytest.mark.cluster
+# The first row waits for the cluster, each later one for what is played before it.
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 MATRIX = Matrix()
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,7 +81,7 @@ class Client:
         if gap in ("before", "during", "after"):
             self.read_until("stopped")
         elif gap == "waiting":
-            until(lambda: self.applications() and rig.commands(self.applications()[0]), 90, 0.2)
+            until(lambda: self.applications() and rig.commands(self.applications()[0]), 180, 0.2)
 
     def read_until(self, text):
         while not any(text in line for line in self.lines):
@@ -92,7 +93,7 @@ class Client:
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
-    def end(self, seconds=120):
+    def end(self, seconds=280):
         """Give exit code and report."""
         out, err = self.process.communicate(timeout=seconds)
         assert "Traceback" not in err, err
@@ -145,8 +146,8 @@ def killed(gap):
 
 for _gap, _when in GAPS.items():
     for _number in BY_SIGNAL:
-        MATRIX.row(f"the client gets {_number.name} {_when}", Reason.KILLED, 30)(signalled(_number, _gap))
-    MATRIX.row(f"the client gets SIGKILL {_when} and is called again", Reason.SUCCEEDED, 180)(killed(_gap))
+        MATRIX.row(f"the client gets {_number.name} {_when}", Reason.KILLED, 60)(signalled(_number, _gap))
+    MATRIX.row(f"the client gets SIGKILL {_when} and is called again", Reason.SUCCEEDED, 240)(killed(_gap))
 
 
 def succeeds(rig, *clients):
@@ -159,20 +160,20 @@ def succeeds(rig, *clients):
     return Outcome(Reason(told[0][1]["reason"]), seconds, tuple(ids), rig.left(*ids))
 
 
-@MATRIX.row("two clients race with one identity", Reason.SUCCEEDED, 180)
+@MATRIX.row("two clients race with one identity", Reason.SUCCEEDED, 240)
 def racing(rig):
     run_id = unique("race")
     return succeeds(rig, *[Client(rig, run_id, "sleep 1") for _ in range(2)])
 
 
-@MATRIX.row("the disk of the client's working directory is full", Reason.SUCCEEDED, 180)
+@MATRIX.row("the disk of the client's working directory is full", Reason.SUCCEEDED, 240)
 def disk_full(rig):
     """No file of the client may grow by a byte, wherever it is."""
     limit = ["bash", "-c", 'trap "" XFSZ; ulimit -f 0; ! echo x 2>/dev/null >probe && exec "$@"', "bash"]
     return succeeds(rig, Client(rig, unique("full"), "true", before=["env", "-C", str(rig.folder), *limit]))
 
 
-@MATRIX.row("http_proxy leads to nowhere", Reason.SUCCEEDED, 180)
+@MATRIX.row("http_proxy leads to nowhere", Reason.SUCCEEDED, 240)
 def proxy(rig):
     nowhere = dict.fromkeys(("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy"), "http://127.0.0.1:1")
     return succeeds(rig, Client(rig, unique("proxy"), "true", **nowhere))
@@ -189,13 +190,13 @@ def overdue(rig, words, **deadlines):
     return rig.end(rig.submit(job(deadlines=Deadlines(stop_grace=1, **deadlines))), submitted, expect=expect)
 
 
-@MATRIX.row("the queue deadline passes", Reason.QUEUE_TIMEOUT, 30)
+@MATRIX.row("the queue deadline passes", Reason.QUEUE_TIMEOUT, 90)
 def queue_deadline(rig):
     """An application master needs longer than this to start, whatever the machine."""
     return overdue(rig, ["longer than the 0.1 s of the queue deadline"], queue=0.1)
 
 
-@MATRIX.row("the registration deadline passes", Reason.REGISTRATION_TIMEOUT, 90)
+@MATRIX.row("the registration deadline passes", Reason.REGISTRATION_TIMEOUT, 240)
 def registration_deadline(rig):
     """The interpreter hangs where it should be an agent."""
     home = rig.folder / "hangs"
@@ -212,17 +213,17 @@ def registration_deadline(rig):
     return rig.end(rig.submit(spec), submitted, expect=expect)
 
 
-@MATRIX.row("the execution deadline passes", Reason.EXECUTION_TIMEOUT, 90)
+@MATRIX.row("the execution deadline passes", Reason.EXECUTION_TIMEOUT, 240)
 def execution_deadline(rig):
     return overdue(rig, ["the training took longer than 2 s", "running: worker:0"], execution=2)
 
 
-@MATRIX.row("the total deadline passes", Reason.TOTAL_TIMEOUT, 90)
+@MATRIX.row("the total deadline passes", Reason.TOTAL_TIMEOUT, 240)
 def total_deadline(rig):
     return overdue(rig, ["the job took longer than 6 s"], total=6)
 
 
-@MATRIX.row("YARN's lifetime of the application passes", Reason.TOTAL_TIMEOUT, 30)
+@MATRIX.row("YARN's lifetime of the application passes", Reason.TOTAL_TIMEOUT, 60)
 def lifetime(rig):
     def blow(application):
         rig.launcher.resourcemanager.set_lifetime(application, time.time() + 1)

@@ -21,7 +21,8 @@ from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.spec import TaskSpec
 
-pytestmark = pytest.mark.cluster
+# The first row waits for the cluster, each later one for what is played before it.
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 MATRIX = Matrix()
 OUTAGE = 20
@@ -52,12 +53,12 @@ def went_on(report):
 # -- what is refused ------------------------------------------------------------------------------
 
 
-@MATRIX.row("the queue does not exist", Reason.SUBMISSION_REJECTED, 10)
+@MATRIX.row("the queue does not exist", Reason.SUBMISSION_REJECTED, 30)
 def no_queue(rig):
     return rig.refused(lambda: rig.submit(job(queue="nowhere")))
 
 
-@MATRIX.row("a request above the maximum allocation", Reason.RESOURCES_IMPOSSIBLE, 10)
+@MATRIX.row("a request above the maximum allocation", Reason.RESOURCES_IMPOSSIBLE, 30)
 def above_maximum(rig):
     return rig.refused(lambda: rig.submit(job(tasks={"worker": TaskSpec(memory="900g")})))
 
@@ -66,7 +67,7 @@ def admin(rig, *words):
     subprocess.run(words, env={**os.environ, **rig.hadoop.environ}, check=True, capture_output=True, timeout=90)
 
 
-@MATRIX.row("the queue is stopped", Reason.SUBMISSION_REJECTED, 10, alone=True)
+@MATRIX.row("the queue is stopped", Reason.SUBMISSION_REJECTED, 30, alone=True)
 def stopped_queue(rig):
     path = rig.hadoop.directory / "conf" / "capacity-scheduler.xml"
     before = path.read_text()
@@ -81,7 +82,7 @@ def stopped_queue(rig):
         admin(rig, "yarn", "rmadmin", "-refreshQueues")
 
 
-@MATRIX.row("the NameNode is in safe mode at the submission", Reason.CLUSTER_UNREACHABLE, 15, alone=True)
+@MATRIX.row("the NameNode is in safe mode at the submission", Reason.CLUSTER_UNREACHABLE, 30, alone=True)
 def safe_mode(rig):
     admin(rig, "hdfs", "dfsadmin", "-safemode", "enter")
     try:
@@ -93,7 +94,7 @@ def safe_mode(rig):
 # -- the ResourceManager ----------------------------------------------------------------------------
 
 
-@MATRIX.row("the ResourceManager is restarted while the job runs", Reason.SUCCEEDED, 90, alone=True)
+@MATRIX.row("the ResourceManager is restarted while the job runs", Reason.SUCCEEDED, 180, alone=True)
 def rm_restart(rig):
     spec, gate = gated(rig, "restart")
     application = rig.submit(spec)
@@ -143,7 +144,7 @@ def outage(rig):
     return found
 
 
-@MATRIX.row("the ResourceManager is down for 20 s while a client waits", Reason.SUCCEEDED, 120, alone=True)
+@MATRIX.row("the ResourceManager is down for 20 s while a client waits", Reason.SUCCEEDED, 180, alone=True)
 def rm_down_while_waiting(rig):
     return outage(rig).patient
 
@@ -154,12 +155,12 @@ def unreachable(rig, told):
     return outcome.__class__(error.reason, seconds, outcome.applications, outcome.left, str(error))
 
 
-@MATRIX.row("the ResourceManager is down at the submission", Reason.CLUSTER_UNREACHABLE, 15, alone=True)
+@MATRIX.row("the ResourceManager is down at the submission", Reason.CLUSTER_UNREACHABLE, 30, alone=True)
 def rm_down_at_submission(rig):
     return unreachable(rig, outage(rig).submission)
 
 
-@MATRIX.row("the ResourceManager is down for longer than unreachable_timeout (5 s)", Reason.CLUSTER_UNREACHABLE, 20,
+@MATRIX.row("the ResourceManager is down for longer than unreachable_timeout (5 s)", Reason.CLUSTER_UNREACHABLE, 30,
             alone=True)
 def rm_down_for_too_long(rig):
     return unreachable(rig, outage(rig).impatient)
@@ -193,7 +194,7 @@ def both_nodes(rig):
     until(lambda: len(rig.launcher.resourcemanager.nodes()) == 2, 60, 0.2)
 
 
-@MATRIX.row("a worker's NodeManager gets SIGKILL and stays away", Reason.NODE_LOST, 60, alone=True)
+@MATRIX.row("a worker's NodeManager gets SIGKILL and stays away", Reason.NODE_LOST, 180, alone=True)
 def nm_sigkill(rig):
     both_nodes(rig)
     application, victim = spread(rig, job(tasks=BIG))
@@ -205,7 +206,7 @@ def nm_sigkill(rig):
         rig.hadoop.start_daemon(victim)
 
 
-@MATRIX.row("a worker's NodeManager gets SIGKILL and comes back at once", Reason.SUCCEEDED, 90, alone=True)
+@MATRIX.row("a worker's NodeManager gets SIGKILL and comes back at once", Reason.SUCCEEDED, 180, alone=True)
 def nm_restart(rig):
     both_nodes(rig)
     spec, gate = gated(rig, "nm", tasks=BIG)
@@ -218,7 +219,7 @@ def nm_restart(rig):
     return rig.end(application, struck, expect=went_on)
 
 
-@MATRIX.row("a worker's NodeManager is frozen (SIGSTOP)", Reason.NODE_LOST, 60, alone=True)
+@MATRIX.row("a worker's NodeManager is frozen (SIGSTOP)", Reason.NODE_LOST, 180, alone=True)
 def nm_sigstop(rig):
     both_nodes(rig)
     application, victim = spread(rig, job(tasks=BIG))
@@ -231,7 +232,7 @@ def nm_sigstop(rig):
         kill(pid, signal.SIGCONT)
 
 
-@MATRIX.row("the node of the application master is lost", Reason.NODE_LOST, 90, alone=True)
+@MATRIX.row("the node of the application master is lost", Reason.NODE_LOST, 180, alone=True)
 def masters_node(rig):
     """A SIGKILL of everything that the node runs, as a power failure does."""
     both_nodes(rig)
@@ -250,7 +251,7 @@ def masters_node(rig):
         rig.hadoop.start_daemon(victim)
 
 
-@MATRIX.row("the clock of a node is 10 minutes behind the client's", Reason.SUCCEEDED, 120, alone=True)
+@MATRIX.row("the clock of a node is 10 minutes behind the client's", Reason.SUCCEEDED, 180, alone=True)
 def slow_clock(rig):
     """The certificate is minted as by a client whose clock is 10 minutes ahead of all nodes."""
     both_nodes(rig)

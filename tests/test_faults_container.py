@@ -24,7 +24,8 @@ from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.site import PORTS
 from tf_yarn_ops.spec import TaskSpec
 
-pytestmark = pytest.mark.cluster
+# The first row waits for the cluster, each later one for what is played before it.
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 MATRIX = Matrix()
 SMALL = {"memory": 256}
@@ -39,12 +40,12 @@ def says(*words):
 # -- containers -----------------------------------------------------------------------------------
 
 
-@MATRIX.row("an agent gets SIGKILL, no losses allowed", Reason.CONTAINER_LOST, 20)
+@MATRIX.row("an agent gets SIGKILL, no losses allowed", Reason.CONTAINER_LOST, 90)
 def agent_sigkill(rig):
     return rig.strike(job(), lambda application: kill(rig.agents(application)), expect=says("worker:0 was lost"))
 
 
-@MATRIX.row("an agent gets SIGKILL, one loss allowed", Reason.SUCCEEDED, 40)
+@MATRIX.row("an agent gets SIGKILL, one loss allowed", Reason.SUCCEEDED, 120)
 def agent_sigkill_replaced(rig):
     def expect(report):
         assert len(report.generations) == 2, report
@@ -53,7 +54,7 @@ def agent_sigkill_replaced(rig):
     return rig.strike(spec, lambda application: kill(rig.agents(application)), expect=expect)
 
 
-@MATRIX.row("an agent is frozen (SIGSTOP)", Reason.HEARTBEAT_LOST, 40)
+@MATRIX.row("an agent is frozen (SIGSTOP)", Reason.HEARTBEAT_LOST, 90)
 def agent_sigstop(rig):
     return rig.strike(job(), lambda application: kill(rig.agents(application), signal.SIGSTOP),
                       expect=says("no word from it"))
@@ -62,7 +63,7 @@ def agent_sigstop(rig):
 HOG = 'python -c "b = bytearray(700 << 20); b[::4096] = b\'x\' * len(b[::4096]); import time; time.sleep(600)"'
 
 
-@MATRIX.row("a container grows over its memory", Reason.OUT_OF_MEMORY, 30)
+@MATRIX.row("a container grows over its memory", Reason.OUT_OF_MEMORY, 180)
 def over_memory(rig):
     def expect(report):
         assert "of 256 MB physical memory" in report.message.replace("256MB", "256 MB"), report.message
@@ -70,7 +71,7 @@ def over_memory(rig):
     return rig.run(job(HOG, losses=3), expect)
 
 
-@MATRIX.row("YARN kills a container", Reason.CONTAINER_LOST, 20)
+@MATRIX.row("YARN kills a container", Reason.CONTAINER_LOST, 90)
 def killed_by_yarn(rig):
     def blow(application):
         container = rig.container(application)
@@ -81,7 +82,7 @@ def killed_by_yarn(rig):
     return rig.strike(job(), blow, expect=says("worker:0 was lost"))
 
 
-@MATRIX.row("containers are preempted by the other queue", Reason.PREEMPTED, 60, alone=True)
+@MATRIX.row("containers are preempted by the other queue", Reason.PREEMPTED, 90, alone=True)
 def preempted(rig):
     hungry = {"worker": TaskSpec(instances=7, memory=2048)}
     other = []
@@ -95,7 +96,7 @@ def preempted(rig):
     return outcome
 
 
-@MATRIX.row("the allocation never completes", Reason.ALLOCATION_TIMEOUT, 40)
+@MATRIX.row("the allocation never completes", Reason.ALLOCATION_TIMEOUT, 90)
 def never_allocated(rig):
     tasks = {"worker": TaskSpec(instances=2, memory=256, gpus=2)}  # the node has two
     submitted = time.time()
@@ -112,7 +113,7 @@ def archive_in_hdfs(rig, name, content):
     return f"{rig.launcher.cluster.default_filesystem}/tmp/faults/{name}"
 
 
-@MATRIX.row("an archive is missing when it is localised", Reason.CONTAINER_LOST, 40)
+@MATRIX.row("an archive is missing when it is localised", Reason.CONTAINER_LOST, 90)
 def missing_archive(rig):
     source = archive_in_hdfs(rig, "missing.zip", b"PK\x05\x06" + b"\0" * 18)
     submitted = time.time()
@@ -121,7 +122,7 @@ def missing_archive(rig):
     return rig.end(application, submitted, expect=says("before its agent called"))
 
 
-@MATRIX.row("an archive is broken when it is localised", Reason.CONTAINER_LOST, 40)
+@MATRIX.row("an archive is broken when it is localised", Reason.CONTAINER_LOST, 90)
 def broken_archive(rig):
     source = archive_in_hdfs(rig, "broken.tar.gz", b"no archive at all " * 100)
     submitted = time.time()
@@ -129,7 +130,7 @@ def broken_archive(rig):
                    expect=says("before its agent called"))
 
 
-@MATRIX.row("the interpreter is missing on the nodes", Reason.AM_FAILED, 30)
+@MATRIX.row("the interpreter is missing on the nodes", Reason.AM_FAILED, 90)
 def interpreter_missing(rig):
     submitted = time.time()
     return rig.end(rig.submit(job("true", environment=Environment("venv", "/no/such/folder"))), submitted)
@@ -201,7 +202,7 @@ def rig(minicluster, tmp_path_factory):
     return rig
 
 
-@MATRIX.row("a second agent says that it is worker_0", Reason.SUCCEEDED, 30)
+@MATRIX.row("a second agent says that it is worker_0", Reason.SUCCEEDED, 90)
 def connects_twice(rig):
     def blow(application):
         answer = json.loads(Stranger(rig, application, "own").ask(registration()))
@@ -210,7 +211,7 @@ def connects_twice(rig):
     return goes_on(rig, rig.folder, blow)
 
 
-@MATRIX.row("an agent of another protocol version", Reason.SUCCEEDED, 30)
+@MATRIX.row("an agent of another protocol version", Reason.SUCCEEDED, 90)
 def wrong_version(rig):
     def blow(application):
         answer = json.loads(Stranger(rig, application, "own").ask(registration(version=99)))
@@ -219,7 +220,7 @@ def wrong_version(rig):
     return goes_on(rig, rig.folder, blow)
 
 
-@MATRIX.row("a stranger without certificate", Reason.SUCCEEDED, 30)
+@MATRIX.row("a stranger without certificate", Reason.SUCCEEDED, 90)
 def no_certificate(rig):
     def blow(application):
         with contextlib.suppress(ssl.SSLError, ConnectionError):
@@ -228,7 +229,7 @@ def no_certificate(rig):
     return goes_on(rig, rig.folder, blow)
 
 
-@MATRIX.row("a stranger with a certificate of another job", Reason.SUCCEEDED, 30)
+@MATRIX.row("a stranger with a certificate of another job", Reason.SUCCEEDED, 90)
 def wrong_certificate(rig):
     def blow(application):
         with contextlib.suppress(ssl.SSLError, ConnectionError):
@@ -237,7 +238,7 @@ def wrong_certificate(rig):
     return goes_on(rig, rig.folder, blow)
 
 
-@MATRIX.row("a stranger that sends garbage", Reason.SUCCEEDED, 30)
+@MATRIX.row("a stranger that sends garbage", Reason.SUCCEEDED, 90)
 def garbage(rig):
     def blow(application):
         assert b"refused" not in Stranger(rig, application, tls=False).ask(b"GET / HTTP/1.1\r\n\r\n")
@@ -246,7 +247,7 @@ def garbage(rig):
     return goes_on(rig, rig.folder, blow)
 
 
-@MATRIX.row("a stranger that sends a line of 1 MB", Reason.SUCCEEDED, 30)
+@MATRIX.row("a stranger that sends a line of 1 MB", Reason.SUCCEEDED, 90)
 def long_line(rig):
     def blow(application):
         assert Stranger(rig, application, "own").ask(b"x" * 1_000_000 + b"\n") == b""
@@ -254,7 +255,7 @@ def long_line(rig):
     return goes_on(rig, rig.folder, blow)
 
 
-@MATRIX.row("a stranger that sends half a line and is silent", Reason.SUCCEEDED, 40)
+@MATRIX.row("a stranger that sends half a line and is silent", Reason.SUCCEEDED, 90)
 def half_a_line(rig):
     def blow(application):
         started = time.monotonic()
@@ -289,7 +290,7 @@ def reset_connections(pid, port):
     return count
 
 
-@MATRIX.row("the connection of an agent is reset", Reason.SUCCEEDED, 30)
+@MATRIX.row("the connection of an agent is reset", Reason.SUCCEEDED, 90)
 def tcp_reset(rig):
     def blow(application):
         pid = rig.coordinator(application)
@@ -303,23 +304,23 @@ def tcp_reset(rig):
 # -- coordinator and application master -------------------------------------------------------------
 
 
-@MATRIX.row("the coordinator gets SIGKILL", Reason.AM_FAILED, 30)
+@MATRIX.row("the coordinator gets SIGKILL", Reason.AM_FAILED, 90)
 def coordinator_sigkill(rig):
     return rig.strike(job(), lambda application: kill(rig.coordinator(application)))
 
 
-@MATRIX.row("the coordinator is frozen (SIGSTOP)", Reason.AM_FAILED, 100)
+@MATRIX.row("the coordinator is frozen (SIGSTOP)", Reason.AM_FAILED, 150)
 def coordinator_sigstop(rig):
     spec = job(deadlines=Deadlines(stop_grace=2, heartbeat=60))
-    return rig.strike(spec, lambda application: kill(rig.coordinator(application), signal.SIGSTOP), timeout=150)
+    return rig.strike(spec, lambda application: kill(rig.coordinator(application), signal.SIGSTOP), timeout=280)
 
 
-@MATRIX.row("the application master's JVM gets SIGKILL", Reason.AM_FAILED, 30)
+@MATRIX.row("the application master's JVM gets SIGKILL", Reason.AM_FAILED, 90)
 def master_sigkill(rig):
     return rig.strike(job(), lambda application: kill(rig.master(application)))
 
 
-@MATRIX.row("all 16 ports of the coordinator are taken", Reason.AM_FAILED, 30)
+@MATRIX.row("all 16 ports of the coordinator are taken", Reason.AM_FAILED, 90)
 def ports_taken(rig):
     base = next(base for base in range(31000, 32000, PORTS) if _free(base))
     launcher = rig.new_launcher(coordinator_ports=f"{base}-{base + PORTS - 1}")
@@ -341,7 +342,7 @@ def _free(base):
     return True
 
 
-@MATRIX.row("the application master's Python has no grpcio", Reason.AM_FAILED, 30)
+@MATRIX.row("the application master's Python has no grpcio", Reason.AM_FAILED, 90)
 def no_grpcio(rig):
     home = rig.folder / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)

@@ -9,7 +9,8 @@ from tf_yarn_ops.parts import Deadlines
 from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.spec import TaskSpec
 
-pytestmark = pytest.mark.cluster
+# The first row waits for the cluster, each later one for what is played before it.
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 MATRIX = Matrix()
 SMALL = {"memory": 256}
@@ -31,49 +32,49 @@ def fails_by(number):
     return expect
 
 
-@MATRIX.row("the program ends with exit code 1", Reason.TASK_FAILED, 15)
+@MATRIX.row("the program ends with exit code 1", Reason.TASK_FAILED, 60)
 def exit_1(rig):
     return rig.run(job("exit 1"), fails_with(1))
 
 
-@MATRIX.row("a ps ends with exit code 0 before the workers", Reason.SUCCEEDED, 15)
+@MATRIX.row("a ps ends with exit code 0 before the workers", Reason.SUCCEEDED, 60)
 def ps_exit_0(rig):
     tasks = {"ps": TaskSpec(command="true", **SMALL), "worker": TaskSpec(command="sleep 2", **SMALL)}
     return rig.run(job(tasks=tasks))
 
 
-@MATRIX.row("the program gets SIGKILL", Reason.TASK_FAILED, 15)
+@MATRIX.row("the program gets SIGKILL", Reason.TASK_FAILED, 60)
 def sigkill(rig):
     return rig.strike(job(), lambda application: kill(rig.commands(application)), expect=fails_by(signal.SIGKILL))
 
 
-@MATRIX.row("the program ends by SIGSEGV", Reason.TASK_FAILED, 15)
+@MATRIX.row("the program ends by SIGSEGV", Reason.TASK_FAILED, 60)
 def sigsegv(rig):
     return rig.run(job("kill -SEGV $$"), fails_by(signal.SIGSEGV))
 
 
-@MATRIX.row("the program ignores SIGTERM at the end of the job", Reason.TASK_FAILED, 20)
+@MATRIX.row("the program ignores SIGTERM at the end of the job", Reason.TASK_FAILED, 60)
 def ignores_sigterm(rig):
     stubborn = "if [ $TASK_INDEX = 0 ]; then sleep 2; exit 3; fi; trap '' TERM; while :; do sleep 1; done"
     return rig.run(job(stubborn, workers=2, deadlines=Deadlines(stop_grace=2)), fails_with(3))
 
 
-@MATRIX.row("the program leaves a daemon behind", Reason.SUCCEEDED, 15)
+@MATRIX.row("the program leaves a daemon behind", Reason.SUCCEEDED, 60)
 def leaves_a_daemon(rig):
     return rig.run(job("setsid nohup sleep 600 >/dev/null 2>&1 </dev/null & sleep 1; exit 0"))
 
 
-@MATRIX.row("the command is not found (127)", Reason.TASK_FAILED, 15)
+@MATRIX.row("the command is not found (127)", Reason.TASK_FAILED, 60)
 def not_found(rig):
     return rig.run(job("no_such_program_anywhere"), fails_with(127))
 
 
-@MATRIX.row("the command is not executable (126)", Reason.TASK_FAILED, 15)
+@MATRIX.row("the command is not executable (126)", Reason.TASK_FAILED, 60)
 def not_executable(rig):
     return rig.run(job("touch thing; chmod 644 thing; exec ./thing"), fails_with(126))
 
 
-@MATRIX.row("the program writes 1 GB of output and fails", Reason.TASK_FAILED, 15)
+@MATRIX.row("the program writes 1 GB of output and fails", Reason.TASK_FAILED, 60)
 def much_output(rig):
     def expect(report):
         fails_with(3)(report)
@@ -83,7 +84,7 @@ def much_output(rig):
     return rig.run(job("yes 'a line of a log' | head -c 1000000000; echo; echo the last words; exit 3"), expect)
 
 
-@MATRIX.row("invalid UTF-8 and NULs at the end of the log", Reason.TASK_FAILED, 15)
+@MATRIX.row("invalid UTF-8 and NULs at the end of the log", Reason.TASK_FAILED, 60)
 def bytes_at_the_end(rig):
     def expect(report):
         fails_with(3)(report)
@@ -96,17 +97,17 @@ def without_metrics(report):
     assert report.metrics is None, report.metrics
 
 
-@MATRIX.row("the result file is broken", Reason.SUCCEEDED, 15)
+@MATRIX.row("the result file is broken", Reason.SUCCEEDED, 60)
 def broken_result(rig):
     return rig.run(job('printf \'{"accuracy": \' > $YTF_RESULT_FILE'), without_metrics)
 
 
-@MATRIX.row("the result file has 10 MB", Reason.SUCCEEDED, 15)
+@MATRIX.row("the result file has 10 MB", Reason.SUCCEEDED, 60)
 def large_result(rig):
     return rig.run(job("head -c 10000000 /dev/zero | tr '\\0' 1 > $YTF_RESULT_FILE"), without_metrics)
 
 
-@MATRIX.row("the result file is a list", Reason.SUCCEEDED, 15)
+@MATRIX.row("the result file is a list", Reason.SUCCEEDED, 60)
 def list_result(rig):
     return rig.run(job('echo "[1, 2]" > $YTF_RESULT_FILE'), without_metrics)
 
@@ -122,7 +123,7 @@ socket.socket().bind(address)
 '"""
 
 
-@MATRIX.row("somebody takes the port away from a program that can't share it", Reason.SUCCEEDED, 15)
+@MATRIX.row("somebody takes the port away from a program that can't share it", Reason.SUCCEEDED, 60)
 def port_taken(rig):
     def expect(report):
         assert "its port was taken before it could use it" in report.generations[1].cause, report
@@ -130,7 +131,7 @@ def port_taken(rig):
     return rig.run(job(tasks={"worker": TaskSpec(command=TAKES, hold_port=False, **SMALL)}, losses=1), expect)
 
 
-@MATRIX.row("YARN's kill while a task ignores SIGTERM", Reason.KILLED, 20)
+@MATRIX.row("YARN's kill while a task ignores SIGTERM", Reason.KILLED, 60)
 def killed_while_ignoring(rig):
     stubborn = f"trap '' TERM; while :; do sleep 1; done; {FOREVER}"
     return rig.strike(job(stubborn), lambda application: rig.launcher.resourcemanager.kill(application, "by hand"))
