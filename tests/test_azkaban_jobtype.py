@@ -277,6 +277,31 @@ def test_a_dry_run_submits_nothing_and_shows_no_secret(azkaban, yarn):
     assert yarn.requests == [] and job.outputs.read_bytes() == b""
 
 
+def test_away_for_too_long_says_what_may_still_run(azkaban, yarn, tmp_path):
+    job = azkaban()
+    (tmp_path / "site.yaml").write_text("unreachable_timeout: 0.5\n")
+    job.environ["YTF_SITE"] = str(tmp_path / "site.yaml")
+    job.start()
+    submitted(yarn)
+    job.saw(f"{ID} ACCEPTED")
+    yarn.faults.append(lambda method, path: (503, {}, "gone"))
+    assert job.end() == Reason.CLUSTER_UNREACHABLE.exit_code
+    assert f"{ID} may still run: a retry goes on with it" in job.lines and f"next: ytf kill {ID}" in job.lines
+    assert job.lines[-1].startswith("CLUSTER_UNREACHABLE: waited ") and f" s for {ID}: " in job.lines[-1]
+
+
+def test_a_launcher_that_fails_itself_leaves_nothing(azkaban, yarn):
+    job = azkaban().start()
+    submitted(yarn)
+    job.saw("submitted")
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, '{"app": 7}')
+                       if method == "GET" and path.endswith(ID) else None)
+    assert job.end() == 1
+    assert any("Traceback" in line for line in job.lines)
+    assert job.lines[-1] == "KILLED: its launcher has failed: TypeError"
+    assert yarn.apps[ID]["state"] == "KILLED" and "its launcher has failed" in yarn.apps[ID]["diagnostics"]
+
+
 # --- being told to end --------------------------------------------------------------------------
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_cancelled_job_leaves_nothing(azkaban, yarn, number):
@@ -605,3 +630,36 @@ def test_a_users_own_file_is_no_limit_of_the_site():
     status[stat.ST_MODE], status[stat.ST_UID] = 0o100644, os.getuid() + 12345
     with pytest.raises(SpecInvalid, match="could have been written by others than root"):
         check_owner(Path("limits.yaml"), os.stat_result(status))
+
+
+# --- on real daemons ----------------------------------------------------------------------------
+NASTY = "blank  \"double\" 'single' $HOME ${X} $(id) `id` , ; \\ \nline\ttab ü 漢字 🙂 # ! = :"
+PROGRAM = """\
+import json, os, sys
+seen = {"arguments": sys.argv[1:], "variable": os.environ["TEXT"], "input": os.environ["DTF_INPUT_PATH"]}
+json.dump(seen, open(os.environ["SEEN"], "w"))
+json.dump({"loss": 0.5}, open(os.environ["YTF_RESULT_FILE"], "w"))
+"""
+
+
+@pytest.mark.cluster
+def test_a_job_on_the_minicluster(minicluster, tmp_path):
+    """The whole way on real daemons: files of the project, values byte for byte, outputs, nothing left."""
+    job = Job(tmp_path / "project", minicluster.resourcemanager_url, {
+        "tf.command": "", "tf.entry_point": "dump it.py", "tf.args.1": NASTY, "tf.args.2": "", "tf.env.TEXT": NASTY,
+        "tf.env.SEEN": str(tmp_path / "seen.json"),
+        "tf.input": NASTY, "tf.output": "/out", "tf.worker.memory": "256", "tf.environment": f"venv://{sys.prefix}",
+        "azkaban.job.metadata.file": f"_job.{os.getpid()}.train.meta", "tf.tags": "mine"})  # fmt: skip
+    (job.folder / "dump it.py").write_text(PROGRAM)
+    job.environ |= minicluster.environ
+    try:
+        job.start().saw(" FINISHED", 240)
+        assert job.end() == 0, job.lines
+    finally:
+        job.process.terminate()
+        job.process.wait(30)
+    outputs = json.loads(job.outputs.read_text())
+    assert outputs["tf.result.output_path"] == "/out" and float(outputs["tf.result.duration_seconds"]) > 0
+    assert outputs["tf.result.metrics.loss"] == "0.5" and outputs["tf.result.application_id"] in job.lines
+    seen = json.loads((tmp_path / "seen.json").read_text())
+    assert seen == {"arguments": [NASTY, ""], "variable": NASTY, "input": NASTY}

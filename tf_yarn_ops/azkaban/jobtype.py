@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ..cli.progress import Lines
 from ..cli.signals import Interruption
 from ..cli.summary import describe
-from ..errors import Cancelled, SpecInvalid, TfYarnError
+from ..errors import Cancelled, ClusterUnreachable, SpecInvalid, TfYarnError
 from ..identity import MAX_TAGS
 from ..request import doubts_about
 from ..runtime.reasons import Reason
@@ -80,7 +80,14 @@ class Run:
             lines = str(error).splitlines()
             for line in (*lines[: len(lines) if len(lines) > 1 else 0], error.reason.hint):
                 self._say(line)
+            if isinstance(error, ClusterUnreachable):
+                self._warn_of_leftover("a retry goes on with it")
             return self._conclude(error.reason, lines[0])
+        except Exception as error:  # a fault of ours: nothing may be left that nobody watches
+            logger.exception("the launcher has failed")
+            self._ending.ask(f"its launcher has failed: {type(error).__name__}", 1)
+            self._last_call()
+            return 1
 
     def _run(self) -> int:
         properties = read_properties(self._environ)
@@ -162,13 +169,12 @@ class Run:
 
     def _last_call(self) -> None:
         """Kill the application by a connection of our own: the ordinary way has not come to its end in time."""
-        if self._cluster is None or not self._ids:
-            return
-        self._say(f"killing {self._ids[-1]} by a last call")
-        try:
-            self._cluster.resourcemanager(patience=2.0).kill(self._ids[-1], self._ending.why)
-        except TfYarnError as error:
-            self._warn_of_leftover(str(error))
+        if self._cluster is not None and self._ids:
+            self._say(f"killing {self._ids[-1]} by a last call")
+            try:
+                self._cluster.resourcemanager(patience=2.0).kill(self._ids[-1], self._ending.why)
+            except TfYarnError as error:
+                self._warn_of_leftover(str(error))
         self._conclude(Reason.KILLED, self._ending.why)
 
     def _no_answer(self) -> None:

@@ -17,9 +17,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, help="what prepare.py has written")
     data = digits.load_digits(parser.parse_args().data)
-    model = storage.Folder(os.environ["DTF_INPUT_PATH"].rstrip("/") + "/model")
-    model.pull()
-    scores = tf.saved_model.load(str(model.path)).serve(data.test_images)
+    folder = storage.Folder(os.environ["DTF_INPUT_PATH"].rstrip("/") + "/model")
+    folder.pull()
+    model = tf.saved_model.load(str(folder.path))  # a function of it alone would outlive its variables
+    scores = model.serve(data.test_images)
     wrong = int(np.sum(np.argmax(scores, axis=1) != data.test_labels))
     result = {"accuracy": 1 - wrong / len(data.test_labels), "wrong": wrong, "images": len(data.test_labels)}
     with open(os.environ["YTF_RESULT_FILE"], "w", encoding="utf-8") as file:
