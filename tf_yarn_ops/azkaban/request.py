@@ -101,18 +101,8 @@ def read_job(properties: Mapping[str, str], folder: Path,
     SpecInvalid
         With every fault, by the ``.job``'s keys.
     """
-    faults: list[str] = []
-    tony = translate(properties)
-    values = merge(own_values(properties), tony.values, faults)
-    for name, value in (*((name, Value(text, name)) for name, text in defaults.items()), *tony.weak):
-        # What nobody has said, and nobody has said in other words.
-        if name not in values and not (name == "tf.source" and not (folder / value.text).is_dir()) \
-                and not (name == "tf.environment" and "tf.docker_image" in values):
-            values[name] = value
-    faults += check_letters(values.values())
-    values = {name: value._replace(text=readable(value.text)) for name, value in values.items()}
-    request = Request(values, folder, faults=faults)
-    request.warnings += [tony.warning] if tony.warning else []
+    request = _gather(properties, folder, defaults)
+    values = request.values
     _read_document(request)
     found = {name: key for name in values if (key := find_key(name))}
     types = _read_types(request, found)
@@ -124,6 +114,21 @@ def read_job(properties: Mapping[str, str], folder: Path,
     if "name" not in request.options and properties.get("azkaban.job.id"):
         request.give("name", properties["azkaban.job.id"], "tf.name")
     return _build(request), request
+
+
+def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, str]) -> Request:
+    """Give a request with the values of all who have a say: the job, TonY's keys, the site, TonY's defaults."""
+    faults: list[str] = []
+    tony = translate(properties)
+    values = merge(own_values(properties), tony.values, faults)
+    for name, value in (*((name, Value(text, name)) for name, text in defaults.items()), *tony.weak):
+        absent = name == "tf.source" and not (folder / value.text).is_dir()
+        said_otherwise = name == "tf.environment" and "tf.docker_image" in values
+        if name not in values and not absent and not said_otherwise:
+            values[name] = value
+    faults += check_letters(values.values())
+    values = {name: value._replace(text=readable(value.text)) for name, value in values.items()}
+    return Request(values, folder, faults=faults, warnings=[tony.warning] if tony.warning else [])
 
 
 def _build(request: Request) -> JobSpec:
