@@ -305,7 +305,8 @@ def test_an_application_that_yarn_does_not_know(run, command):
 
 def test_client_runs_here_with_the_variables_of_the_tasks(run, tmp_path):
     """The seed's --client: outside of the cluster, once the cluster is complete."""
-    command = 'if [ $DTF_TASK_JOB_NAME = client ]; then env > client.env; else sleep 4; fi'
+    command = (f"if [ $DTF_TASK_JOB_NAME = client ]; then env > client.env; touch {tmp_path}/done; fi; "
+               f"until [ -e {tmp_path}/done ]; do sleep 0.1; done")
     done = run(SUBMIT, "--client", *SMALL, "-i", "/in", "-r", "ps:1,worker:2", command, check=0)
     assert APPLICATION.fullmatch(done.stdout.strip())
     env = dict(line.split("=", 1) for line in (tmp_path / "client.env").read_text().splitlines() if "=" in line)
@@ -316,8 +317,9 @@ def test_client_runs_here_with_the_variables_of_the_tasks(run, tmp_path):
     assert "client: exit code 0" in done.stderr
 
 
-def test_client_is_ended_with_the_job_and_does_not_change_its_result(run):
-    command = 'if [ $DTF_TASK_JOB_NAME = client ]; then exec sleep 600; fi; sleep 2'
+def test_client_is_ended_with_the_job_and_does_not_change_its_result(run, tmp_path):
+    command = (f"if [ $DTF_TASK_JOB_NAME = client ]; then touch {tmp_path}/up; exec sleep 600; fi; "
+               f"until [ -e {tmp_path}/up ]; do sleep 0.1; done")
     done = run(SUBMIT, "--client", "--stop_grace", "2", *SMALL, "-r", "worker:1", command, check=0)
     assert "client: ended by signal 15" in done.stderr
 
@@ -356,7 +358,8 @@ def test_a_machine_with_nothing_but_the_url(minicluster, tmp_path):
 
 def test_a_terminal_gets_a_live_table(minicluster, tmp_path):
     ours, theirs = pty.openpty()
-    client = subprocess.Popen([*SUBMIT, "--wait", *SMALL, "-r", "worker:2", "sleep 2"], stdout=subprocess.PIPE,
+    command = f"until [ -e {tmp_path}/seen ]; do sleep 0.1; done"
+    client = subprocess.Popen([*SUBMIT, "--wait", *SMALL, "-r", "worker:2", command], stdout=subprocess.PIPE,
                               stderr=theirs, text=True, cwd=tmp_path,
                               env={**environment(minicluster), "TERM": "xterm", "COLUMNS": "120"})  # fmt: skip
     os.close(theirs)
@@ -369,6 +372,8 @@ def test_a_terminal_gets_a_live_table(minicluster, tmp_path):
         if not chunk:
             break
         shown += chunk
+        if b"running" in shown:
+            (tmp_path / "seen").touch()
     out, _ = client.communicate(timeout=60)
     os.close(ours)
     assert client.returncode == 0

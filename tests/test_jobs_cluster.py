@@ -1,6 +1,5 @@
 """Whole jobs on the real daemons: real AM, real agents, every ending told truthfully."""
 
-import contextlib
 import json
 import os
 import re
@@ -10,7 +9,6 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -77,7 +75,7 @@ def live(launcher, application):
     def started():
         report = launcher.report(application)
         return report if report.tasks and all(t.attempts for t in report.tasks) else None
-    return until(started, 60, "the start of all commands")
+    return until(started, 120, "the start of all commands")
 
 
 def left_of(application):
@@ -253,6 +251,19 @@ def test_resources_per_type_and_index_are_what_yarn_allocates(launcher, miniclus
     assert used["yarn.io/gpu"] == 1
 
 
+def test_progress_in_yarn_moves_with_the_tasks_that_have_finished(launcher, minicluster, submitted, tmp_path):
+    application = submitted(job(f"[ $TASK_INDEX = 0 ] || until [ -e {tmp_path}/go ]; do sleep 0.1; done"))
+    url = f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
+
+    def progress():
+        return json.load(urllib.request.urlopen(url, timeout=10))["app"]["progress"]
+
+    until(lambda: progress() == 50, 120, "half of the two workers")
+    (tmp_path / "go").touch()
+    assert launcher.wait(application, timeout=60).reason is Reason.SUCCEEDED
+    assert progress() == 100
+
+
 # -- TensorBoard -----------------------------------------------------------------------------------
 
 
@@ -306,22 +317,6 @@ def test_containers_that_are_lost_too_often_end_the_job(launcher, submitted):
     os.kill(agent_of(application, "worker")[0], signal.SIGKILL)
     report = launcher.wait(application, timeout=60)
     assert (report.reason, report.retryable) == (Reason.CONTAINER_LOST, True)
-
-
-def test_two_jobs_that_each_need_most_of_the_cluster_both_finish(minicluster):
-    """Each can get a part of what it needs; the one that can't get the rest gives its part back and is queued again."""
-    spec = job("sleep 8", tasks={"worker": TaskSpec(instances=3, memory=3 * 1024)},
-               deadlines=Deadlines(allocation=4, stop_grace=1), restart=RestartPolicy(allocation_retries=10))
-    applications = []
-
-    def train(_):
-        with contextlib.closing(Launcher(discover(minicluster.resourcemanager_url, environ={}))) as launcher:
-            return launcher.run(spec, on_reserved=applications.append, timeout=150)
-
-    with ThreadPoolExecutor(2) as pool:
-        reports = list(pool.map(train, range(2)))
-    assert [report.reason for report in reports] == [Reason.SUCCEEDED] * 2, reports
-    assert len(applications) > 2, "they never competed"
 
 
 def test_an_allocation_that_never_completes_names_what_is_missing(run):

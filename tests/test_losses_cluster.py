@@ -60,7 +60,7 @@ def commands_of(application):
 def test_preempted_containers_are_named(minicluster):
     with jobs(minicluster) as launcher:
         strict = launcher.submit(job(FOREVER, HUNGRY, queue="low"))
-        until(lambda: all_run(launcher, strict), 60, "the job in the low queue")
+        until(lambda: all_run(launcher, strict), 120, "the job in the low queue")
         other = launcher.submit(job("sleep 8", {"worker": TaskSpec(instances=2, memory=3072)}, queue="default"))
         report = launcher.wait(strict, timeout=90)
         assert (report.reason, report.retryable) == (Reason.PREEMPTED, True), report.message
@@ -72,7 +72,7 @@ def test_preempted_containers_are_replaced_within_the_budget(minicluster):
     """They come back when the other queue has no more use for them; then all start again as one cluster."""
     with jobs(minicluster) as launcher:
         patient = launcher.submit(job(IN_FIRST_GENERATION_FOREVER, HUNGRY, losses=7, queue="low"))
-        until(lambda: all_run(launcher, patient), 60, "the job in the low queue")
+        until(lambda: all_run(launcher, patient), 120, "the job in the low queue")
         other = launcher.submit(job("sleep 3", {"worker": TaskSpec(instances=2, memory=3072)}, queue="default"))
         assert launcher.wait(other, timeout=90).reason is Reason.SUCCEEDED
         report = launcher.wait(patient, timeout=90)
@@ -103,7 +103,7 @@ def test_containers_of_a_lost_node_are_replaced_within_the_budget_and_named_beyo
 
 def lose_a_node(cluster, launcher, application):
     """Kill the NodeManager that has a worker and not the application master; give its name."""
-    until(lambda: all_run(launcher, application), 60, "both workers")
+    until(lambda: all_run(launcher, application), 120, "both workers")
     url = f"{cluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
     app = json.load(urllib.request.urlopen(url, timeout=10))["app"]
     master = app["amHostHttpAddress"].rpartition(":")[2]
