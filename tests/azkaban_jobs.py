@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from azkaban_site import AzkabanServer
+from azkaban_site import PATIENCE, AzkabanServer
 from fake_yarn import until
 
 from tf_yarn_ops.azkaban.properties import format_properties
@@ -90,7 +90,7 @@ class Site(AzkabanServer):
             return next((application for application in self.live(execution) if processes_of(application)), None)
 
         try:
-            return until(training, 90, 0.1)
+            return until(training, PATIENCE, 0.2)
         except AssertionError:
             raise AssertionError(f"no training\n{execution.all_logs()}") from None
 
@@ -98,8 +98,8 @@ class Site(AzkabanServer):
         """See that no application lives, no process of one, and no directory of one in HDFS."""
         assert self.live(execution) == []
         for application in (item["id"] for item in self.applications(execution)):
-            until(lambda application=application: not processes_of(application), 20, 0.1)
-            until(lambda application=application: application not in self.directories(), 20, 0.1)
+            until(lambda application=application: not processes_of(application), 60, 0.2)
+            until(lambda application=application: application not in self.directories(), 60, 0.2)
         assert not execution.launchers()
 
     def directories(self):

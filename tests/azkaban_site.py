@@ -30,7 +30,7 @@ VERSION = "3.58.0"
 COMMON_PRIVATE = "execute.as.user=false\nmemCheck.enabled=false\n"
 FETCH_SECONDS = 600
 #: For what is awaited without another limit: a job on a machine that is shared.
-PATIENCE = 150
+PATIENCE = 240
 _execids = count(int(time.time()) % 1_000_000 * 100)
 
 
@@ -273,5 +273,5 @@ class Execution:
             found = [process for process in self.launchers() if process.ppid() == self.server.process.pid]
             if found:
                 return found[0]
-            time.sleep(0.02)
+            time.sleep(0.1)
         raise AssertionError(f"no process of execution {self.execid}\n{self.all_logs()}")

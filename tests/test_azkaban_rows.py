@@ -12,7 +12,7 @@ from azkaban_site import AzkabanError, compile_server, plugin_jars
 
 from tf_yarn_ops.minicluster.artefacts import hadoop_folder
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
 APPLICATION = re.compile(r"application_\d+_\d+")
 #: Writes what it finds where the launcher's report picks it up.
