@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(800)]
 
 DAG_FILE = """
 import json, sys
@@ -63,7 +63,7 @@ def tried(minicluster, tmp_path_factory):
         "AIRFLOW__TF_YARN__DEPLOYMENT_ID": "tried", "NO_PROXY": "127.0.0.1,localhost",
         "AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps({"conn_type": "tf_yarn", "host": minicluster.resourcemanager_url}),
     }  # fmt: skip
-    subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], env=environ, check=True, capture_output=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], env=environ, check=True, capture_output=True, timeout=300)
     done = subprocess.run([sys.executable, str(home / "dags" / "tried.py")], env=environ, capture_output=True, text=True,
                           timeout=400)
     results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]

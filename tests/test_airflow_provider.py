@@ -70,26 +70,28 @@ def test_the_description_imports_nothing():
     assert done.stdout.split() == ["tf_yarn_ops", "tf_yarn_ops.airflow", "tf_yarn_ops.airflow.provider"]
 
 
-def test_airflow_lists_the_provider_its_connection_and_its_links():
-    script = ("from airflow.providers_manager import ProvidersManager as M; import json; m = M(); form = m._hooks_lazy_dict; "
-              "m.initialize_providers_hooks(); "
-              "print(json.dumps([m.providers['tf-yarn-ops'].data['name'], m.hooks['tf_yarn'].hook_name, "
-              "sorted(name for name in m.connection_form_widgets if 'tf_yarn' in name), "
-              "m.field_behaviours['tf_yarn']['hidden_fields'], "
-              "sorted(name for name in m.extra_links_class_names if 'tf_yarn' in name), "
-              "[name for name, _ in m.taskflow_decorators.items() if name == 'tf_yarn']]))")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+def test_airflow_knows_the_links_the_decorator_and_the_form_of_the_connection():
+    script = ("from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService; "
+              "from airflow.providers_manager import ProvidersManager; import json; m = ProvidersManager(); "
+              "[form] = [meta for meta in HookMetaService.hook_meta_data() if meta.connection_type == 'tf_yarn']; "
+              "print(json.dumps([sorted(name for name in m.extra_links_class_names if 'tf_yarn' in name), "
+              "[name for name in dict(m.taskflow_decorators.items()) if name == 'tf_yarn'], form.model_dump()]))")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
-    listed = json.loads(done.stdout.splitlines()[-1])
-    extras = [f"extra__tf_yarn__{name}" for name in ("hadoop_conf_dir", "site_file", "staging", "submit_with")]
-    assert listed == ["TensorFlow on YARN", "TensorFlow on YARN", extras, ["password"],
-                      [f"tf_yarn_ops.airflow.links.{name}" for name in ("TensorBoardLink", "YarnApplicationLink", "YarnLogsLink")],
-                      ["tf_yarn"]]
+    links, decorators, form = json.loads(done.stdout.splitlines()[-1])
+    assert links == [f"tf_yarn_ops.airflow.links.{name}" for name in ("TensorBoardLink", "YarnApplicationLink", "YarnLogsLink")]
+    assert decorators == ["tf_yarn"]
+    assert form["hook_name"] == "TensorFlow on YARN"
+    assert {name: field["schema"]["title"] for name, field in form["extra_fields"].items()} == {
+        "site_file": "Site file", "hadoop_conf_dir": "HADOOP_CONF_DIR", "staging": "Staging directory",
+        "submit_with": "Submit with"}
+    fields = form["standard_fields"]
+    assert (fields["host"]["title"], fields["password"]["hidden"]) == ("ResourceManager", True)
 
 
 def test_airflow_providers_list_shows_it():
     done = subprocess.run([sys.executable, "-m", "airflow", "providers", "list", "-o", "json"], capture_output=True, text=True,
-                          timeout=120)
+                          timeout=200)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout[done.stdout.index("["):])
     assert [row["version"] for row in rows if row["package_name"] == "tf-yarn-ops"] == [tf_yarn_ops.__version__]
