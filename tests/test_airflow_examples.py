@@ -11,7 +11,7 @@ from airflow_examples import TRAINING, Lake, copy_dags, digits, variables
 from airflow_site import AirflowSite
 from fake_yarn import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900, func_only=True)]
 
 TODAY = datetime.now(timezone.utc).date()
 #: The days that the retraining has missed, the first one is its start date.

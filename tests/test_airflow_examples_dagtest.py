@@ -106,7 +106,7 @@ def notebook(minicluster, lake, server, tmp_path_factory):
 
 @pytest.mark.cluster
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(600, func_only=True)
 def test_the_first_training_trains_two_workers_with_the_steps_of_the_form(notebook, lake):
     run = notebook.test("digits_first_training", steps=250)
     report = run.values["train"]
@@ -123,7 +123,7 @@ def test_the_first_training_trains_two_workers_with_the_steps_of_the_form(notebo
 
 @pytest.mark.cluster
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(600, func_only=True)
 def test_data_comes_from_s3_the_model_goes_there_and_the_keys_are_nowhere_in_airflow(notebook, server, lake):
     server.client.put_object(Bucket="lake", Key="digits/digits.npz", Body=lake.read(f"{lake.url}/digits.npz"))
     run = notebook.test("digits_s3_training", steps=250)
