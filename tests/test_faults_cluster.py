@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -26,17 +27,21 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 MATRIX = Matrix()
 OUTAGE = 20
-EXPIRY = "<name>yarn.nm.liveness-monitor.expiry-interval-ms</name><value>{}</value>"
+EXPIRY = r"(<name>yarn.nm.liveness-monitor.expiry-interval-ms</name><value>)\d+"
+
+
+def expire_after(cluster, seconds):
+    """Let nodes that are silent for so long be lost; the ResourceManager reads it when it is restarted."""
+    path = cluster.directory / "conf" / "yarn-site.xml"
+    text, found = re.subn(EXPIRY, rf"\g<1>{seconds * 1000}", path.read_text())
+    assert found
+    path.write_text(text)
 
 
 @pytest.fixture(scope="module")
 def hadoop(tmp_path_factory):
     with MiniCluster(tmp_path_factory.mktemp("faults"), nodes=2) as cluster:
-        # Read by the ResourceManager when it is restarted, which happens before nodes are lost.
-        path = cluster.directory / "conf" / "yarn-site.xml"
-        before = path.read_text()
-        assert EXPIRY.format(20000) in before
-        path.write_text(before.replace(EXPIRY.format(20000), EXPIRY.format(10000)))
+        expire_after(cluster, 60)
         yield cluster
 
 
@@ -106,6 +111,19 @@ def rm_restart(rig):
     return rig.end(application, struck, expect=went_on)
 
 
+@MATRIX.row("a worker's NodeManager gets SIGKILL and comes back at once", Reason.SUCCEEDED, 180, alone=True)
+def nm_restart(rig):
+    both_nodes(rig)
+    spec, gate = gated(rig, "nm", tasks=BIG)
+    application, victim = spread(rig, spec)
+    struck = time.time()
+    rig.hadoop.stop_daemon(victim, signal.SIGKILL)
+    rig.hadoop.start_daemon(victim)
+    both_nodes(rig)
+    gate.touch()
+    return rig.end(application, struck, expect=went_on)
+
+
 @functools.cache
 def outage(rig):
     """Play one outage of 20 s for three rows: a job that runs, two clients that wait, one that submits."""
@@ -127,6 +145,7 @@ def outage(rig):
 
     waiting = [threading.Thread(target=target) for target in (wait_patiently, wait_impatiently)]
     found.struck = time.time()
+    expire_after(rig.hadoop, 15)
     rig.hadoop.stop_daemon("rm", signal.SIGKILL)
     back = threading.Timer(OUTAGE, rig.hadoop.start_daemon, ["rm"])
     for thread in (back, *waiting):
@@ -204,19 +223,6 @@ def nm_sigkill(rig):
         return rig.end(application, struck)
     finally:
         rig.hadoop.start_daemon(victim)
-
-
-@MATRIX.row("a worker's NodeManager gets SIGKILL and comes back at once", Reason.SUCCEEDED, 180, alone=True)
-def nm_restart(rig):
-    both_nodes(rig)
-    spec, gate = gated(rig, "nm", tasks=BIG)
-    application, victim = spread(rig, spec)
-    struck = time.time()
-    rig.hadoop.stop_daemon(victim, signal.SIGKILL)
-    rig.hadoop.start_daemon(victim)
-    both_nodes(rig)
-    gate.touch()
-    return rig.end(application, struck, expect=went_on)
 
 
 @MATRIX.row("a worker's NodeManager is frozen (SIGSTOP)", Reason.NODE_LOST, 180, alone=True)
