@@ -29,7 +29,7 @@ def yarn(minicluster):
 def training(yarn, *runs):
     for run in runs:
         yarn.training(run)
-        run.until_state("deferred" if "deferred" in run.dag else "running")
+        run.until_state("running" if run.dag.endswith("sync") else "deferred")
 
 
 def succeeded(yarn, *runs):
@@ -65,7 +65,7 @@ def test_the_deferral_ends_when_no_triggerer_enforces_the_execution_timeout(site
     try:
         run.until_state("failed", seconds=2 * JOB)
         yarn.settled(run, KILLED)
-        assert "execution_timeout" in run.log()
+        assert "execution_timeout is over, and the triggerer did not end" in run.log()
         assert run.xcom("tf_yarn_status")["reason"] == "EXECUTION_TIMEOUT"
     finally:
         site.start("triggerer")
@@ -87,7 +87,7 @@ def test_the_scheduler_ends_and_comes_back(site, yarn, fault):
     else:
         site.stop("scheduler", signal.SIGKILL)
         site.start("scheduler")
-        until(lambda: (sync.instance()["try_number"], sync.task_state()) == (2, "running"), JOB, 0.2)
+        until(lambda: sync.instance()["try_number"] > 1 and sync.task_state() == "running", JOB, 0.5)
         over.touch()
     succeeded(yarn, deferred, sync)
     assert deferred.instance()["try_number"] == 1

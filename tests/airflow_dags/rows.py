@@ -38,9 +38,9 @@ for kind, deferrable in KINDS.items():
             add(name, deferrable, retries=1, tf_yarn_conn_id=name)
     add(f"hung_{kind}", deferrable, tf_yarn_conn_id=f"hung_{kind}")
 
-add("backstop", True, execution_timeout=timedelta(seconds=30), tf_yarn_conn_id="backstop")
+add("backstop", True, execution_timeout=timedelta(seconds=45), tf_yarn_conn_id="backstop")
 
 with DAG("fifty", schedule=None) as fifty:
-    # All but the first wait in the queue: an application master fills the cluster.
-    TensorFlowYarnOperator.partial(task_id="train", deferrable=True, tf_yarn_conn_id="fifty", am_memory="12 GiB",
+    # Most of them wait in the queue: a few application masters fill the cluster.
+    TensorFlowYarnOperator.partial(task_id="train", deferrable=True, tf_yarn_conn_id="fifty", am_memory="4 GiB",
                                    **{**SMALL, "poll_interval": 2}).expand(task_command=["sleep 600"] * 50)
