@@ -183,6 +183,18 @@ def test_on_kill_kills_and_deletes_the_directory(place, tmp_path):
     assert "Killed by Airflow, attempt 1" in place.yarn.apps[name]["diagnostics"]
 
 
+def test_a_hundred_kills_at_once_reach_all(place):
+    """A DAG run marked as failed; each kill takes the ResourceManager a while."""
+    names = [place.add(number) for number in range(1, 101)]
+    place.yarn.faults.append(lambda method, path: time.sleep(0.6) if method == "PUT" else None)
+
+    async def main():
+        await asyncio.gather(*(place.trigger(name).on_kill() for name in names))
+
+    asyncio.run(main())
+    assert {place.yarn.apps[name]["state"] for name in names} == {"KILLED"}
+
+
 def test_on_kill_leaves_what_is_to_be_left(place):
     name = place.add(1)
     asyncio.run(place.trigger(name, on_kill="leave").on_kill())
