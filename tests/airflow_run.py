@@ -65,8 +65,11 @@ class Run:
         return self.site.get(f"{self.path}/taskInstances/{self.task}/links")["extra_links"]
 
     def log(self, attempt=None):
-        """Give the task's log as text, of the last attempt unless told."""
-        attempt = attempt or max(1, self.instance()["try_number"])
+        """Give the task's log as text, of the last attempt unless told; nothing for a mapped task, which has many."""
+        found = self.site.client.get(f"/api/v2/{self.path}/taskInstances/{self.task}")
+        if not found.is_success:
+            return ""
+        attempt = attempt or max(1, found.json()["try_number"])
         response = self.site.client.get(f"/api/v2/{self.path}/taskInstances/{self.task}/logs/{attempt}",
                                         params={"full_content": "true"}, headers={"Accept": "application/json"})
         if response.status_code == 404:
