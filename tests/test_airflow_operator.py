@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -639,6 +640,22 @@ def test_a_hanging_port_is_nothing_that_can_be_killed_and_takes_less_than_five_s
         began = time.monotonic()
         assert kill_now(cluster, ID, "why") is False
         assert time.monotonic() - began < 5
+
+
+def test_a_kill_waits_for_a_resourcemanager_that_has_to_recover_the_application():
+    """It answers 404 until then, and there would be nobody to ask again."""
+    from tf_yarn_ops.airflow.facts import cluster_from_dict
+    from tf_yarn_ops.airflow.killing import kill_now
+
+    yarn, name = FakeYarn(), "application_1600000000000_0001"
+    yarn.started_on = round(time.time() * 1000)
+    with serving(yarn) as url, ThreadPoolExecutor(1) as pool:
+        cluster = cluster_from_dict({"resourcemanagers": [url], "user": "ann", "login": "ann"})
+        killing = pool.submit(kill_now, cluster, name, "why", 20.0)
+        until(lambda: yarn.count("PUT", f"/ws/v1/cluster/apps/{name}/state") >= 2)
+        yarn.add(application(1, user="ann") | {"id": name})
+        assert killing.result(20) is True
+        assert yarn.apps[name]["state"] == "KILLED"
 
 
 def test_the_fake_is_not_what_makes_these_tests_pass(site):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..cluster import Cluster
 from ..errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
-from ..resourcemanager import ENDED
+from ..resourcemanager import ENDED, ResourceManager
 from ..runtime.reasons import Reason
 from ..runtime.report import JobReport, compose_diagnostics
 from ..staging import Staging
@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 LIMIT = 4.5
 #: Seconds of one request, and for how long another address is tried: two hanging ones fit into the limit.
 _REQUEST, _PATIENCE = 1.5, 2.0
+#: Seconds between two tries while the ResourceManager recovers.
+_AGAIN = 0.2
 
 
 def quieten() -> None:
@@ -51,7 +53,7 @@ def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIM
                        user=cluster.user)
     with contextlib.closing(hasty.resourcemanager(_PATIENCE)) as resourcemanager:
         try:
-            state = resourcemanager.kill(application_id, compose_diagnostics(report))
+            state = _kill(resourcemanager, application_id, compose_diagnostics(report), until)
         except ApplicationNotFound:
             logger.info("YARN does not know %s , there is nothing to kill", application_id)
             return True
@@ -68,3 +70,16 @@ def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIM
         except (ApplicationNotFound, ClusterUnreachable, SubmissionRejected) as error:
             logger.warning("%s was killed, but not all of it could be cleared away: %s", application_id, error)
     return True
+
+
+def _kill(resourcemanager: ResourceManager, application_id: str, diagnostics: str, until: float) -> str:
+    """Kill; a ResourceManager that has just been started may have to recover the application first."""
+    while True:
+        try:
+            return resourcemanager.kill(application_id, diagnostics)
+        except ApplicationNotFound as error:
+            if not resourcemanager.recovering(application_id):
+                raise
+            if time.monotonic() >= until:
+                raise ClusterUnreachable(f"the ResourceManager is still recovering: {error}") from error
+        time.sleep(_AGAIN)
