@@ -1,14 +1,17 @@
 """The ResourceManager is away when a job ends: the verdict waits for it."""
 
+import socket
+import threading
+
 import pytest
-from appmaster import AppMaster
-from fake_yarn import FakeYarn, serving, until
+from appmaster import APPLICATION, AppMaster
+from fake_yarn import FakeYarn, application, serving, until
 from test_runtime import job
 
 from tf_yarn_ops.runtime import yarn as asking
 from tf_yarn_ops.runtime.reasons import Reason
 
-INFO = "/ws/v1/cluster/info"
+STATE = f"/ws/v1/cluster/apps/{APPLICATION}/state"
 
 
 def away(method, path):
@@ -17,7 +20,9 @@ def away(method, path):
 
 @pytest.fixture
 def yarn():
-    return FakeYarn()
+    made = FakeYarn()
+    made.add(application(42))
+    return made
 
 
 def test_a_verdict_waits_until_a_resourcemanager_answers(yarn, tmp_path):
@@ -25,12 +30,12 @@ def test_a_verdict_waits_until_a_resourcemanager_answers(yarn, tmp_path):
     mark = tmp_path / "mark"
     command = f"while [ ! -e {mark} ]; do sleep 0.05; done"
     with serving(yarn) as url, AppMaster(tmp_path / "job", job(command, ps=False), resourcemanagers=(url,)) as am:
-        until(lambda: yarn.count("GET", INFO))
+        until(lambda: yarn.count("GET", STATE))
         yarn.faults.append(away)
         mark.touch()
         until(lambda: "the verdict waits for it" in am.coordinator_log.read_text())
-        seen = yarn.count("GET", INFO)
-        until(lambda: yarn.count("GET", INFO) > seen)
+        seen = yarn.count("GET", STATE)
+        until(lambda: yarn.count("GET", STATE) > seen)
         assert am.ended == []
         yarn.faults.clear()
         assert am.wait().reason is Reason.SUCCEEDED
@@ -44,16 +49,53 @@ def test_a_resourcemanager_that_never_answered_holds_up_nothing(yarn, tmp_path):
         assert "the verdict waits" not in am.coordinator_log.read_text()
 
 
-@pytest.mark.parametrize("status, text, active", [
-    (200, '{"clusterInfo": {"haState": "ACTIVE"}}', True),
-    (200, '{"clusterInfo": {}}', True),
-    (200, '{"clusterInfo": {"haState": "STANDBY"}}', False),
+def test_a_verdict_waits_until_the_application_is_recovered(yarn, tmp_path):
+    mark = tmp_path / "mark"
+    command = f"while [ ! -e {mark} ]; do sleep 0.05; done"
+    with serving(yarn) as url, AppMaster(tmp_path / "job", job(command, ps=False), resourcemanagers=(url,)) as am:
+        until(lambda: yarn.count("GET", STATE))
+        forgotten = yarn.apps.pop(APPLICATION)
+        mark.touch()
+        until(lambda: "the verdict waits for it" in am.coordinator_log.read_text())
+        assert am.ended == []
+        yarn.add(forgotten)
+        assert am.wait().reason is Reason.SUCCEEDED
+
+
+@pytest.mark.parametrize("status, text, known", [
+    (200, '{"state": "RUNNING"}', True),
     (200, "<html>a proxy's page</html>", False),
+    (200, "null", False),
     (401, "Authentication required", True),
     (403, "forbidden", True),
+    (404, "not recovered", False),
     (503, "starting", False),
 ])
-def test_what_counts_as_a_resourcemanager_at_work(yarn, status, text, active):
+def test_what_counts_as_a_resourcemanager_that_knows_us(yarn, status, text, known):
     yarn.faults.append(lambda method, path: (status, {"Content-Type": "application/json"}, text))
     with serving(yarn) as url:
-        assert asking.is_active(["http://127.0.0.1:1", url]) is active
+        assert asking.knows_us(["http://127.0.0.1:1", url], APPLICATION) is known
+
+
+def test_a_standby_leads_to_the_active_one(yarn):
+    """Only one address was named, and it is not at work any more."""
+    standby = FakeYarn()
+    with serving(yarn) as active, serving(standby) as url:
+        standby.faults.append(lambda method, path: (307, {"Location": f"{active}{path}"}, "This is standby RM."))
+        assert asking.knows_us([url], APPLICATION)
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", b"\x16\x03\x01\r\n\r\n", b""])
+def test_a_server_that_dies_in_the_middle_of_its_answer_is_no_answer(answer):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        assert not asking.knows_us([f"http://127.0.0.1:{server.getsockname()[1]}"], APPLICATION)
+        thread.join(10)

@@ -25,7 +25,7 @@ from .reasons import Reason
 from .report import JobReport, compose_diagnostics
 from .server import PortsTaken, listen, server_context
 from .summary import build_report, status
-from .yarn import is_active, kill_by_rest
+from .yarn import kill_by_rest, knows_us
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,8 @@ async def run(job: Job, application_id: str) -> None:
         coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator can't listen: {error}"))
     context = server_context()
     await containers.connect()
-    reachable = asyncio.get_running_loop().run_in_executor(None, is_active, job.resourcemanagers)
+    reachable = asyncio.get_running_loop().run_in_executor(
+        None, knows_us, job.resourcemanagers, application_id)
     background = [asyncio.ensure_future(Overseer(coordinator).watch())]
     if listener:
         background.append(asyncio.ensure_future(coordinator.server.serve(listener, context)))
@@ -103,12 +104,12 @@ async def run(job: Job, application_id: str) -> None:
                 coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator failed: {task.exception()!r}"))
     await coordinator.wind_down()
     if await reachable:
-        await until_active(job.resourcemanagers)
+        await until_known(job.resourcemanagers, application_id)
     await end_application(containers, job, build_report(coordinator))
     logger.info("Ended after %.1f s", time.monotonic() - coordinator.began)
 
 
-async def until_active(resourcemanagers: Sequence[str]) -> None:
+async def until_known(resourcemanagers: Sequence[str], application_id: str) -> None:
     """Wait for a ResourceManager: Skein gives up the ending after 30 s, and YARN would never hear the verdict.
 
     References
@@ -119,7 +120,7 @@ async def until_active(resourcemanagers: Sequence[str]) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + RESOURCEMANAGER_SECONDS
     told = False
-    while not await loop.run_in_executor(None, is_active, resourcemanagers) and loop.time() < deadline:
+    while not await loop.run_in_executor(None, knows_us, resourcemanagers, application_id) and loop.time() < deadline:
         if not told:
             logger.warning("No ResourceManager answers at %s: the verdict waits for it", ", ".join(resourcemanagers))
             told = True

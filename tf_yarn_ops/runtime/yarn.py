@@ -1,5 +1,6 @@
 """What the coordinator asks the ResourceManager itself, over REST: is it there; and, as the last resort, end us."""
 
+import http.client
 import json
 import time
 import urllib.error
@@ -10,22 +11,25 @@ from typing import Sequence
 KILL_SECONDS = 20.0
 #: For one look.
 LOOK_SECONDS = 5.0
+#: What a server that dies, or is none of YARN's, makes of a request.
+_NO_ANSWER = (OSError, ValueError, TypeError, http.client.HTTPException)
 
 
-def is_active(resourcemanagers: Sequence[str]) -> bool:
-    """Tell whether a ResourceManager is at work; one that wants to know who asks is."""
+def knows_us(resourcemanagers: Sequence[str], application_id: str) -> bool:
+    """Tell whether a ResourceManager is at work and has recovered the application; one that wants to know who asks is.
+
+    A standby redirects to the active one, which may have an address that nobody has told us.
+    """
     for base in resourcemanagers:
         try:
-            with _opener().open(f"{base}/ws/v1/cluster/info", timeout=LOOK_SECONDS) as answer:
-                info = json.loads(answer.read())["clusterInfo"]
+            with _opener().open(f"{base}/ws/v1/cluster/apps/{application_id}/state", timeout=LOOK_SECONDS) as answer:
+                if "state" in json.loads(answer.read()):
+                    return True
         except urllib.error.HTTPError as error:
             if error.code in (401, 403):
                 return True
-        except (OSError, ValueError, KeyError, TypeError):
+        except _NO_ANSWER:
             continue
-        else:
-            if info.get("haState", "ACTIVE") == "ACTIVE":
-                return True
     return False
 
 
@@ -45,7 +49,7 @@ def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str
                 if answer.status in (200, 202):
                     time.sleep(KILL_SECONDS)  # until we are killed: an exit of ours would be the first word in YARN
                     return True
-        except OSError:
+        except _NO_ANSWER:
             continue
     return False
 
