@@ -56,6 +56,7 @@ class Job:
         self.environ = {
             "PATH": os.environ["PATH"], "HOME": str(home), "JOB_PROP_FILE": str(self.properties), "JOB_NAME": "train",
             "JOB_OUTPUT_PROP_FILE": str(self.outputs), "YTF_RESOURCEMANAGER": url, "HADOOP_USER_NAME": "hdfs",
+            "LOGNAME": "hdfs", "USER": "hdfs",
         }  # fmt: skip
         self.process = None
         self.lines = []
@@ -173,7 +174,7 @@ def test_who_asks_and_under_which_tags(azkaban, yarn):
     assert {tag.partition("-")[0] for tag in set(tags) - own} == {"tfy", "tfyg", "tfya", "tfyd"}
     assert all(tag.isascii() and tag == tag.lower() and len(tag) <= 100 and "," not in tag for tag in tags)
     users = {parameters.get("user.name") for _, _, parameters, _, _ in yarn.requests}
-    assert users == {USER}, "env.HADOOP_USER_NAME does not count"
+    assert users == {USER}, "neither env.HADOOP_USER_NAME nor env.LOGNAME counts"
     assert body["application-name"] == "train"
 
 

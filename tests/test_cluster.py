@@ -1,13 +1,15 @@
 """What is learned of a cluster, from where, and what is said when it can't be."""
 
 import dataclasses
+import os
+import pwd
 import time
 
 import pytest
 from fake_yarn import FakeYarn, serving
 from test_resourcemanager import closed_address
 
-from tf_yarn_ops.cluster import discover, parse_addresses
+from tf_yarn_ops.cluster import current_user, discover, parse_addresses
 from tf_yarn_ops.configuration import CROSS_PLATFORM_CLASSPATH, Configuration
 from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid, SubmissionRejected
 from tf_yarn_ops.site import Site, find_site, read_site
@@ -166,6 +168,15 @@ def test_configuration_substitutes_variables():
     assert conf.get("loop") == "${loop}"
     assert conf.get("open") == "${nobody}"
     assert conf.get("missing", "default") == "default"
+
+
+def test_who_we_are_is_not_the_environments_to_say(monkeypatch):
+    name = pwd.getpwuid(os.getuid()).pw_name
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(variable, "hdfs")
+    assert current_user({"LOGNAME": "hdfs", "USER": "hdfs"}) == name
+    assert Configuration({"dir": "/tmp/${user.name}"}, {"USER": "hdfs"}).get("dir") == f"/tmp/{name}"
+    assert current_user({"HADOOP_USER_NAME": "ann"}) == "ann"
 
 
 def test_resourcemanagers_of_a_high_available_pair(tmp_path):

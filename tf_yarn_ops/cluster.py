@@ -4,7 +4,6 @@ In come an address, the environment, a site file or a HADOOP_CONF_DIR; out goes 
 frozen value that staging, submission and logs need and nobody asks again.
 """
 
-import getpass
 import logging
 import os
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from .authentication import Authentication, KerberosAuthentication, SimpleAuthentication
-from .configuration import Configuration
+from .configuration import Configuration, system_user
 from .errors import ClusterUnreachable, SubmissionRejected, TfYarnError
 from .negotiation import principal, short_name
 from .resourcemanager import ResourceManager
@@ -113,7 +112,7 @@ class Cluster:
 
 def current_user(environ: Mapping[str, str]) -> str:
     """Give the user as Hadoop's clients see it: $HADOOP_USER_NAME, else the system's."""
-    return environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    return environ.get("HADOOP_USER_NAME") or system_user()
 
 
 def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | None = None, user: str | None = None,

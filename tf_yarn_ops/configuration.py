@@ -4,6 +4,9 @@ In come files or JSON; out goes a `Configuration` with what `cluster` asks it:
 where the NameNodes answer over HTTP, and what lies behind a viewfs mount.
 """
 
+import getpass
+import os
+import pwd
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -90,7 +93,7 @@ class Configuration:
             variable, _, default = name[4:].partition(":-" if ":-" in name else "-")
             return self._environ.get(variable) or default or None
         if name == "user.name":
-            return self._environ.get("HADOOP_USER_NAME") or self._environ.get("USER")
+            return self._environ.get("HADOOP_USER_NAME") or system_user()
         return self._values.get(name)
 
     def list(self, name: str) -> tuple[str, ...]:
@@ -167,6 +170,14 @@ class Configuration:
             if path == mount or path.startswith(f"{mount}/"):
                 return self.get(name).rstrip("/") + path[len(mount):]
         return ""
+
+
+def system_user() -> str:
+    """Give the user of this process as the operating system knows it; LOGNAME and USER can be anybody's."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container with a number that no passwd file names
+        return getpass.getuser()
 
 
 def _with_host(address: str, host: str) -> str:
