@@ -20,6 +20,7 @@ from tf_yarn_ops.azkaban import ending as ending_module
 from tf_yarn_ops.azkaban.console import MAX_LINE, Console, tame
 from tf_yarn_ops.azkaban.ending import EXECUTOR_GONE, Ending
 from tf_yarn_ops.azkaban.execution import Execution
+from tf_yarn_ops.azkaban.inherited import DROPPED
 from tf_yarn_ops.azkaban.limits import check_owner, read_limits
 from tf_yarn_ops.azkaban.outputs import output_properties, write_outputs
 from tf_yarn_ops.azkaban.properties import format_properties
@@ -267,6 +268,19 @@ def test_without_azkaban_it_says_who_starts_it(azkaban):
     job.lines.clear()
     assert job.start("--limit", "x").end() == 2
     assert job.lines == ["SPEC_INVALID: the only option is --limits FILE, not --limit x"]
+
+
+def test_nothing_of_a_job_decides_what_programs_of_the_launcher_run():
+    dropped = {*DROPPED, "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME"}
+    script = ("import os\nfrom tf_yarn_ops.azkaban import console, jobtype\nfrom tf_yarn_ops.cli.signals import Interruption\n"
+              "seen = console.Console()\ncode = jobtype.run(seen, Interruption(), [], os.environ)\n"
+              "print(code, *sorted(os.environ))")
+    environ = {"KRB5CCNAME": "/c", "PATH": os.environ["PATH"], **dict.fromkeys(dropped, "/evil")}
+    done = subprocess.run([sys.executable, "-I", "-c", script], env=environ, capture_output=True, text=True, timeout=60,
+                          check=True, stdin=subprocess.DEVNULL)  # fmt: skip
+    words = done.stdout.splitlines()[-1].split()
+    assert words[0] == "2" and {"KRB5CCNAME", "PATH"} <= {*words}
+    assert not dropped & {*words}
 
 
 def test_a_dry_run_submits_nothing_and_shows_no_secret(azkaban, yarn):

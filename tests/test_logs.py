@@ -73,7 +73,8 @@ def test_then_from_the_log_server(yarn):
 def yarn_program(tmp_path):
     """A program ``yarn`` that prints what lies beside it and keeps its arguments."""
     program = tmp_path / "yarn"
-    program.write_text(f'#!/bin/sh\necho "$@" "$HADOOP_USER_NAME" >>{tmp_path}/arguments\n'
+    users = "$HADOOP_USER_NAME$HADOOP_PROXY_USER$HADOOP_TOKEN_FILE_LOCATION"
+    program.write_text(f'#!/bin/sh\necho "$@" "{users}" >>{tmp_path}/arguments\n'
                        f"cat {tmp_path}/output 2>/dev/null\n")
     program.chmod(0o755)
     return tmp_path
@@ -81,7 +82,8 @@ def yarn_program(tmp_path):
 
 def test_then_by_the_program_yarn(yarn, yarn_program):
     (yarn_program / "output").write_text(framed(CONTENT))
-    assert "".join(logs(yarn, {"PATH": f"{yarn_program}:/bin:/usr/bin"}).read(ID)) == CONTENT
+    environ = {"PATH": f"{yarn_program}:/bin:/usr/bin", "HADOOP_PROXY_USER": "hdfs", "HADOOP_TOKEN_FILE_LOCATION": "/t"}
+    assert "".join(logs(yarn, environ).read(ID)) == CONTENT
     assert (yarn_program / "arguments").read_text() == (
         f"logs -applicationId {ID} -containerId {CONTAINER} -log_files worker.log -appOwner ann ann\n")
 

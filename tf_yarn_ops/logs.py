@@ -160,7 +160,10 @@ class Logs:
         if program is None:
             return
         command = [program, *file.command().split()[1:], "-appOwner", file.user]
-        environ = {**self._environ, "HADOOP_USER_NAME": self._cluster.login}
+        # Whom HADOOP_PROXY_USER names, or whose tokens lie in a file, was not asked for.
+        others = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION")
+        environ = {name: value for name, value in self._environ.items() if name not in others}
+        environ["HADOOP_USER_NAME"] = self._cluster.login
         try:
             done = subprocess.run(command, env=environ, capture_output=True, timeout=_YARN_TIMEOUT, check=False,
                                   stdin=subprocess.DEVNULL)

@@ -25,6 +25,7 @@ from ..spec import JobSpec
 from .console import Console, tame
 from .ending import Ending
 from .execution import Execution
+from .inherited import allowed, replace_own
 from .limits import Limits, read_limits
 from .outputs import output_properties, write_outputs
 from .properties import parse_properties
@@ -58,8 +59,7 @@ class Run:
                  limits_file: str | None = None):
         self._console = console
         self._interruption = interruption
-        # Who runs the application is the operating system's to say, or Kerberos', not an env.* property's.
-        self._environ = {name: value for name, value in environ.items() if name != "HADOOP_USER_NAME"}
+        self._environ = dict(environ)
         self._limits_file = limits_file
         self._launcher: Launcher | None = None
         self._cluster: Cluster | None = None
@@ -256,4 +256,6 @@ def run(console: Console, interruption: Interruption, words: list[str], environ:
     if words and (len(words) != 2 or words[0] != "--limits"):
         console.say(f"{Reason.SPEC_INVALID.value}: the only option is --limits FILE, not {' '.join(words)}")
         return Reason.SPEC_INVALID.exit_code
-    return Run(console, interruption, environ, words[1] if words else None)()
+    kept = allowed(environ)
+    replace_own(kept)
+    return Run(console, interruption, kept, words[1] if words else None)()
