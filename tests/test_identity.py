@@ -1,6 +1,9 @@
 """Identity: tags, the table, claims, and `ensure` with every client that dies on the way."""
 
 import json
+import os
+import shutil
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -71,6 +74,13 @@ def test_too_many_tags_are_said():
     ME.check(job(tags=[str(n) for n in range(6)]))
     with pytest.raises(SpecInvalid, match="7 given; YARN takes 10, and 4 are the job's identity, so at most 6"):
         ME.check(job(tags=[str(n) for n in range(7)]))
+
+
+@pytest.mark.parametrize("tag", ["tfy-0", "TFYG-9", " tfya-1", "tfyd-0", "mine,tfyg-9"])
+def test_no_tag_of_a_job_passes_for_an_identity(tag):
+    with pytest.raises(SpecInvalid, match="would pass for an identity, whose tags begin with tfy-, tfyg-, tfya-, tfyd-"):
+        ME.check(job(tags=["mine", tag]))
+    ME.check(job(tags=["tfy", "tfyx-1", "my-tfy-1"]))
 
 
 TABLE = [
@@ -246,6 +256,41 @@ def test_submitted_but_not_marked_is_attached(place):
         path.unlink()
     assert place.launcher().ensure(job(), again(3)).application_id == ID
     assert len(place.yarn.apps) == 1
+
+
+def test_a_claim_that_can_not_be_marked_leaves_no_application_to_itself(place):
+    """The application runs: the client that has submitted it says so and waits for it."""
+    def lose_the_claims(method, path):
+        if (method, path) == ("POST", "/ws/v1/cluster/apps"):
+            shutil.rmtree(place.staging / "claims")
+
+    place.yarn.faults.append(lose_the_claims)
+    assert place.launcher().ensure(job(), ME).application_id == ID
+    assert live(place) == [ID]
+
+
+class Alarm(BaseException):
+    """As Airflow's ``AirflowTaskTimeout``, which is no `Exception`."""
+
+
+def ring(*_):
+    raise Alarm
+
+
+def test_an_alarm_during_a_submission_takes_it_back(place):
+    """The request is on its way when the alarm rings."""
+    def hold(method, path):
+        if (method, path) == ("POST", "/ws/v1/cluster/apps"):
+            os.kill(os.getpid(), signal.SIGALRM)
+
+    before = signal.signal(signal.SIGALRM, ring)
+    place.yarn.faults.append(hold)
+    try:
+        with pytest.raises(Alarm):
+            place.launcher().ensure(job(), ME)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    until(lambda: [app["state"] for app in place.yarn.apps.values()] in ([], ["KILLED"]))
 
 
 def test_racing_clients_submit_one(place):

@@ -416,6 +416,18 @@ def test_a_wait_of_the_callers_own_runs_out_and_the_job_goes_on(place):
     assert place.yarn.apps[ID]["state"] == "RUNNING"
 
 
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refusal_while_waiting_is_not_the_end_of_the_wait(place, status):
+    """A ticket that was refused once, or a proxy's 403: the application runs on."""
+    place.yarn.add(application(1, user=USER))
+    refused = [True] * 3
+    place.yarn.faults.append(lambda method, path: (status, {}, "no") if path.endswith(ID) and refused and refused.pop()
+                             else None)
+    threading.Timer(0.3, lambda: finish(place)).start()
+    assert place.launcher().wait(ID, poll_interval=0.02).reason is Reason.SUCCEEDED
+    assert not refused
+
+
 def test_a_resourcemanager_that_is_away_is_waited_for(place):
     place.yarn.add(application(1, user=USER))
     away = [True] * 3

@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 from fake_yarn import FakeYarn, application, serving
@@ -318,6 +319,10 @@ def test_whoever_sees_the_end_deletes_the_directory(yarn, cluster, tmp_path):
     assert not folder.exists()
 
 
+async def of_two_stagings(cluster, elsewhere):
+    return watcher_for(cluster, tag=TAG) is not watcher_for(elsewhere, tag=TAG)
+
+
 @wire_only
 def test_all_in_one_event_loop_share_a_watcher_and_another_loop_has_its_own(yarn, cluster):
     async def two():
@@ -325,6 +330,8 @@ def test_all_in_one_event_loop_share_a_watcher_and_another_loop_has_its_own(yarn
 
     first, second, other = asyncio.run(two())
     assert first is second and first is not other
+    elsewhere = replace(cluster, staging_template="/elsewhere/{user}")
+    assert asyncio.run(of_two_stagings(cluster, elsewhere)), "each deletes directories in its own"
     assert asyncio.run(two())[0] is not first
 
 

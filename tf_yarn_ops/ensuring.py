@@ -175,15 +175,10 @@ class Ensuring:
         try:
             self._launcher.checkpoint()
             submitter.submit(self._spec, application_id, self._identity.tags)
-            claims.mark_submitted(claim.number)
             self._submitted = application_id
+            self._mark_submitted(claims, claim)
             self._submitting.submitted(application_id, self._spec)
             self._launcher.checkpoint()
-        except (Cancelled, KeyboardInterrupt, SystemExit) as error:
-            # Told to end: nothing of ours may stay. Any other failure leaves the claim for the next try.
-            if self._may_take_back(claim):
-                self._submitting.take_back(application_id, error)
-            raise
         except RestUnavailable:
             raise
         except SubmissionRejected:
@@ -191,6 +186,20 @@ class Ensuring:
             if application is not None and application["state"] in ENDED:
                 self._launcher.forget(application_id)
             raise
+        except BaseException as error:
+            # Told to end, by whatever (Airflow's alarm is an exception of its own): nothing of ours may stay.
+            # Any ordinary failure leaves the claim for the next try.
+            told = isinstance(error, Cancelled) or not isinstance(error, Exception)
+            if told and self._may_take_back(claim):
+                self._submitting.take_back(application_id, error)
+            raise
+
+    def _mark_submitted(self, claims: Claims, claim: Claim) -> None:
+        """Note that YARN has taken it. A mark that fails costs a later client a look; the application runs."""
+        try:
+            claims.mark_submitted(claim.number)
+        except (SubmissionRejected, ClusterUnreachable) as error:
+            logger.warning("%s is submitted, but its claim could not be marked: %s", claim.application_id, error)
 
     def _may_take_back(self, claim: Claim) -> bool:
         """Whether nobody but us trains under a claimed id: a later attempt may have submitted it meanwhile."""

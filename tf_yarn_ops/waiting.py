@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .errors import ApplicationNotFound, Cancelled, ClusterUnreachable, WaitTimeout
+from .errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, WaitTimeout
 from .identity import Action, Identity, decide
 from .resourcemanager import ENDED, RECOVERY_TIME
 from .runtime.reasons import Reason
@@ -105,6 +105,9 @@ class Waiting:
             if self._last is None and self._launcher.resourcemanager.recovering(self._application_id):
                 return None
             return self._changed(lost_report(self._application_id))
+        except SubmissionRejected as error:
+            # A refused ticket or a proxy's 403: the application runs on, whatever we are told.
+            raise ClusterUnreachable(str(error)) from error
         self._unknown, self._unknown_since = 0, 0.0
         return self._changed(self._launcher.read(application) if not self._overdue(application) else
                              self._launcher.report(self._application_id))

@@ -253,7 +253,7 @@ class Watcher:
             if self._staging is None:
                 self._staging = Staging(self._cluster)
             await asyncio.to_thread(self._staging.delete, application_id)
-        except TfYarnError as error:
+        except Exception as error:  # whatever it is, the end has to be told
             logger.warning("the directory of %s could not be deleted: %s", application_id, error)
 
     def _tell(self, waiter: _Waiter, application: Mapping[str, Any]) -> None:
@@ -286,7 +286,7 @@ _watchers: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[object, Wa
 def watcher_for(cluster: Cluster, *, tag: str | None = None, interval: float = INTERVAL) -> Watcher:
     """Give the running event loop's watcher of a cluster and tag; all who ask share it."""
     watchers = _watchers.setdefault(asyncio.get_running_loop(), {})
-    key = (cluster.resourcemanagers, cluster.user, tag, interval)
+    key = (cluster, tag, interval)
     if key not in watchers:
         watchers[key] = Watcher(cluster, tag=tag, interval=interval)
     return watchers[key]
