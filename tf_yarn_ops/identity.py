@@ -24,6 +24,8 @@ from .status import read_report
 
 #: YARN takes as many tags.
 MAX_TAGS = 10
+#: How the tags of an identity begin; YARN keeps all tags in lower case.
+PREFIXES = ("tfy-", "tfyg-", "tfya-", "tfyd-")
 _GENERATION, _ATTEMPT = re.compile(r"tfyg-(\d+)\Z"), re.compile(r"tfya-(\d+)\Z")
 _ID = re.compile(r"application_(\d+)_(\d+)\Z")
 
@@ -76,11 +78,21 @@ class Identity:
         return (*own, deployment_tag(self.deployment)) if self.deployment else own
 
     def check(self, spec: JobSpec) -> None:
-        """See whether the job leaves room for the tags; SpecInvalid when it does not."""
+        """See whether the job leaves room for the tags, and has none that passes for one; SpecInvalid if not."""
         free = MAX_TAGS - len(self.tags)
+        faults = [f"tags: {tag!r} would pass for an identity, whose tags begin with {', '.join(PREFIXES)}"
+                  for tag in spec.tags if is_reserved(tag)]
         if len(spec.tags) > free:
-            raise SpecInvalid(f"tags: {len(spec.tags)} given; YARN takes {MAX_TAGS}, and "
-                              f"{len(self.tags)} are the job's identity, so at most {free} are allowed")
+            faults.append(f"tags: {len(spec.tags)} given; YARN takes {MAX_TAGS}, and "
+                          f"{len(self.tags)} are the job's identity, so at most {free} are allowed")
+        if faults:
+            raise SpecInvalid(faults)
+
+
+def is_reserved(tag: str, *prefixes: str) -> bool:
+    """Tell whether a tag, as YARN lists it, begins like one of an identity, or with one of ``prefixes``."""
+    # YARN lists the tags of an application joined by commas.
+    return any(part.strip().startswith((*PREFIXES, *prefixes)) for part in tag.lower().split(","))
 
 
 def deployment_tag(deployment: str) -> str:

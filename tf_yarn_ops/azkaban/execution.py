@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 _FILE = re.compile(r"_job\.(\d+)\.(.+)\.(?:meta|log)\Z")
 MAX_TAG = 100
+#: How every tag of Azkaban's begins.
+PREFIX = "azkaban."
 
 
 @dataclass(frozen=True)

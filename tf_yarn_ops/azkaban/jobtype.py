@@ -17,7 +17,6 @@ from ..cli.progress import Lines
 from ..cli.signals import Interruption
 from ..cli.summary import describe
 from ..errors import Cancelled, ClusterUnreachable, SpecInvalid, TfYarnError
-from ..identity import MAX_TAGS
 from ..request import doubts_about
 from ..runtime.reasons import Reason
 from ..runtime.report import JobReport
@@ -30,6 +29,7 @@ from .limits import Limits, read_limits
 from .outputs import output_properties, write_outputs
 from .properties import parse_properties
 from .request import Request, read_job, translate_fault
+from .tags import with_tags
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
@@ -211,27 +211,6 @@ def read_properties(environ: Mapping[str, str]) -> dict[str, str]:
         return parse_properties(Path(path).read_bytes())
     except OSError as error:
         raise SpecInvalid(f"JOB_PROP_FILE can't be read: {error}") from error
-
-
-def with_tags(job: JobSpec, execution: Execution, request: Request) -> JobSpec:
-    """Give the job with Azkaban's tags.
-
-    Raises
-    ------
-    SpecInvalid
-        There is no room for the job's own tags. (TonY overwrites those of ``tony.application.tags``: as many
-        as there is room for stay.)
-    """
-    tags = execution.tags
-    free = MAX_TAGS - len(tags) - len(execution.identity.tags)
-    own = job.tags
-    if len(own) > free:
-        text = (f"{len(own)} given, at most {free} allowed: YARN takes {MAX_TAGS}, and the others are Azkaban's and "
-                "the job's identity")
-        if request.values["tf.tags"].key == "tf.tags":
-            raise SpecInvalid(f"tf.tags: {text}")
-        request.warnings.append(f"{request.values['tf.tags'].key}: {text}; {', '.join(own[free:])} left out")
-    return replace(job, tags=(*tags, *own[:free]))
 
 
 def configure_logging(console: Console) -> None:
