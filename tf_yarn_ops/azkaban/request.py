@@ -126,7 +126,7 @@ def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, 
         said_otherwise = name == "tf.environment" and "tf.docker_image" in values
         if name not in values and not absent and not said_otherwise:
             values[name] = value
-    faults += check_letters(values.values())
+    faults += check_letters(values)
     values = {name: value._replace(text=readable(value.text)) for name, value in values.items()}
     return Request(values, folder, faults=faults, warnings=[tony.warning] if tony.warning else [])
 

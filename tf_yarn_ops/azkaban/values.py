@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..requirement import parse_memory
-from .keys import PREFIX, RESULT
+from .keys import PREFIX, RESULT, find_key
 from .properties import escape_letters, repair_mojibake
 
 _HALF = re.compile("[\ud800-\udfff]")
@@ -36,8 +36,10 @@ def merge(own: Mapping[str, Value], aliases: Iterable[tuple[str, Value]], faults
         if there is None:
             merged[name] = value
         elif not same(there.text, value.text):
+            variable = variable_of(name)
             faults.append(f"{value.key}: {shown(value.text)} is not what {there.key} says, {shown(there.text)}; "
-                          "give one of them")
+                          "give one of them" if variable is None else
+                          f"{value.key}: its {variable} is not what {there.key} says; give one of them")
     return merged
 
 
@@ -57,18 +59,27 @@ def shown(text: str, length: int = 80) -> str:
     return repr(text if len(text) <= length else text[: length - 3] + "...")
 
 
-def check_letters(values: Iterable[Value]) -> list[str]:
+def variable_of(name: str) -> str | None:
+    """Give the environment variable that a key sets; None for another key. No message shows its value."""
+    found = find_key(name)
+    return found.places.get("NAME") if found else None
+
+
+def check_letters(values: Mapping[str, Value]) -> list[str]:
     """Give a fault for each value whose letters were lost on the way."""
     faults = []
-    for value in values:
+    for name, value in values.items():
+        variable = variable_of(name)
+        what = shown(value.text) if variable is None else f"the value of {variable}"
         meant = repair_mojibake(value.text)
         if meant is not None:
-            faults.append(f"{value.key}: {shown(value.text)} is UTF-8 that Azkaban has read as ISO-8859-1; in a .job "
-                          f"write {escape_letters(meant[:200])} for {shown(meant)}")
+            advice = (f"write {escape_letters(meant[:200])} for {shown(meant)}" if variable is None else
+                      "write letters beyond ASCII as \\uXXXX")
+            faults.append(f"{value.key}: {what} is UTF-8 that Azkaban has read as ISO-8859-1; in a .job {advice}")
         elif _HALF.search(value.text):
-            faults.append(f"{value.key}: {shown(value.text)} holds half of a letter: beyond FFFF it takes two escapes")
+            faults.append(f"{value.key}: {what} holds half of a letter: beyond FFFF it takes two escapes")
         elif "\0" in value.text:
-            faults.append(f"{value.key}: {shown(value.text)} holds a NUL character, which no process can be given")
+            faults.append(f"{value.key}: {what} holds a NUL character, which no process can be given")
     return faults
 
 
