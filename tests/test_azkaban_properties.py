@@ -112,7 +112,8 @@ def test_utf8_read_as_latin1_is_seen(text):
     assert repair_mojibake(text.encode().decode("iso-8859-1")) == text
 
 
-@pytest.mark.parametrize("text", ["", "plain", "é", "für", "日本", "Âb", "x\xa0y", "\xed\xa0\x80"])
+@pytest.mark.parametrize("text", ["", "plain", "é", "für", "日本", "Âb", "x\xa0y", "\xed\xa0\x80",
+                                  "«R\xc9SUM\xc9»", "»Spa\xdf«", "»Spa\xdf« für 日本"])  # fmt: skip
 def test_real_letters_are_not_taken_for_mojibake(text):
     assert repair_mojibake(text) is None
 
@@ -121,6 +122,10 @@ def test_real_letters_are_not_taken_for_mojibake(text):
 def test_mojibake_is_repaired_or_absent(text):
     arrived = text.encode().decode("iso-8859-1")
     assert repair_mojibake(arrived) == (None if text.isascii() else text)
+
+
+def test_escaped_letters_beside_what_was_lost_stay():
+    assert repair_mojibake("gr\xc3\xbc\xc3\x9fe 日本") == "grüße 日本"
 
 
 def test_letters_are_escaped_as_people_type_them():

@@ -18,8 +18,8 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _WRITTEN = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f", "\\": "\\\\", "=": "\\=", ":": "\\:", "#": "\\#",
             "!": "\\!"}
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f]{4}")
-#: A letter beyond ASCII, as UTF-8 writes it and ISO-8859-1 reads it.
-_MOJIBAKE = re.compile("[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+#: Letters that ISO-8859-1 can have brought.
+_LATIN = re.compile("[\0-\xff]+")
 
 
 def parse_properties(content: bytes) -> dict[str, str]:
@@ -70,22 +70,16 @@ def format_properties(pairs: Mapping[str, str], comment: str = "") -> bytes:
 def repair_mojibake(value: str) -> str | None:
     """Give what a text meant that was written as UTF-8 and read as ISO-8859-1; None for any other text.
 
+    All of it has to be such; letters beyond ISO-8859-1, which were escaped, stay.
+
     Azkaban reads ``.job`` files as ISO-8859-1: the two bytes of an e with an acute
     accent arrive as a capital A with a tilde and a copyright sign.
     """
-    found = False
-
-    def repaired(match: re.Match[str]) -> str:
-        nonlocal found
-        try:
-            text = match[0].encode("iso-8859-1").decode("utf-8")
-        except UnicodeDecodeError:  # an over-long form, half of a surrogate pair
-            return match[0]
-        found = True
-        return text
-
-    text = _MOJIBAKE.sub(repaired, value)
-    return text if found else None
+    try:
+        text = _LATIN.sub(lambda match: match[0].encode("iso-8859-1").decode("utf-8"), value)
+    except UnicodeDecodeError:  # French quotation marks behind an e with an accent only begin like UTF-8
+        return None
+    return None if text == value else text
 
 
 def escape_letters(value: str) -> str:
