@@ -554,6 +554,16 @@ def test_a_kill_before_there_is_anything_to_kill_submits_nothing(site):
     assert isinstance(task.error, TfYarnInfrastructureError) and site.submissions() == 0
 
 
+@pytest.mark.parametrize("end", ["execute", "resume_execution"])
+def test_a_kill_before_the_training_exists_is_not_forgotten(site, end):
+    """Airflow's signal may come while the operator still imports what it needs."""
+    operator = site.operator(deferrable=True)
+    operator.on_kill()
+    with pytest.raises(TfYarnInfrastructureError, match="Airflow ended the task or its worker"):
+        run(operator) if end == "execute" else resume(operator, "Trigger failure")
+    assert site.submissions() == 0
+
+
 def test_a_kill_by_an_older_attempt_is_not_the_end_of_this_one(site):
     """A worker that was cut off from Airflow kills when it notices; the next attempt has attached by then."""
     first = site.operator(deferrable=True)

@@ -8,13 +8,16 @@ import difflib
 import inspect
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import TaskDeferralError, TaskDeferralTimeout
 
 from .links import TensorBoardLink, YarnApplicationLink, YarnLogsLink
+
+if TYPE_CHECKING:
+    from .training import Training
 
 #: Options of ``ytf-submit`` whose names mean something else in Airflow, and what they are called here.
 RENAMED = {"queue": "yarn_queue", "output": "output_path", "execution_timeout": "job_execution_timeout"}
@@ -150,6 +153,7 @@ class TensorFlowYarnOperator(BaseOperator):
         #: None until this process knows: after a deferral the links are in XCom.
         self.tf_yarn_links: dict[str, str] | None = None
         self._training: Any = None
+        self.kill_asked = False
 
     def options(self) -> dict[str, Any]:
         """Give the options of the job by the names of ``ytf-submit``."""
@@ -165,36 +169,33 @@ class TensorFlowYarnOperator(BaseOperator):
 
     def execute(self, context: Any) -> Any:
         """Submit the job, or attach to the one that runs, and wait for its end."""
-        from .training import Training
-
-        self._training = Training(self, context)
-        return self._training.run()
+        return self._begin(context).run()
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
         """End the task as the event of the trigger says."""
-        from .training import Training
-
-        self._training = Training(self, context)
-        return self._training.resume(event)
+        return self._begin(context).resume(event)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Any) -> Any:
         """Go on after the trigger; an application whose trigger has failed is not left to itself."""
-        from .training import Training
-
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except TaskDeferralTimeout:
-            self._training = Training(self, context)
-            return self._training.time_out()
+            return self._begin(context).time_out()
         except TaskDeferralError as error:
             self.log.error("the trigger failed (%s); waiting goes on in this worker", error)
-            self._training = Training(self, context)
-            return self._training.run(deferrable=False)
+            return self._begin(context).run(deferrable=False)
 
     def on_kill(self) -> None:
         """Kill the application within five seconds; called in a signal handler."""
+        self.kill_asked = True  # for the training that there is not yet: its imports alone take a second
         if self._training is not None:
             self._training.kill()
+
+    def _begin(self, context: Any) -> "Training":
+        from .training import Training
+
+        self._training = training = Training(self, context)
+        return training
 
 
 def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:

@@ -67,6 +67,7 @@ class Training:
 
     def run(self, *, deferrable: bool | None = None) -> Any:
         """Submit or attach, and wait as the operator says; give what becomes the XCom."""
+        self._check_killed()  # by a signal that came before there was a training
         self.operator.tf_yarn_links = {}
         try:
             self._prepare()
@@ -277,7 +278,7 @@ class Training:
 
     def _check_killed(self) -> None:
         """After our own kill the task has to be retryable: a worker that is shut down calls it too."""
-        if self.killed:
+        if self.killed or self.operator.kill_asked:
             if self._killing is not None:
                 self._killing.join(LIMIT)
             left = "was left alone" if self.operator.kill_policy == "leave" else "was killed"
