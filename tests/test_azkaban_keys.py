@@ -380,11 +380,11 @@ def test_the_sites_defaults_fill_gaps_only(project):
 LIMITS = [
     ({"queues": ["batch"]}, "tf.queue: 'default' is not one that this site allows: batch"),
     ({"tasks": 2}, "tf.<type>.instances: 3 tasks; this site allows 2"),
-    ({"memory": "4g"}, "tf.worker.memory: 8192 MiB; this site allows 4096 MiB for a task"),
-    ({"vcores": 1}, "tf.worker.vcores: 2; this site allows 1 for a task"),
-    ({"gpus": 0}, "tf.worker.gpus: 1; this site allows 0 for a task"),
-    ({"total_memory": "8g"}, "tf.<type>.memory: 17408 MiB together; this site allows 8192 MiB for a job"),
-    ({"total_vcores": 4}, "tf.<type>.vcores: 5 together; this site allows 4 for a job"),
+    ({"memory": "4g"}, "tf.worker.memory: 8192 MiB; this site allows 4096 MiB for a container"),
+    ({"vcores": 1}, "tf.worker.vcores: 2; this site allows 1 for a container"),
+    ({"gpus": 0}, "tf.worker.gpus: 1; this site allows 0 for a container"),
+    ({"total_memory": "8g"}, "tf.<type>.memory: 18432 MiB together; this site allows 8192 MiB for a job"),
+    ({"total_vcores": 4}, "tf.<type>.vcores: 6 together; this site allows 4 for a job"),
     ({"total_gpus": 1}, "tf.<type>.gpus: 2 together; this site allows 1 for a job"),
     ({"total_timeout": 3600}, "tf.total_timeout: 604800 s; this site allows 3600"),
 ]
@@ -397,8 +397,20 @@ def test_the_sites_limits_hold(limits, fault, project):
     with pytest.raises(SpecInvalid) as caught:
         Limits(**limits).check_job(job)
     assert caught.value.faults == (fault,)
-    Limits(queues=("default",), tasks=3, memory="8g", vcores=2, gpus=1, total_memory="17g", total_vcores=5, total_gpus=2,
+    Limits(queues=("default",), tasks=3, memory="8g", vcores=2, gpus=1, total_memory="18g", total_vcores=6, total_gpus=2,
            total_timeout=604800).check_job(job)
+
+
+def test_no_container_is_beyond_the_limits(project):
+    job = read({**RUN, "tf.worker.memory": "1g", "tf.am_memory": "200g", "tf.am_vcores": "9", "tf.tensorboard": "true",
+                "tf.output": "/x", "tf.tensorboard_memory": "300g", "tf.tensorboard_vcores": "64"}, project)
+    with pytest.raises(SpecInvalid) as caught:
+        Limits(tasks=1, memory="2g", total_memory="4g", vcores=2, total_vcores=2).check_job(job)
+    assert [fault.partition(";")[0] for fault in caught.value.faults] == [
+        "tf.<type>.instances: 2 tasks", "tf.tensorboard_memory: 307200 MiB", "tf.am_memory: 204800 MiB",
+        "tf.<type>.memory: 513024 MiB together", "tf.tensorboard_vcores: 64", "tf.am_vcores: 9",
+        "tf.<type>.vcores: 74 together"]
+    Limits(tasks=2, memory="300g", total_memory="501g", vcores=64, total_vcores=74, gpus=0, total_gpus=0).check_job(job)
 
 
 @pytest.mark.parametrize(("allowed", "properties", "user"), [

@@ -47,11 +47,11 @@ class Limits:
     queues : sequence of str, optional
         The queues that may be used.
     tasks : int, optional
-        Of one job.
+        Of one job, TensorBoard's included.
     memory, vcores, gpus : int, optional
-        Of one task; memory in MiB or with a unit.
+        Of one container, the application master's and TensorBoard's included; memory in MiB or with a unit.
     total_memory, total_vcores, total_gpus : int, optional
-        Of all tasks of a job.
+        Of all containers of a job.
     total_timeout : float, optional
         Seconds; jobs without a limit, or with a longer one, are refused.
     """
@@ -98,16 +98,22 @@ class Limits:
         faults = []
         if self.queues and job.queue not in self.queues:
             faults.append(f"tf.queue: {job.queue!r} is not one that this site allows: {', '.join(self.queues)}")
-        each = [(name, index, task.resources(index))
-                for name, task in job.tasks.items() for index in range(task.instances)]
-        if self.tasks is not None and len(each) > self.tasks:
-            faults.append(f"tf.<type>.instances: {len(each)} tasks; this site allows {self.tasks}")
+        own: list[tuple[str, object]] = [
+            (f"tf.{name}.{{}}", task.resources(index))
+            for name, task in job.tasks.items() for index in range(task.instances)
+        ]
+        if job.tensorboard:
+            own.append(("tf.tensorboard_{}", job.tensorboard))
+        if self.tasks is not None and len(own) > self.tasks:
+            faults.append(f"tf.<type>.instances: {len(own)} tasks; this site allows {self.tasks}")
         for what, unit in (("memory", " MiB"), ("vcores", ""), ("gpus", "")):
             most, total = getattr(self, what), getattr(self, f"total_{what}")
-            amounts = {name: max(getattr(own, what) for kind, _, own in each if kind == name) for name in job.tasks}
-            faults += [f"tf.{name}.{what}: {amount}{unit}; this site allows {most}{unit} for a task"
-                       for name, amount in amounts.items() if most is not None and amount > most]
-            together = sum(getattr(own, what) for _, _, own in each)
+            amounts = [(key.format(what), getattr(resources, what, 0)) for key, resources in own]
+            amounts.append((f"tf.am_{what}", getattr(job, f"am_{what}", 0)))
+            largest = {key: max(amount for other, amount in amounts if other == key) for key, _ in amounts}
+            faults += [f"{key}: {amount}{unit}; this site allows {most}{unit} for a container"
+                       for key, amount in largest.items() if most is not None and amount > most]
+            together = sum(amount for _, amount in amounts)
             if total is not None and together > total:
                 faults.append(f"tf.<type>.{what}: {together}{unit} together; this site allows {total}{unit} for a job")
         longest, limit = self.total_timeout, job.deadlines.total
