@@ -23,6 +23,7 @@ class TaskInstance:
         self.try_number, self.max_tries, self.hostname = 1, 0, "worker"
         self.start_date = datetime.now(timezone.utc)
         self.xcoms = {}
+        self.state = "running"
         self.on_push = lambda key: None
         self.__dict__.update(values)
 
@@ -33,6 +34,14 @@ class TaskInstance:
     def xcom_pull(self, task_ids=None, key="return_value", map_indexes=None):
         assert (task_ids, map_indexes) == (self.task_id, self.map_index)
         return self.xcoms.get(key)
+
+    def get_task_states(self, *, dag_id, task_ids, run_ids, map_index):
+        """As the server answers; an exception in place of the state is raised."""
+        assert (dag_id, task_ids, run_ids) == (self.dag_id, [self.task_id], [self.run_id])
+        assert map_index == (None if self.map_index < 0 else self.map_index)
+        if isinstance(self.state, Exception):
+            raise self.state
+        return {self.run_id: {self.task_id if map_index is None else f"{self.task_id}_{map_index}": self.state}}
 
 
 class OutletEvents(dict):

@@ -17,7 +17,15 @@ import airflow_setup
 import pytest
 from airflow.sdk import DAG, Asset
 from airflow.sdk.definitions.retry_policy import RetryAction
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, AirflowTaskTimeout, TaskDeferred
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowRuntimeError,
+    AirflowSkipException,
+    AirflowTaskTimeout,
+    ErrorType,
+    TaskDeferred,
+)
+from airflow.sdk.execution_time.comms import ErrorResponse
 from airflow.sdk.execution_time.timeout import timeout
 from fake_yarn import STAMP, FakeYarn, application, serving, until
 
@@ -562,6 +570,28 @@ def test_a_kill_before_the_training_exists_is_not_forgotten(site, end):
     with pytest.raises(TfYarnInfrastructureError, match="Airflow ended the task or its worker"):
         run(operator) if end == "execute" else resume(operator, "Trigger failure")
     assert site.submissions() == 0
+
+
+@pytest.mark.parametrize("handing_over", [{"deferrable": True}, {"wait_for_completion": False}], ids=["deferred", "not waiting"])
+@pytest.mark.parametrize(("state", "index"), [("failed", -1), ("success", 3), ("restarting", -1)])
+def test_a_task_that_was_marked_before_it_hands_over_kills(site, handing_over, state, index):
+    """Between two heartbeats nobody tells the worker, and the server refuses its deferral in silence."""
+    with pytest.raises(TfYarnInfrastructureError, match=f"{ID} was killed"):
+        run(site.operator(**handing_over), state=state, map_index=index)
+    assert site.yarn.apps[ID]["state"] == "KILLED" and "Killed by Airflow, attempt 1" in site.yarn.apps[ID]["diagnostics"]
+
+
+def test_a_marked_task_leaves_what_is_to_be_left(site):
+    with pytest.raises(TfYarnInfrastructureError, match=f"{ID} was left alone"):
+        run(site.operator(deferrable=True, on_kill="leave"), state="failed")
+    assert site.yarn.apps[ID]["state"] == "ACCEPTED"
+
+
+@pytest.mark.parametrize("state", ["queued", AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR)), EOFError()],
+                         ids=["another try", "server", "supervisor"])
+def test_a_task_whose_state_says_nothing_hands_over(site, state):
+    deferred, _ = deferral(site.operator(deferrable=True), airflow_setup.TaskInstance(state=state))
+    assert deferred.trigger.application_id == ID and site.yarn.apps[ID]["state"] == "ACCEPTED"
 
 
 def test_a_kill_by_an_older_attempt_is_not_the_end_of_this_one(site):

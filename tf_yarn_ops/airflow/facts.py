@@ -11,6 +11,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import AirflowRuntimeError
 
 from ..cluster import Cluster
 from ..identity import Identity
@@ -18,6 +19,8 @@ from ..site import Site
 
 logger = logging.getLogger(__name__)
 
+#: States of a task instance for which nothing is to be trained any more by the try that asks.
+_OVER = ("failed", "success", "skipped", "restarting", "removed", "up_for_retry")
 #: Only a submission needs these; they are long.
 _FOR_SUBMISSION = ("application_classpath", "log_services")
 _SITE_FOR_SUBMISSION = ("application_classpath", "am_java_options", "docker_folders")
@@ -46,6 +49,28 @@ def identity_of(deployment: str, task_instance: Any) -> Identity:
     key = ["airflow", task_instance.dag_id, task_instance.run_id, task_instance.task_id, task_instance.map_index]
     return Identity(json.dumps(key), generation=max(0, int(task_instance.max_tries)),
                     attempt=max(0, int(task_instance.try_number)), deployment=deployment)
+
+
+def ended_meanwhile(task_instance: Any) -> str:
+    """Give the state in which Airflow has put a task that still runs; empty when it is to go on.
+
+    The supervisor learns of it at its next heartbeat, which is too late for a task that hands over.
+
+    Parameters
+    ----------
+    task_instance : RuntimeTaskInstance
+    """
+    mapped = task_instance.map_index >= 0
+    key = f"{task_instance.task_id}_{task_instance.map_index}" if mapped else task_instance.task_id
+    try:
+        states = task_instance.get_task_states(
+            dag_id=task_instance.dag_id, task_ids=[task_instance.task_id], run_ids=[task_instance.run_id],
+            map_index=task_instance.map_index if mapped else None)  # fmt: skip
+        state = str(states[task_instance.run_id][key])
+    except (AirflowRuntimeError, LookupError, OSError, EOFError, RuntimeError, TypeError, ValueError) as error:
+        logger.warning("whether Airflow has ended this task meanwhile is not known: %s", error)
+        return ""
+    return state if state in _OVER else ""
 
 
 def cluster_to_dict(cluster: Cluster) -> dict[str, Any]:

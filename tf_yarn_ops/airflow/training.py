@@ -23,7 +23,7 @@ from ..runtime.reasons import Reason
 from ..runtime.report import JobReport
 from ..spec import JobSpec
 from .exceptions import TfYarnInfrastructureError
-from .facts import cluster_to_dict, deployment_id, identity_of, identity_to_dict
+from .facts import cluster_to_dict, deployment_id, ended_meanwhile, identity_of, identity_to_dict
 from .hook import YarnHook
 from .job import job_of
 from .killing import LIMIT, kill_now, quieten
@@ -78,10 +78,12 @@ class Training:
             return self._conclude(report)
         self._check_killed()
         if not self.operator.wait_for_completion:
+            self._check_state()
             self.log.info("%s was submitted and goes on; this task ends here", report.application_id)
             return to_xcom(report)
         trigger = self._trigger(report.application_id)
         if self.operator.deferrable if deferrable is None else deferrable:
+            self._check_state()
             self._close()
             self.operator.defer(trigger=trigger, method_name="execute_complete", timeout=self._backstop())
         return self.resume(run_trigger(trigger, self._check_killed))
@@ -285,6 +287,14 @@ class Training:
             raise TfYarnInfrastructureError(
                 f"{self.application_id or 'The submission'} {left}, because Airflow ended the task or its worker",
                 Reason.KILLED.value, self.application_id)
+
+    def _check_state(self) -> None:
+        """Before this process goes: nobody would tell it that the task was marked a moment ago."""
+        state = ended_meanwhile(self.ti)
+        if state:
+            self.log.warning("Airflow has marked this task as %s meanwhile", state)
+            self.kill()
+            self._check_killed()
 
     def _close(self) -> None:
         if self._launcher is not None:
