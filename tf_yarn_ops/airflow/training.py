@@ -4,7 +4,6 @@ Everything that talks to Airflow's supervisor (connection, XCom) happens here, b
 waiting; `kill`, which is called in a signal handler, talks to YARN only.
 """
 
-import json
 import logging
 import threading
 import time
@@ -27,8 +26,8 @@ from .facts import cluster_to_dict, deployment_id, ended_meanwhile, identity_of,
 from .hook import YarnHook
 from .job import job_of
 from .killing import LIMIT, kill_now, quieten
-from .links import urls_of
 from .outcome import exception_of, kill_sentence, killer_of, lines_of, sentence_of, to_xcom
+from .telling import tell, tell_again
 from .trigger import TensorFlowYarnTrigger
 from .waiter import run_trigger
 
@@ -93,7 +92,8 @@ class Training:
         report = JobReport.from_dict(event["report"])
         self.application_id = report.application_id
         if report.application_id != event["application_id"]:
-            self._moved(event["application_id"], report.application_id)
+            self.operator.tf_yarn_links = None
+            tell_again(self.ti, event["application_id"], report.application_id)
         killer = killer_of(report)
         if killer is not None and killer < self.identity.attempt:
             # Its worker was cut off from Airflow, and ended after this attempt had attached.
@@ -179,26 +179,10 @@ class Training:
         spec, launcher = self._needed()
         self.application_id = application_id
         resourcemanager = launcher.resourcemanager.addresses.current()
-        links = urls_of(resourcemanager, application_id, spec.tensorboard is not None)
-        tracking = f"{resourcemanager}/proxy/{application_id}/"
         self.log.info("YARN application %s", application_id)
-        self.log.info("tracking URL %s", tracking)
-        self.ti.xcom_push("tf_yarn", {
-            "application_id": application_id, "tracking_url": tracking, "name": spec.name, "queue": spec.queue,
-            "user": spec.user or launcher.cluster.user, "resourcemanager": resourcemanager,
-            "generation": self.identity.generation, "attempt": self.identity.attempt,
-        })  # fmt: skip
-        for key, url in links.items():
-            self.ti.xcom_push(key, url)
-        self.operator.tf_yarn_links = links
-
-    def _moved(self, first: str, now: str) -> None:
-        """Let Airflow know that another application of the same attempt has trained."""
-        self.operator.tf_yarn_links = None
-        for key in ("tf_yarn", *urls_of("", now, False)):
-            told = self.ti.xcom_pull(task_ids=self.ti.task_id, map_indexes=self.ti.map_index, key=key)
-            text = json.dumps(told).replace(first.removeprefix("application"), now.removeprefix("application"))
-            self.ti.xcom_push(key, json.loads(text))
+        self.log.info("tracking URL %s", f"{resourcemanager}/proxy/{application_id}/")
+        self.operator.tf_yarn_links = tell(self.ti, application_id, spec, resourcemanager,
+                                           spec.user or launcher.cluster.user, self.identity)
 
     def _trigger(self, application_id: str) -> TensorFlowYarnTrigger:
         spec, launcher = self._needed()
