@@ -1,5 +1,6 @@
 """The operator, from its arguments to the end of the task, on a ResourceManager on the wire."""
 
+import asyncio
 import json
 import re
 import signal
@@ -606,6 +607,22 @@ def test_a_kill_by_an_older_attempt_is_not_the_end_of_this_one(site):
     second.join(20)
     assert second.error is None and second.ti.xcoms["tf_yarn"]["application_id"] == SECOND
     assert second.ti.xcoms["tf_yarn_status"]["reason"] == "SUCCEEDED"
+
+
+def test_a_kill_by_this_attempts_own_worker_is_retryable(site):
+    """A worker that is shut down kills; the deferral that it had sent is taken nevertheless."""
+    operator, ti = site.operator(deferrable=True), airflow_setup.TaskInstance()
+    deferred, context = deferral(operator, ti)
+    operator.on_kill()
+    event = asyncio.run(first_event(deferred.trigger))
+    with pytest.raises(TfYarnInfrastructureError, match="Killed by Airflow, attempt 1"):
+        site.operator(deferrable=True).execute_complete(context, event)
+    assert (ti.xcoms["tf_yarn_status"]["reason"], site.yarn.apps[ID]["state"]) == ("KILLED", "KILLED")
+
+
+async def first_event(trigger):
+    async for event in trigger.run():
+        return event.payload
 
 
 def test_a_kill_by_somebody_else_is_the_end(site):

@@ -254,6 +254,9 @@ class Training:
         self.log.log(level, "%s", sentence_of(report))
         codes = self.operator.skip_on_exit_code
         failure = exception_of(report, (codes,) if isinstance(codes, int) else codes)
+        if killer_of(report) == self.identity.attempt:
+            # Its worker was shut down, and what it had handed over went on without it.
+            failure = TfYarnInfrastructureError(sentence_of(report), Reason.KILLED.value, report.application_id)
         if failure is not None:
             raise failure
         if self.operator.model_asset is not None:
