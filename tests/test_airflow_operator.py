@@ -439,6 +439,22 @@ def test_a_queue_that_does_not_exist_ends_the_task_for_good(site):
         run(site.operator(yarn_queue="nowhere"))
 
 
+@pytest.mark.parametrize(("policy", "tries", "state"), [("kill", 0, "KILLED"), ("kill", 1, "ACCEPTED"), ("leave", 0, "ACCEPTED")])
+def test_a_submission_that_failed_for_good_leaves_nothing(site, policy, tries, state):
+    """YARN has taken the application, and does not answer any more while the task waits for that."""
+    def away(method, path):
+        return (503, {}, "away") if site.submissions() and method in ("GET", "POST") else None
+
+    site.yarn.faults.append(away)
+    site.yarn.faults.append(lambda method, path: site.yarn.apps.setdefault(
+        ID, application(1, "ACCEPTED", user=USER)) and None if method == "POST" and path.endswith("/apps") else None)
+    ti = airflow_setup.TaskInstance(max_tries=tries)
+    with pytest.raises(TfYarnInfrastructureError, match="CLUSTER_UNREACHABLE"):
+        site.operator(on_kill=policy).execute(airflow_setup.context_of(ti))
+    assert site.yarn.apps[ID]["state"] == state
+    assert ("The submission failed" in site.yarn.apps[ID]["diagnostics"]) is (state == "KILLED")
+
+
 def test_a_report_of_any_size_fits_into_16_kilobytes_of_the_database():
     tasks = tuple(TaskReport(f"worker:{n}", "failed", exit_code=1, log_tail="\u2028é" * 4000) for n in range(300))
     huge = report_of(tasks=tasks, message="m" * 20_000, first_failure="worker:7", metrics={f"m{n}": "x" * 50 for n in range(100)})

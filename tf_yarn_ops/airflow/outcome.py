@@ -91,6 +91,11 @@ def sentence_of(report: JobReport) -> str:
     return message if reason is Reason.SUCCEEDED else f"{message.rstrip('.')}. {reason.hint}"
 
 
+def is_final(report: JobReport, last: bool) -> bool:
+    """Tell whether no further try of the task comes after a failure; ``last`` when its retries are used up."""
+    return last or (report.reason is not None and report.reason.exit_code in FATAL)
+
+
 def exception_of(report: JobReport, skip_on_exit_code: Collection[int] = ()) -> Exception | None:
     """Give the exception that ends the task; None for success.
 

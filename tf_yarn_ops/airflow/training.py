@@ -26,7 +26,7 @@ from .facts import cluster_to_dict, deployment_id, ended_meanwhile, identity_of,
 from .hook import YarnHook
 from .job import job_of
 from .killing import LIMIT, kill_now, quieten
-from .outcome import exception_of, kill_sentence, killer_of, lines_of, sentence_of, to_xcom
+from .outcome import exception_of, is_final, kill_sentence, killer_of, lines_of, sentence_of, to_xcom
 from .telling import tell, tell_again
 from .trigger import TensorFlowYarnTrigger
 from .waiter import run_trigger
@@ -73,6 +73,7 @@ class Training:
             report = self._ensure()
         except TfYarnError as error:
             report = self._failed(error)
+            self._leave_nothing(report)
         if report.reason is not None:
             return self._conclude(report)
         self._check_killed()
@@ -237,6 +238,12 @@ class Training:
                 return self._end_latest("The task's execution_timeout is over")
         except TfYarnError as error:
             return self._failed(error)
+
+    def _leave_nothing(self, report: JobReport) -> None:
+        """Kill what a submission that failed for good may have begun: no further try would find it."""
+        final = is_final(report, int(self.ti.try_number) > int(self.ti.max_tries))
+        if final and self._cluster is not None and self.application_id and self.operator.kill_policy == "kill":
+            kill_now(self._cluster, self.application_id, f"The submission failed: {report.message}")
 
     def _failed(self, error: TfYarnError) -> JobReport:
         return JobReport(self.application_id, reason=error.reason, message=str(error))
