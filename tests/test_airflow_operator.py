@@ -160,6 +160,8 @@ def test_every_text_within_is_rendered():
     ({**JOB, "poll_interval": 0}, "poll_interval: 0 is not a number of seconds above 0"),
     ({**JOB, "log_tail_lines": "many"}, "log_tail_lines: 'many' is not a whole number"),
     ({**JOB, "yarn_lifetime": "long"}, "yarn_lifetime: 'long' is not 'auto', a number of seconds, a timedelta or None"),
+    ({**JOB, "wait_for_completion": False, "model_asset": "s3://models/x"},
+     "model_asset: a task with wait_for_completion=False ends before there is a model; drop one of them"),
     ({**JOB, "skip_on_exit_code": "99"}, "skip_on_exit_code: '99' is not an exit code or several"),
 ])
 def test_what_is_wrong_in_the_file_is_said_when_it_is_parsed(arguments, message):
@@ -329,8 +331,11 @@ def test_without_an_execution_timeout_nothing_ends_the_deferral(site):
 
 
 def test_a_task_that_does_not_wait_ends_after_the_submission(site):
-    value, ti, _ = run(site.operator(wait_for_completion=False))
+    operator = site.operator(wait_for_completion=False)
+    value, ti, _ = run(operator)
+    operator.on_kill()  # the worker is shut down while it tells Airflow of the success
     assert (value["application_id"], value["reason"], value["state"]) == (ID, None, "ACCEPTED")
+    assert ti.xcoms["tf_yarn_status"] == value and not site.yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state")
     assert ti.xcoms["tf_yarn"]["application_id"] == ID and site.yarn.apps[ID]["state"] == "ACCEPTED"
 
 

@@ -169,11 +169,15 @@ class TensorFlowYarnOperator(BaseOperator):
 
     def execute(self, context: Any) -> Any:
         """Submit the job, or attach to the one that runs, and wait for its end."""
-        return self._begin(context).run()
+        value = self._begin(context).run()
+        self._training = None  # what was handed over, or has ended, is not a late signal's to kill
+        return value
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
         """End the task as the event of the trigger says."""
-        return self._begin(context).resume(event)
+        value = self._begin(context).resume(event)
+        self._training = None
+        return value
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Any) -> Any:
         """Go on after the trigger; an application whose trigger has failed is not left to itself."""
@@ -222,6 +226,8 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
         faults.append(f"poll_interval: {given['poll_interval']!r} is not a number of seconds above 0")
     if isinstance(given["log_tail_lines"], bool) or not isinstance(given["log_tail_lines"], int):
         faults.append(f"log_tail_lines: {given['log_tail_lines']!r} is not a whole number")
+    if given["model_asset"] is not None and not given["wait_for_completion"]:
+        faults.append("model_asset: a task with wait_for_completion=False ends before there is a model; drop one of them")
     lifetime = given["yarn_lifetime"]
     if not (lifetime is None or lifetime == "auto" or isinstance(lifetime, timedelta) or _is_number(lifetime)):
         faults.append(f"yarn_lifetime: {lifetime!r} is not 'auto', a number of seconds, a timedelta or None")

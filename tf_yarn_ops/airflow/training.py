@@ -80,7 +80,9 @@ class Training:
         if not self.operator.wait_for_completion:
             self._check_state()
             self.log.info("%s was submitted and goes on; this task ends here", report.application_id)
-            return to_xcom(report)
+            value = to_xcom(report)
+            self.ti.xcom_push("tf_yarn_status", value)
+            return value
         trigger = self._trigger(report.application_id)
         if self.operator.deferrable if deferrable is None else deferrable:
             self._check_state()
