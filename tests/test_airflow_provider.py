@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from airflow.sdk import DAG, Connection, task
 from airflow.sdk.bases.operator import BaseOperator
-from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 from airflow.sdk.execution_time.context import ConnectionAccessor
 from airflow.sdk.module_loading import import_string
 from airflow.serialization.serialized_objects import DagSerialization
@@ -201,7 +201,31 @@ def test_a_function_says_what_is_trained(yarn, monkeypatch, said, expected):
     with pytest.raises(Exception, match="no ResourceManager is known"):
         operator.execute(context)
     assert operator.options() == {"cluster_requirement": "worker:1", **expected}
-    assert set(expected) <= set(operator.template_fields) and operator.multiple_outputs is False
+    assert set(expected) - {"env"} <= set(operator.template_fields) and operator.multiple_outputs is False
+
+
+def test_what_the_decorator_was_given_is_rendered_once_only():
+    operator = dag_of({"input": "{{ ds }}"}, cluster_requirement="worker:1", task_command="{{ said }}")
+    context = {**airflow_setup.context_of(airflow_setup.TaskInstance()), "said": "echo {{ ds }} {% x"}
+    operator.render_template_fields(context)
+    operator.complete_job(context)
+    assert (operator.task_command, operator.input) == ("echo {{ ds }} {% x", "2026-11-21")
+
+
+@pytest.mark.parametrize("given", [{}, {"env": {"RATE": "0.1"}}], ids=["function", "both"])
+def test_variables_that_a_function_returns_are_not_on_the_page(given):
+    from airflow.sdk.execution_time.task_runner import _serialize_rendered_fields
+
+    operator = dag_of({"task_command": "true", "env": {"MY_LOGIN": "geheim-2"}}, cluster_requirement="worker:1", **given)
+    operator.complete_job(airflow_setup.context_of(airflow_setup.TaskInstance()))
+    shown = json.dumps(_serialize_rendered_fields(operator))
+    assert operator.env == {"MY_LOGIN": "geheim-2"} and "geheim" not in shown and '"task_command"' in shown
+
+
+def test_a_function_that_says_nothing_of_use_ends_the_task_for_good():
+    operator, ti = dag_of({"task_comand": "x"}, cluster_requirement="worker:1"), airflow_setup.TaskInstance()
+    with pytest.raises(AirflowFailException, match="did you mean 'task_command'"):
+        operator.execute(airflow_setup.context_of(ti))
 
 
 def test_a_function_is_asked_once_and_not_for_the_end_of_a_deferral(yarn):
@@ -219,12 +243,12 @@ def test_a_function_is_asked_once_and_not_for_the_end_of_a_deferral(yarn):
 
 @pytest.mark.parametrize("said", ["", "  ", None, 7, {}, ["x"]])
 def test_a_function_that_says_nothing_of_use_is_refused(said):
-    with pytest.raises(TypeError, match="has to return its task_command, or a mapping of options"):
+    with pytest.raises(SpecInvalid, match="has to return its task_command, or a mapping of options"):
         as_options(said)
 
 
 def test_unknown_options_of_a_function_are_named_together():
-    with pytest.raises(ValueError, match=r"yarn_qeue: unknown option \(did you mean 'yarn_queue'\?\); task_memroy: unknown"):
+    with pytest.raises(SpecInvalid, match=r"yarn_qeue: unknown option \(did you mean 'yarn_queue'\?\); task_memroy: unknown"):
         as_options({"yarn_qeue": 1, "task_memroy": 2})
 
 

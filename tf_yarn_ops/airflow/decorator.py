@@ -12,6 +12,10 @@ from airflow.sdk.definitions.context import context_merge
 
 from .operator import OPTIONS, TensorFlowYarnOperator, did_you_mean
 
+#: Options of which the page of rendered templates shows nothing when a function has returned them: Airflow masks the
+#: values of a template that it knows as secrets, not those of a program.
+_UNSEEN = ("env", "spec")
+
 
 class _TfYarnDecoratedOperator(DecoratedOperator, TensorFlowYarnOperator):
     """Calls a function for the rest of the job: its command, or a mapping of options."""
@@ -36,10 +40,13 @@ class _TfYarnDecoratedOperator(DecoratedOperator, TensorFlowYarnOperator):
         self._asked = True
         context_merge(context, self.op_kwargs)
         kwargs = determine_kwargs(self.python_callable, self.op_args, context)
-        for name, value in as_options(self.python_callable(*self.op_args, **kwargs)).items():
+        said = as_options(self.python_callable(*self.op_args, **kwargs))
+        for name, value in said.items():
             setattr(self, name, value)
-            self.template_fields = tuple(dict.fromkeys((*self.template_fields, name)))
-        self.render_template_fields(context)
+        # What the decorator was given is rendered already: a value with braces in it would not survive a second time.
+        self._do_render_template_fields(self, tuple(said), context, self.get_template_env(), set())
+        shown = [name for name in (*self.template_fields, *said) if name not in said or name not in _UNSEEN]
+        self.template_fields = tuple(dict.fromkeys(shown))
         if command := self.options().get("task_command"):
             self.log.info("task_command: %s", command)
 
@@ -54,18 +61,20 @@ def as_options(said: Any) -> dict[str, Any]:
 
     Raises
     ------
-    TypeError, ValueError
+    SpecInvalid
         It is something else; an option is unknown, all are named.
     """
+    from ..errors import SpecInvalid
+
     if isinstance(said, str) and said.strip():
         return {"task_command": said}
     if not isinstance(said, Mapping) or not said:
-        raise TypeError(f"@task.tf_yarn: the function has to return its task_command, or a mapping of options, "
-                        f"not {said!r:.100}")
+        raise SpecInvalid(f"@task.tf_yarn: the function has to return its task_command, or a mapping of options, "
+                          f"not {said!r:.100}")
     known = ("spec", *OPTIONS)
     faults = [f"{name}: unknown option{did_you_mean(str(name), known)}" for name in said if name not in known]
     if faults:
-        raise ValueError("@task.tf_yarn: the function returned " + "; ".join(faults))
+        raise SpecInvalid("@task.tf_yarn: the function returned " + "; ".join(faults))
     return dict(said)
 
 
