@@ -398,6 +398,7 @@ def test_each_reason_ends_the_task_in_its_own_way(reason):
 def test_the_retry_policy_leaves_other_faults_to_airflow_and_survives_its_own_words():
     policy = TfYarnRetryPolicy.deserialize(json.loads(json.dumps(TfYarnRetryPolicy(timedelta(minutes=2)).serialize())))
     assert policy.evaluate(KeyError("x"), 1, 3).action is RetryAction.DEFAULT
+    assert policy.evaluate(AirflowTaskTimeout("x"), 1, 3).action is RetryAction.FAIL  # as EXECUTION_TIMEOUT
     assert policy.evaluate(exception_of(report_of(Reason.NODE_LOST)), 1, 3).retry_delay == timedelta(minutes=2)
 
 

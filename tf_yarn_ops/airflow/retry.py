@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
+from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from .exceptions import TfYarnInfrastructureError, TfYarnJobFailed
 
@@ -27,6 +28,8 @@ class TfYarnRetryPolicy(RetryPolicy):
         """Give the decision for the exception that ended the task."""
         if isinstance(exception, TfYarnInfrastructureError):
             return RetryDecision.retry(self.retry_delay, f"infrastructure: {exception.reason}")
+        if isinstance(exception, AirflowTaskTimeout):
+            return RetryDecision.fail("not of the infrastructure: EXECUTION_TIMEOUT")
         if isinstance(exception, TfYarnJobFailed):
             return RetryDecision.fail(f"not of the infrastructure: {exception.reason}")
         return RetryDecision.default()
