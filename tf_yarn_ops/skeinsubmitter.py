@@ -4,6 +4,7 @@ It knows Kerberos and every file system that Hadoop's client knows, and costs a 
 There is no reserved id: only tags tell a second submission from the first.
 """
 
+import json
 import logging
 import os
 import secrets
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,13 @@ logger = logging.getLogger(__name__)
 
 #: Seconds for the start of the JVM, the uploads and the submission.
 SUBMIT_TIMEOUT = 900.0
+#: Seconds between two looks at whether the submission shall end, and those that its processes get to end.
+_INTERVAL, _GRACE = 0.25, 3.0
+#: What would let the submission run as somebody else than the configuration says.
+_NOT_OURS = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION")
+#: ``-I`` keeps the working directory out of the way; what is imported is what we import.
+_START = ("import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
+          "runpy.run_module('tf_yarn_ops.skeinchild', run_name='__main__', alter_sys=True)")
 
 
 class SkeinSubmitter:
@@ -70,29 +79,45 @@ class SkeinSubmitter:
             return self._run(folder)
 
     def _run(self, folder: Path) -> str:
-        package = str(Path(__file__).parent.parent)
-        environ = {
-            **self._environ, "HADOOP_USER_NAME": self._cluster.login,
-            "PYTHONPATH": os.pathsep.join(filter(None, [package, self._environ.get("PYTHONPATH")])),
-            # Skein's channel is on loopback; gRPC would send it to http_proxy.
-            "no_grpc_proxy": "127.0.0.1,localhost",
-        }
-        if self._cluster.secure:
-            del environ["HADOOP_USER_NAME"]
-        command = [sys.executable, "-m", "tf_yarn_ops.skeinchild", str(folder)]
+        output, errors = folder / "stdout", folder / "stderr"
+        path = [*filter(None, sys.path), str(Path(__file__).parent.parent)]
+        command = [sys.executable, "-I", "-X", "utf8", "-c", _START, json.dumps(path), str(folder), str(os.getpid())]
+        with output.open("wb") as stdout, errors.open("wb") as stderr:
+            child = subprocess.Popen(command, env=self._environment(), stdin=subprocess.PIPE, stdout=stdout,
+                                     stderr=stderr)
         try:
-            done = subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                  timeout=SUBMIT_TIMEOUT, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise ClusterUnreachable(f"submitting with Skein took longer than {SUBMIT_TIMEOUT:g} s") from error
-        word, _, answer = (done.stdout.strip().splitlines() or [""])[-1].partition(" ")
+            self._await(child)
+        finally:
+            _end(child)
+        word, _, answer = (_read(output).strip().splitlines() or [""])[-1].partition(" ")
         if word == "submitted":
             return answer
         if word == "refused":
             raise SubmissionRejected(f"Skein's Java client could not submit: {answer}")
-        log = folder / LOG
-        last = (done.stderr + (log.read_text(errors="replace") if log.exists() else "")).strip().splitlines()[-3:]
-        raise SubmissionRejected(f"Skein's Java client ended with exit code {done.returncode}: {' | '.join(last)}")
+        last = (_read(errors) + _read(folder / LOG)).strip().splitlines()[-3:]
+        raise SubmissionRejected(f"Skein's Java client ended with exit code {child.returncode}: {' | '.join(last)}")
+
+    def _environment(self) -> dict[str, str]:
+        """Give the environment of the Java client: the user is the cluster's, and nothing else decides."""
+        environ = {name: value for name, value in self._environ.items()
+                   if name not in _NOT_OURS and not name.startswith("PYTHON")}
+        environ["HADOOP_USER_NAME"] = self._cluster.login
+        if self._cluster.secure:
+            del environ["HADOOP_USER_NAME"]
+        # Skein's channel is on loopback; gRPC would send it to http_proxy.
+        return environ | {"no_grpc_proxy": "127.0.0.1,localhost"}
+
+    def _await(self, child: "subprocess.Popen[bytes]") -> None:
+        """Wait for the end of the submission, whether it comes by itself or is asked for."""
+        until = time.monotonic() + SUBMIT_TIMEOUT
+        while True:
+            try:
+                child.wait(_INTERVAL)
+                return
+            except subprocess.TimeoutExpired:
+                self._checkpoint()
+            if time.monotonic() >= until:
+                raise ClusterUnreachable(f"submitting with Skein took longer than {SUBMIT_TIMEOUT:g} s")
 
     def _write(self, spec: JobSpec, folder: Path, tags: Iterable[str]) -> None:
         skein = import_skein()
@@ -129,3 +154,18 @@ def _secret(path: Path, content: bytes) -> Path:
     path.touch(0o600)
     path.write_bytes(content)
     return path
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    """End the child and all that it started: at the end of its input it kills them, and the kernel does if it can't."""
+    if child.stdin is not None:
+        child.stdin.close()
+    try:
+        child.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _read(path: Path) -> str:
+    return path.read_text("utf-8", "replace") if path.exists() else ""
