@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from .claims import Claim, Claims
 from .errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, Superseded
-from .identity import Action, Decision, Identity, attempt_of, decide, may_try_again
+from .identity import Action, Decision, Identity, attempt_of, decide, generation_of, may_try_again
 from .preflight import check_files
-from .resourcemanager import ENDED, RECOVERY_TIME
+from .resourcemanager import ENDED, LIVE, RECOVERY_TIME
 from .runtime.reasons import Reason
 from .runtime.report import JobReport
 from .spec import JobSpec
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 #: Rounds of look, decide, act; each ends because somebody else was faster.
 _MAX_ROUNDS = 50
+#: Seconds in which YARN lists what was on its way when Skein's client was ended.
+_LEFTOVER_SECONDS = 3.0
 
 
 class Ensuring:
@@ -113,8 +115,43 @@ class Ensuring:
             except RestUnavailable as error:
                 if not self._submitting.falls_back(error):
                     raise
-        self._submitted = self._submitting.with_skein(self._spec, self._announce, self._identity.tags)
+        self._submit_with_skein()
         return None
+
+    def _submit_with_skein(self) -> None:
+        """Submit without a claim: what this call submitted before is looked at, and what a cancel left is killed."""
+        if self._submitted:
+            self._refuse_strangers()
+        try:
+            self._submitted = self._submitting.with_skein(self._spec, self._announce, self._identity.tags)
+        except (Cancelled, KeyboardInterrupt, SystemExit) as error:
+            self._take_back_unnamed(error)
+            raise
+
+    def _refuse_strangers(self) -> None:
+        """An application that runs as another user is never found as ours, and would be submitted for ever."""
+        try:
+            application = self._resourcemanager.get_recovered(self._submitted, RECOVERY_TIME)
+        except ApplicationNotFound:
+            return
+        if application["user"] != self._user:
+            error = SubmissionRejected(f"{self._submitted} runs as {application['user']!r}, not as {self._user!r}: "
+                                       "the Hadoop client here submits as somebody else")
+            self._submitting.take_back(self._submitted, error)
+            raise error
+
+    def _take_back_unnamed(self, error: BaseException) -> None:
+        """Kill what Skein submitted the moment before it was ended; nobody has told us the id."""
+        ours, until = self._identity, time.monotonic() + _LEFTOVER_SECONDS
+        try:
+            while time.monotonic() < until:
+                for application in self._resourcemanager.find(tags=[ours.tag], states=LIVE, user=self._user):
+                    if (generation_of(application), attempt_of(application)) == (ours.generation, ours.attempt):
+                        self._submitting.take_back(application["id"], error)
+                        return
+                time.sleep(0.25)
+        except (SubmissionRejected, ClusterUnreachable) as second:
+            logger.warning("whether anything was submitted could not be seen: %s", second)
 
     def _submit_once(self) -> JobReport | None:
         """Submit by a claim."""

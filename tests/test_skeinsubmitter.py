@@ -1,0 +1,177 @@
+"""Submissions through Skein's Java client: its processes are real, the JVM is a program that speaks Skein's protocol."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from fake_yarn import STAMP, FakeYarn, application, serving, until
+
+from tf_yarn_ops.cluster import current_user, discover
+from tf_yarn_ops.errors import Cancelled, SubmissionRejected
+from tf_yarn_ops.identity import Identity
+from tf_yarn_ops.launcher import Launcher
+from tf_yarn_ops.spec import JobSpec, TaskSpec
+
+USER = current_user({})
+ME = Identity("digits", 1, 2, "airflow")
+ID, SECOND = (f"application_{STAMP}_000{number}" for number in (1, 2))
+#: Skein's driver: tells its port, answers ping and submit; YARN learns of a submission by REST.
+DRIVER = """\
+import json, os, socket, struct, sys, threading, time, urllib.request
+from concurrent import futures
+seen = {seen!r}
+with open(seen + ".part", "w") as file:
+    json.dump({{"pid": os.getpid(), "environ": dict(os.environ)}}, file)
+os.rename(seen + ".part", seen)
+if {hangs}:
+    time.sleep(120)
+import grpc
+from skein import proto
+from skein.proto import skein_pb2_grpc as wire
+class Driver(wire.DriverServicer):
+    def ping(self, request, context):
+        return proto.Empty()
+    def submit(self, request, context):
+        number = json.load(urllib.request.urlopen(urllib.request.Request(
+            {url!r} + "/ws/v1/cluster/apps/new-application?user.name=x", data=b"", method="POST")))["application-id"]
+        body = {{"application-id": number, "application-tags": {{"tag": list(request.tags)}},
+                "application-name": request.name, "queue": request.queue}}
+        urllib.request.urlopen(urllib.request.Request({url!r} + "/ws/v1/cluster/apps?user.name={user}",
+            data=json.dumps(body).encode(), headers={{"Content-Type": "application/json"}}, method="POST"))
+        return proto.Application(id=number)
+server = grpc.server(futures.ThreadPoolExecutor(2))
+wire.add_DriverServicer_to_server(Driver(), server)
+certificate, key = (os.environ[name].encode() for name in ("SKEIN_CERTIFICATE", "SKEIN_KEY"))
+credentials = grpc.ssl_server_credentials([(key, certificate)], certificate, True)
+port = server.add_secure_port("127.0.0.1:0", credentials)
+server.start()
+with socket.create_connection(("127.0.0.1", int(os.environ["SKEIN_CALLBACK_PORT"]))) as callback:
+    callback.sendall(struct.pack("!i", port))
+sys.stdin.read()
+os._exit(0)
+"""
+
+
+class Place:
+    """A fake YARN and a folder with what stands for ``yarn`` and ``java``."""
+
+    def __init__(self, folder, yarn, url):
+        self.folder, self.yarn, self.url, self.seen = folder, yarn, url, folder / "seen.json"
+        self.environ = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder)}
+        (folder / "bin").mkdir()
+        self.program("yarn", "#!/bin/sh\necho /none\n")
+
+    def program(self, name, text):
+        path = self.folder / "bin" / name
+        path.write_text(text)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def launcher(self, user=USER, hangs=False, **environ):
+        driver = DRIVER.format(seen=str(self.seen), hangs=hangs, url=self.url, user=user)
+        self.program("java", f"#!{sys.executable}\n{driver}")
+        cluster = discover(self.url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER})
+        return Launcher(cluster, submit_with="skein", environ={**self.environ, **environ})
+
+    def driver(self):
+        """Give what the driver saw, once it has started."""
+        until(self.seen.exists, 60)
+        return json.loads(self.seen.read_text())
+
+
+@pytest.fixture
+def place(tmp_path):
+    yarn = FakeYarn()
+    with serving(yarn) as url:
+        yield Place(tmp_path, yarn, url)
+
+
+def job():
+    return JobSpec(tasks={"worker": TaskSpec(instances=1, memory=512)}, command="true", name="digits")
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def in_thread(call, *words):
+    """Run a call in a thread; gives the thread and a list that gets what it raises or returns."""
+    result = []
+
+    def run():
+        try:
+            result.append(call(*words))
+        except Exception as error:
+            result.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, result
+
+
+def test_skeins_answer_is_the_id_and_its_environment_names_nobody_else(place):
+    launcher = place.launcher(HADOOP_PROXY_USER="ceo", HADOOP_TOKEN_FILE_LOCATION="/x", PYTHONPATH="/evil")
+    assert launcher.ensure(job(), ME).application_id == ID
+    assert set(ME.tags) <= set(place.yarn.apps[ID]["applicationTags"].split(","))
+    seen = place.driver()
+    assert seen["environ"]["HADOOP_USER_NAME"] == USER
+    assert not [name for name in seen["environ"] if name.startswith(("PYTHON", "HADOOP_PROXY", "HADOOP_TOKEN"))]
+    until(lambda: not alive(seen["pid"]))
+
+
+def test_a_cancel_ends_the_java_client(place):
+    launcher = place.launcher(hangs=True)
+    thread, result = in_thread(launcher.ensure, job(), ME)
+    pid = place.driver()["pid"]
+    launcher.cancel("told to")
+    thread.join(20)
+    assert [type(error) for error in result] == [Cancelled]
+    assert not alive(pid)
+    assert place.yarn.apps == {}
+
+
+def test_what_was_submitted_the_moment_before_a_cancel_is_killed(place):
+    """The request is through, the answer is not: only the tags tell which application it was."""
+    launcher = place.launcher(hangs=True)
+    thread, result = in_thread(launcher.ensure, job(), ME)
+    place.driver()
+    tags = ",".join(ME.tags)
+    other = ",".join(Identity(ME.key, ME.generation, ME.attempt + 1, ME.deployment).tags)
+    place.yarn.add(application(1, "ACCEPTED", user=USER, applicationTags=tags))
+    place.yarn.add(application(2, "ACCEPTED", user=USER, applicationTags=other))
+    launcher.cancel("told to")
+    thread.join(20)
+    assert [type(error) for error in result] == [Cancelled]
+    assert {name: app["state"] for name, app in place.yarn.apps.items()} == {ID: "KILLED", SECOND: "ACCEPTED"}
+    assert "told to" in place.yarn.apps[ID]["diagnostics"]
+
+
+def test_the_java_client_does_not_outlive_a_killed_launcher(place):
+    place.launcher(hangs=True)
+    script = ("import sys; from tf_yarn_ops.cluster import discover; from tf_yarn_ops.launcher import Launcher; "
+              "from tf_yarn_ops.spec import JobSpec, TaskSpec; "
+              "Launcher(discover(sys.argv[1]), submit_with='skein').submit("
+              "JobSpec(tasks={'worker': TaskSpec(instances=1, memory=512)}, command='true'))")
+    with subprocess.Popen([sys.executable, "-c", script, place.url], env=place.environ) as launcher:
+        try:
+            pid = place.driver()["pid"]
+            child = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        finally:
+            launcher.send_signal(signal.SIGKILL)
+    until(lambda: not alive(pid) and not alive(child))
+    assert place.yarn.apps == {}
+
+
+def test_a_client_that_submits_as_somebody_else_is_told_once(place):
+    launcher = place.launcher(user="ceo")
+    with pytest.raises(SubmissionRejected, match=f"{ID} runs as 'ceo', not as '{USER}': the Hadoop client here submits"):
+        launcher.ensure(job(), ME)
+    assert {name: app["state"] for name, app in place.yarn.apps.items()} == {ID: "KILLED"}
