@@ -629,6 +629,34 @@ def test_the_sites_limits_are_asked(azkaban, yarn, tmp_path):
     assert [line.strip(" -").partition(":")[0] for line in job.lines[1:3]] == ["tf.queue", "tf.<type>.instances"]
 
 
+def test_the_sites_variables_win_over_the_jobs(azkaban, yarn, tmp_path):
+    """With another ResourceManager, or another site file, a job would have another cluster's word for who it is."""
+    evil = tmp_path / "evil.yaml"
+    evil.write_text("submit_with: skein\nresourcemanager: http://127.0.0.1:1\n")
+    (tmp_path / "site.yaml").write_text("{}\n")
+    path = limits(tmp_path, f"environ: {{YTF_RESOURCEMANAGER: '{yarn.url}', YTF_SITE: '{tmp_path}/site.yaml'}}\n")
+    job = azkaban()
+    job.environ |= {"YTF_RESOURCEMANAGER": "http://127.0.0.1:1", "YTF_SITE": str(evil)}
+    job.start("--limits", path)
+    submitted(yarn)
+    finish(yarn)
+    assert job.end() == 0
+
+
+def test_the_sites_variables_reach_the_libraries(tmp_path):
+    """The Kerberos library asks the process's environment."""
+    (tmp_path / "props").write_text("tf.que=x\n")
+    path = limits(tmp_path, "environ: {KRB5_CLIENT_KTNAME: /etc/azkaban.keytab}\n")
+    script = ("import os, sys\nfrom tf_yarn_ops.azkaban import console, jobtype\n"
+              "from tf_yarn_ops.cli.signals import Interruption\n"
+              "jobtype.run(console.Console(), Interruption(), ['--limits', sys.argv[1]], os.environ)\n"
+              "print(os.environ['KRB5_CLIENT_KTNAME'])")
+    environ = {"PATH": os.environ["PATH"], "KRB5_CLIENT_KTNAME": "/evil", "JOB_PROP_FILE": str(tmp_path / "props")}
+    done = subprocess.run([sys.executable, "-I", "-c", script, path], env=environ, capture_output=True, text=True,
+                          timeout=60, check=True, stdin=subprocess.DEVNULL)  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "/etc/azkaban.keytab"
+
+
 def test_where_the_site_says_so_the_job_is_its_users(azkaban, yarn, tmp_path):
     yarn.user_seen = "ann"
     path = limits(tmp_path, "user_to_proxy: [ann]\n")
@@ -649,6 +677,8 @@ def test_where_the_site_says_so_the_job_is_its_users(azkaban, yarn, tmp_path):
     ("tasks: 0\nmemory: x", 0o644, "tasks: 0 is not a whole number"),
     ("- 1", 0o644, "are not a mapping"), ("a: [", 0o644, "can't be read"),
     ("defaults: {tf.que: x}", 0o644, "defaults: tf.que: unknown key (did you mean 'tf.queue'?)"),
+    ("environ: [x]", 0o644, "is not a mapping of variables to values"),
+    ("environ: {PORT: 8088, A-B: x}", 0o644, "environ: PORT, A-B: not a variable with a text; put numbers and true into"),
     ("defaults: [x]", 0o644, "not a mapping of tf.* keys"),
 ])  # fmt: skip
 def test_limits_that_are_wrong_are_refused(tmp_path, text, mode, fault):

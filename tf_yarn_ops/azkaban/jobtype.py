@@ -93,6 +93,8 @@ class Run:
         properties = read_properties(self._environ)
         execution = Execution.read(properties)
         limits = read_limits(self._limits_file)
+        self._environ |= limits.environ
+        replace_own(self._environ)
         job, request = self._read_job(properties, execution, limits)
         if request.dry_run:
             from ..cli.submit import dry_run

@@ -33,6 +33,16 @@ def _read_defaults(value: object) -> dict[str, str]:
     return {str(name): str(item).lower() if isinstance(item, bool) else str(item) for name, item in value.items()}
 
 
+def _read_environ(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{value!r} is not a mapping of variables to values")
+    wrong = [str(name) for name, text in value.items() if not isinstance(name, str) or not isinstance(text, str)
+             or not name.isidentifier() or not name.isascii() or "\0" in text]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)}: not a variable with a text; put numbers and true into quotes")
+    return dict(value)
+
+
 @dataclass(frozen=True)
 class Limits:
     """What the site allows; None and empty mean no limit.
@@ -44,6 +54,8 @@ class Limits:
         Default: they run as the launcher's own user.
     defaults : mapping of str to str, optional
         Values for ``tf.*`` keys that a job leaves out.
+    environ : mapping of str to str, optional
+        Variables of the launcher, whatever the job says of them.
     queues : sequence of str, optional
         The queues that may be used.
     tasks : int, optional
@@ -58,6 +70,7 @@ class Limits:
 
     user_to_proxy: bool | tuple[str, ...] = False
     defaults: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict)
     queues: tuple[str, ...] = ()
     tasks: int | None = None
     memory: int | None = None
@@ -71,7 +84,8 @@ class Limits:
     def __post_init__(self) -> None:
         counts = ("tasks", "vcores", "total_vcores")
         check(normalise(self, {
-            "user_to_proxy": _read_proxy, "defaults": _read_defaults, "queues": read_texts,
+            "user_to_proxy": _read_proxy, "defaults": _read_defaults, "environ": _read_environ,
+            "queues": read_texts,
             "memory": optional(read_memory), "total_memory": optional(read_memory),
             **{name: optional(read_count(1)) for name in counts},
             **{name: optional(read_count(0)) for name in ("gpus", "total_gpus")},
