@@ -50,13 +50,14 @@ def test_the_sections_hold_every_key():
 def test_every_alias_is_translated():
     """Each name of TonY's in the tables reaches the key in whose row it stands."""
     values = {"src_dir": "src", "tony.docker.containers.image": "i", "python_venv": "v.zip"}
-    context = {"tony.docker.enabled": "true", "tony.worker.instances": "1", "executes": "x", "tony.ps.instances": "1"}
+    context = {"tony.docker.enabled": "true", "tony.worker.instances": "1", "tony.ps.instances": "1"}
     for key in keys.KEYS:
         for alias in key.alias.split():
             name = alias.replace("<type>", "worker").replace("<NAME>", "A")
             text = values.get(name, "hdfs:///a.zip#archive" if key.option == "archive" else "/usr/bin/x" if "python" in name
                               else "A=1" if name.endswith("envs") else "worker" if "jobtypes" in name else "1000")
-            found = translate({**context, name: text})
+            beside = {} if name == "tony.containers.command" else {"executes": "x"}
+            found = translate({**context, **beside, name: text})
             brought = {keys.find_key(ours).key.name for ours, value in (*found.values, *found.weak) if value.key == name}
             executed = name == "python_binary_path" and key.name == "tf.command"
             assert key.name in brought or executed, (alias, key.name, brought)

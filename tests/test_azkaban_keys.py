@@ -327,6 +327,38 @@ def test_tonys_virtual_environment_is_unpacked_as_venv(project):
     assert job.files == {"mnist.py": "src/mnist.py", "models": "src/models"}, "src is src_dir's default"
 
 
+SOURCES = {"mnist.py": "src/mnist.py", "models": "src/models"}
+
+
+@pytest.mark.parametrize("name", ["tony.worker.command", "tony.containers.command"])
+def test_the_sources_of_tony_lie_beside_every_command(name, project):
+    job = read({name: "python3 mnist.py", "tony.worker.instances": "1"}, project)
+    assert job.files == SOURCES
+    assert read({name: "python3 mnist.py", "tony.worker.instances": "1"}, project / "src").files == {}
+
+
+def test_tonys_parameters_belong_to_executes(project):
+    job, request = read_job({"tony.worker.command": "serve", "tony.worker.instances": "1", "task_params": "--x 1"}, project)
+    assert (job.command, job.tasks["worker"].command) == (None, "serve")
+    assert request.warnings == ["not honoured here: task_params (they belong to executes)"]
+
+
+def test_executes_is_what_runs(project):
+    job, request = read_job({"tony.containers.command": "python3 a.py", "executes": "mnist.py", "task_params": "-v",
+                             "tony.worker.instances": "1"}, project)  # fmt: skip
+    assert job.command == "mnist.py -v"
+    assert request.warnings == ["not honoured here: tony.containers.command (executes is what runs)"]
+
+
+@pytest.mark.parametrize("name", ["tony.worker.command", "tony.containers.command"])
+def test_every_command_of_tony_can_run_what_the_virtual_environment_holds(name, project):
+    job = read({name: "venv/bin/python mnist.py", "python_venv": "venv.zip", "tony.worker.instances": "1"}, project)
+    assert (job.tasks["worker"].command or job.command) == "chmod -R u+x venv && venv/bin/python mnist.py"
+    own = {name.replace("tony.containers.", "tf.").replace("tony.", "tf."): "venv/bin/python mnist.py"}
+    job = read({name: "venv/bin/python mnist.py", "python_venv": "venv.zip", "tony.worker.instances": "1", **own}, project)
+    assert (job.tasks["worker"].command or job.command) == "venv/bin/python mnist.py", "they agree"
+
+
 def test_tonys_quotes_round_a_command_are_azkabans(project):
     job = read({"executes": "'python3 a.py'", "tony.worker.instances": "1"}, project / "src")
     assert job.command == "python3 a.py" and job.files == {}

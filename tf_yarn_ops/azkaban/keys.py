@@ -106,7 +106,7 @@ JOB = (
         "`[NAME=]path or URI`: a file or folder for every task's working directory."),
     Key("tf.archives.<n>", "archive", "python_venv tony.<type>.resources tony.containers.resources", "",
         "`[NAME=]path or URI`: unpacked into a folder of this name."),
-    Key("tf.source", "", "src_dir", "src, where executes stands and the folder exists",
+    Key("tf.source", "", "src_dir", "src for TonY's commands, where the folder exists",
         "A folder of the project, or an archive: what is in it lies in every task's working directory."),
     Key("tf.script", "script", "", "", "A file that every task finds under its own name, which is DTF_TASK_SCRIPT."),
     Key("tf.environment", "environment", "python_binary_path", "what the nodes have",

@@ -44,6 +44,9 @@ _FIELDS = {"instances": "instances", "memory": "memory", "vcores": "vcores", "gp
            "node-label": "node_label"}
 _ROLE_KEY = re.compile(r"tony\.(?P<role>[A-Za-z][A-Za-z0-9_]*)\.(?P<field>instances|memory|vcores|gpus|command|"
                        r"node-label|resources)\Z")
+_COMMAND = re.compile(r"tf\.([A-Za-z][A-Za-z0-9_]*\.)?command\Z")
+#: Keys that give a command for which arguments are meant.
+_JOB_COMMANDS = ("tf.command", "tf.entry_point", "tf.spec", "tony.containers.command")
 #: What looks like a role in a key and is none.
 _NO_ROLES = ("am", "application", "task", "containers", "container", "tensorboard")
 _ROLE_LISTS = {"tony.application.untracked.jobtypes": (("awaited", "false"),),
@@ -78,6 +81,11 @@ class Translated:
         """Add a value."""
         self.values.append((name, Value(text, key)))
 
+    def drop(self, name: str, why: str) -> None:
+        """Take a value back, and say so."""
+        self.values = [(other, value) for other, value in self.values if other != name]
+        self.ignored.append(why)
+
     @property
     def warning(self) -> str:
         """One sentence about all that is ignored; empty when there is none."""
@@ -89,7 +97,9 @@ def translate(properties: Mapping[str, str]) -> Translated:
     found = Translated()
     given = {name: text for name, text in properties.items() if text.strip()}
     for name, text in given.items():
-        if name in _RENAMED:
+        if name == "tony.containers.command" and "tf.command" not in given:
+            found.add("tf.command", f"{_bits(given)}{text}", name)
+        elif name in _RENAMED:
             found.add(_RENAMED[name], text, name)
         elif name in _MILLISECONDS:
             found.add(_MILLISECONDS[name], _seconds(text), name)
@@ -111,7 +121,10 @@ def _role_or_ignored(name: str, text: str, given: Mapping[str, str], found: Tran
     docker = given.get("tony.docker.enabled", "").strip().lower() == "true"
     if match and match["role"] not in _NO_ROLES:
         if match["field"] in _FIELDS:
-            found.add(f"tf.{match['role']}.{_FIELDS[match['field']]}", text, name)
+            own = f"tf.{match['role']}.{_FIELDS[match['field']]}"
+            # Beside a key of ours the two are compared, so they have to stay as they are.
+            bits = _bits(given) if match["field"] == "command" and own not in given else ""
+            found.add(own, f"{bits}{text}", name)
     elif name == "tony.docker.containers.image":
         if docker:
             found.add("tf.docker_image", text, name)
@@ -140,14 +153,24 @@ def _program(given: Mapping[str, str], found: Translated) -> None:
         executes = executes[1:-1]  # TonY's word, which Azkaban splits at blanks
     if venv:
         found.add(f"tf.archives.{_free(found, 'archives')}", f"{VENV_FOLDER}={venv}", "python_venv")
+    commands = [name for name, value in found.values if _COMMAND.match(name) and value.key.startswith("tony.")]
     if executes:
-        # YARN unpacks a zip without its executable bits.
-        bits = f"chmod -R u+x {VENV_FOLDER} && " if venv.endswith(".zip") and not binary.startswith("/") else ""
+        if "tony.containers.command" in given:
+            found.drop("tf.command", "tony.containers.command (executes is what runs)")
+        bits = "" if binary.startswith("/") else _bits(given)
         found.add("tf.command", f"{bits}{interpreter} {executes}" if interpreter else f"{bits}{executes}", "executes")
+    elif "task_params" in given and commands and not any(name in given for name in _JOB_COMMANDS):
+        found.drop("tf.args", "task_params (they belong to executes)")
+    if executes or commands:
         found.weak.append(("tf.source", Value("src", "src_dir")))
     if binary.startswith("/"):
         # What the tasks use serves the application master as well.
         found.weak.append(("tf.environment", Value(f"python://{binary}", "python_binary_path")))
+
+
+def _bits(given: Mapping[str, str]) -> str:
+    """What a command has to do first where python_venv is a zip, which YARN unpacks without its executable bits."""
+    return f"chmod -R u+x {VENV_FOLDER} && " if given.get("python_venv", "").strip().endswith(".zip") else ""
 
 
 def _heartbeat(given: Mapping[str, str], found: Translated) -> None:
