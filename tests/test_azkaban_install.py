@@ -79,6 +79,13 @@ def test_secure_lets_one_command_pass(plugins):
         assert not expression.fullmatch(other)
     back = install(plugins)
     assert "command.whitelist.regex" not in properties(back.folder, "private.properties"), "--secure was left out"
+    assert back.notes == (
+        "warning: this installation was --secure, and no longer is; install again with it to keep it",
+        "warning: this installation was --limits /etc/tf yarn/limits.yaml, and no longer is; install again with it to "
+        "keep it")
+    assert install(plugins).notes == ()
+    assert install(plugins, secure=True, limits="/etc/a.yaml").notes == ()
+    assert install(plugins, secure=True, limits="/etc/b.yaml").notes == ()
 
 
 def test_what_the_site_has_added_stays(plugins):

@@ -104,7 +104,7 @@ def install(directory: Path, *, name: str = NAME, python: str | None = None, sec
         raise SpecInvalid(faults)
     files = render(python, secure=secure, limits=limits)
     folder = directory / name
-    notes = _look_at(folder)
+    notes = [*_look_at(folder), *_loosened(folder, secure, limits)]
     folder.mkdir(exist_ok=True)
     written = []
     for file in FILES:
@@ -167,6 +167,16 @@ def _look_at(folder: Path) -> list[str]:
     if folder.is_dir() and any(folder.iterdir()) and _owner(folder) == "nobody":
         return [f"{folder} held a broken plugin, which no executor could load; repaired"]
     return []
+
+
+def _loosened(folder: Path, secure: bool, limits: str | None) -> list[str]:
+    """What an earlier installation held its jobs to, and this one does not."""
+    plugin, private = (_read(folder / file) or {} for file in FILES)
+    words = plugin.get("command", "").replace('"', "").split(" --limits ")
+    lost = [*(["--secure"] if private.get("jobtype.class") == HADOOP_SHELL and not secure else []),
+            *([f"--limits {words[1]}"] if len(words) == 2 and not limits else [])]
+    return [f"warning: this installation was {option}, and no longer is; install again with it to keep it"
+            for option in lost]
 
 
 def _kept(there: Mapping[str, str], ours: Mapping[str, str], file: str, notes: list[str]) -> bytes:
