@@ -161,7 +161,7 @@ def test_every_text_within_is_rendered():
     ({**JOB, "log_tail_lines": "many"}, "log_tail_lines: 'many' is not a whole number"),
     ({**JOB, "yarn_lifetime": "long"}, "yarn_lifetime: 'long' is not 'auto', a number of seconds, a timedelta or None"),
     ({**JOB, "wait_for_completion": False, "model_asset": "s3://models/x"},
-     "model_asset: a task with wait_for_completion=False ends before there is a model; drop one of them"),
+     "model_asset: a task with wait_for_completion=False ends before there is a model"),
     ({**JOB, "skip_on_exit_code": "99"}, "skip_on_exit_code: '99' is not an exit code or several"),
 ])
 def test_what_is_wrong_in_the_file_is_said_when_it_is_parsed(arguments, message):
@@ -420,7 +420,7 @@ def test_the_report_of_a_failure_is_in_xcom(site):
     assert (ti.xcoms["tf_yarn_status"]["reason"], ti.xcoms["tf_yarn_status"]["retryable"]) == ("NODE_LOST", True)
 
 
-@pytest.mark.parametrize(("codes", "kind"), [((), TfYarnJobFailed), (3, AirflowSkipException), ([4, 3], AirflowSkipException),
+@pytest.mark.parametrize(("codes", "kind"), [((), TfYarnJobFailed), (None, TfYarnJobFailed), (3, AirflowSkipException), ([4, 3], AirflowSkipException),
                                              ((4,), TfYarnJobFailed)])
 def test_an_exit_code_may_mean_skipped(site, codes, kind):
     with pytest.raises(kind):
@@ -451,9 +451,11 @@ def test_a_submission_that_failed_for_good_leaves_nothing(site, policy, tries, s
     def away(method, path):
         return (503, {}, "away") if site.submissions() and method in ("GET", "POST") else None
 
-    site.yarn.faults.append(away)
-    site.yarn.faults.append(lambda method, path: site.yarn.apps.setdefault(
-        ID, application(1, "ACCEPTED", user=USER)) and None if method == "POST" and path.endswith("/apps") else None)
+    def take(method, path):
+        if method == "POST" and path.endswith("/apps"):
+            site.yarn.apps.setdefault(ID, application(1, "ACCEPTED", user=USER))
+
+    site.yarn.faults.extend((take, away))
     ti = airflow_setup.TaskInstance(max_tries=tries)
     with pytest.raises(TfYarnInfrastructureError, match="CLUSTER_UNREACHABLE"):
         site.operator(on_kill=policy).execute(airflow_setup.context_of(ti))

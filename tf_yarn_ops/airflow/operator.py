@@ -121,7 +121,7 @@ class TensorFlowYarnOperator(BaseOperator):
         tf_yarn_conn_id: str | None = "tf_yarn_default",
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_interval: float = 5.0, on_kill: str = "kill", wait_for_completion: bool = True,
-        model_asset: Asset | str | None = None, skip_on_exit_code: int | Collection[int] = (),
+        model_asset: Asset | str | None = None, skip_on_exit_code: int | Collection[int] | None = (),
         log_tail_lines: int = 50, yarn_lifetime: Any = "auto", submit_with: str | None = None,
         strict_placement: bool = False, **kwargs: Any,
     ) -> None:  # fmt: skip
@@ -145,7 +145,7 @@ class TensorFlowYarnOperator(BaseOperator):
         self.kill_policy = on_kill
         self.wait_for_completion = wait_for_completion
         self.model_asset = asset
-        self.skip_on_exit_code = skip_on_exit_code
+        self.skip_on_exit_code = () if skip_on_exit_code is None else skip_on_exit_code
         self.log_tail_lines = log_tail_lines
         self.yarn_lifetime = yarn_lifetime
         self.submit_with = submit_with
@@ -227,11 +227,11 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
     if isinstance(given["log_tail_lines"], bool) or not isinstance(given["log_tail_lines"], int):
         faults.append(f"log_tail_lines: {given['log_tail_lines']!r} is not a whole number")
     if given["model_asset"] is not None and not given["wait_for_completion"]:
-        faults.append("model_asset: a task with wait_for_completion=False ends before there is a model; drop one of them")
+        faults.append("model_asset: a task with wait_for_completion=False ends before there is a model")
     lifetime = given["yarn_lifetime"]
     if not (lifetime is None or lifetime == "auto" or isinstance(lifetime, timedelta) or _is_number(lifetime)):
         faults.append(f"yarn_lifetime: {lifetime!r} is not 'auto', a number of seconds, a timedelta or None")
-    codes = given["skip_on_exit_code"]
+    codes = () if given["skip_on_exit_code"] is None else given["skip_on_exit_code"]
     if not all(isinstance(code, int) for code in (codes if isinstance(codes, Collection) else (codes,))):
         faults.append(f"skip_on_exit_code: {codes!r} is not an exit code or several")
     return faults
