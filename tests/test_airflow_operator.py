@@ -678,6 +678,28 @@ def test_a_deferral_that_timed_out_after_the_end_gives_the_result(site):
     assert value["metrics"] == {"a": 1}
 
 
+def test_a_kill_of_a_task_whose_deferral_timed_out_reaches_the_application(site):
+    """YARN answers slowly, and the worker is shut down meanwhile."""
+    _, context = deferral(site.operator(deferrable=True))
+    operator = site.operator(deferrable=True)
+    arrived, go = threading.Event(), threading.Event()
+
+    def hold(method, path):
+        if method == "GET" and path.endswith("/apps"):
+            arrived.set()
+            go.wait(20)
+
+    site.yarn.faults.append(hold)
+    with ThreadPoolExecutor(1) as pool:
+        task = pool.submit(operator.resume_execution, "__fail__", {"error": "Trigger timeout"}, context)
+        assert arrived.wait(20)
+        operator.on_kill()
+        killed = site.yarn.apps[ID]["diagnostics"]
+        go.set()
+        assert "Killed by Airflow, attempt 1" in killed
+        assert isinstance(task.exception(20), TfYarnInfrastructureError)
+
+
 def test_a_deferral_that_timed_out_leaves_what_is_to_be_left(site):
     deferral(site.operator(deferrable=True))
     with pytest.raises(TfYarnJobFailed, match="it goes on"):

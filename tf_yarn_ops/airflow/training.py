@@ -27,7 +27,7 @@ from .hook import YarnHook
 from .job import job_of
 from .killing import LIMIT, kill_now, quieten
 from .outcome import exception_of, is_final, kill_sentence, killer_of, lines_of, sentence_of, to_xcom
-from .telling import tell, tell_again
+from .telling import tell, tell_again, told
 from .trigger import TensorFlowYarnTrigger
 from .waiter import run_trigger
 
@@ -109,6 +109,7 @@ class Training:
     def time_out(self) -> Any:
         """Kill what is left after a deferral that took too long: the trigger did not do it."""
         why = "The task's execution_timeout is over, and the triggerer did not end the application"
+        self.application_id = (told(self.ti) or {}).get("application_id", "")  # for a kill meanwhile
         until = None
         while True:
             try:
@@ -214,6 +215,7 @@ class Training:
             if not found:
                 return report
             latest = max(found, key=lambda application: order(application["id"]))
+            self.application_id = latest["id"]
             if self.operator.kill_policy == "leave" and latest["state"] not in ENDED:
                 return replace(report, application_id=latest["id"], message=f"{why}; it goes on")
             return launcher.kill(latest["id"], why, reason=Reason.EXECUTION_TIMEOUT)
