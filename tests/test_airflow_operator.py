@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 import airflow_setup
 import pytest
@@ -720,6 +720,30 @@ def test_what_did_not_get_its_containers_is_submitted_again_where_the_job_says_s
     with site.ending(reason=Reason.ALLOCATION_TIMEOUT), site.ending(SECOND):
         value, ti, _ = run(operator)
     assert value["application_id"] == ti.xcoms["tf_yarn"]["application_id"] == SECOND
+
+
+def test_nothing_is_submitted_again_after_the_deadline(site):
+    spec = {"tasks": {"worker": {"memory": 256}}, "command": "true", "restart": {"allocation_retries": 1}}
+    operator = site.operator(spec=spec, task_command=None, cluster_requirement=None, task_memory=None, deferrable=True,
+                             execution_timeout=timedelta(seconds=1))
+    ti = airflow_setup.TaskInstance(start_date=datetime.now(timezone.utc) - timedelta(seconds=2))
+    event = {"application_id": ID, "report": to_xcom(report_of(Reason.ALLOCATION_TIMEOUT))}
+    with pytest.raises(TfYarnInfrastructureError, match="ALLOCATION_TIMEOUT"):
+        operator.execute_complete(airflow_setup.context_of(ti), event)
+    assert not site.yarn.apps and site.submissions() == 0
+
+
+def test_a_task_that_waits_in_the_worker_because_triggers_fail_does_not_defer_again(site):
+    first = site.operator(deferrable=True)
+    deferral(first)
+    second, ti = site.operator(deferrable=True), airflow_setup.TaskInstance(try_number=2)
+    with ThreadPoolExecutor(1) as pool:
+        task = pool.submit(second.resume_execution, "__fail__", {"error": "Trigger failure"}, airflow_setup.context_of(ti))
+        until(lambda: "tf_yarn" in ti.xcoms and second._training._submitting is False)
+        first.on_kill()  # of a worker that was cut off
+        until(lambda: SECOND in site.yarn.apps)
+        site.end(SECOND)
+        assert task.result(20)["application_id"] == SECOND
 
 
 def test_when_another_application_of_the_attempt_has_trained_airflow_learns_its_id(site):

@@ -88,9 +88,9 @@ class Training:
             self._check_state()
             self._close()
             self.operator.defer(trigger=trigger, method_name="execute_complete", timeout=self._backstop())
-        return self.resume(run_trigger(trigger, self._check_killed))
+        return self.resume(run_trigger(trigger, self._check_killed), deferrable=False)
 
-    def resume(self, event: Mapping[str, Any]) -> Any:
+    def resume(self, event: Mapping[str, Any], *, deferrable: bool | None = None) -> Any:
         """End as the event says, after a further submission where that is to be."""
         report = JobReport.from_dict(event["report"])
         self.application_id = report.application_id
@@ -101,7 +101,7 @@ class Training:
         if killer is not None and killer < self.identity.attempt:
             # Its worker was cut off from Airflow, and ended after this attempt had attached.
             self.log.warning("%s was killed by attempt %s; submitting again", report.application_id, killer)
-            return self.run()
+            return self.run(deferrable=deferrable)
         if report.reason is Reason.ALLOCATION_TIMEOUT:
             report = self._allocate_again(report)
         return self._conclude(report)
@@ -229,11 +229,11 @@ class Training:
         try:
             spec, launcher = self._needed()
             retries = spec.restart.allocation_retries
-            if not retries:
+            deadline = self._deadline()
+            if not retries or (deadline is not None and time.time() >= deadline):
                 return report
             self.log.info("%s", sentence_of(report))
             self.log.info("submitting again in this worker, %s times at most", retries)
-            deadline = self._deadline()
             try:
                 return launcher.run(spec, self.identity, on_reserved=self._reserved,
                                     timeout=None if deadline is None else max(0.0, deadline - time.time()),
