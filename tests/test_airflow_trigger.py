@@ -12,6 +12,7 @@ from airflow.sdk.serde import deserialize, serialize
 from fake_yarn import FakeYarn, application, serving
 
 from tf_yarn_ops.airflow import TensorFlowYarnTrigger, following
+from tf_yarn_ops.airflow import trigger as trigger_module
 from tf_yarn_ops.airflow.facts import cluster_from_dict, cluster_to_dict, identity_to_dict
 from tf_yarn_ops.cluster import Cluster, current_user, discover
 from tf_yarn_ops.identity import Identity
@@ -193,6 +194,18 @@ def test_a_hundred_kills_at_once_reach_all(place):
 
     asyncio.run(main())
     assert {place.yarn.apps[name]["state"] for name in names} == {"KILLED"}
+
+
+def test_kills_that_have_to_queue_are_not_taken_back(place, monkeypatch):
+    monkeypatch.setattr(trigger_module, "_KILLED", 0.3)
+    names = [place.add(number) for number in range(1, 41)]  # there are 32 threads
+    place.yarn.faults.append(lambda method, path: time.sleep(1) if method == "PUT" else None)
+
+    async def main():
+        await asyncio.gather(*(place.trigger(name).on_kill() for name in names))
+        await until(lambda: {place.yarn.apps[name]["state"] for name in names} == {"KILLED"})
+
+    asyncio.run(main())
 
 
 def test_on_kill_leaves_what_is_to_be_left(place):

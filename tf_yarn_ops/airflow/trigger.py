@@ -74,10 +74,11 @@ class TensorFlowYarnTrigger(BaseTrigger):
             self.log.info("%s is left alone", self._followed_id)
             return
         kill = asyncio.get_running_loop().run_in_executor(_KILLERS, contextvars.copy_context().run, self._kill)
-        try:
-            await asyncio.wait_for(kill, _KILLED)
-        except asyncio.TimeoutError:
+        done, _ = await asyncio.wait({kill}, timeout=_KILLED)  # wait_for would take back a kill that is queued
+        if not done:
             self.log.error("%s has not ended in time after its kill", self._followed_id)
+            return
+        kill.result()
 
     def _kill(self) -> None:
         followed, _, outcome = self._prepare()
