@@ -243,6 +243,20 @@ def test_a_triggerer_that_goes_kills_nothing(place):
     assert not place.kills()
 
 
+def test_a_trigger_that_goes_leaves_no_coroutine_behind(place):
+    name = place.add(1)
+
+    async def main():
+        task = asyncio.create_task(fire(place.trigger(name)))
+        await until(lambda: number_of_lists(place.yarn))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})
+
+    asyncio.run(main())
+
+
 def test_on_kill_follows_where_the_training_has_moved_to(place):
     name, other = place.add(1), place.add(2)
     trigger = place.trigger(name)

@@ -71,6 +71,7 @@ async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str],
         followed.application_id, on_change=changes.put_nowait, identity=followed.identity,
         queue_timeout=followed.queue_timeout))  # fmt: skip
     teller = _Teller(log, followed.application_id)
+    news = None
     try:
         while not waiting.done():
             news = asyncio.ensure_future(changes.get())
@@ -89,6 +90,8 @@ async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str],
         return waiting.result()
     finally:
         waiting.cancel()
+        if news is not None:
+            news.cancel()
 
 
 async def _overdue(followed: Followed, application_id: str, log: logging.Logger) -> JobReport:
