@@ -168,6 +168,13 @@ def test_a_kill_at_the_deadline_is_tried_again_for_as_long_as_the_site_waits(pla
     assert 2 < time.monotonic() - began < 20
 
 
+def test_what_yarn_has_forgotten_by_the_deadline_was_not_killed_by_somebody(place):
+    name = place.add(1)
+    del place.yarn.apps[name]
+    event = asyncio.run(fire(place.trigger(name, deadline=time.time() - 1)))
+    assert event["report"]["reason"] == "EXECUTION_TIMEOUT" and "no longer knows" in event["report"]["message"]
+
+
 def test_the_queue_deadline_is_the_jobs(place):
     name = place.add(1, state="ACCEPTED")
     place.yarn.apps[name]["elapsedTime"] = 61_000

@@ -105,7 +105,11 @@ async def _overdue(followed: Followed, application_id: str, log: logging.Logger)
     try:
         while True:
             try:
-                return await asyncio.to_thread(launcher.kill, application_id, why, reason=Reason.EXECUTION_TIMEOUT)
+                report = await asyncio.to_thread(launcher.kill, application_id, why, reason=Reason.EXECUTION_TIMEOUT)
+                if report.reason is Reason.KILLED and not report.state:  # nobody killed what is forgotten
+                    return JobReport(application_id, reason=Reason.EXECUTION_TIMEOUT,
+                                     message=f"{why}, and YARN no longer knows the application")
+                return report
             except TfYarnError as error:
                 log.warning("%s , but %s could not be killed: %s", why, application_id, error)
                 if time.monotonic() >= until:
