@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .cluster import Cluster
-from .errors import ApplicationNotFound, TfYarnError, WaitTimeout
+from .errors import ApplicationNotFound, WaitTimeout
 from .identity import Action, Identity, decide
 from .imports import import_httpx
 from .resourcemanager import ENDED, LIVE, RECOVERY_TIME, find_parameters, read_applications
