@@ -6,6 +6,7 @@ tells nobody: its jobs are marked as failed, so what they run has to go as well.
 
 import os
 import select
+import signal
 import stat
 import threading
 import time
@@ -15,6 +16,8 @@ from collections.abc import Callable
 PATIENCE = 12.0
 #: Seconds for that call; whatever it says, the process ends then.
 LAST_CALL = 5.0
+#: Seconds that the words about its silence may take: a full pipe that nobody reads takes none.
+_LAST_WORDS = 1.0
 #: Seconds between two looks at the parent.
 _INTERVAL = 0.25
 EXECUTOR_GONE = "the Azkaban executor has gone"
@@ -26,7 +29,8 @@ class Ending:
     Parameters
     ----------
     on_end : callable
-        Told once that the parent has gone; must be safe in any thread.
+        Told that the parent has gone or that a signal has come, perhaps more than once; must be safe in any
+        thread and in a signal handler.
     last_call : callable
         Called in a thread when `PATIENCE` has run out.
     no_answer : callable
@@ -51,15 +55,22 @@ class Ending:
         self._code = 1
         self._parent = os.getppid()
         self._stdin = _is_pipe(0)
+        self._signals: int | None = None
 
-    def start(self) -> None:
-        """Begin to watch."""
+    def start(self, signals: int | None = None) -> None:
+        """Begin to watch; ``signals`` is the descriptor of `Interruption.wakeup`."""
+        self._signals = signals
         threading.Thread(target=self._watch, daemon=True, name="ending").start()
 
     def ask(self, why: str, code: int) -> None:
         """Take note that the process has to end with this exit code; safe in a signal handler."""
         if not self.why:
             self.why, self._code, self._asked_at = why, code, time.monotonic()
+
+    def signalled(self, number: int) -> None:
+        """Take a signal, from its handler or from the pipe: who is second changes nothing."""
+        self.ask(f"Azkaban has cancelled the job (signal {number})", 128 + number)
+        self._on_end()
 
     @property
     def code(self) -> int:
@@ -76,10 +87,21 @@ class Ending:
                 last.start()
                 last.join(LAST_CALL)
                 if last.is_alive():
-                    self._no_answer()
+                    words = threading.Thread(target=self._no_answer, daemon=True, name="last-words")
+                    words.start()
+                    words.join(_LAST_WORDS)
                 self._leave(self._code)
                 return
+            self._rest()
+
+    def _rest(self) -> None:
+        """Wait for the next look; a signal ends it, even one that the main thread can't handle now."""
+        if self._signals is None:
             time.sleep(_INTERVAL)
+        elif select.select([self._signals], [], [], _INTERVAL)[0]:
+            for number in os.read(self._signals, 64):
+                if number in (signal.SIGTERM, signal.SIGINT) and not self.why:
+                    self.signalled(number)
 
     def _parent_has_gone(self) -> bool:
         """Whether another process is our parent now, or nobody holds the other end of our standard input."""

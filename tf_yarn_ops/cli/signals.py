@@ -39,6 +39,7 @@ class Interruption:
         self.number: int | None = None
         self._react: Callable[[int], object] = _leave
         self._before: dict[int, Any] = {}
+        self._pipe: tuple[int, int] | None = None
 
     def __enter__(self) -> "Interruption":
         self._before = {number: signal.signal(number, self._handle) for number in SIGNALS}
@@ -49,6 +50,21 @@ class Interruption:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if self._pipe is not None:
+            signal.set_wakeup_fd(-1)
+
+    def wakeup(self) -> int:
+        """Give a descriptor from which another thread reads each signal's number, as a byte.
+
+        A handler waits until the main thread is back from C, and a search for a host's name
+        takes long. To be called in the main thread; valid until the process ends.
+        """
+        if self._pipe is None:
+            self._pipe = os.pipe()
+            for end in self._pipe:
+                os.set_blocking(end, False)
+            signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
+        return self._pipe[0]
 
     @contextmanager
     def noted(self, note: Callable[[], object]) -> Iterator[None]:
