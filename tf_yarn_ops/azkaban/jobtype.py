@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two looks at the application.
 POLL_INTERVAL = 1.0
+#: Seconds for the last call's answer, and for asking again.
+_HASTE = 2.0
 _NEXT = "next: ytf kill {}"
 
 
@@ -68,7 +70,7 @@ class Run:
 
     def __call__(self) -> int:
         """Run the job; give the exit code."""
-        self._ending.start()
+        self._ending.start(self._interruption.wakeup())
         try:
             return self._run()
         except Cancelled as error:
@@ -137,6 +139,8 @@ class Run:
         lines = Lines()
 
         def show(report: JobReport) -> None:
+            if report.application_id not in self._ids:  # another one of the same training, after a kill
+                self._reserved(report.application_id)
             for line in lines.changes(report, time.monotonic()):
                 self._say(line)
 
@@ -159,9 +163,7 @@ class Run:
 
     def _signalled(self) -> None:
         """In a signal handler: take note, nothing else."""
-        number = self._interruption.number or 15
-        self._ending.ask(f"Azkaban has cancelled the job (signal {number})", 128 + number)
-        self._stop()
+        self._ending.signalled(self._interruption.number or 15)
 
     def _stop(self) -> None:
         """Let the launcher end what it does; where there is none yet, nothing is at stake."""
@@ -172,9 +174,11 @@ class Run:
     def _last_call(self) -> None:
         """Kill the application by a connection of our own: the ordinary way has not come to its end in time."""
         if self._cluster is not None and self._ids:
-            self._say(f"killing {self._ids[-1]} by a last call")
+            # Nothing is said before the kill: nobody may be reading.
+            hasty = replace(self._cluster, site=replace(self._cluster.site, request_timeout=_HASTE))
             try:
-                self._cluster.resourcemanager(patience=2.0).kill(self._ids[-1], self._ending.why)
+                hasty.resourcemanager(patience=_HASTE).kill(self._ids[-1], self._ending.why)
+                self._say(f"killed {self._ids[-1]} by a last call")
             except TfYarnError as error:
                 self._warn_of_leftover(str(error))
         self._conclude(Reason.KILLED, self._ending.why)
