@@ -2,16 +2,22 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
+from dataclasses import replace
 
 from fake_yarn import application, until
 from test_azkaban_jobtype import ID, SECOND, USER, azkaban, finish, impatient, submitted, yarn  # noqa: F401
 
 from tf_yarn_ops.azkaban.console import Console
-from tf_yarn_ops.azkaban.ending import Ending
+from tf_yarn_ops.azkaban.ending import LAST_CALL, Ending
+from tf_yarn_ops.azkaban.jobtype import Run
+from tf_yarn_ops.cli.signals import Interruption
+from tf_yarn_ops.cluster import discover
 
 #: The main thread waits for a lock of C's that it holds itself: as in the search for a name, Python sees no signal.
 IN_C = """\
@@ -106,3 +112,17 @@ def test_the_application_that_is_waited_for_now_is_named(azkaban, yarn):  # noqa
     finish(yarn, application_id=SECOND)
     assert job.end() == 0
     assert [line for line in job.lines if line in (ID, SECOND)] == [ID, SECOND]
+
+
+def test_the_last_call_passes_over_a_resourcemanager_that_hangs(yarn):  # noqa: F811
+    """The site's patience with one answer is longer than the whole call may take."""
+    yarn.add(application(1, user=USER))
+    with socket.create_server(("127.0.0.1", 0)) as hung, Interruption() as interruption:
+        run = Run(Console(os.open(os.devnull, os.O_WRONLY)), interruption, {})
+        cluster = discover(yarn.url, {"HOME": "/nowhere"})
+        run._cluster = replace(cluster, resourcemanagers=(f"http://127.0.0.1:{hung.getsockname()[1]}", yarn.url))
+        run._ids.append(ID)
+        started = time.monotonic()
+        run._last_call()
+    assert yarn.apps[ID]["state"] == "KILLED"
+    assert time.monotonic() - started < LAST_CALL
