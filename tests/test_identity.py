@@ -364,6 +364,13 @@ def test_run_with_an_identity_submits_again_after_a_missed_allocation(place, mon
     assert len(place.yarn.apps) == 2
 
 
+def test_a_first_claim_leaves_the_staging_directory_passable(place):
+    """Else NodeManagers would share nothing below it, for as long as it exists."""
+    shutil.rmtree(place.staging, ignore_errors=True)
+    claims_of(place).make(0, number(7))
+    assert [path.stat().st_mode & 0o777 for path in (place.staging, place.staging / "claims")] == [0o711, 0o700]
+
+
 def test_claims_hold_ids_and_nothing_of_the_key(place):
     place.launcher().ensure(job(), ME)
     texts = [path.read_text() for path in (place.staging / "claims").iterdir()]

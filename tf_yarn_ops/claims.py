@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .errors import SubmissionRejected
 from .identity import Identity
-from .staging import Staging
+from .staging import PASSABLE, Staging
 
 SUBMITTED = ".submitted"
 
@@ -49,7 +49,8 @@ class Claims:
     def __init__(self, staging: Staging, identity: Identity):
         self._files = staging.filesystem
         self._owner = staging.cluster.user
-        self._folder = f"{staging.cluster.staging}/claims"
+        self._staging = staging.cluster.staging
+        self._folder = f"{self._staging}/claims"
         self._stem = f"{identity.hash}-{identity.generation}-"
         self._attempt = identity.attempt
 
@@ -79,6 +80,9 @@ class Claims:
 
     def make(self, number: int, application_id: str) -> bool:
         """Claim a number for an application id; False when somebody was faster."""
+        # First the staging directory: HDFS gives the parents that it makes the mode of what was asked for,
+        # and NodeManagers share cached files only below directories that everybody may pass.
+        self._files.makedirs(self._staging, PASSABLE)
         self._files.makedirs(self._folder, 0o700)
         passing = f"{self._folder}/.{uuid.uuid4().hex}"
         content = json.dumps({"id": application_id, "attempt": self._attempt}).encode()

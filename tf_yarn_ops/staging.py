@@ -28,7 +28,7 @@ from .webhdfs import WebHdfs
 logger = logging.getLogger(__name__)
 
 #: Others may pass through the staging directory (YARN's public files need it), not look into it.
-_PASSABLE, _READABLE, _OURS_ALONE = 0o711, 0o755, 0o700
+PASSABLE, _READABLE, _OURS_ALONE = 0o711, 0o755, 0o700
 _PUBLIC_FILE, _PRIVATE_FILE = 0o644, 0o600
 _WRITABLE_BY_OTHERS = 0o022
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
@@ -81,7 +81,7 @@ class Staging:
         self._look([str(part) for cache in caches for part in (cache, *PurePosixPath(cache).parents)], pool)
         if self._known[self.cache] is None:
             try:
-                self.filesystem.makedirs(self.cache, _PASSABLE)
+                self.filesystem.makedirs(self.cache, PASSABLE)
             except SubmissionRejected as error:
                 raise SubmissionRejected(
                     f"{error}. The staging directory {self.cluster.staging} can't be made: let the administrator "
