@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import os
 import re
 import subprocess
 import sys
@@ -70,13 +71,21 @@ def test_the_description_imports_nothing():
     assert done.stdout.split() == ["tf_yarn_ops", "tf_yarn_ops.airflow", "tf_yarn_ops.airflow.provider"]
 
 
-def test_airflow_knows_the_links_the_decorator_and_the_form_of_the_connection():
-    script = ("from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService; "
-              "from airflow.providers_manager import ProvidersManager; import json; m = ProvidersManager(); "
-              "[form] = [meta for meta in HookMetaService.hook_meta_data() if meta.connection_type == 'tf_yarn']; "
+def test_airflow_knows_the_links_the_decorator_and_the_form_of_the_connection(tmp_path):
+    """The form as the page in the browser asks for it: at the API server's address, with a token."""
+    script = ("import json; from airflow import settings; settings.initialize(); "
+              "from airflow.models.revoked_token import RevokedToken; RevokedToken.__table__.create(settings.engine); "
+              "from airflow.api_fastapi.app import create_app; app = create_app(apps='core'); "
+              "from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser; "
+              "token = app.state.auth_manager.generate_jwt(SimpleAuthManagerUser(username='admin', role='admin')); "
+              "from fastapi.testclient import TestClient; answer = TestClient(app).get('/ui/connections/hook_meta', "
+              "headers={'Authorization': f'Bearer {token}'}); assert answer.is_success, answer.text; "
+              "[form] = [meta for meta in answer.json() if meta['connection_type'] == 'tf_yarn']; "
+              "from airflow.providers_manager import ProvidersManager; m = ProvidersManager(); "
               "print(json.dumps([sorted(name for name in m.extra_links_class_names if 'tf_yarn' in name), "
-              "[name for name in dict(m.taskflow_decorators.items()) if name == 'tf_yarn'], form.model_dump()]))")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200)
+              "[name for name in dict(m.taskflow_decorators.items()) if name == 'tf_yarn'], form]))")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200,
+                          env={**os.environ, "AIRFLOW_HOME": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     links, decorators, form = json.loads(done.stdout.splitlines()[-1])
     assert links == [f"tf_yarn_ops.airflow.links.{name}" for name in ("TensorBoardLink", "YarnApplicationLink", "YarnLogsLink")]
