@@ -80,9 +80,9 @@ def test_a_worker_crashes_and_the_retry_takes_the_result_of_meanwhile(site, yarn
     run = site.trigger(f"late_retry_{kind}", command=f"""{until_there(over)}; echo '{{"loss": 1}}' > $YTF_RESULT_FILE""")
     application = yarn.training(run)
     run.worker()[0].kill()
+    run.until_state("up_for_retry", seconds=JOB)
     over.touch()
     until(lambda: not yarn.live(run), 60, 0.2)
-    assert run.task_state() == "up_for_retry"
     assert run.until_state("success", seconds=JOB)["try_number"] == 2
     assert yarn.settled(run, SUCCEEDED) == [application]
     assert run.xcom()["metrics"] == {"loss": 1}
