@@ -11,6 +11,8 @@ import pytest
 from airflow_examples import DAGS, TRAINING, Lake, copy_dags, digits, variables
 from s3_server import KEY, SECRET, s3_server
 
+pytestmark = pytest.mark.slow
+
 #: Runs in a process of its own, with an Airflow of its own; what is asked of it comes and goes as JSON.
 RUNNER = Path(__file__).parent / "airflow_dagtest.py"
 

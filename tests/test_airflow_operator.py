@@ -42,6 +42,8 @@ from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.runtime.report import JobReport, TaskReport, compose_diagnostics
 from tf_yarn_ops.spec import JobSpec
 
+pytestmark = pytest.mark.slow
+
 ID = f"application_{STAMP}_0001"
 SECOND = f"application_{STAMP}_0002"
 USER = current_user({})

@@ -29,6 +29,8 @@ from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.runtime.report import JobReport
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 AIRFLOW = Path(inspect.getfile(import_string("airflow.configuration"))).parent
 PAGE = ROOT / "docs" / "airflow.md"

@@ -20,6 +20,8 @@ from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.runtime.report import JobReport, compose_diagnostics
 from tf_yarn_ops.site import Site
 
+pytestmark = pytest.mark.slow
+
 USER = current_user({})
 APPS = "/ws/v1/cluster/apps"
 

@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
+import pytest
 from fake_yarn import application, until
 from test_azkaban_jobtype import ID, SECOND, USER, azkaban, finish, impatient, submitted, yarn  # noqa: F401
 
@@ -19,12 +20,14 @@ from tf_yarn_ops.azkaban.jobtype import Run
 from tf_yarn_ops.cli.signals import Interruption
 from tf_yarn_ops.cluster import discover
 
+pytestmark = pytest.mark.slow
+
 #: The main thread waits for a lock of C's that it holds itself: as in the search for a name, Python sees no signal.
 IN_C = """\
 import ctypes
 from tf_yarn_ops.azkaban import ending
 from tf_yarn_ops.cli.signals import Interruption
-ending.PATIENCE = 0.5
+ending.PATIENCE, ending.LAST_CALL = 0.5, 60
 with Interruption() as interruption:
     watch = ending.Ending(lambda: print(watch.why, flush=True), lambda: print("last call", flush=True), print)
     watch.start(interruption.wakeup())

@@ -29,6 +29,8 @@ from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.runtime.report import JobReport, TaskReport, compose_diagnostics
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-I", "-X", "utf8", "-m", "tf_yarn_ops.azkaban"]
 USER = current_user({})

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from s3_server import s3_server
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parent.parent / "examples" / "digits"
 
 

@@ -18,6 +18,8 @@ from tf_yarn_ops.identity import Identity
 from tf_yarn_ops.launcher import Launcher
 from tf_yarn_ops.spec import JobSpec, TaskSpec
 
+pytestmark = pytest.mark.slow
+
 USER = current_user({})
 ME = Identity("digits", 1, 2, "airflow")
 ID, SECOND = (f"application_{STAMP}_000{number}" for number in (1, 2))
