@@ -139,13 +139,17 @@ def test_the_resourcemanager_is_down_for_half_a_minute_and_forgets(site, yarn):
     training(yarn, *known, *unknown)
     forgotten = [application for run in unknown for application in yarn.ids(run)]
     yarn.hadoop.stop_daemon("rm", signal.SIGKILL)
-    down = time.monotonic()
-    for application in forgotten:
-        [kept] = (yarn.hadoop.directory / "rm").rglob(application)
-        shutil.rmtree(kept)
-    until(lambda: time.monotonic() - down >= 30, 60, 0.5)
-    assert {run.task_state() for run in known + unknown} == {"deferred", "running"}
-    yarn.hadoop.start_daemon("rm")
+    try:
+        down = time.monotonic()
+        for application in forgotten:
+            kept = [*(yarn.hadoop.directory / "rm").rglob(f"RMAppRoot/{application}")]
+            assert kept, f"the ResourceManager did not store {application}"
+            for folder in kept:
+                shutil.rmtree(folder)
+        until(lambda: time.monotonic() - down >= 30, 60, 0.5)
+        assert {run.task_state() for run in known + unknown} == {"deferred", "running"}
+    finally:
+        yarn.hadoop.start_daemon("rm")
     over.touch()
     succeeded(yarn, *known)
     for run in unknown:

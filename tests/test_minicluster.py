@@ -186,14 +186,16 @@ def test_the_resourcemanager_tells_clients_all_they_need(ready):
     assert told["yarn.application.classpath"].startswith(str(ready.directory))
 
 
+def open_sockets(pid):
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+            if found := re.fullmatch(r"socket:\[(\d+)\]", os.readlink(link)):
+                yield found[1]
+
+
 def test_nothing_listens_beyond_this_machine(ready):
     pids = list(list_pids(ready).values())
-    sockets = {
-        os.readlink(link).removeprefix("socket:[").rstrip("]")
-        for pid in pids
-        for link in Path(f"/proc/{pid}/fd").iterdir()
-        if os.readlink(link).startswith("socket:")
-    }
+    sockets = {inode for pid in pids for inode in open_sockets(pid)}
     rows = [line.split() for kind in ("tcp", "tcp6") for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]]
     listening = [row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[9] in sockets]
     assert len(listening) >= 13

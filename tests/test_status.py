@@ -30,6 +30,12 @@ def test_a_report_in_the_diagnostics_is_merged_with_yarns_words():
     assert report.tasks[0].exit_code == 3
 
 
+@pytest.mark.parametrize("never", [0, -1])
+def test_a_time_that_has_not_come_is_none(never):
+    report = read_report(application(1, "ACCEPTED", launchTime=never, finishedTime=never))
+    assert (report.started_at, report.queue_seconds, report.finished_at) == (None, None, None)
+
+
 @pytest.mark.parametrize("state, final, text, reason", [
     ("FINISHED", "SUCCEEDED", "", Reason.SUCCEEDED),
     ("FINISHED", "FAILED", "", Reason.AM_FAILED),

@@ -5,6 +5,7 @@ import contextvars
 import signal
 import time
 from dataclasses import replace
+from itertools import groupby, pairwise
 
 import pytest
 from fake_yarn import FakeYarn, application, serving
@@ -112,17 +113,20 @@ def test_ten_thousand_jobs_cost_one_call_per_interval(yarn, cluster):
 
 def test_changes_are_told_once(yarn, cluster):
     name = add(yarn, 1, state="ACCEPTED")
-    states = []
+    told = []
 
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
-        wait = asyncio.create_task(watcher.wait(name, on_change=lambda report: states.append(report.state)))
-        await until(lambda: lists(yarn) >= 4)
+        wait = asyncio.create_task(watcher.wait(name, on_change=told.append))
+        await until(lambda: lists(yarn) >= 20)
         finish(yarn, name, Reason.TASK_FAILED, "KILLED")
         return await wait
 
-    assert asyncio.run(main()).reason is Reason.TASK_FAILED
-    assert states == ["ACCEPTED", "KILLED"]
+    assert asyncio.run(main()) == told[-1] and told[-1].reason is Reason.TASK_FAILED
+    assert all(one != after for one, after in pairwise(told))
+    # Twice ACCEPTED on a real YARN when its words about the application master come after the first look.
+    assert [state for state, _ in groupby(report.state for report in told)] == ["ACCEPTED", "KILLED"]
+    assert len(told) <= 3
 
 
 @wire_only

@@ -138,7 +138,8 @@ def _first_line(text: str) -> str:
 
 
 def _seconds(milliseconds: Any) -> float | None:
-    return int(milliseconds) / 1000 if milliseconds else None
+    # YARN writes 0 for a time that has not come yet, and -1 for the launch of an unmanaged application master.
+    return int(milliseconds) / 1000 if milliseconds and int(milliseconds) > 0 else None
 
 
 def _tracking_url(application: Mapping[str, Any]) -> str | None:
