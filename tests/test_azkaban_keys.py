@@ -268,6 +268,9 @@ def test_a_missing_or_broken_file_of_the_project_is_named(project):
     found = faults_of({**RUN, "tf.spec": "list.yaml", "tf.args.file": "bytes"}, project)
     assert found[0] == "tf.spec: 'list.yaml' is not a mapping of keys to values; ytf-submit --dry_run prints one"
     assert found[1].startswith("tf.args.file: 'bytes' can't be read: 'utf-8' codec") and len(found) == 2
+    (project / "tasks.yaml").write_text("tasks: [worker]\n")
+    assert faults_of({**RUN, "tf.spec": "tasks.yaml"}, project) == [
+        "tf.spec: tasks: ['worker'] is not a mapping of task types to their settings"]
     found = faults_of({**RUN, "tf.spec": "nope", "tf.args.file": "nope"}, project)
     assert [fault.partition(":")[0] for fault in found] == ["tf.spec", "tf.args.file"]
 

@@ -9,6 +9,7 @@ from strategies import jobs
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.parts import Resources, TensorBoard
 from tf_yarn_ops.spec import JobSpec
+from tf_yarn_ops.specfile import read_document
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -106,3 +107,28 @@ def test_all_faults_of_a_document_come_together():
 def test_what_is_not_yaml():
     with pytest.raises(SpecInvalid, match="not YAML: "):
         JobSpec.from_yaml("a: [")
+
+
+@pytest.mark.parametrize(
+    ("content", "beginning"),
+    [
+        (None, "spec: 'job.yaml' can't be read: [Errno 2] No such file"),
+        (b"\xff", "spec: 'job.yaml' can't be read: 'utf-8' codec"),
+        (b"tasks: {", "spec: 'job.yaml' can't be read: while parsing"),
+        (b"- 1", "spec: 'job.yaml' is not a mapping of keys to values; ytf-submit --dry_run prints one"),
+        (b"", "spec: 'job.yaml' is not a mapping of keys to values; ytf-submit --dry_run prints one"),
+    ],
+)  # fmt: skip
+def test_a_file_that_holds_no_job_is_named(tmp_path, content, beginning):
+    if content is not None:
+        (tmp_path / "job.yaml").write_bytes(content)
+    with pytest.raises(SpecInvalid) as error:
+        read_document("job.yaml", tmp_path)
+    assert error.value.faults[0].startswith(beginning)
+    with pytest.raises(SpecInvalid, match=r"^tf\.spec: "):
+        read_document("job.yaml", tmp_path, key="tf.spec")
+
+
+def test_the_first_document_of_a_dry_run_is_the_job(tmp_path):
+    (tmp_path / "job.yaml").write_text("name: digits\n---\nname: skein\n")
+    assert read_document("job.yaml", tmp_path) == {"name": "digits"}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, TypeVar
 
 from .errors import SpecInvalid
@@ -11,6 +12,34 @@ from .spec import JobSpec, TaskSpec
 
 Part = TypeVar("Part")
 _PARTS: dict[str, type[Any]] = {"restart": RestartPolicy, "deadlines": Deadlines, "acls": Acls}
+
+
+def read_document(path: str, folder: Path = Path(), *, key: str = "spec") -> dict[str, Any]:
+    """Read a job's YAML or JSON file; of the two documents of a dry run the job, which is the first.
+
+    Parameters
+    ----------
+    path : str
+    folder : Path, optional
+        Where a relative path begins.
+    key : str, optional
+        What the user calls the path.
+
+    Raises
+    ------
+    SpecInvalid
+        It can't be read, or is no mapping.
+    """
+    import yaml
+
+    try:
+        with open(folder / path, encoding="utf-8") as file:
+            document = next(yaml.safe_load_all(file), None)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise SpecInvalid(f"{key}: {path!r} can't be read: {error}") from error
+    if not isinstance(document, Mapping):
+        raise SpecInvalid(f"{key}: {path!r} is not a mapping of keys to values; ytf-submit --dry_run prints one")
+    return dict(document)
 
 
 def read_job(document: Any) -> JobSpec:

@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from ..errors import SpecInvalid
 from ..request import build_job
 from ..spec import JobSpec
+from ..specfile import read_document
 
 #: Seconds by which a backstop comes after the deadline, whose owner gives the better report.
 SLACK = 300.0
@@ -55,17 +55,4 @@ def _document(spec: Any) -> Mapping[str, Any] | None:
         return spec
     if isinstance(spec, JobSpec):
         return spec.to_dict()
-    return _read(str(spec))
-
-
-def _read(path: str) -> Mapping[str, Any]:
-    import yaml
-
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = next(yaml.safe_load_all(file), None)  # of a dry run's two the job is the first
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise SpecInvalid(f"spec: {path!r} can't be read: {error}") from error
-    if not isinstance(document, Mapping):
-        raise SpecInvalid(f"spec: {path!r} is not a mapping of keys to values; ytf-submit --dry-run prints one")
-    return document
+    return read_document(str(spec))

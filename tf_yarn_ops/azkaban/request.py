@@ -15,6 +15,7 @@ from ..errors import SpecInvalid
 from ..request import build_job
 from ..requirement import canonical_type, did_you_mean, parse_cluster_requirement, parse_count
 from ..spec import JobSpec
+from ..specfile import read_document
 from .keys import RESERVED, Found, find_key, unknown_key
 from .program import add_program, file_name
 from .tony import translate
@@ -167,17 +168,15 @@ def _read_document(request: Request) -> None:
     path = request.text("tf.spec")
     if path is None:
         return
-    import yaml
-
     try:
-        document = next(yaml.safe_load_all((request.folder / path).read_text(encoding="utf-8")), None)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        request.faults.append(f"tf.spec: {path!r} can't be read: {error}")
+        document = read_document(path, request.folder, key="tf.spec")
+    except SpecInvalid as error:
+        request.faults += error.faults
         return
-    if not isinstance(document, Mapping) or not isinstance(document.get("tasks", {}), Mapping):
-        request.faults.append(f"tf.spec: {path!r} is not a mapping of keys to values; ytf-submit --dry_run prints one")
+    if not isinstance(document.get("tasks", {}), Mapping):
+        request.faults.append(f"tf.spec: tasks: {document['tasks']!r} is not a mapping of task types to their settings")
         return
-    request.document = dict(document)
+    request.document = document
 
 
 def _read_types(request: Request, found: Mapping[str, Found]) -> dict[str, dict[str, Any]]:

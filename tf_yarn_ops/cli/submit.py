@@ -16,6 +16,7 @@ from ..requirement import parse_count
 from ..runtime.reasons import Reason
 from ..runtime.report import JobReport
 from ..spec import JobSpec
+from ..specfile import read_document
 from .manual import SYNOPSIS, manual_page
 from .options import ALL, SUBMISSION
 from .program import configure_logging, print_json, report_of, say
@@ -223,20 +224,7 @@ def read_request(values: dict[str, Any]) -> JobSpec:
                           f"{shlex.quote(' '.join(words))}")
     path = values.pop("spec")
     options = {name: value for name, value in values.items() if value not in (None, ())}
-    return build_job({**options, "task_command": words[0] if words else None}, _read_document(path) if path else None)
-
-
-def _read_document(path: str) -> Mapping[str, Any]:
-    import yaml
-
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = next(yaml.safe_load_all(file), None)  # of a dry run's two the job is the first
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SpecInvalid(f"spec: {path!r} can't be read: {error}") from error
-    if not isinstance(document, Mapping):
-        raise SpecInvalid(f"spec: {path!r} is not a mapping of keys to values; ytf-submit --dry-run prints one")
-    return document
+    return build_job({**options, "task_command": words[0] if words else None}, read_document(path) if path else None)
 
 
 def dry_run(job: JobSpec) -> str:
