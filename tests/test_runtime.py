@@ -547,13 +547,26 @@ def test_the_next_free_port_is_taken_and_found_though_a_stranger_listens_on_the_
             assert base < port_of(am) < base + 16
 
 
+@contextlib.contextmanager
+def two_neighbours():
+    """Listen on two consecutive ports; gives the first."""
+    for base in range(30000, 32000, 2):  # where the system gives nobody a port by chance
+        with contextlib.ExitStack() as servers:
+            try:
+                for port in (base, base + 1):
+                    servers.enter_context(socket.create_server(("", port)))
+            except OSError:
+                continue
+            yield base
+            return
+    raise AssertionError("no two free ports in a row")
+
+
 def test_all_ports_taken_ends_the_job_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.application.PORTS", 2)
-    with socket.create_server(("", 0)) as first:
-        base = first.getsockname()[1]
-        spec = job("true", ps=False, workers=1)
-        with socket.create_server(("", base + 1)), AppMaster(tmp_path / "job", spec, base_port=base) as am:
-            report = am.wait()
+    spec = job("true", ps=False, workers=1)
+    with two_neighbours() as base, AppMaster(tmp_path / "job", spec, base_port=base) as am:
+        report = am.wait()
     assert report.reason is Reason.AM_FAILED
     assert f"the ports {base} to {base + 1} are all taken" in report.message
 

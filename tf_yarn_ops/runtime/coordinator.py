@@ -22,8 +22,6 @@ from .server import Connection, Server
 
 logger = logging.getLogger(__name__)
 
-#: Commands that report after their SIGKILL are waited for so long, seconds.
-AFTER_KILL = 3.0
 #: How long a replacement may be ahead of the news that its predecessor is lost, seconds.
 VACANCY_SECONDS = 5.0
 #: What a program writes that found its port taken.
@@ -84,7 +82,7 @@ class Coordinator:
             old.close()
         how = "is back" if resumed else "registered"
         logger.info("%s %s as %s on %s", peer.container, how, peer.task, peer.address)
-        self._send(peer, "welcome", task=str(peer.task), generation=self.state.generation)
+        self.send(peer, "welcome", task=str(peer.task), generation=self.state.generation)
         self._catch_up(peer, message)
         return peer
 
@@ -92,9 +90,9 @@ class Coordinator:
         """Tell an agent that has just come, or come back, what it may have missed."""
         started = bool(message.get("attempt"))
         if started and message.get("generation") != self.state.generation:
-            self._send(peer, "renew", generation=self.state.generation, grace=self.job.deadlines["stop_grace"])
+            self.send(peer, "renew", generation=self.state.generation, grace=self.job.deadlines["stop_grace"])
         elif self.stopping:
-            self._send(peer, "stop", grace=self.job.deadlines["stop_grace"])
+            self.send(peer, "stop", grace=self.job.deadlines["stop_grace"])
         elif peer.running and peer.generation == self.state.generation:
             self._started(peer, message)
             self._send_start(peer, 0.0)
@@ -143,7 +141,7 @@ class Coordinator:
         elif kind == "running":
             self._started(peer, message)
         elif kind == "exited":
-            self._send(peer, "ack")
+            self.send(peer, "ack")
             if self._current(peer, message) and peer.running:
                 self._started(peer, message)
                 self._exited(peer, message)
@@ -206,7 +204,8 @@ class Coordinator:
         """End the job when the coordinator itself is at fault: a silent one would let it hang."""
         self.apply(Expired(Reason.AM_FAILED, f"the coordinator failed: {error!r}"))
 
-    def _send(self, peer: Peer, kind: str, **fields: Any) -> None:
+    def send(self, peer: Peer, kind: str, **fields: Any) -> None:
+        """Send a message of `protocol`; an agent without a connection hears what it missed when it resumes."""
         if peer.connection is not None:
             peer.connection.send(protocol.encode(kind, **fields))
 
@@ -250,7 +249,7 @@ class Coordinator:
         self._send_start(peer, delay)
 
     def _send_start(self, peer: Peer, delay: float) -> None:
-        self._send(peer, "start", generation=peer.generation, attempt=peer.attempt, task=str(peer.task),
+        self.send(peer, "start", generation=peer.generation, attempt=peer.attempt, task=str(peer.task),
                    cluster=self.cluster, delay=round(delay, 3))
 
     def _do_restart(self, decision: Decision) -> None:
@@ -259,45 +258,14 @@ class Coordinator:
         self.not_before = time.monotonic() + decision.delay
         logger.warning("Restarting the cluster as generation %d: %s", self.state.generation, decision.cause)
         for peer in self.registry.peers.values():
-            self._send(peer, "renew", generation=self.state.generation, grace=self.job.deadlines["stop_grace"])
+            self.send(peer, "renew", generation=self.state.generation, grace=self.job.deadlines["stop_grace"])
 
     def _do_finish(self, decision: Decision) -> None:
         assert self.state.verdict is not None
         logger.info("Verdict: %s: %s", self.state.verdict.reason.value, self.state.verdict.message)
         self.decided.set()
 
-    # -- the end ----------------------------------------------------------------------------
-
-    async def wind_down(self) -> None:
-        """End what still runs: SIGTERM, the grace, SIGKILL; each agent does it for its own."""
-        self.stopping = True
-        succeeded = self.state.verdict is not None and self.state.verdict.reason is Reason.SUCCEEDED
-        grace = self.job.deadlines["stop_grace"]
-        board = self.registry.serving.get(TaskId(TENSORBOARD, 0))
-        lingering = board if succeeded and self.job.linger and board is not None and board.running else None
-        await self._stop([p for p in self.registry.peers.values() if p is not lingering], grace)
-        if lingering:
-            logger.info("TensorBoard stays for %g s", self.job.linger)
-            await asyncio.sleep(self.job.linger)
-            await self._stop([lingering], grace)
-        for peer in self.registry.peers.values():
-            self._send(peer, "bye")
-
-    async def _stop(self, peers: List[Peer], grace: float) -> None:
-        for peer in peers:
-            if peer.running:
-                self._send(peer, "stop", grace=grace)
-        until = time.monotonic() + grace + AFTER_KILL
-        while any(peer.running and peer.connection for peer in peers):
-            left = until - time.monotonic()
-            if left <= 0:
-                logger.warning("Gave up waiting for %s", ", ".join(str(p.task) for p in peers if p.running))
-                return
-            self.quiet.clear()
-            try:
-                await asyncio.wait_for(self.quiet.wait(), min(left, 0.2))
-            except asyncio.TimeoutError:
-                pass
+    # -- what it shows ----------------------------------------------------------------------
 
     async def show_page(self, route: str, address: str, link: str) -> None:
         """Add a page below the tracking URL; one that can't be shown does not end a training."""

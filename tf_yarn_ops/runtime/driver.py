@@ -12,13 +12,14 @@ import select
 import signal
 import sys
 import time
-from typing import List, Optional, Sequence
+from typing import List, Optional
 
 from . import page
 from .command import die_with_parent
-from .containers import Containers, SkeinFailed, exit_now
+from .containers import Containers, exit_now
 from .contract import JOB_FILE, Job, load_job
 from .coordinator import Coordinator
+from .ending import end_application, stop_tasks, until_known
 from .lifecycle import Expired
 from .overseer import Overseer
 from .reasons import Reason
@@ -30,12 +31,7 @@ from .yarn import kill_by_rest, knows_us
 logger = logging.getLogger(__name__)
 
 BEAT_SECONDS = 5.0
-#: After each failed call that ends the application, seconds.
-SHUTDOWN_PAUSES = (0.2, 1.0, 0.0)
 SILENCE_SECONDS = 60.0
-#: How long a verdict waits for a ResourceManager: as long as Hadoop's own clients try to reach one.
-RESOURCEMANAGER_SECONDS = 900.0
-RESOURCEMANAGER_LOOKS = 1.0
 
 
 def watch_over() -> Optional[int]:
@@ -102,45 +98,11 @@ async def run(job: Job, application_id: str) -> None:
             if task.exception():
                 logger.error("A part of the coordinator ended", exc_info=task.exception())
                 coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator failed: {task.exception()!r}"))
-    await coordinator.wind_down()
+    await stop_tasks(coordinator)
     if await reachable:
         await until_known(job.resourcemanagers, application_id)
     await end_application(containers, job, build_report(coordinator))
     logger.info("Ended after %.1f s", time.monotonic() - coordinator.began)
-
-
-async def until_known(resourcemanagers: Sequence[str], application_id: str) -> None:
-    """Wait for a ResourceManager: Skein gives up the ending after 30 s, and YARN would never hear the verdict.
-
-    References
-    ----------
-    Hadoop's ShutdownHookManager, in which Skein's application master unregisters
-    (``hadoop.service.shutdown.timeout``, 30 s).
-    """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + RESOURCEMANAGER_SECONDS
-    told = False
-    while not await loop.run_in_executor(None, knows_us, resourcemanagers, application_id) and loop.time() < deadline:
-        if not told:
-            logger.warning("No ResourceManager answers at %s: the verdict waits for it", ", ".join(resourcemanagers))
-            told = True
-        await asyncio.sleep(RESOURCEMANAGER_LOOKS)
-
-
-async def end_application(containers: Containers, job: Job, report: JobReport) -> None:
-    """Hand the verdict to YARN: through Skein, and where that fails, by a kill that carries the same report."""
-    diagnostics = compose_diagnostics(report)
-    for pause in SHUTDOWN_PAUSES:
-        try:
-            await containers.shutdown(report.reason is Reason.SUCCEEDED, diagnostics)
-            return
-        except SkeinFailed as error:
-            logger.warning("Skein did not take the verdict: %s", error)
-            await asyncio.sleep(pause)
-    loop = asyncio.get_running_loop()
-    arguments = (job.resourcemanagers, report.application_id, job.user, diagnostics)
-    if not await loop.run_in_executor(None, kill_by_rest, *arguments):
-        raise RuntimeError("neither Skein nor the ResourceManager took the verdict")
 
 
 def allow_many_connections() -> None:
