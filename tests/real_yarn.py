@@ -4,8 +4,14 @@ The applications are unmanaged: YARN keeps them as ACCEPTED and starts nothing f
 hundreds cost nothing. They end by a kill whose diagnostics hold a report, which readers believe.
 """
 
+from contextlib import contextmanager
+
 import httpx
-from fake_yarn import LIVE, FakeYarn, until
+import pytest
+from fake_yarn import LIVE, FakeYarn, serving, until
+
+#: Parameters of a fixture that gives `one_of`.
+WIRE_AND_REAL = ["wire", pytest.param("real", marks=pytest.mark.cluster)]
 
 
 def _forget_who_asked(request):
@@ -68,3 +74,15 @@ class RealYarn(FakeYarn):
         for application in listed.get("app", []):
             self.ask("PUT", f"/{application['id']}/state", {"state": "KILLED"}, application["user"])
         self.client.close()
+
+
+@contextmanager
+def one_of(request):
+    """Serve what the parameter names: the ResourceManager on the wire, or the real one of the file's `light`."""
+    real = request.param == "real"
+    place = RealYarn(request.getfixturevalue("light").resourcemanager_url) if real else FakeYarn()
+    with serving(place) as url:
+        place.url = url
+        yield place
+    if real:
+        place.close()

@@ -9,6 +9,7 @@ import pytest
 from azkaban_jobs import JOB, Site, write_project
 from azkaban_site import PATIENCE, compile_server
 from fake_yarn import until
+from gaps import GAPS, STOP_IN_GAPS
 
 from tf_yarn_ops.azkaban.properties import format_properties, parse_properties
 
@@ -19,7 +20,6 @@ KILLED_WITHIN = 20
 #: A launcher that stops at the gap that its job names, until the file MY_GO is there.
 STOPPING = """\
 import os, runpy, time
-from tf_yarn_ops import claims, directory, launcher, restsubmitter
 
 gap = os.environ.get("MY_GAP")
 
@@ -29,24 +29,11 @@ def stop(name):
         while not os.path.exists(os.environ["MY_GO"]):
             time.sleep(0.02)
 
-def stop_after(owner, method, name):
-    original = getattr(owner, method)
-    def replaced(self, *words, **options):
-        answer = original(self, *words, **options)
-        stop(name)
-        return answer
-    setattr(owner, method, replaced)
-
-stop_after(restsubmitter.RestSubmitter, "reserve", "reserved")
-stop_after(claims.Claims, "make", "claimed")
-stop_after(directory.ApplicationDirectory, "make", "staging")
-stop_after(restsubmitter.RestSubmitter, "submit", "submitted")
-stop_after(claims.Claims, "mark_submitted", "marked")
+""" + STOP_IN_GAPS + """
 if "azkaban.job.attempt=1" in open(os.environ["JOB_PROP_FILE"]).read():
     stop("retry")
 runpy.run_module("tf_yarn_ops.azkaban", run_name="__main__", alter_sys=True)
 """
-GAPS = ["reserved", "claimed", "staging", "submitted", "marked"]
 #: The pipe to Azkaban breaks behind the first line.
 DEAF = """\
 exec "$@" > >(head -n 1) 2>&1

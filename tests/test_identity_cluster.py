@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from fake_yarn import until
+from gaps import GAPS, STOP_IN_GAPS
 from test_launcher_cluster import job
 
 from tf_yarn_ops.claims import Claims
@@ -109,7 +110,7 @@ def test_racing_pairs_of_clients_train_once(hadoop, launcher):
 #: A client in a process of its own; it stops at a gap, which is named on its command line.
 CLIENT = """\
 import json, os, signal, sys, time
-from tf_yarn_ops import claims, directory, launcher as launchers, restsubmitter
+from tf_yarn_ops import launcher as launchers
 from tf_yarn_ops.cluster import discover
 from tf_yarn_ops.errors import Cancelled
 from tf_yarn_ops.identity import Identity
@@ -124,19 +125,7 @@ def stop(name):
         print("stopped", flush=True)
         sys.stdin.readline()
 
-def stop_after(owner, method, name):
-    original = getattr(owner, method)
-    def replaced(self, *words, **options):
-        answer = original(self, *words, **options)
-        stop(name)
-        return answer
-    setattr(owner, method, replaced)
-
-stop_after(restsubmitter.RestSubmitter, "reserve", "reserved")
-stop_after(claims.Claims, "make", "claimed")
-stop_after(directory.ApplicationDirectory, "make", "staging")
-stop_after(restsubmitter.RestSubmitter, "submit", "submitted")
-stop_after(claims.Claims, "mark_submitted", "marked")
+""" + STOP_IN_GAPS + """
 identity = Identity(key)
 try:
     report = launcher.ensure(JobSpec.from_dict(json.loads(spec)), identity)
@@ -146,7 +135,6 @@ try:
 except Cancelled:
     sys.exit(143)
 """
-GAPS = ["reserved", "claimed", "staging", "submitted", "marked", "waiting"]
 
 
 def client_in(hadoop, identity, gap, command="sleep 100"):
@@ -157,7 +145,7 @@ def client_in(hadoop, identity, gap, command="sleep 100"):
     return process
 
 
-@pytest.mark.parametrize("gap", GAPS)
+@pytest.mark.parametrize("gap", [*GAPS, "waiting"])
 def test_killed_in_a_gap_and_called_again_trains_once(hadoop, launcher, gap):
     identity = Identity(f"sigkill {gap} {time.time()}")
     process = client_in(hadoop, identity, gap)
@@ -175,7 +163,7 @@ def test_killed_in_a_gap_and_called_again_trains_once(hadoop, launcher, gap):
     until(lambda: report.application_id not in directories(launcher))
 
 
-@pytest.mark.parametrize("gap", GAPS)
+@pytest.mark.parametrize("gap", [*GAPS, "waiting"])
 def test_term_in_a_gap_leaves_nothing(hadoop, launcher, gap):
     identity = Identity(f"term {gap} {time.time()}")
     process = client_in(hadoop, identity, gap)

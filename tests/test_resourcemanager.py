@@ -6,7 +6,7 @@ import time
 
 import pytest
 from fake_yarn import STAMP, FakeYarn, amount, application, serving, until
-from real_yarn import RealYarn
+from real_yarn import WIRE_AND_REAL, RealYarn, one_of
 
 from tf_yarn_ops.authentication import SimpleAuthentication
 from tf_yarn_ops.errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
@@ -24,16 +24,11 @@ def light(tmp_path_factory):
         yield hadoop
 
 
-@pytest.fixture(params=["wire", pytest.param("real", marks=pytest.mark.cluster)])
+@pytest.fixture(params=WIRE_AND_REAL)
 def place(request):
     """The ResourceManager on the wire, and the real one behind a counting proxy."""
-    real = request.param == "real"
-    yarn = RealYarn(request.getfixturevalue("light").resourcemanager_url) if real else FakeYarn()
-    with serving(yarn) as url:
-        yarn.url = url
+    with one_of(request) as yarn:
         yield yarn
-    if real:
-        yarn.close()
 
 
 def client(*urls, user="ann", **options):

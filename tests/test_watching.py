@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 
 import pytest
-from fake_yarn import FakeYarn, application, serving
+from fake_yarn import application
 from fake_yarn import until as wait_until
-from real_yarn import RealYarn
+from real_yarn import WIRE_AND_REAL, RealYarn, one_of
 
 from tf_yarn_ops.errors import WaitTimeout
 from tf_yarn_ops.identity import Identity, deployment_tag
@@ -30,16 +30,11 @@ def light(tmp_path_factory):
         yield hadoop
 
 
-@pytest.fixture(params=["wire", pytest.param("real", marks=pytest.mark.cluster)])
+@pytest.fixture(params=WIRE_AND_REAL)
 def yarn(request):
     """The ResourceManager that a test asks: the one on the wire, and the real one behind a counting proxy."""
-    real = request.param == "real"
-    place = RealYarn(request.getfixturevalue("light").resourcemanager_url) if real else FakeYarn()
-    with serving(place) as url:
-        place.url = url
+    with one_of(request) as place:
         yield place
-    if real:
-        place.close()
 
 
 #: What no real ResourceManager can be brought to do, or not in numbers.
