@@ -2,16 +2,35 @@
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from fake_yarn import FakeYarn, serving
+
+REAPER = pytest.StashKey()
 
 
 def pytest_configure(config):
     """Undo what a shell does to its background jobs: the programs under test have to see Ctrl-C."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session):
+    """Let a process of its own see to it that nothing is left of this run, also of one that is killed."""
+    if hasattr(session.config, "workerinput"):
+        return
+    words = [sys.executable, Path(__file__).parent / "reaper.py", session.config._tmp_path_factory.getbasetemp()]
+    session.config.stash[REAPER] = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
+
+
+def pytest_unconfigure(config):
+    reaper = config.stash.get(REAPER, None)
+    if reaper is not None:
+        reaper.communicate()
 
 
 @pytest.fixture(scope="session")

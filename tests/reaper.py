@@ -1,0 +1,47 @@
+"""A program beside a test run: when the run is over, however it ended, it ends what the run has left.
+
+python reaper.py FOLDER: waits for the end of its input, then ends every process whose words,
+environment or working directory name the folder, and says which. The pipe of a run that is
+killed closes as well as that of one that ends well.
+"""
+
+import contextlib
+import signal
+import sys
+
+import psutil
+
+#: Seconds between SIGTERM and SIGKILL.
+GRACE = 5
+
+
+def left_by(folder):
+    """Give the processes that belong to the folder."""
+    own = {process.pid for process in [psutil.Process(), *psutil.Process().parents()]}
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            words = [*process.cmdline(), *process.environ().values(), process.cwd()]
+            if process.pid not in own and any(f"{folder}/" in f"{word}/" for word in words):
+                found.append(process)
+    return found
+
+
+def end_all(folder):
+    """End them, and what they start meanwhile; give what they were."""
+    ended = {}
+    number = signal.SIGTERM
+    while processes := left_by(folder):
+        for process in processes:
+            with contextlib.suppress(psutil.Error):
+                ended[process.pid] = " ".join(" ".join(process.cmdline()).split())[:100]
+                process.send_signal(number)
+        psutil.wait_procs(processes, GRACE)
+        number = signal.SIGKILL
+    return ended
+
+
+if __name__ == "__main__":
+    sys.stdin.read()
+    for pid, words in end_all(sys.argv[1]).items():
+        print(f"left by the tests, ended now: {pid} {words}", flush=True)
