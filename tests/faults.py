@@ -130,6 +130,12 @@ def _play_alone(row, rig, done, before):
             done.release()
 
 
+def wanted(request):
+    """Give the faults whose tests were selected: with ``-k`` a row is played without the others of its file."""
+    params = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
+    return {found["row"].fault for found in params if isinstance(found.get("row"), Row)}
+
+
 def check(row: Row, played: dict[str, "Future[Outcome]"]) -> None:
     """Hold a row's outcome to what the matrix says."""
     outcome = played[row.fault].result()
@@ -215,16 +221,23 @@ class Rig:
                        f"{report.message} {application}")  # fmt: skip
 
     def refused(self, action):
-        """Give the outcome of a call that has to be refused; the clock runs from the call."""
-        before = {report.application_id for report in self.launcher.list()}
+        """Give the outcome of a call that has to be refused; the clock runs from the call. Only for rows alone."""
+        before = self.traces()
         started = time.monotonic()
         try:
             action()
         except TfYarnError as error:
             seconds = time.monotonic() - started
-            new = {report.application_id for report in self.launcher.list()} - before
-            return Outcome(error.reason, seconds, tuple(new), (), str(error))
+            new = tuple(self.traces() - before)
+            return Outcome(error.reason, seconds, new, self.left(*new), str(error))
         raise AssertionError("it was not refused")
+
+    def traces(self):
+        """Give the ids of all applications that YARN knows, in any state, or that have a directory."""
+        files = self.launcher.staging(self.launcher.cluster.user).filesystem
+        names = {status.name for status in files.list(self.launcher.cluster.staging)}
+        known = {item["id"] for item in self.launcher.resourcemanager.find()}
+        return known | {name for name in names if name.startswith("application_")}
 
     def left(self, *applications):
         """Give what is left of applications that have ended; waits for it to go."""

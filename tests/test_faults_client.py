@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from fake_yarn import until
-from faults import FOREVER, Matrix, Outcome, Rig, check, job
+from faults import FOREVER, Matrix, Outcome, Rig, check, job, wanted
 
 from tf_yarn_ops.identity import Identity
 from tf_yarn_ops.parts import Deadlines, Environment
@@ -232,10 +232,10 @@ def lifetime(rig):
 
 
 @pytest.fixture(scope="module")
-def played(minicluster, tmp_path_factory):
+def played(request, minicluster, tmp_path_factory):
     rig = Rig(minicluster)
     rig.folder = tmp_path_factory.mktemp("clients")
-    with MATRIX.playing(rig) as played:
+    with MATRIX.playing(rig, wanted(request)) as played:
         yield played
 
 

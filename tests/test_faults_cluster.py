@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from fake_yarn import until
-from faults import Matrix, Rig, check, job, kill, processes_of
+from faults import Matrix, Outcome, Rig, check, job, kill, processes_of, wanted
 
 from tf_yarn_ops import restsubmitter
 from tf_yarn_ops.certificate import mint
@@ -58,12 +58,12 @@ def went_on(report):
 # -- what is refused ------------------------------------------------------------------------------
 
 
-@MATRIX.row("the queue does not exist", Reason.SUBMISSION_REJECTED, 30)
+@MATRIX.row("the queue does not exist", Reason.SUBMISSION_REJECTED, 30, alone=True)
 def no_queue(rig):
     return rig.refused(lambda: rig.submit(job(queue="nowhere")))
 
 
-@MATRIX.row("a request above the maximum allocation", Reason.RESOURCES_IMPOSSIBLE, 30)
+@MATRIX.row("a request above the maximum allocation", Reason.RESOURCES_IMPOSSIBLE, 30, alone=True)
 def above_maximum(rig):
     return rig.refused(lambda: rig.submit(job(tasks={"worker": TaskSpec(memory="900g")})))
 
@@ -130,7 +130,7 @@ def outage(rig):
     spec, gate = gated(rig, "outage")
     application = rig.submit(spec)
     rig.live(application)
-    found = SimpleNamespace(application=application)
+    found, before = SimpleNamespace(application=application), rig.traces()
     impatient = rig.new_launcher(unreachable_timeout=5)
 
     def wait_patiently():
@@ -141,7 +141,7 @@ def outage(rig):
         try:
             impatient.wait(application, poll_interval=0.2)
         except ClusterUnreachable as error:
-            found.impatient = (error, time.monotonic() - started)
+            found.gave_up = (error, time.monotonic() - started)
 
     waiting = [threading.Thread(target=target) for target in (wait_patiently, wait_impatiently)]
     found.struck = time.time()
@@ -154,13 +154,21 @@ def outage(rig):
     try:
         rig.submit(job())
     except ClusterUnreachable as error:
-        found.submission = (error, time.monotonic() - started)
+        found.refused = (error, time.monotonic() - started)
     waiting[1].join(60)
     assert not back.finished.is_set(), "the ResourceManager was back before the clients gave up"
     back.join()
     gate.touch()
     waiting[0].join(120)
+    new = tuple(rig.traces() - before)
+    found.submission = outcome_of(found.refused, new, rig.left(*new))
+    found.impatient = outcome_of(found.gave_up, found.patient.applications, found.patient.left)
     return found
+
+
+def outcome_of(told, applications, left):
+    error, seconds = told
+    return Outcome(error.reason, seconds, applications, left, str(error))
 
 
 @MATRIX.row("the ResourceManager is down for 20 s while a client waits", Reason.SUCCEEDED, 180, alone=True)
@@ -168,21 +176,15 @@ def rm_down_while_waiting(rig):
     return outage(rig).patient
 
 
-def unreachable(rig, told):
-    error, seconds = told
-    outcome = outage(rig).patient
-    return outcome.__class__(error.reason, seconds, outcome.applications, outcome.left, str(error))
-
-
 @MATRIX.row("the ResourceManager is down at the submission", Reason.CLUSTER_UNREACHABLE, 30, alone=True)
 def rm_down_at_submission(rig):
-    return unreachable(rig, outage(rig).submission)
+    return outage(rig).submission
 
 
 @MATRIX.row("the ResourceManager is down for longer than unreachable_timeout (5 s)", Reason.CLUSTER_UNREACHABLE, 30,
             alone=True)
 def rm_down_for_too_long(rig):
-    return unreachable(rig, outage(rig).impatient)
+    return outage(rig).impatient
 
 
 # -- nodes --------------------------------------------------------------------------------------
@@ -272,8 +274,8 @@ def slow_clock(rig):
 
 
 @pytest.fixture(scope="module")
-def played(hadoop):
-    with MATRIX.playing(Rig(hadoop)) as played:
+def played(request, hadoop):
+    with MATRIX.playing(Rig(hadoop), wanted(request)) as played:
         yield played
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from fake_yarn import until
-from faults import FOREVER, Matrix, Rig, check, job, kill
+from faults import FOREVER, Matrix, Rig, check, job, kill, wanted
 
 from tf_yarn_ops.certificate import mint
 from tf_yarn_ops.parts import Deadlines, Environment
@@ -356,8 +356,8 @@ def no_grpcio(rig):
 
 
 @pytest.fixture(scope="module")
-def played(rig):
-    with MATRIX.playing(rig) as played:
+def played(request, rig):
+    with MATRIX.playing(rig, wanted(request)) as played:
         yield played
 
 
