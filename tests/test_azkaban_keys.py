@@ -76,10 +76,10 @@ JOBS = [
      {"command": "run", "tasks": {"worker": 1}, "input": "/in", "output": "/out",
       "tensorboard": {"memory": 4096, "linger": 60}}),
     ({**RUN, "tf.restart": "cluster", "tf.max_restarts": "5", "tf.retry_exit_codes": "1, 2", "tf.fatal_exit_codes": "3",
-      "tf.max_container_losses": "9", "tf.restart_backoff": "2"},
+      "tf.max_container_losses": "9", "tf.restart_backoff": "2", "tf.allocation_retries": "4"},
      {"command": "run", "tasks": {"worker": 1}, "restart": {
          "mode": "cluster", "max_restarts": 5, "retry_exit_codes": [1, 2], "fatal_exit_codes": [3],
-         "max_container_losses": 9, "backoff": 2}}),
+         "max_container_losses": 9, "backoff": 2, "allocation_retries": 4}}),
     ({**RUN, **{f"tf.{name}_timeout": "9" for name in ("queue", "allocation", "registration", "heartbeat", "execution",
                                                       "total")}, "tf.stop_grace": "1.5"},
      {"command": "run", "tasks": {"worker": 1}, "deadlines": {

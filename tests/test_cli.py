@@ -203,7 +203,8 @@ def test_documented_defaults_are_those_of_the_job():
     expected = {
         "task_vcores": 1, "task_memory": 8192, "task_gpus": 0, "queue": job.queue, "name": job.name,
         "success": job.success, "restart": job.restart.mode, "max_container_losses": job.restart.max_container_losses,
-        "restart_backoff": job.restart.backoff, "am_memory": job.am_memory, "am_vcores": job.am_vcores,
+        "restart_backoff": job.restart.backoff, "allocation_retries": job.restart.allocation_retries,
+        "am_memory": job.am_memory, "am_vcores": job.am_vcores,
         "priority": job.priority, "report_log_tail": job.report_log_tail, "queue_timeout": job.deadlines.queue,
         "allocation_timeout": job.deadlines.allocation, "registration_timeout": job.deadlines.registration,
         "heartbeat_timeout": job.deadlines.heartbeat, "execution_timeout": job.deadlines.execution,

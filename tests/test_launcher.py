@@ -4,7 +4,9 @@ import json
 import re
 import ssl
 import threading
+import time
 from datetime import datetime, timezone
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from tf_yarn_ops.errors import (
 )
 from tf_yarn_ops.launcher import Launcher
 from tf_yarn_ops.parts import Acls, Deadlines, Environment, RestartPolicy, TensorBoard
+from tf_yarn_ops.repeating import pause_before
 from tf_yarn_ops.resourcemanager import LIVE
 from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.runtime.report import JobReport, TaskReport, compose_diagnostics
@@ -535,6 +538,18 @@ def test_a_job_that_missed_its_allocation_is_submitted_again(place, monkeypatch)
     report = place.launcher().run(spec, on_reserved=ids.append, poll_interval=0.01)
     assert report.reason is Reason.SUCCEEDED
     assert len(ids) == 3
+
+
+def test_the_pause_before_it_grows_and_two_such_jobs_do_not_meet_again(place, monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.repeating.RETRY_PAUSE", 0.2)
+    pauses = {retry: [pause_before(retry) for _ in range(200)] for retry in (1, 2, 3)}
+    for retry, seconds in pauses.items():
+        assert 0.1 * retry <= min(seconds) < 0.18 * retry < 0.22 * retry < max(seconds) <= 0.3 * retry
+    end_each(place, *[Reason.ALLOCATION_TIMEOUT] * 3, Reason.SUCCEEDED)
+    at = []
+    place.launcher().run(job(restart=RestartPolicy(allocation_retries=3)), poll_interval=0.01,
+                         on_reserved=lambda _: at.append(time.monotonic()))
+    assert [later - earlier >= 0.1 * retry for retry, (earlier, later) in enumerate(pairwise(at), 1)] == [True] * 3
 
 
 def test_and_not_more_often_than_allowed(place, monkeypatch):

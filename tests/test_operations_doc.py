@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from tf_yarn_ops import certificate, submitting, sweep
+from tf_yarn_ops.cli.cache import cache
+from tf_yarn_ops.cli.options import ALL
+from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.parts import RESTART_MODES, Deadlines, RestartPolicy
+from tf_yarn_ops.repeating import RETRY_PAUSE
 from tf_yarn_ops.runtime import driver, lifecycle, overseer
 from tf_yarn_ops.runtime.contract import MAX_TF_CONFIG, RUNTIME_FILE
 from tf_yarn_ops.runtime.protocol import PORTS
@@ -98,6 +102,18 @@ def test_policies_and_budgets_are_those_of_the_code():
 ])
 def test_the_figures_and_names_are_those_of_the_code(words):
     assert words in PAGE
+
+
+def test_every_option_that_is_named_exists():
+    submit = {f"--{option.key}" for option in ALL}
+    of_ytf = {name for group in (ytf, cache) for command in group.commands.values()
+              for parameter in command.params for name in parameter.opts}  # fmt: skip
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z_-]*", PAGE))
+    assert named and named <= submit | of_ytf
+
+
+def test_the_pause_before_a_job_is_submitted_again_is_that_of_the_code():
+    assert f"after {', '.join(f'{RETRY_PAUSE * n:g} s' for n in (1, 2, 3))}, each times 0.5 to 1.5" in PAGE
 
 
 def test_the_three_failures_in_a_row_are_those_of_the_code():

@@ -21,6 +21,11 @@ logger = logging.getLogger(__name__)
 RETRY_PAUSE = 10.0
 
 
+def pause_before(retry: int) -> float:
+    """Give the seconds to wait before a retry, counted from 1."""
+    return RETRY_PAUSE * retry * random.uniform(0.5, 1.5)
+
+
 class Repeating:
     """One call of `Launcher.run`.
 
@@ -45,7 +50,7 @@ class Repeating:
         retries = self._spec.restart.allocation_retries
         for retry in range(retries + 1):
             if retry:
-                self._pause(RETRY_PAUSE * random.uniform(0.5, 1.5) * retry)
+                self._pause(pause_before(retry))
             report = self._start()
             if report.reason is None:
                 report = self._launcher.wait(report.application_id, timeout=timeout, on_change=on_change,

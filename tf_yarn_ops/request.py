@@ -40,6 +40,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "max_restarts": ("restart", "max_restarts"),
     "max_container_losses": ("restart", "max_container_losses"),
     "restart_backoff": ("restart", "backoff"),
+    "allocation_retries": ("restart", "allocation_retries"),
     "tensorboard_memory": ("tensorboard", "memory"),
     "tensorboard_vcores": ("tensorboard", "vcores"),
     "tensorboard_linger": ("tensorboard", "linger"),

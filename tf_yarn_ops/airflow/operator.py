@@ -25,11 +25,11 @@ RENAMED = {"queue": "yarn_queue", "output": "output_path", "execution_timeout": 
 OPTIONS = (
     "task_command", "input", "output_path", "script", "yarn_queue", "name", "user", "priority", "environment",
     "success", "am_memory", "am_vcores", "report_log_tail", "restart", "max_restarts", "max_container_losses",
-    "restart_backoff", "tensorboard_memory", "tensorboard_vcores", "tensorboard_linger", "queue_timeout",
-    "allocation_timeout", "registration_timeout", "heartbeat_timeout", "job_execution_timeout", "total_timeout",
-    "stop_grace", "tag", "file_system", "retry_exit_codes", "fatal_exit_codes", "task_vcores", "task_memory",
-    "task_gpus", "env", "file", "archive", "cluster_requirement", "command", "node_label", "tensorboard",
-    "docker_image",
+    "restart_backoff", "allocation_retries", "tensorboard_memory", "tensorboard_vcores", "tensorboard_linger",
+    "queue_timeout", "allocation_timeout", "registration_timeout", "heartbeat_timeout", "job_execution_timeout",
+    "total_timeout", "stop_grace", "tag", "file_system", "retry_exit_codes", "fatal_exit_codes", "task_vcores",
+    "task_memory", "task_gpus", "env", "file", "archive", "cluster_requirement", "command", "node_label",
+    "tensorboard", "docker_image",
 )  # fmt: skip
 CHOICES = {"success": ("all_workers", "chief"), "restart": ("never", "task", "cluster"),
            "submit_with": ("auto", "rest", "skein"), "on_kill": ("kill", "leave")}  # fmt: skip
@@ -110,6 +110,7 @@ class TensorFlowYarnOperator(BaseOperator):
         node_label: Words | None = None, tag: Words | None = None, file_system: Words | None = None,
         success: str | None = None, restart: str | None = None, max_restarts: Number | None = None,
         max_container_losses: Number | None = None, restart_backoff: Number | None = None,
+        allocation_retries: Number | None = None,
         retry_exit_codes: Number | Sequence[int] | None = None, fatal_exit_codes: Number | Sequence[int] | None = None,
         tensorboard: bool | None = None, tensorboard_memory: Number | None = None,
         tensorboard_vcores: Number | None = None, tensorboard_linger: Number | None = None,

@@ -141,6 +141,8 @@ ENDING = (
     Key("tf.restart_backoff", "restart_backoff", "", "1", "Seconds before the first restart; doubles with each."),
     Key("tf.retry_exit_codes", "retry_exit_codes", "", "all", "Only these are worth a restart, comma-separated."),
     Key("tf.fatal_exit_codes", "fatal_exit_codes", "", "none", "These end the job at once, comma-separated."),
+    Key("tf.allocation_retries", "allocation_retries", "", "0",
+        "How often a job that missed its allocation deadline is submitted again, within the same attempt."),
     Key("tf.queue_timeout", "queue_timeout", "tony.am.startup-timeout", "86400",
         "Seconds from submission until the application master runs; 0 for no limit, as for all of these. TonY's are "
         "milliseconds."),

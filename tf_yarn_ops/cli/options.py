@@ -104,6 +104,9 @@ JOB = (
     Option("--restart_backoff", "<seconds>", "1", "Before the first restart; doubles with each, up to 300."),
     Option("--retry_exit_codes", "<code,...>", "all", "Only these exit codes are worth a restart.", many=True),
     Option("--fatal_exit_codes", "<code,...>", "none", "These end the job whatever the budget says.", many=True),
+    Option("--allocation_retries", "<n>", "0",
+           "With --wait: how often a job that missed its allocation deadline is submitted again, after a pause that "
+           "grows: 10 s, 20 s, 30 s, each times 0.5 to 1.5 at random."),
     Option("--tag", "<tag>", "", "A YARN application tag, at most 7.", many=True),
     Option("--user", "<user>", "the submitting user", "On whose behalf, where the cluster allows it."),
     Option("--priority", "<n>", "0", "In the queue, larger first."),
