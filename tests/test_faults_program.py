@@ -3,7 +3,7 @@
 import signal
 
 import pytest
-from faults import FOREVER, Matrix, Rig, check, job, kill
+from faults import FOREVER, Matrix, Rig, check, job, kill, wanted
 
 from tf_yarn_ops.parts import Deadlines
 from tf_yarn_ops.runtime.reasons import Reason
@@ -14,6 +14,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 MATRIX = Matrix()
 SMALL = {"memory": 256}
+#: What a crowded machine may add to the grace between SIGTERM and SIGKILL, seconds.
+STOP_SLACK = 8
 
 
 def first(report):
@@ -55,8 +57,17 @@ def sigsegv(rig):
 
 @MATRIX.row("the program ignores SIGTERM at the end of the job", Reason.TASK_FAILED, 60)
 def ignores_sigterm(rig):
-    stubborn = "if [ $TASK_INDEX = 0 ]; then sleep 2; exit 3; fi; trap '' TERM; while :; do sleep 1; done"
-    return rig.run(job(stubborn, workers=2, deadlines=Deadlines(stop_grace=2)), fails_with(3))
+    """It has SIGTERM and the grace of 2 s, and SIGKILL behind them."""
+    def expect(report):
+        fails_with(3)(report)
+        ended = {task.task: task for task in report.tasks}
+        grace = ended["worker:1"].finished_at - ended["worker:0"].finished_at
+        assert (ended["worker:1"].signal, ended["worker:1"].exit_code) == (signal.SIGKILL, None), report
+        assert told.exists() and 2 <= grace <= 2 + STOP_SLACK, report
+
+    told = rig.hadoop.directory / "ignored-sigterm"
+    stubborn = f"if [ $TASK_INDEX = 0 ]; then sleep 2; exit 3; fi; trap 'touch {told}' TERM; while :; do sleep 0.1; done"
+    return rig.run(job(stubborn, workers=2, deadlines=Deadlines(stop_grace=2)), expect)
 
 
 @MATRIX.row("the program leaves a daemon behind", Reason.SUCCEEDED, 60)
@@ -138,8 +149,8 @@ def killed_while_ignoring(rig):
 
 
 @pytest.fixture(scope="module")
-def played(minicluster):
-    with MATRIX.playing(Rig(minicluster)) as played:
+def played(request, minicluster):
+    with MATRIX.playing(Rig(minicluster), wanted(request)) as played:
         yield played
 
 
