@@ -16,6 +16,7 @@ from .coordinator import Coordinator
 from .lifecycle import Expired, Lost
 from .reasons import Reason
 from .registry import Peer
+from .wording import moment, some
 
 logger = logging.getLogger(__name__)
 
@@ -25,11 +26,6 @@ CALM_SECONDS = 2.0
 #: How long Skein may take to say why a container ended that told us so itself, seconds.
 ANSWER_SECONDS = 6.0
 LOG_SECONDS = 10.0
-
-
-def moment(seconds_ago: float) -> str:
-    """Give the time of day that was so many seconds ago, for a message."""
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(time.time() - seconds_ago))
 
 
 def host_of(container: Container) -> str:
@@ -112,13 +108,10 @@ class Overseer:
         if not requested:
             self.waiting_since = now
         elif limit and now - self.waiting_since > limit and self.pending():
-            total = len(self.coordinator.state.phases)
-            names = ", ".join(container.id for container in requested[:8])
-            self.coordinator.apply(Expired(
-                Reason.ALLOCATION_TIMEOUT,
-                f"{len(requested)} of {total} containers were not allocated within {limit:g} s: {names} "
-                f"(asked for in queue {self.job.queue} since {moment(now - self.waiting_since)})",
-            ))
+            cause = (f"{len(requested)} of {len(self.coordinator.state.phases)} containers were not allocated within "
+                     f"{limit:g} s: {some([container.id for container in requested])} "
+                     f"(asked for in queue {self.job.queue} since {moment(now - self.waiting_since)})")
+            self.coordinator.apply(Expired(Reason.ALLOCATION_TIMEOUT, cause))
 
     def unregistered(self, running: List[Container], now: float) -> None:
         """End the job when an agent did not call in time."""
@@ -135,19 +128,18 @@ class Overseer:
             late = [self.describe(task) for task in self.pending() if waited > limit and task in registry.serving]
         self.orphaned(running, now)
         if late and self.pending():
-            self.coordinator.apply(Expired(
-                Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {', '.join(late[:8])}"
-            ))
+            cause = f"no agent registered within {limit:g} s from {some(late)}"
+            self.coordinator.apply(Expired(Reason.REGISTRATION_TIMEOUT, cause))
 
     def orphaned(self, running: List[Container], now: float) -> None:
         """End the job when a task waits for a container and none is on its way."""
         registry = self.coordinator.registry
         coming = any(container.id not in registry.peers for container in running) or self.waiting_since != now
-        alone = [] if coming else [str(task) for task in self.pending() if task not in registry.serving]
+        alone = [] if coming else [task for task in self.pending() if task not in registry.serving]
         if not alone:
             self.alone_since = now
         elif now - self.alone_since > ANSWER_SECONDS:
-            self.coordinator.apply(Expired(Reason.CONTAINER_LOST, f"no container is left for {', '.join(alone[:8])}"))
+            self.coordinator.apply(Expired(Reason.CONTAINER_LOST, f"no container is left for {some(alone)}"))
 
     def silence(self, peer: Peer, now: float) -> None:
         """Give up on an agent that has been silent for too long, and replace its container."""
@@ -156,7 +148,7 @@ class Overseer:
         if peer.terminated and quiet > ANSWER_SECONDS:
             reason, cause = Reason.CONTAINER_LOST, "its container was ended from outside"
         elif limit and quiet > limit:
-            reason, cause = Reason.HEARTBEAT_LOST, f"no word from it for {quiet:.0f} s"
+            reason, cause = Reason.HEARTBEAT_LOST, f"no word from it for {quiet:.0f} s, since {moment(quiet)}"
         else:
             return
         container = self.coordinator.known.get(peer.container)
@@ -186,7 +178,7 @@ class Overseer:
             self.log_at = now + LOG_SECONDS
             total_tasks = len(coordinator.state.phases)
             logger.info("Waiting for all ports (%d/%d), missing: %s", total_tasks - len(self.pending()), total_tasks,
-                        ", ".join(self.describe(task) for task in self.pending()[:16]))
+                        some(self.pending(), self.describe))
 
     def unfinished(self) -> str:
         """Say which tasks still run or are waited for, where, since when."""
@@ -198,9 +190,9 @@ class Overseer:
                 since = moment(now - (record.get("started_at") or now))
                 running.append(f"{task} (on {record.get('host')} since {since})")
         if running:
-            return f"running: {', '.join(running[:8])}"
+            return f"running: {some(running)}"
         since = moment(time.monotonic() - self.incomplete_since)
-        return f"waiting since {since} for: {', '.join(map(self.describe, self.pending()[:8]))}"
+        return f"waiting since {since} for: {some(self.pending(), self.describe)}"
 
     def describe(self, task: TaskId) -> str:
         """Say what is known of a task that is missing."""

@@ -10,6 +10,7 @@ from .coordinator import Coordinator
 from .reasons import Reason
 from .report import JobReport
 from .roles import TENSORBOARD
+from .wording import some
 
 
 def build_report(coordinator: Coordinator, *, live: bool = False) -> JobReport:
@@ -67,4 +68,4 @@ def _standing(coordinator: Coordinator) -> str:
     if coordinator.state.published:
         return f"{phases.count(lifecycle.RUNNING)} of {len(phases)} tasks run."
     missing = coordinator.registry.missing(coordinator.state.phases)
-    return f"Waiting for {', '.join(missing[:8])}{' and others' if len(missing) > 8 else ''}."
+    return f"Waiting for {some(missing)}."
