@@ -1,6 +1,7 @@
 """The benchmarks still run and count right; nothing here looks at a clock."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -56,3 +57,10 @@ def test_results_are_kept_as_json_with_the_machine(tmp_path, monkeypatch):
 def test_every_benchmark_has_its_title(name):
     module = __import__(f"benchmarks.{name}", fromlist=["TITLE"])
     assert module.TITLE and callable(module.measure)
+
+
+def test_the_page_of_figures_and_the_help_name_every_benchmark():
+    page = (Path(__file__).parent.parent / "docs" / "performance.md").read_text(encoding="utf-8")
+    names = page.partition("Names: ")[2].partition(". ")[0]
+    assert tuple(re.findall(r"`(\w+)`", names)) == NAMES
+    assert tuple(re.findall(r"\w+", re.sub(r"\(.*?\)", "", main.help.partition("NAME: ")[2]))) == NAMES
