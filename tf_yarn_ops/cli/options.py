@@ -140,8 +140,8 @@ SUBMISSION = (
     Option("--run_id", "<name>", "",
            "Names the training: of all calls with the same name and generation exactly one application trains; "
            "the others attach to it, or give its report once it has succeeded. Where Skein's client submits "
-           "(Kerberos), two that submit at the same moment may both run until one sees the other by YARN's tags and the "
-           "younger is killed."),
+           "(Kerberos), two that submit at the same moment may both run until one sees the other by YARN's tags and "
+           "the younger is killed."),
     Option("--generation", "<n>", "0",
            "With --run_id: a larger number trains again, and ends what an older one left running."),
     Option("--resourcemanager", "<URL>", "found",
