@@ -133,7 +133,24 @@ def broken_archive(rig):
 @MATRIX.row("the interpreter is missing on the nodes", Reason.AM_FAILED, 90)
 def interpreter_missing(rig):
     submitted = time.time()
-    return rig.end(rig.submit(job("true", environment=Environment("venv", "/no/such/folder"))), submitted)
+    return rig.end(rig.submit(job("true", environment=Environment("venv", "/no/such/folder"))), submitted,
+                   expect=says("driver failed with exit code 127"))
+
+
+@MATRIX.row("the interpreter is missing on a worker's node", Reason.CONTAINER_LOST, 90)
+def agents_interpreter_missing(rig):
+    """The application master's is there: the folder is that of the nodes, and one node lacks it."""
+    home = rig.folder / "half"
+    (home / "bin").mkdir(parents=True)
+    python = home / "bin" / "python"
+    python.write_text(f'#!/bin/bash\ncase " $* " in *" agent "*) exec /no/such/python "$@";; esac\n'
+                      f'exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    submitted = time.time()
+    application = rig.submit(job("true", environment=Environment("venv", str(home))))
+    outcome = rig.end(application, submitted, expect=says("worker:0 was lost: before its agent called"))
+    assert "/no/such/python: No such file" in "".join(rig.launcher.log(application, "worker:0"))
+    return outcome
 
 
 # -- connections: the job goes on -----------------------------------------------------------------

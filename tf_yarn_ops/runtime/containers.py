@@ -31,13 +31,14 @@ class SkeinFailed(OSError):
 
 
 class Container(NamedTuple):
-    """One container: Skein's id (``worker_0``), state, exit message, the node's ``host:port`` once it has one."""
+    """One container: Skein's id (``worker_0``), state, message, the node's ``host:port`` and YARN's id once known."""
 
     id: str
     service: str
     state: str
     message: str
     node: str = ""
+    yarn_id: str = ""
 
 
 def cause_of(message: str) -> Reason:
@@ -82,8 +83,8 @@ class Containers:
         """Give all containers, finished ones included."""
         states = ("WAITING", "REQUESTED", "RUNNING", *FINISHED)
         found = await self._call(lambda: self._client.get_containers(states=states))
-        return [Container(c.id, c.service_name, str(c.state), c.exit_message or "", c.yarn_node_http_address or "")
-                for c in found]
+        return [Container(c.id, c.service_name, str(c.state), c.exit_message or "", c.yarn_node_http_address or "",
+                          c.yarn_container_id or "") for c in found]
 
     async def replace(self, container: Container) -> None:
         """Kill a container that no longer answers and ask for another."""

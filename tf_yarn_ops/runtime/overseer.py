@@ -93,6 +93,8 @@ class Overseer:
             elif container.state == "FAILED":
                 task = self.coordinator.registry.vacant(container.id)
                 if task:
+                    self.coordinator.registry.occupied(task, container.id, container.node.rpartition(":")[0],
+                                                       container.yarn_id, container.node)
                     self.coordinator.apply(Lost(task, cause_of(container.message), f"before its agent called: {text}"))
 
     def lose(self, peer: Peer, reason: Reason, cause: str) -> None:

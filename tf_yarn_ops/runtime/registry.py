@@ -117,8 +117,15 @@ class Registry:
         peer = Peer(container, task, nonce, host, port, str(message.get("yarn_container") or ""),
                     str(message.get("node_http") or ""))
         self.peers[container] = self.serving[task] = peer
-        self.records[task].update(host=host, container_id=peer.yarn_container or None, log_url=self._log_url(peer))
+        self.occupied(task, container, host, peer.yarn_container, peer.node_http)
         return peer, False
+
+    def occupied(self, task: TaskId, container: str, host: str, yarn_container: str, node_http: str) -> None:
+        """Note which container a task has or, where its agent never called, had: its log says why."""
+        self.records[task].update(host=host or None, container_id=yarn_container or None, log_url=None)
+        if yarn_container and node_http:
+            file = f"{self.job.user}/{container.rpartition('_')[0]}.log"
+            self.records[task].update(log_url=f"http://{node_http}/node/containerlogs/{yarn_container}/{file}")
 
     def vacant(self, container: str) -> Optional[TaskId]:
         """Give the task that a container of this id would get: its own number if that is free, else the lowest."""
@@ -174,9 +181,3 @@ class Registry:
     def reports(self, phases: Mapping[TaskId, str]) -> Tuple[TaskReport, ...]:
         """Give the tasks of the report, in the order of the request."""
         return tuple(TaskReport(**{"state": phases[task], **self.records[task]}) for task in self.job.tasks())
-
-    def _log_url(self, peer: Peer) -> Optional[str]:
-        if not peer.yarn_container or not peer.node_http:
-            return None
-        service = peer.container.rpartition("_")[0]
-        return f"http://{peer.node_http}/node/containerlogs/{peer.yarn_container}/{self.job.user}/{service}.log"
