@@ -12,7 +12,8 @@ from tf_yarn_ops.cli.options import ALL
 from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.parts import RESTART_MODES, Deadlines, RestartPolicy
 from tf_yarn_ops.repeating import RETRY_PAUSE
-from tf_yarn_ops.runtime import driver, lifecycle, overseer
+from tf_yarn_ops.resourcemanager import RECOVERY_TIME
+from tf_yarn_ops.runtime import driver, ending, lifecycle, overseer
 from tf_yarn_ops.runtime.contract import MAX_TF_CONFIG, RUNTIME_FILE
 from tf_yarn_ops.runtime.protocol import PORTS
 from tf_yarn_ops.runtime.reasons import Reason
@@ -86,6 +87,9 @@ def test_policies_and_budgets_are_those_of_the_code():
     f"within {lifecycle.QUICK_SECONDS:g} s of their start",
     f"{driver.SILENCE_SECONDS:g} s without a turn of the coordinator's loop",
     f"{overseer.ANSWER_SECONDS:g} s for Skein to say why",
+    f"{ending.RESOURCEMANAGER_SECONDS:g} s for which a verdict waits for a ResourceManager",
+    f"A verdict waits up to {ending.RESOURCEMANAGER_SECONDS:g} s for it",
+    f"may still have to recover, not before {RECOVERY_TIME:g} s |",
     f"every {overseer.LOG_SECONDS:g} s `Waiting for all ports",
     f"`queue` + `total` + {submitting.LIFETIME_SLACK:g} s",
     f"{PORTS} consecutive ports",
