@@ -5,6 +5,7 @@ reason than its fault allows, something is left, or an identity has trained twic
 """
 
 import argparse
+import contextlib
 import random
 import signal
 import tempfile
@@ -45,6 +46,8 @@ FAULTS = {
     "killed by its client": (Reason.KILLED, 3, FOREVER),
 }
 CLIENT_FAULTS = ("before", "during", "after", "waiting")
+#: What a job may end as as well when its node was killed in its life: the minicluster has one.
+OF_THE_NODE = (Reason.NODE_LOST, Reason.CONTAINER_LOST)
 
 
 class Soak:
@@ -55,6 +58,7 @@ class Soak:
         self.deadline = time.monotonic() + minutes * 60
         self.lock = threading.Lock()
         self.sums, self.wrong, self.identities = Counter(), [], []
+        self.node_killed_at = 0.0
 
     def choose(self, values):
         with self.lock:
@@ -81,26 +85,37 @@ class Soak:
 
     def play(self, key, fault):
         expected, losses, command = FAULTS[fault]
-        identity = Identity(key)
+        identity, began = Identity(key), time.monotonic()
         self.identities.append(identity)
         launcher = self.rig.new_launcher()
         spec = job(command, losses)
         application = self.patiently(lambda: launcher.ensure(spec, identity)).application_id
         if command == FOREVER or "replaced" in fault:
-            self.patiently(lambda: self.rig.live(application))
-            name, _, number = fault.partition(" ")
-            if fault.startswith("killed"):
-                self.patiently(lambda: launcher.kill(application, "the soak wants it"))
-            else:
-                blow_for(self.rig, name, getattr(signal, number.partition(",")[0]))(application)
+            with contextlib.suppress(AssertionError):  # it never lived, or no more: its reason says whether that is right
+                self.strike(launcher, application, fault)
         report = launcher.wait(application, timeout=280, identity=identity)
         left = self.patiently(lambda: self.rig.left(application))
         launcher.close()
-        wrong = "" if report.reason is expected else f"{report.reason}: {report.message} ({application})"
+        right = report.reason is expected or self.lost_its_node(report.reason, began)
+        wrong = "" if right else f"{report.reason}: {report.message} ({application})"
         self.note(fault, wrong or (f"left: {left}" if left else ""), report.reason)
+
+    def strike(self, launcher, application, fault):
+        """Wait until the job runs, and do to it what the fault says."""
+        self.patiently(lambda: self.rig.live(application))
+        name, _, number = fault.partition(" ")
+        if fault.startswith("killed"):
+            self.patiently(lambda: launcher.kill(application, "the soak wants it"))
+        else:
+            blow_for(self.rig, name, getattr(signal, number.partition(",")[0]))(application)
+
+    def lost_its_node(self, reason, began):
+        """Whether the NodeManager was killed since a job began, and that is what its reason says."""
+        return reason in OF_THE_NODE and self.node_killed_at >= began
 
     def client_dies(self, key, fault):
         gap = fault.rpartition(" ")[2]
+        began = time.monotonic()
         gate = self.rig.folder / f"gate {time.monotonic_ns()}"
         command = f"until [ -e '{gate}' ]; do sleep 0.1; done"
         client = self.patiently(lambda: Client(self.rig, key, command, gap))
@@ -114,8 +129,9 @@ class Soak:
             if code != 4:
                 break
         left = self.patiently(lambda: self.rig.left(report["application_id"]))
-        wrong = "" if code == 0 else f"exit {code}: {report}"
-        self.note(fault, wrong or (f"left: {left}" if left else ""), Reason(report["reason"]))
+        reason = Reason(report["reason"])
+        wrong = "" if code == 0 or self.lost_its_node(reason, began) else f"exit {code}: {report}"
+        self.note(fault, wrong or (f"left: {left}" if left else ""), reason)
 
     def patiently(self, action):
         """Ask again while the ResourceManager is away."""
@@ -132,13 +148,15 @@ class Soak:
                 pause, name = self.random.uniform(*CLUSTER_FAULTS), self.random.choice(["rm", "nm"])
             time.sleep(pause)
             self.rig.hadoop.stop_daemon(name, signal.SIGKILL)
+            if name == "nm":
+                self.node_killed_at = time.monotonic()
             self.rig.hadoop.start_daemon(name)
             with self.lock:
                 self.sums[f"{name} SIGKILL and start", ""] += 1
 
     def run(self):
-        threads = [threading.Thread(target=self.client, args=[number]) for number in range(CLIENTS)]
-        threads.append(threading.Thread(target=self.strike_at_the_cluster))
+        threads = [threading.Thread(target=self.client, args=[number], daemon=True) for number in range(CLIENTS)]
+        threads.append(threading.Thread(target=self.strike_at_the_cluster, daemon=True))
         for thread in threads:
             thread.start()
         for thread in threads:
