@@ -635,6 +635,19 @@ def test_a_kill_by_an_older_attempt_is_not_the_end_of_this_one(site):
     assert second.ti.xcoms["tf_yarn_status"]["reason"] == "SUCCEEDED"
 
 
+def test_a_deferred_attempt_defers_once(site):
+    """After a kill by an older attempt the new application is waited for in the worker."""
+    first = site.operator(deferrable=True)
+    deferral(first)
+    second, ti = site.operator(deferrable=True), airflow_setup.TaskInstance(try_number=2)
+    deferred, context = deferral(second, ti)
+    first.on_kill()
+    event = asyncio.run(first_event(deferred.trigger))
+    with site.ending(SECOND):
+        value = site.operator(deferrable=True).execute_complete(context, event)
+    assert (value["application_id"], value["reason"], site.submissions()) == (SECOND, "SUCCEEDED", 2)
+
+
 def test_a_kill_by_this_attempts_own_worker_is_retryable(site):
     """A worker that is shut down kills; the deferral that it had sent is taken nevertheless."""
     operator, ti = site.operator(deferrable=True), airflow_setup.TaskInstance()
@@ -722,6 +735,20 @@ def test_what_did_not_get_its_containers_is_submitted_again_where_the_job_says_s
     with site.ending(reason=Reason.ALLOCATION_TIMEOUT), site.ending(SECOND):
         value, ti, _ = run(operator)
     assert value["application_id"] == ti.xcoms["tf_yarn"]["application_id"] == SECOND
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_what_yarn_could_not_launch_is_submitted_again(site, monkeypatch, deferrable):
+    monkeypatch.setattr("tf_yarn_ops.repeating.LAUNCH_PAUSE", 0.01)
+    words = "failed 1 times due to Error launching appattempt_1_0001_000001. Got exception: java.io.EOFException"
+    with site.ending(state="FAILED", finalStatus="FAILED", diagnostics=words), site.ending(SECOND):
+        if deferrable:
+            deferred, context = deferral(site.operator(deferrable=True))
+            event = asyncio.run(first_event(deferred.trigger))
+            value = site.operator(deferrable=True).execute_complete(context, event)
+        else:
+            value, _, _ = run(site.operator())
+    assert (value["application_id"], value["reason"], site.submissions()) == (SECOND, "SUCCEEDED", 2)
 
 
 def test_nothing_is_submitted_again_after_the_deadline(site):

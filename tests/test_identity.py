@@ -346,6 +346,18 @@ def test_a_wait_for_one_of_two_goes_on_with_the_other(place):
     assert place.launcher().wait(number(3), identity=ME, poll_interval=0.02).reason is Reason.KILLED
 
 
+def test_what_yarn_could_not_launch_is_submitted_again_twice_in_one_attempt():
+    """Seen on 3.4.3 as an EOFException: nothing has trained, so nothing trains twice."""
+    lost = "Application x failed 1 times due to Error launching appattempt_1_0001_000001. Got exception: EOFException"
+    ended = [mine(n, "FAILED", finalStatus="FAILED", diagnostics=lost) for n in (1, 2, 3)]
+    assert [decide(ended[:n], ME, USER).action for n in (1, 2, 3)] == [Action.SUBMIT, Action.SUBMIT, Action.REPORT]
+    missed = [mine(n, reason=Reason.ALLOCATION_TIMEOUT) for n in (4, 5)]
+    assert decide([*ended, missed[0]], ME, USER, allocation_retries=1).action is Action.SUBMIT
+    assert decide([*ended, *missed], ME, USER, allocation_retries=1) == Decision(Action.REPORT, number(5))
+    crashed = mine(1, "FAILED", finalStatus="FAILED", diagnostics="AM Container exited with  exitCode: 1")
+    assert decide([crashed], ME, USER) == Decision(Action.REPORT, number(1))
+
+
 def test_run_with_an_identity_submits_again_after_a_missed_allocation(place, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.repeating.RETRY_PAUSE", 0.01)
     spec = job(restart=RestartPolicy(allocation_retries=1))

@@ -511,8 +511,12 @@ def test_the_queue_deadline_kills_with_its_own_reason(place):
     assert "waited in queue default for 31 s, longer than the 30 s" in report.message
 
 
+#: What YARN says of an application whose master it could not launch.
+NOT_LAUNCHED = "failed 1 times (local limit is =1) due to Error launching appattempt_1_0001_000001. Got exception: x"
+
+
 def end_each(place, *reasons):
-    """End each submitted application in turn with a reason, as soon as it is asked for a second time."""
+    """End each submitted application in turn with a reason or YARN's words, once it is asked for a second time."""
     left = list(reasons)
     seen = set()
 
@@ -523,8 +527,9 @@ def end_each(place, *reasons):
             if name in seen:
                 reason = left.pop(0)
                 final = "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED"
-                app.update(state="FINISHED", finalStatus=final,
-                           diagnostics=compose_diagnostics(JobReport(name, reason=reason, message="x")))
+                said = isinstance(reason, Reason)
+                app.update(state="FINISHED" if said else "FAILED", finalStatus=final, diagnostics=compose_diagnostics(
+                    JobReport(name, reason=reason, message="x")) if said else reason)
             seen.add(name)
 
     place.yarn.faults.append(fault)
@@ -558,6 +563,15 @@ def test_and_not_more_often_than_allowed(place, monkeypatch):
     report = place.launcher().run(job(restart=RestartPolicy(allocation_retries=1)), poll_interval=0.01)
     assert report.reason is Reason.ALLOCATION_TIMEOUT
     assert len(place.yarn.apps) == 2
+
+
+@pytest.mark.parametrize("failures, reason", [(1, Reason.SUCCEEDED), (2, Reason.SUCCEEDED), (3, Reason.AM_FAILED)])
+def test_a_job_whose_master_could_not_be_launched_is_submitted_again_twice(place, monkeypatch, failures, reason):
+    monkeypatch.setattr("tf_yarn_ops.repeating.LAUNCH_PAUSE", 0.01)
+    end_each(place, *[NOT_LAUNCHED] * failures, Reason.SUCCEEDED)
+    report = place.launcher().run(job(), poll_interval=0.01)
+    assert report.reason is reason
+    assert len(place.yarn.apps) == min(3, failures + 1)
 
 
 def test_list_gives_the_users_applications_of_skein(place):

@@ -193,7 +193,7 @@ class Ensuring:
         report = read_report(application)
         same_attempt = attempt_of(application) == self._identity.attempt
         retries = self._spec.restart.allocation_retries
-        if report.reason is Reason.SUCCEEDED or (same_attempt and not may_try_again([application], retries)):
+        if report.reason is Reason.SUCCEEDED or (same_attempt and not may_try_again([report], retries)):
             return self._launcher.report(report.application_id)
         return None
 

@@ -12,16 +12,19 @@ docs/design.md, section 5.
 import enum
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .errors import SpecInvalid
 from .resourcemanager import ENDED
 from .runtime.reasons import Reason
+from .runtime.report import JobReport
 from .spec import JobSpec
-from .status import read_report
+from .status import never_launched, read_report
 
+#: How often a job is submitted again because YARN could not launch its application master.
+LAUNCH_RETRIES = 2
 #: YARN takes as many tags.
 MAX_TAGS = 10
 #: How the tags of an identity begin; YARN keeps all tags in lower case.
@@ -182,12 +185,23 @@ def decide(applications: Iterable[Mapping[str, Any]], identity: Identity, user: 
     if succeeded:
         return Decision(Action.REPORT, succeeded[0])
     same = [a for a in ended if attempt_of(a) == identity.attempt]
-    if same and not may_try_again(same, allocation_retries):
+    if same and not may_try_again([read_report(a) for a in same], allocation_retries):
         return Decision(Action.REPORT, same[-1]["id"])
     return Decision(Action.SUBMIT)
 
 
-def may_try_again(attempted: list[Mapping[str, Any]], allocation_retries: int) -> bool:
-    """Tell whether an attempt that ended with ALLOCATION_TIMEOUT has another submission left."""
-    return (len(attempted) <= allocation_retries
-            and read_report(attempted[-1]).reason is Reason.ALLOCATION_TIMEOUT)
+def may_try_again(ended: Sequence[JobReport], allocation_retries: int) -> bool:
+    """Tell whether an attempt has another submission left, because nothing has trained.
+
+    Parameters
+    ----------
+    ended : sequence of JobReport
+        How its applications ended, the latest last.
+    allocation_retries : int
+        How often it may submit again after ALLOCATION_TIMEOUT; `LAUNCH_RETRIES` times more where
+        YARN could not launch the application master.
+    """
+    latest = ended[-1]
+    if latest.reason is Reason.ALLOCATION_TIMEOUT:
+        return sum(report.reason is Reason.ALLOCATION_TIMEOUT for report in ended) <= allocation_retries
+    return never_launched(latest) and sum(never_launched(report) for report in ended) <= LAUNCH_RETRIES

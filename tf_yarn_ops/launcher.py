@@ -221,7 +221,10 @@ class Launcher:
     def run(self, spec: JobSpec, identity: Identity | None = None, *,
             on_reserved: Callable[[str], None] | None = None, on_change: Callable[[JobReport], None] | None = None,
             timeout: float | None = None, poll_interval: float = 0.5) -> JobReport:
-        """Submit a job, or attach to it, and wait; again after ALLOCATION_TIMEOUT, as often as the job allows.
+        """Submit a job, or attach to it, and wait.
+
+        Again after ALLOCATION_TIMEOUT, as often as the job allows, and twice where YARN could not launch
+        the application master: nothing has trained then.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""`Repeating`: a job that could not get all its containers is submitted again, later, as often as it allows."""
+"""`Repeating`: a job of which nothing has trained, for want of containers or of a master, is submitted again."""
 
 import logging
 import random
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .identity import Identity
+from .identity import Identity, may_try_again
 from .runtime.reasons import Reason
 from .runtime.report import JobReport
 from .spec import JobSpec
@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 #: Seconds before the next submission, jittered, growing with each: two jobs that each held half
 #: of what they need are not to meet again.
 RETRY_PAUSE = 10.0
+#: Seconds before it where YARN could not launch the application master.
+LAUNCH_PAUSE = 1.0
 
 
 def pause_before(retry: int) -> float:
@@ -47,19 +49,19 @@ class Repeating:
     def run(self, timeout: float | None, on_change: Callable[[JobReport], None] | None,
             poll_interval: float) -> JobReport:
         """Give the last report."""
-        retries = self._spec.restart.allocation_retries
-        for retry in range(retries + 1):
-            if retry:
-                self._pause(pause_before(retry))
+        ended: list[JobReport] = []
+        while True:
             report = self._start()
             if report.reason is None:
                 report = self._launcher.wait(report.application_id, timeout=timeout, on_change=on_change,
                                              poll_interval=poll_interval, identity=self._identity)
-            if report.reason is not Reason.ALLOCATION_TIMEOUT:
-                break
-            logger.info("%s did not get all its containers; %s of %s retries left",
-                        report.application_id, retries - retry, retries)
-        return report
+            ended.append(report)
+            if not may_try_again(ended, self._spec.restart.allocation_retries):
+                return report
+            pause = pause_before(len(ended)) if report.reason is Reason.ALLOCATION_TIMEOUT else LAUNCH_PAUSE
+            logger.info("%s: nothing has trained; submitting again in %.0f s: %s",
+                        report.application_id, pause, report.message)
+            self._pause(pause)
 
     def _start(self) -> JobReport:
         if self._identity is None:

@@ -82,6 +82,17 @@ def read_report(application: Mapping[str, Any], live: JobReport | None = None) -
         queue_seconds=round(max(0.0, started - submitted), 3) if started and submitted else None)
 
 
+def never_launched(report: JobReport) -> bool:
+    """Tell whether the application ended because YARN could not launch its application master: nothing has trained.
+
+    References
+    ----------
+    Hadoop's AMLauncher. It reads the tokens of an application while the state store may write them, and
+    a reading at the same moment ends in an EOFException (seen on 3.4.3, once in some thousand applications).
+    """
+    return report.reason is Reason.AM_FAILED and "Error launching appattempt" in report.message
+
+
 def lost_report(application_id: str) -> JobReport:
     """Give the report of an application that the ResourceManager does not know."""
     return JobReport(application_id, reason=Reason.LOST,

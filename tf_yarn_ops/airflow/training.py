@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..cluster import Cluster
 from ..errors import ClusterUnreachable, TfYarnError, WaitTimeout
-from ..identity import generation_of, order
+from ..identity import generation_of, may_try_again, order
 from ..launcher import Launcher
 from ..request import doubts_about
 from ..resourcemanager import ENDED
 from ..runtime.reasons import Reason
 from ..runtime.report import JobReport
 from ..spec import JobSpec
+from ..status import never_launched
 from .exceptions import TfYarnInfrastructureError
 from .facts import cluster_to_dict, deployment_id, ended_meanwhile, identity_of, identity_to_dict
 from .hook import YarnHook
@@ -88,10 +89,13 @@ class Training:
             self._check_state()
             self._close()
             self.operator.defer(trigger=trigger, method_name="execute_complete", timeout=self._backstop())
-        return self.resume(run_trigger(trigger, self._check_killed), deferrable=False)
+        return self.resume(run_trigger(trigger, self._check_killed))
 
-    def resume(self, event: Mapping[str, Any], *, deferrable: bool | None = None) -> Any:
-        """End as the event says, after a further submission where that is to be."""
+    def resume(self, event: Mapping[str, Any]) -> Any:
+        """End as the event says, after a further submission where that is to be.
+
+        That one is waited for here: a second deferral would overwrite the log of the first one's trigger.
+        """
         report = JobReport.from_dict(event["report"])
         self.application_id = report.application_id
         if report.application_id != event["application_id"]:
@@ -101,9 +105,8 @@ class Training:
         if killer is not None and killer < self.identity.attempt:
             # Its worker was cut off from Airflow, and ended after this attempt had attached.
             self.log.warning("%s was killed by attempt %s; submitting again", report.application_id, killer)
-            return self.run(deferrable=deferrable)
-        if report.reason is Reason.ALLOCATION_TIMEOUT:
-            report = self._allocate_again(report)
+            return self.run(deferrable=False)
+        report = self._try_again(report)
         return self._conclude(report)
 
     def time_out(self) -> Any:
@@ -224,16 +227,18 @@ class Training:
         except TfYarnError as error:
             return replace(report, message=f"{why}; whether it still runs is not known: {error}")
 
-    def _allocate_again(self, report: JobReport) -> JobReport:
-        """Submit again what did not get all its containers; how often it was, YARN's list says."""
+    def _try_again(self, report: JobReport) -> JobReport:
+        """Submit again where nothing has trained; how often it was, YARN's list says."""
         try:
+            if report.reason is not Reason.ALLOCATION_TIMEOUT and not never_launched(report):
+                return report
             spec, launcher = self._needed()
-            retries = spec.restart.allocation_retries
             deadline = self._deadline()
-            if not retries or (deadline is not None and time.time() >= deadline):
+            over = deadline is not None and time.time() >= deadline
+            if over or not may_try_again([report], spec.restart.allocation_retries):
                 return report
             self.log.info("%s", sentence_of(report))
-            self.log.info("submitting again in this worker, %s times at most", retries)
+            self.log.info("nothing has trained; submitting again in this worker")
             try:
                 return launcher.run(spec, self.identity, on_reserved=self._reserved,
                                     timeout=None if deadline is None else max(0.0, deadline - time.time()),
