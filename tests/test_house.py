@@ -30,35 +30,9 @@ STAIRCASE = (
 )
 RANK = {room: rank for rank, rooms in enumerate(STAIRCASE) for room in rooms}
 #: Beside the staircase: the embedded Hadoop knows the errors and nothing else of the house.
-ALLOWED_ELSEWHERE = {"minicluster": {"minicluster", "errors", "runtime"}}
+ALLOWED_ELSEWHERE = {"minicluster": {"minicluster", "errors"}}
 #: The only module of the runtime that may import skein: it talks to Skein's application master.
 SKEIN_IN_RUNTIME = {"skein"}
-#: What Python 3.9 does not have yet, of the modules that the runtime uses or might: the differences between 3.9.18's
-#: and 3.13's `dir()`, without what nobody would write there. A name with a dot is looked for as it stands.
-NEWER_NAMES = """
-    aiter anext BaseExceptionGroup EncodingWarning ExceptionGroup PythonFinalizationError add_note bit_count
-    asyncio.timeout timeout_at TaskGroup asyncio.Runner asyncio.Barrier BrokenBarrierError EventLoop cancelling uncancel eager_task_factory
-    sock_recvfrom sock_sendto abort_clients close_clients QueueShutDown
-    getHandlerByName getHandlerNames getLevelNamesMapping getChildren
-    os.eventfd os.splice os.setns os.unshare os.process_cpu_count os.timerfd_create os.login_tty os.posix_openpt is_junction
-    sys.exception sys.orig_argv sys.stdlib_module_names sys.monitoring get_verified_chain get_unverified_chain
-    security_level set_psk_client_callback OP_ENABLE_KTLS freedesktop_os_release PatternError NOFLAG
-    Concatenate LiteralString Never NotRequired ParamSpec ReadOnly Required Self TypeAlias TypeAliasType TypeGuard TypeIs
-    TypeVarTuple Unpack assert_never assert_type dataclass_transform typing.override reveal_type is_typeddict
-    KW_ONLY StrEnum ReprEnum EnumCheck FlagBoundary enum.verify enum.member enum.nonmember enum.property global_enum
-    pairwise batched tomllib UnionType NoneType EllipsisType aclosing contextlib.chdir file_digest datetime.UTC
-    get_annotations hardlink_to math.cbrt math.exp2 sumprod
-"""
-#: Keywords of calls that 3.9 refuses.
-NEWER_KEYWORDS = {
-    "zip": {"strict"}, "map": {"strict"}, "dataclass": {"slots", "kw_only", "match_args", "weakref_slot"},
-    "field": {"kw_only"}, "Formatter": {"defaults"}, "Popen": {"process_group", "pipesize"},
-    "run": {"process_group", "pipesize", "loop_factory"}, "create_server": {"all_errors", "keep_alive"},
-    "create_connection": {"all_errors", "ssl_shutdown_timeout"}, "start_server": {"ssl_shutdown_timeout", "keep_alive"},
-    "open_connection": {"ssl_shutdown_timeout", "all_errors"}, "create_task": {"context", "eager_start"},
-    "ensure_future": {"context"}, "write_text": {"newline"}, "bisect": {"key"}, "bisect_left": {"key"},
-
-}  # fmt: skip
 
 
 def name_of(path):
@@ -104,6 +78,34 @@ def test_imports_go_one_way(path):
     assert not wrong, f"{room} must not import {', '.join(sorted(wrong))}"
 
 
+def rooms_of_the_design():
+    """Give the rows of design.md section 8 as (rooms, description with its further lines)."""
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    listing = page.partition("## 8.")[2].partition("```\n")[2].partition("```")[0]
+    found = []
+    for line in listing.splitlines()[1:]:
+        if re.match(r"  \S", line):
+            rooms, _, description = line.strip().partition("  ")
+            found.append((rooms.replace("/", "").split(), description))
+        elif line.startswith("   "):
+            found[-1] = (found[-1][0], f"{found[-1][1]} {line}")
+    return found
+
+
+def test_the_rooms_of_the_design_are_those_of_the_staircase():
+    *rows, last = STAIRCASE
+    expected = [*map(set, rows), *({room} for room in (*last, *ALLOWED_ELSEWHERE))]
+    assert [set(rooms) for rooms, _ in rooms_of_the_design()] == expected
+    assert all(len(rooms) == len(set(rooms)) for rooms, _ in rooms_of_the_design())
+
+
+@pytest.mark.parametrize("package", ["runtime", "cli", "airflow", "azkaban", "minicluster"])
+def test_the_design_names_each_module_of_a_package(package):
+    (described,) = [description for rooms, description in rooms_of_the_design() if rooms == [package]]
+    modules = {path.stem for path in (PACKAGE / package).glob("*.py")} - {"__init__", "__main__"}
+    assert modules <= set(re.findall(r"\w+", described)), modules - set(re.findall(r"\w+", described))
+
+
 def test_a_wrong_import_would_be_seen():
     assert RANK["launcher"] > RANK["spec"] > RANK["runtime"]
     assert "tf_yarn_ops.errors" in set(imported_modules(PACKAGE / "spec.py"))
@@ -135,47 +137,6 @@ def test_runtime_is_python_3_9(path):
             unions = [part for part in ast.walk(annotation)
                       if isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitOr)] if annotation else []
             assert not unions, f"{path.name}:{node.lineno}: X | Y needs Python 3.10; write Optional or Union"
-
-
-def newer_than_3_9(tree):
-    """Give what a module uses of the library that Python 3.9 does not have."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            said = {part for alias in node.names for part in (alias.name, f"{getattr(node, 'module', None)}.{alias.name}")}
-            said |= {getattr(node, "module", None)}
-        elif isinstance(node, ast.Attribute):
-            said = {node.attr, ast.unparse(node)}
-        elif isinstance(node, ast.Name):
-            said = {node.id}
-        elif isinstance(node, ast.Call):
-            said = set()
-            called = ast.unparse(node.func).rpartition(".")[2]
-            given = {keyword.arg for keyword in node.keywords} & NEWER_KEYWORDS.get(called, set())
-            yield from (f"line {node.lineno}: {called}({keyword}=)" for keyword in sorted(given))
-        else:
-            continue
-        yield from (f"line {node.lineno}: {name}" for name in sorted(said & set(NEWER_NAMES.split())))
-
-
-@pytest.mark.parametrize("path", sorted((PACKAGE / "runtime").glob("*.py")), ids=name_of)
-def test_runtime_uses_no_library_newer_than_python_3_9(path):
-    assert list(newer_than_3_9(tree_of(path))) == []
-
-
-@pytest.mark.parametrize("source, found", [
-    ("for a, b in zip(x, y, strict=True): pass", "zip(strict=)"),
-    ("import tomllib", "tomllib"),
-    ("from itertools import pairwise", "pairwise"),
-    ("from typing import Dict, Self", "Self"),
-    ("from asyncio import timeout", "asyncio.timeout"),
-    ("async with asyncio.timeout(3): pass", "asyncio.timeout"),
-    ("error.add_note('x')", "add_note"),
-    ("@dataclasses.dataclass(frozen=True, slots=True)\nclass A: pass", "dataclass(slots=)"),
-    ("peer.timeout = zip(x, y); a = run(timeout=3); sys.exc_info()", ""),
-])
-def test_what_is_newer_would_be_seen(source, found):
-    told = [text.partition(": ")[2] for text in newer_than_3_9(ast.parse(source))]
-    assert told == ([found] if found else [])
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
