@@ -386,6 +386,41 @@ def test_tonys_tensorboard_and_docker(project):
     assert off.environment is None
 
 
+def test_tonys_interpreter_is_an_environment_like_any(project):
+    tony = {"executes": "a.py", "tony.worker.instances": "1", "python_binary_path": "/opt/py"}
+    site = {"tf.environment": "venv:///site"}
+    assert str(read(tony, project, defaults=site).environment) == "python:///opt/py"
+    assert str(read(tony, project, defaults={"tf.docker_image": "i"}).environment) == "python:///opt/py"
+    assert str(read({**tony, "tf.docker_image": "i"}, project, defaults=site).environment) == "docker://i"
+    assert faults_of({**tony, "tf.environment": "venv:///mine"}, project) == [
+        "python_binary_path: 'python:///opt/py' is not what tf.environment says, 'venv:///mine'; give one of them"]
+
+
+def test_the_memory_of_all_tasks_holds_before_tonys_default(project):
+    tony = {"executes": "a.py", "tony.worker.instances": "1", "tony.ps.instances": "1", "tony.ps.memory": "3g"}
+    for job in (read({**tony, "tf.task_memory": "4g"}, project), read(tony, project, defaults={"tf.task_memory": "4g"})):
+        assert {name: task.memory for name, task in job.tasks.items()} == {"worker": 4096, "ps": 3072}
+
+
+@pytest.mark.parametrize("own", [{"tf.helper.instances": "1"}, {"tf.cluster_requirement": "worker:1, helper:1"}])
+def test_tonys_lists_of_roles_name_our_roles_too(own, project):
+    job = read({"executes": "x", "tony.worker.instances": "1", **own,
+                "tony.application.sidecar.jobtypes": "helper"}, project)  # fmt: skip
+    assert (job.tasks["helper"].awaited, job.tasks["helper"].fatal) == (False, False)
+
+
+@pytest.mark.parametrize("lost, warning", [
+    ({"python_binary_path": "bin/python", "tony.worker.command": "x"}, "python_binary_path (it belongs to executes)"),
+    ({"tony.docker.enabled": "true", "executes": "x"}, "tony.docker.enabled (there is no tony.docker.containers.image)"),
+    ({"executes": "x", "tf.spec": "helper.yaml", "tony.application.sidecar.jobtypes": "helper, tensorboard"},
+     "tony.application.sidecar.jobtypes (helper: say it in tf.spec)"),
+])
+def test_nothing_of_tony_is_lost_in_silence(lost, warning, project):
+    (project / "helper.yaml").write_text("tasks: {helper: 1}")
+    _, request = read_job({"tony.worker.instances": "1", **lost}, project)
+    assert request.warnings == [f"not honoured here: {warning}"]
+
+
 def test_what_tony_had_and_we_have_not_is_one_warning(project):
     ignored = {"tony.application.framework": "pytorch", "tony.task.executor.jvm.opts": "-Xmx1g",
                "tony.history.location": "/h", "tony.application.placement-spec": "x", "tony.am.gpus": "1",

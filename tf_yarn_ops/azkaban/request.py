@@ -24,6 +24,8 @@ from .values import Value, check_letters, merge, own_values, readable, shown
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 #: A fault in a value hides what is wrong with the parts taken together: as many looks are taken.
 _LOOKS = 3
+#: Two ways to say where the interpreter is.
+_PLACES = ("tf.environment", "tf.docker_image")
 #: Options whose value is a list, comma-separated in a ``.job``.
 _LISTS = ("tag", "file_system")
 #: Options with a form for all tasks and a form for a type.
@@ -124,7 +126,8 @@ def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, 
     values = merge(own_values(properties), tony.values, faults)
     for name, value in (*((name, Value(text, name)) for name, text in defaults.items()), *tony.weak):
         absent = name == "tf.source" and not (folder / value.text).is_dir()
-        said_otherwise = name == "tf.environment" and "tf.docker_image" in values
+        said_otherwise = ((name in _PLACES and any(other in values for other in _PLACES))
+                          or (name.endswith(".memory") and "tf.task_memory" in values))
         if name not in values and not absent and not said_otherwise:
             values[name] = value
     faults += check_letters(values)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..parts import ARCHIVE_SUFFIXES
-from ..requirement import canonical_type
+from ..requirement import canonical_type, parse_cluster_requirement
 from .values import Value
 
 #: TonY's memory of a task that does not say.
@@ -44,6 +44,7 @@ _FIELDS = {"instances": "instances", "memory": "memory", "vcores": "vcores", "gp
            "node-label": "node_label"}
 _ROLE_KEY = re.compile(r"tony\.(?P<role>[A-Za-z][A-Za-z0-9_]*)\.(?P<field>instances|memory|vcores|gpus|command|"
                        r"node-label|resources)\Z")
+_OWN_ROLE = re.compile(r"tf\.[A-Za-z][A-Za-z0-9_-]*\.instances\Z")
 _COMMAND = re.compile(r"tf\.([A-Za-z][A-Za-z0-9_]*\.)?command\Z")
 #: Keys that give a command for which arguments are meant.
 _JOB_COMMANDS = ("tf.command", "tf.entry_point", "tf.spec", "tony.containers.command")
@@ -113,12 +114,17 @@ def translate(properties: Mapping[str, str]) -> Translated:
     _tensorboard(given, found)
     _roles(given, found)
     _resources(given, found)
+    if _docker(given) and "tony.docker.containers.image" not in given and "tf.docker_image" not in given:
+        found.ignored.append("tony.docker.enabled (there is no tony.docker.containers.image)")
     return found
+
+
+def _docker(given: Mapping[str, str]) -> bool:
+    return given.get("tony.docker.enabled", "").strip().lower() == "true"
 
 
 def _role_or_ignored(name: str, text: str, given: Mapping[str, str], found: Translated) -> None:
     match = _ROLE_KEY.match(name)
-    docker = given.get("tony.docker.enabled", "").strip().lower() == "true"
     if match and match["role"] not in _NO_ROLES:
         if match["field"] in _FIELDS:
             own = f"tf.{match['role']}.{_FIELDS[match['field']]}"
@@ -126,7 +132,7 @@ def _role_or_ignored(name: str, text: str, given: Mapping[str, str], found: Tran
             bits = _bits(given) if match["field"] == "command" and own not in given else ""
             found.add(own, f"{bits}{text}", name)
     elif name == "tony.docker.containers.image":
-        if docker:
+        if _docker(given):
             found.add("tf.docker_image", text, name)
     elif name not in ("tony.application.tensorboard-log-dir", "tony.containers.resources") \
             and text.strip().lower() not in _HARMLESS.get(name, ()):
@@ -164,8 +170,11 @@ def _program(given: Mapping[str, str], found: Translated) -> None:
     if executes or commands:
         found.weak.append(("tf.source", Value("src", "src_dir")))
     if binary.startswith("/"):
-        # What the tasks use serves the application master as well.
-        found.weak.append(("tf.environment", Value(f"python://{binary}", "python_binary_path")))
+        if not any(name == "tf.docker_image" for name in (*given, *(name for name, _ in found.values))):
+            # What the tasks use serves the application master as well.
+            found.add("tf.environment", f"python://{binary}", "python_binary_path")
+    elif binary and not executes:
+        found.ignored.append("python_binary_path (it belongs to executes)")
 
 
 def _bits(given: Mapping[str, str]) -> str:
@@ -194,15 +203,19 @@ def _roles(given: Mapping[str, str], found: Translated) -> None:
     """What TonY says of several roles at once, and its defaults for those it starts."""
     roles = {match["role"]: name for name in given
              if (match := _ROLE_KEY.match(name)) and match["field"] == "instances" and match["role"] not in _NO_ROLES}
+    others = {name.split(".")[1] for name in given if _OWN_ROLE.match(name)}
+    others |= set(parse_cluster_requirement(given.get("tf.cluster_requirement", ""), []))
     for role, name in roles.items():
         found.weak.append((f"tf.{role}.memory", Value(DEFAULT_MEMORY, name)))
         if canonical_type(role) == "chief" and given[name].strip() != "0":
             found.weak.append(("tf.success", Value("chief", name)))
     for name, fields in _ROLE_LISTS.items():
         for role in (part.strip() for part in given.get(name, "").split(",")):
-            if role in roles:
+            if role in roles or role in others:
                 for field_name, text in fields:
                     found.add(f"tf.{role}.{field_name}", text, name)
+            elif role not in ("", "tensorboard") and "tf.spec" in given:
+                found.ignored.append(f"{name} ({role}: say it in tf.spec)")
 
 
 def _resources(given: Mapping[str, str], found: Translated) -> None:
