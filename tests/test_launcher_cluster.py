@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -129,7 +130,9 @@ def test_a_queue_that_is_not_there_is_refused(minicluster, way):
     assert directories(launcher) == []
 
 
-def test_the_master_killed_by_sigkill_is_am_failed_and_leaves_nothing(launcher):
+def test_the_master_killed_by_sigkill_leaves_nothing_of_what_skein_submitted(minicluster):
+    """The same by REST is a row of the fault matrix."""
+    launcher = launcher_on(minicluster, submit_with="skein")
     application_id = launcher.submit(job("sleep 100"))
     running(launcher, application_id)
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
@@ -174,23 +177,34 @@ def test_what_is_shared_is_public_and_what_is_secret_is_not(minicluster, launche
     launcher.kill(application_id, "enough")
 
 
-def test_folders_archives_and_files_in_hdfs_arrive(minicluster, launcher, tmp_path):
+def test_folders_archives_and_files_in_hdfs_arrive(minicluster, way, tmp_path):
+    launcher = launcher_on(minicluster, submit_with=way)
     folder = tmp_path / "package"
     folder.mkdir()
     (folder / "tool").write_text("#!/bin/sh\necho 'from the tool'\n")
     (folder / "tool").chmod(0o755)
     (tmp_path / "train #1?.py").write_text("print('train')")
+    (tmp_path / "content").mkdir()
+    (tmp_path / "content" / "inner.txt").write_text("of an archive")
+    local, packed = (Path(shutil.make_archive(str(tmp_path / form), form, tmp_path / "content"))
+                     for form in ("gztar", "zip"))
     files = launcher.staging(launcher.cluster.user).filesystem
     files.makedirs("/data", 0o755)
     files.create("/data/words.txt", b"hello words", 0o644)
-    in_hdfs = f"{launcher.cluster.default_filesystem}/data/words.txt"
-    check = 'package/tool && python3 train.py && test "$(cat words.txt)" = "hello words"'
-    spec = job(check, files={"package": str(folder), "train.py": str(tmp_path / "train #1?.py"), "words.txt": in_hdfs})
-    application_id = launcher.submit(spec)
+    files.create("/data/inner.zip", packed.read_bytes(), 0o644)
+    in_hdfs = f"{launcher.cluster.default_filesystem}/data"
+    check = ('package/tool && python3 train.py && test "$(cat words.txt)" = "hello words" && '
+             'for name in near far; do test "$(cat $name/inner.txt)" = "of an archive" || exit 5; done')
+    application_id = launcher.submit(job(
+        check, archives={"near": str(local), "far": f"{in_hdfs}/inner.zip"},
+        files={"package": str(folder), "train.py": str(tmp_path / "train #1?.py"), "words.txt": f"{in_hdfs}/words.txt"}))
     report = launcher.wait(application_id, timeout=120)
     assert report.reason is Reason.SUCCEEDED, "".join(launcher.log(application_id))
-    with pytest.raises(SpecInvalid, match=r"there is no such file on hdfs://"):
-        launcher.submit(job(files={"x": f"{launcher.cluster.default_filesystem}/data/none"}))
+    refusal = {"rest": (SpecInvalid, "there is no such file on hdfs://"),
+               "skein": (SubmissionRejected, "File does not exist: hdfs://")}[way]
+    with pytest.raises(refusal[0], match=refusal[1]):
+        launcher.submit(job(files={"x": f"{in_hdfs}/none"}))
+    gone(launcher, application_id)
     assert directories(launcher) == []
 
 
@@ -229,7 +243,8 @@ def test_more_than_the_maximum_is_refused_before_submission(launcher):
     assert directories(launcher) == []
 
 
-def test_a_job_with_acls_is_taken_and_runs(minicluster, launcher):
+def test_a_job_with_acls_is_taken_and_runs(minicluster, way):
+    launcher = launcher_on(minicluster, submit_with=way)
     application_id = launcher.submit(job("sleep 100", acls=Acls(view_users=["bob"], modify_users=["eve"])))
     running(launcher, application_id)
     assert launcher.kill(application_id, "enough").reason is Reason.KILLED

@@ -7,6 +7,7 @@ There is no reserved id: only tags tell a second submission from the first.
 import json
 import logging
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -36,6 +37,8 @@ SUBMIT_TIMEOUT = 900.0
 _INTERVAL, _GRACE = 0.25, 3.0
 #: What would let the submission run as somebody else than the configuration says.
 _NOT_OURS = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION")
+#: In a path, what Skein takes for the end of it; such files get a link of another name.
+_OF_URLS = re.compile("[#?]")
 #: ``-I`` keeps the working directory out of the way; what is imported is what we import.
 _START = ("import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
           "runpy.run_module('tf_yarn_ops.skeinchild', run_name='__main__', alter_sys=True)")
@@ -141,6 +144,11 @@ class SkeinSubmitter:
                         with packed[path].open("wb") as target:
                             pack(path, target)
                     file.source, file.type = str(packed[path]), skein.FileType.ARCHIVE
+                elif path is not None and _OF_URLS.search(str(path)):
+                    if path not in packed:
+                        packed[path] = folder / f"{len(packed)}-{_OF_URLS.sub('_', path.name)}"
+                        packed[path].symlink_to(path)
+                    file.source = str(packed[path])
         application.tags = {*application.tags, *tags}
         credentials = mint()
         application.master.security = skein.Security(cert_bytes=credentials.certificate, key_bytes=credentials.key)
