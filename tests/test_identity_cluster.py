@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from fake_yarn import until
+from faults import processes_of
 from gaps import GAPS, STOP_IN_GAPS
 from test_launcher_cluster import job
 
@@ -166,16 +167,16 @@ def test_killed_in_a_gap_and_called_again_trains_once(hadoop, launcher, gap):
 @pytest.mark.parametrize("gap", [*GAPS, "waiting"])
 def test_term_in_a_gap_leaves_nothing(hadoop, launcher, gap):
     identity = Identity(f"term {gap} {time.time()}")
-    process = client_in(hadoop, identity, gap)
     before = set(directories(launcher))
+    process = client_in(hadoop, identity, gap)
     process.send_signal(signal.SIGTERM)
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.wait(30) == 143
     assert live(launcher, identity) == []
-    ours = {item["id"] for item in found(launcher, identity)}
-    until(lambda: not ours & set(directories(launcher)))
-    assert set(directories(launcher)) <= before - ours
+    until(lambda: set(directories(launcher)) <= before)
+    for item in found(launcher, identity):
+        until(lambda item=item: not processes_of(item["id"]))
 
 
 def test_a_failed_attempt_is_not_repeated_but_the_next_one_trains(hadoop, launcher):
