@@ -682,6 +682,32 @@ def test_a_coordinator_that_hangs_is_killed_by_its_watchdog():
     assert not Path(f"/proc/{ran.stdout.strip()}").exists()
 
 
+#: An application master that dies; its coordinator goes on beating.
+ORPHAN = """\
+import os, subprocess, sys, time
+if sys.argv[1] == "master":
+    child = subprocess.Popen([sys.executable, sys.argv[0], "coordinator"], stdout=subprocess.PIPE)
+    print(child.stdout.readline().decode(), flush=True)
+    sys.exit()
+from tf_yarn_ops.runtime import driver
+pulse = driver.watch_over()
+print(os.getppid(), os.getpid(), flush=True)
+while True:
+    os.write(pulse, b".")
+    time.sleep(0.05)
+"""
+
+
+def test_a_coordinator_does_not_outlive_its_application_master(tmp_path):
+    """Also where no NodeManager is there to end it."""
+    program = tmp_path / "orphan.py"
+    program.write_text(ORPHAN)
+    ran = subprocess.run([sys.executable, program, "master"], capture_output=True, text=True, timeout=60)
+    assert "the application master is gone" in ran.stderr
+    for pid in ran.stdout.split():
+        until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), 20)
+
+
 @pytest.mark.slow
 def test_an_agent_without_coordinator_ends_its_command(tmp_path):
     with AppMaster(tmp_path / "job", job(FOREVER, ps=False, workers=1)) as am:

@@ -1,7 +1,8 @@
 """The coordinator's program in the application master: watchdog outside, event loop inside.
 
-The outer process only waits: a coordinator that is silent for a minute is killed,
-and the application ends as failed instead of hanging.
+The outer process only waits: a coordinator that is silent for a minute is killed, and the
+application ends as failed instead of hanging. So is one whose application master has died:
+mostly the NodeManager ends both, but it may have died as well.
 """
 
 import asyncio
@@ -52,6 +53,7 @@ def watch_over() -> Optional[int]:
             os._exit(1)
         return writer
     os.close(writer)
+    master = os.getppid()
     while True:
         readable, _, _ = select.select([reader], [], [], SILENCE_SECONDS)
         if not readable:
@@ -59,6 +61,10 @@ def watch_over() -> Optional[int]:
             os.kill(child, signal.SIGKILL)
             break
         if not os.read(reader, 4096):
+            break
+        if os.getppid() != master:
+            sys.stderr.write("tf_yarn_ops: the application master is gone, ending the coordinator\n")
+            os.kill(child, signal.SIGKILL)
             break
     _, status = os.waitpid(child, 0)
     os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
