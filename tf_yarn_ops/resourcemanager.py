@@ -24,7 +24,8 @@ RECOVERY_TIME = 30.0
 GPU = "yarn.io/gpu"
 #: YARN names 2^63 - 1 of a resource whose maximum nobody has configured; no node has 2^31.
 _UNLIMITED = 2**31
-_CLUSTER = "/ws/v1/cluster"
+#: Below which everything of YARN's REST interface lies.
+CLUSTER_PATH = "/ws/v1/cluster"
 
 
 @dataclass(frozen=True)
@@ -132,13 +133,13 @@ class ResourceManager:
 
     def info(self) -> dict[str, Any]:
         """Give ``clusterInfo``: version, state, start."""
-        document = self._get(f"{_CLUSTER}/info", "asking for the cluster's version")
+        document = self._get(f"{CLUSTER_PATH}/info", "asking for the cluster's version")
         return dict(document["clusterInfo"])
 
     def user(self) -> str | None:
         """Give the user that the ResourceManager takes us for; None on Hadoop that can't tell."""
         try:
-            document = self._get(f"{_CLUSTER}/userinfo", "asking who we are")
+            document = self._get(f"{CLUSTER_PATH}/userinfo", "asking who we are")
         except ApplicationNotFound:
             return None
         return str((document.get("clusterUserInfo") or document).get("requestedUser") or "") or None
@@ -149,7 +150,7 @@ class ResourceManager:
         It answers 404 after a restart until it has; its own clock counts, and ids tell in which of its lives
         they were given.
         """
-        response = self.request("GET", f"{_CLUSTER}/info")
+        response = self.request("GET", f"{CLUSTER_PATH}/info")
         check(response, "asking when the ResourceManager was started")
         started = int(response.json()["clusterInfo"].get("startedOn") or 0)
         given = re.match(r"application_(\d+)_", application_id)
@@ -159,23 +160,23 @@ class ResourceManager:
 
     def scheduler(self) -> dict[str, Any]:
         """Give ``schedulerInfo``: the scheduler's type and its queues."""
-        return dict(self._get(f"{_CLUSTER}/scheduler", "reading the queues")["scheduler"]["schedulerInfo"])
+        return dict(self._get(f"{CLUSTER_PATH}/scheduler", "reading the queues")["scheduler"]["schedulerInfo"])
 
     def nodes(self) -> list[dict[str, Any]]:
         """Give the nodes that run containers now."""
-        document = self._get(f"{_CLUSTER}/nodes", "reading the nodes", {"states": "RUNNING"})
+        document = self._get(f"{CLUSTER_PATH}/nodes", "reading the nodes", {"states": "RUNNING"})
         return list((document.get("nodes") or {}).get("node") or [])
 
     def new_application(self) -> tuple[str, Allocation]:
         """Reserve an application id; give it with the maximum allocation of a container."""
-        response = self.request("POST", f"{_CLUSTER}/apps/new-application")
+        response = self.request("POST", f"{CLUSTER_PATH}/apps/new-application")
         check(response, "reserving an application id")
         document = response.json()
         return str(document["application-id"]), Allocation.read(document["maximum-resource-capability"])
 
     def submit(self, body: Mapping[str, Any]) -> None:
         """Submit an application under its reserved id; a second time changes nothing."""
-        response = self.request("POST", f"{_CLUSTER}/apps", json=body)
+        response = self.request("POST", f"{CLUSTER_PATH}/apps", json=body)
         # A known id is accepted again, except in the very moment in which another client submits it.
         if response.status_code == 400 and "Cannot add a duplicate" in response.text:
             return
@@ -183,7 +184,7 @@ class ResourceManager:
 
     def get(self, application_id: str) -> dict[str, Any]:
         """Give one application; ApplicationNotFound when the ResourceManager does not know it."""
-        document = self._get(f"{_CLUSTER}/apps/{application_id}", f"asking for {application_id}",
+        document = self._get(f"{CLUSTER_PATH}/apps/{application_id}", f"asking for {application_id}",
                              {"deSelects": "resourceRequests"})
         return dict(document["app"])
 
@@ -220,12 +221,12 @@ class ResourceManager:
         user : str, optional
             Only applications of this user.
         """
-        document = self._get(f"{_CLUSTER}/apps", "looking for applications", find_parameters(tags, states, user))
+        document = self._get(f"{CLUSTER_PATH}/apps", "looking for applications", find_parameters(tags, states, user))
         return read_applications(document)
 
     def state(self, application_id: str) -> str:
         """Give YARN's state of one application."""
-        return str(self._get(f"{_CLUSTER}/apps/{application_id}/state", f"asking for {application_id}")["state"])
+        return str(self._get(f"{CLUSTER_PATH}/apps/{application_id}/state", f"asking for {application_id}")["state"])
 
     def kill(self, application_id: str, diagnostics: str) -> str:
         """Ask YARN to kill an application; give its state in the answer.
@@ -243,7 +244,7 @@ class ResourceManager:
         SubmissionRejected
             We may not kill it.
         """
-        response = self.request("PUT", f"{_CLUSTER}/apps/{application_id}/state",
+        response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/state",
                                 json={"state": "KILLED", "diagnostics": diagnostics})
         check(response, f"killing {application_id}")
         return str(response.json()["state"])
@@ -251,7 +252,7 @@ class ResourceManager:
     def set_lifetime(self, application_id: str, ends_at: float) -> None:
         """Let YARN end an application at a time (seconds since the epoch), whoever else is alive."""
         when = datetime.fromtimestamp(ends_at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000+0000")
-        response = self.request("PUT", f"{_CLUSTER}/apps/{application_id}/timeout",
+        response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/timeout",
                                 json={"timeout": {"type": "LIFETIME", "expiryTime": when}})
         if response.status_code >= 400:
             raise SubmissionRejected(f"setting the lifetime of {application_id}: {explain(response)}")

@@ -20,7 +20,7 @@ from .cluster import Cluster
 from .errors import ApplicationNotFound, WaitTimeout
 from .identity import Action, Identity, decide
 from .imports import import_httpx
-from .resourcemanager import ENDED, LIVE, RECOVERY_TIME, find_parameters, read_applications
+from .resourcemanager import CLUSTER_PATH, ENDED, LIVE, RECOVERY_TIME, find_parameters, read_applications
 from .runtime.reasons import Reason
 from .runtime.report import JobReport, compose_diagnostics
 from .staging import Staging
@@ -38,7 +38,7 @@ MAX_INTERVAL = 30.0
 _AT_ONCE = 8
 #: What nobody reads here; an older Hadoop that does not know it is asked without.
 _DESELECTED = "resourceRequests,resourceInfo,timeouts,appNodeLabelExpression,amNodeLabelExpression"
-_CLUSTER = "/ws/v1/cluster"
+_APPLICATIONS = f"{CLUSTER_PATH}/apps"
 
 
 @dataclass(eq=False)
@@ -197,17 +197,17 @@ class Watcher:
     async def _list(self) -> list[dict[str, Any]]:
         tags = [self._tag] if self._tag else []
         parameters = find_parameters(tags, LIVE, self._cluster.user)
-        response = await self._asker.get(f"{_CLUSTER}/apps", {**parameters, "deSelects": self._deselected})
+        response = await self._asker.get(_APPLICATIONS, {**parameters, "deSelects": self._deselected})
         if response.status_code == 400 and self._deselected != parameters["deSelects"]:
             self._deselected = parameters["deSelects"]
-            response = await self._asker.get(f"{_CLUSTER}/apps", parameters)
+            response = await self._asker.get(_APPLICATIONS, parameters)
         check(response, "looking for applications")
         return read_applications(await asyncio.to_thread(response.json))
 
     async def _ask(self, waiter: _Waiter, limit: asyncio.Semaphore) -> None:
         """Ask for one that is not in the list of the live ones."""
         async with limit:
-            response = await self._asker.get(f"{_CLUSTER}/apps/{waiter.application_id}",
+            response = await self._asker.get(f"{_APPLICATIONS}/{waiter.application_id}",
                                              {"deSelects": "resourceRequests"})
             try:
                 check(response, f"asking for {waiter.application_id}")
@@ -238,7 +238,7 @@ class Watcher:
         identity = waiter.identity
         if identity is None or read_report(application).reason not in (Reason.KILLED, Reason.SUPERSEDED):
             return False
-        response = await self._asker.get(f"{_CLUSTER}/apps", find_parameters([identity.tag], LIVE, application["user"]))
+        response = await self._asker.get(_APPLICATIONS, find_parameters([identity.tag], LIVE, application["user"]))
         check(response, "looking for applications")
         decision = decide(read_applications(response.json()), identity, str(application["user"]))
         if decision.action is not Action.ATTACH:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from .client import LocalTask
 
 WAYS = ("auto", "rest", "skein")
-#: The launcher draws the coordinator's first port per job; a dry run shows the first it may draw.
-DRY_RUN_PORT = 20000
 
 
 class ManualCommand(click.Command):
@@ -232,6 +230,7 @@ def dry_run(job: JobSpec) -> str:
     import yaml
 
     from ..application import build
+    from ..site import Site
 
     document = job.to_dict()
     for holder in (document, *document["tasks"].values()):
@@ -239,7 +238,8 @@ def dry_run(job: JobSpec) -> str:
             if any(word in name.upper() for word in ("SECRET", "TOKEN", "PASSW", "KEY", "CREDENTIAL")):
                 holder["env"][name] = "***"
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-    application = build(job, base_port=DRY_RUN_PORT).to_yaml()
+    # The launcher draws the coordinator's first port per job; this is the first that it may draw.
+    application = build(job, base_port=Site().base_port(0)).to_yaml()
     return f"# The job, as --spec reads it\n{text}---\n# The application, as Skein reads it\n{application}"
 
 

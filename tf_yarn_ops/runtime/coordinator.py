@@ -11,7 +11,7 @@ import time
 from typing import Any, Dict, List, Mapping, Optional
 
 from . import lifecycle, protocol
-from .containers import Container, Containers, SkeinFailed
+from .containers import FINISHED, Container, Containers, SkeinFailed
 from .contract import MAX_TF_CONFIG, Job, TaskId, cluster_spec, tf_config
 from .lifecycle import Decision, Event, Exited, Expired, Registered
 from .reasons import Reason
@@ -105,7 +105,7 @@ class Coordinator:
         if container not in self.known:
             await self.refresh()
         found = self.known.get(container)
-        if found is None or found.state in ("SUCCEEDED", "FAILED", "KILLED"):
+        if found is None or found.state in FINISHED:
             raise Refused(f"Skein knows no live container {container!r}")
 
     async def _vacancy(self, container: str) -> None:
