@@ -1,7 +1,7 @@
 """One HTTP request to one of several ResourceManagers: fail-over, back-off, deadlines, errors.
 
-What decides (`Attempt`, `check`) is free of any client, so that the blocking
-`ResourceManager` and the asynchronous watcher send in three lines each.
+What decides (`Attempt`, `check`) is free of any client: `send` here is the loop around it for the
+blocking one, and the watcher has the same loop for its asynchronous one.
 """
 
 import logging

@@ -36,8 +36,8 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str) -> bool:
 def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str) -> bool:
     """End the application without Skein: ask the ResourceManager to kill it, with our diagnostics.
 
-    The last resort where the application master's interpreter has no grpcio; works on
-    unsecured clusters.
+    The last resort where the interpreter has no grpcio, where Skein does not take the verdict, and where the
+    coordinator itself has failed: readers believe the report in the diagnostics. Works on unsecured clusters.
     """
     body = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode()
     for base in resourcemanagers:
