@@ -183,8 +183,9 @@ def histories(draw):
         *names, mode=mode, restarts=draw(st.integers(0, 3)) if mode != "never" else 0, losses=draw(st.integers(0, 3)),
         success=draw(st.sampled_from(["all_workers", "chief"])) if "chief:0" in names else "all_workers",
         retry_exit_codes=draw(st.sampled_from([(), (1,)])), fatal_exit_codes=draw(st.sampled_from([(), (2,)])))
-    any_task = st.sampled_from(tasks(*NAMES))
-    events = draw(st.lists(st.one_of(
+    any_task = st.one_of(st.sampled_from(tasks(*names)), st.sampled_from(tasks(*NAMES)))
+    opening = draw(st.sampled_from([[], registered(*names)]))
+    events = opening + draw(st.lists(st.one_of(
         st.builds(Registered, any_task),
         st.builds(Registered, any_task),
         st.builds(Exited, any_task, codes, st.sampled_from([1.0, 60.0])),
@@ -194,15 +195,29 @@ def histories(draw):
     return rules, state, events
 
 
+def forgiveness_is_spent(rules, before, event):
+    """Whether nothing allowed another try: not the mode, not the codes, not the budget, or three quick ones in a row."""
+    whose = event.task if rules.mode == "task" else None
+    return (rules.mode == "never" or event.code in rules.fatal_exit_codes or before.restarts_left == 0
+            or (bool(rules.retry_exit_codes) and event.code not in rules.retry_exit_codes)
+            or (event.seconds < 10 and before.quick.get(whose, 0) >= 2))
+
+
 @settings(max_examples=500, deadline=None)
 @given(histories())
 def test_laws_of_every_history(history):
     rules, state, events = history
-    ever_failed_fatally = False
+    codes = {}  # what the commands that ran last ended with, by our own record
     finishes = 0
     for event in events:
         before = state
         state, decision = decide(rules, state, event)
+        if isinstance(event, Exited) and before.phases.get(event.task) == RUNNING and not before.verdict:
+            codes[event.task] = event.code
+        if decision.action == "restart":
+            codes.clear()
+        elif decision.action == "start":
+            codes.pop(decision.task, None)
         assert state.restarts_left >= 0 and state.losses_left >= 0, "budgets never go below zero"
         assert state.generation >= before.generation and set(state.phases) == set(before.phases)
         if before.verdict:
@@ -215,20 +230,28 @@ def test_laws_of_every_history(history):
         if decision.action == "start":
             assert state.phases[decision.task] == RUNNING and state.published
         if state.verdict is None:
+            assert decision.action != "none" or not (isinstance(event, Exited) and codes.get(event.task) and
+                                                     rules.roles[event.task.type].fatal), "no failure is passed over"
             continue
         awaited = [task for task in state.phases if rules.roles[task.type].awaited]
         if state.verdict.reason is Reason.SUCCEEDED:
-            ever_failed_fatally = any(
-                phase == FAILED and rules.roles[task.type].fatal for task, phase in state.phases.items())
-            assert not ever_failed_fatally, "no success with a failed fatal task"
-            if rules.success == "all_workers":
-                assert all(state.phases[task] == SUCCEEDED for task in awaited), \
-                    "no verdict while an awaited task runs, unless something fatal happened"
-            else:
-                assert state.phases[CHIEF] == SUCCEEDED
+            assert not any(code and rules.roles[task.type].fatal for task, code in codes.items()), \
+                "no success with a failed fatal task"
+            ended_well = {task for task, code in codes.items() if code == 0}
+            assert ended_well >= ({CHIEF} if rules.success == "chief" else set(awaited)), \
+                "no success while an awaited task runs"
+        elif isinstance(event, Exited):
+            assert event.code and before.phases[event.task] == RUNNING and rules.roles[event.task.type].fatal, \
+                "only the failure of a command that runs and matters fails a job"
+            assert (state.verdict.reason, state.verdict.task) == (Reason.TASK_FAILED, event.task)
+            assert forgiveness_is_spent(rules, before, event)
+        elif isinstance(event, Lost):
+            assert before.phases[event.task] not in (SUCCEEDED, FAILED) and needed(rules, event.task), \
+                "only the loss of what is needed fails a job"
+            assert (state.verdict.reason, state.verdict.task) == (event.reason, event.task)
+            assert before.losses_left == 0 or event.reason is Reason.OUT_OF_MEMORY, "only beyond the budget"
         else:
-            fatal = isinstance(event, Expired) or needed(rules, event.task)
-            assert fatal, "only what matters fails a job"
+            assert isinstance(event, Expired) and state.verdict.reason is event.reason
     assert finishes <= 1
 
 
