@@ -515,6 +515,27 @@ def test_the_queue_deadline_kills_with_its_own_reason(place):
 NOT_LAUNCHED = "failed 1 times (local limit is =1) due to Error launching appattempt_1_0001_000001. Got exception: x"
 
 
+def test_a_refused_kill_at_the_queue_deadline_is_told_once_and_the_wait_goes_on(place, caplog):
+    launcher = place.launcher()
+    launcher.submit(job(deadlines=Deadlines(queue=30)))
+    place.yarn.apps[ID].update(state="ACCEPTED", elapsedTime=31_000)
+    kills = []
+
+    def refuse(method, path):
+        if method == "PUT" and path.endswith("/state"):
+            kills.append(path)
+            if len(kills) == 3:
+                place.yarn.apps[ID].update(state="FINISHED", finalStatus="SUCCEEDED")
+            return 403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "not yours"}}'
+        return None
+
+    place.yarn.faults.append(refuse)
+    assert launcher.wait(ID, timeout=20, poll_interval=0.01).reason is Reason.SUCCEEDED
+    assert len(kills) == 3
+    told = [record.getMessage() for record in caplog.records if "could not be killed" in record.getMessage()]
+    assert len(told) == 1 and told[0].startswith(f"{ID} is over its queue deadline") and "not yours" in told[0]
+
+
 def end_each(place, *reasons):
     """End each submitted application in turn with a reason or YARN's words, once it is asked for a second time."""
     left = list(reasons)

@@ -59,6 +59,7 @@ class Waiting:
         self._answered = time.monotonic()
         self._unknown = 0
         self._unknown_since = 0.0
+        self._refused = ""
 
     def run(self) -> JobReport:
         """Give the last report; see `Launcher.wait` for what it raises."""
@@ -113,10 +114,17 @@ class Waiting:
                              self._launcher.report(self._application_id))
 
     def _overdue(self, application: Mapping[str, Any]) -> bool:
+        """Kill what is over its queue deadline; one that we may not kill is waited for, and tried again."""
         why = queue_overrun(application, self._queue_timeout)
         if why is None:
             return False
-        self._launcher.kill(self._application_id, why, reason=Reason.QUEUE_TIMEOUT)
+        try:
+            self._launcher.kill(self._application_id, why, reason=Reason.QUEUE_TIMEOUT)
+        except SubmissionRejected as error:
+            if str(error) != self._refused:
+                self._refused = str(error)
+                logger.warning("%s is over its queue deadline and could not be killed: %s", self._application_id, error)
+            return False
         return True
 
     def _changed(self, report: JobReport) -> JobReport:
