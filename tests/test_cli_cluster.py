@@ -261,9 +261,17 @@ def test_a_run_id_trains_once(run, minicluster):
 
 
 def test_kill_and_wait(run, minicluster):
-    application_id = run(SUBMIT, *SMALL, "-r", "worker:1", "sleep 600", check=0).stdout.strip()
+    """Somebody else kills while ytf-submit waits: it is told, and so is who asks later."""
+    client = subprocess.Popen([*SUBMIT, "--wait", "--json", *SMALL, "-r", "worker:1", "sleep 600"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=environment(minicluster))  # fmt: skip
+    application_id = until(lambda: APPLICATION.search(client.stderr.readline()))[0]
     killed = run(YTF, "kill", application_id, check=0)
     assert f"{application_id} KILLED" in killed.stderr
+    out, err = client.communicate(timeout=60)
+    report = json.loads(out)
+    assert (client.returncode, report["application_id"], report["reason"]) == (8, application_id, "KILLED"), err
+    assert f"{application_id} KILLED" in err and "Traceback" not in err
     waited = run(YTF, "wait", "--json", application_id)
     assert (waited.returncode, json.loads(waited.stdout)["reason"]) == (8, "KILLED")
     assert run(YTF, "kill", application_id).returncode == 0
