@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tf_yarn_ops.cluster import current_user
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import MiniCluster
 
@@ -38,8 +39,8 @@ def show(folder: Path) -> str:
 def train(cluster: MiniCluster, output: Path) -> int:
     """Run the example on the cluster; give the exit code."""
     environ = {**os.environ, **cluster.environ}
-    user = environ.get("HADOOP_USER_NAME") or environ.get("USER") or "root"
-    data = f"{cluster.default_filesystem}/user/{user}/digits.npz"
+    environ["HADOOP_USER_NAME"] = current_user(environ)  # one user for all, whatever LOGNAME says
+    data = f"{cluster.default_filesystem}/user/{environ['HADOOP_USER_NAME']}/digits.npz"
     say("\n== the data: 1,797 handwritten digits into HDFS")
     subprocess.run([sys.executable, "prepare.py", data, "--webhdfs", cluster.namenode_url], cwd=DIGITS, env=environ,
                    stdout=sys.stderr, check=True)
