@@ -1,6 +1,7 @@
 """The ResourceManager's REST interface: what is sent, fail-over, deadlines, errors."""
 
 import json
+import re
 import socket
 import time
 
@@ -32,7 +33,7 @@ def place(request):
 
 
 def client(*urls, user="ann", **options):
-    options = {"patience": 0.5, "request_timeout": 0.5} | options
+    options = {"patience": 0.5, "request_timeout": 10} | options
     return ResourceManager(urls, SimpleAuthentication("ann", user), **options)
 
 
@@ -42,11 +43,11 @@ def closed_address():
         return f"http://127.0.0.1:{probe.getsockname()[1]}"
 
 
-def test_every_request_says_who_asks_and_passes_the_csrf_filter(yarn):
-    resourcemanager = client(yarn.url)
+def test_every_request_says_who_asks_and_passes_the_csrf_filter(place):
+    resourcemanager = client(place.url)
     resourcemanager.info()
     resourcemanager.new_application()
-    for _, _, parameters, headers, _ in yarn.requests:
+    for _, _, parameters, headers, _ in place.requests:
         assert parameters["user.name"] == "ann" and "doAs" not in parameters
         assert {name.lower() for name in headers} >= {"x-xsrf-header", "accept"}
 
@@ -56,14 +57,17 @@ def test_another_user_is_asked_for_by_doas(yarn):
     assert yarn.requests[0][2] == {"user.name": "ann", "doAs": "bob"}
 
 
-def test_proxies_of_the_environment_are_not_used(yarn, monkeypatch):
+def test_proxies_of_the_environment_are_not_used(place, monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    assert client(yarn.url).info()["hadoopVersion"] == "3.4.3"
+    assert client(place.url).info()["hadoopVersion"] == "3.4.3"
 
 
-def test_a_reservation_gives_id_and_maximum(yarn):
-    assert client(yarn.url).new_application() == (ID, Allocation(16384, 32, 2))
+def test_a_reservation_gives_id_and_maximum(place):
+    application_id, maximum = client(place.url).new_application()
+    assert re.fullmatch(r"application_\d+_\d{4}", application_id)
+    assert maximum == Allocation(16384, 32, 2)
+    assert client(place.url).new_application()[0] > application_id
 
 
 def test_allocation_without_gpus():
@@ -78,7 +82,7 @@ def test_find_asks_by_tags_states_and_user(place):
     place.add(application(2, "ACCEPTED", applicationTags=b))
     bobs = place.add(application(3, "ACCEPTED", applicationTags=a, user="bob"))
     ended = place.add(application(4, "FINISHED", applicationTags=a))
-    resourcemanager = client(place.url, request_timeout=10)
+    resourcemanager = client(place.url)
 
     def found(*words):
         return sorted(app["id"] for app in resourcemanager.find(*words))
@@ -91,16 +95,16 @@ def test_find_asks_by_tags_states_and_user(place):
 
 def test_one_application_is_given_as_yarn_has_it(place):
     name = place.add(application(1, "ACCEPTED", name="digits"))
-    found = client(place.url, request_timeout=10).get(name)
+    found = client(place.url).get(name)
     assert (found["id"], found["name"], found["user"], found["state"]) == (name, "digits", "ann", "ACCEPTED")
     assert found["queue"].removeprefix("root.") == "default"
     with pytest.raises(ApplicationNotFound):
-        client(place.url, request_timeout=10).get("application_1_0001")
+        client(place.url).get("application_1_0001")
 
 
 def test_kill_puts_the_state_with_our_words(place):
     name = place.add(application(1))
-    resourcemanager = client(place.url, request_timeout=10)
+    resourcemanager = client(place.url)
     assert resourcemanager.kill(name, "because") in ("KILLED", "ACCEPTED", "FINAL_SAVING", "KILLING")
     assert place.requests[-1][4] == {"state": "KILLED", "diagnostics": "because"}
     until(lambda: resourcemanager.state(name) == "KILLED")
@@ -110,7 +114,7 @@ def test_kill_puts_the_state_with_our_words(place):
 
 def test_kill_of_what_is_unknown_says_so(place):
     with pytest.raises(ApplicationNotFound, match=r"app with id: .* not found"):
-        client(place.url, request_timeout=10).kill(ID, "because")
+        client(place.url).kill(ID, "because")
 
 
 def test_lifetime_is_a_time_of_day_in_utc(yarn):
@@ -123,7 +127,7 @@ def test_lifetime_is_a_time_of_day_in_utc(yarn):
 def test_yarn_ends_an_application_at_the_end_of_its_lifetime(light):
     yarn = RealYarn(light.resourcemanager_url)
     name = yarn.add(application(1))
-    resourcemanager = client(light.resourcemanager_url, request_timeout=10)
+    resourcemanager = client(light.resourcemanager_url)
     resourcemanager.set_lifetime(name, time.time() + 2)
     until(lambda: resourcemanager.state(name) == "KILLED", 30, 0.1)
     assert "exceeded the lifetime period" in resourcemanager.get(name)["diagnostics"]
@@ -174,49 +178,49 @@ def test_nobody_there_is_said_within_the_patience():
     assert time.monotonic() - started < 2
 
 
-def test_a_resourcemanager_that_hangs_does_not_hang_us(yarn):
-    yarn.faults.append(lambda method, path: time.sleep(3))
+def test_a_resourcemanager_that_hangs_does_not_hang_us(place):
+    place.faults.append(lambda method, path: time.sleep(3))
     started = time.monotonic()
     with pytest.raises(ClusterUnreachable, match="timed out"):
-        client(yarn.url, patience=0.1, request_timeout=0.2).info()
+        client(place.url, patience=0.1, request_timeout=0.2).info()
     assert time.monotonic() - started < 2
 
 
-def test_the_next_address_is_asked_when_the_first_is_down(yarn):
-    resourcemanager = client(closed_address(), yarn.url)
+def test_the_next_address_is_asked_when_the_first_is_down(place):
+    resourcemanager = client(closed_address(), place.url)
     resourcemanager.info()
     resourcemanager.info()
-    assert yarn.count("GET", "/ws/v1/cluster/info") == 2
-    assert resourcemanager.addresses.current() == yarn.url
+    assert place.count("GET", "/ws/v1/cluster/info") == 2
+    assert resourcemanager.addresses.current() == place.url
 
 
-def test_a_standby_redirects_and_is_not_asked_again(yarn):
+def test_a_standby_redirects_and_is_not_asked_again(place):
     standby = FakeYarn()
     with serving(standby) as url:
-        standby.faults.append(lambda method, path: (307, {"Location": f"{yarn.url}{path}?user.name=x"},
+        standby.faults.append(lambda method, path: (307, {"Location": f"{place.url}{path}?user.name=x"},
                                                     "This is standby RM. The redirect url is: ..."))
-        resourcemanager = client(url, yarn.url)
-        assert resourcemanager.new_application()[0] == ID
-        yarn.add(application(1))
-        resourcemanager.kill(ID, "because")
+        resourcemanager = client(url, place.url)
+        assert resourcemanager.new_application()[0].startswith("application_")
+        name = place.add(application(1))
+        resourcemanager.kill(name, "because")
         assert len(standby.requests) == 1
-        assert yarn.apps[ID]["state"] == "KILLED"
+        until(lambda: resourcemanager.state(name) == "KILLED")
 
 
-def test_no_active_resourcemanager_yet_is_waited_for(yarn):
+def test_no_active_resourcemanager_yet_is_waited_for(place):
     answers = [(200, {"Content-Type": "text/plain", "Refresh": "3"}, "Can not find any active RM. Will retry.")] * 2
-    yarn.faults.append(lambda method, path: answers.pop() if answers else None)
-    assert client(yarn.url, patience=5).info()["haState"] == "ACTIVE"
-    assert len(yarn.requests) == 3
+    place.faults.append(lambda method, path: answers.pop() if answers else None)
+    assert client(place.url, patience=5).info()["haState"] == "ACTIVE"
+    assert len(place.requests) == 3
 
 
-def test_redirects_in_a_circle_end(yarn):
-    yarn.faults.append(lambda method, path: (307, {"Location": f"{yarn.url}{path}"}, ""))
+def test_redirects_in_a_circle_end(place):
+    place.faults.append(lambda method, path: (307, {"Location": f"{place.url}{path}"}, ""))
     with pytest.raises(ClusterUnreachable, match="redirects in a circle"):
-        client(yarn.url, patience=0.2).info()
+        client(place.url, patience=0.2).info()
 
 
-def test_a_dropped_connection_is_tried_again(yarn):
+def test_a_dropped_connection_is_tried_again(place):
     dropped = []
 
     def drop(method, path):
@@ -224,8 +228,8 @@ def test_a_dropped_connection_is_tried_again(yarn):
             dropped.append(path)
             raise ConnectionResetError
 
-    yarn.faults.append(drop)
-    assert client(yarn.url, patience=5).info()["hadoopVersion"]
+    place.faults.append(drop)
+    assert client(place.url, patience=5).info()["hadoopVersion"]
 
 
 def test_what_a_restarted_resourcemanager_does_not_know_yet_is_not_called_unknown(yarn):
