@@ -15,7 +15,16 @@ from test_launcher import ID, USER, Place, cancel_at, job
 
 from tf_yarn_ops.claims import Claims
 from tf_yarn_ops.errors import Cancelled, SpecInvalid, SubmissionRejected, Superseded
-from tf_yarn_ops.identity import Action, Decision, Identity, attempt_of, decide, deployment_tag, generation_of
+from tf_yarn_ops.identity import (
+    Action,
+    Decision,
+    Identity,
+    attempt_of,
+    decide,
+    deployment_tag,
+    generation_of,
+    successor_of,
+)
 from tf_yarn_ops.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.resourcemanager import LIVE
 from tf_yarn_ops.runtime.reasons import Reason
@@ -118,6 +127,20 @@ def test_a_missed_allocation_may_be_submitted_again_as_often_as_allowed():
     assert decide(twice, ME, USER, allocation_retries=1) == Decision(Action.REPORT, number(2))
     failed = [*once, mine(2, reason=Reason.TASK_FAILED)]
     assert decide(failed, ME, USER, allocation_retries=5) == Decision(Action.REPORT, number(2))
+
+
+@pytest.mark.parametrize("reason, listed, successor", [
+    (Reason.KILLED, [mine(1)], number(1)),
+    (Reason.SUPERSEDED, [mine(1, attempt=0), mine(3)], number(1)),
+    (Reason.KILLED, [], None),
+    (Reason.KILLED, [mine(1, reason=Reason.SUCCEEDED), mine(3, "KILLED", finalStatus="KILLED")], None),
+    (Reason.KILLED, [mine(1, generation=2)], None),
+    (Reason.KILLED, [mine(1, user="stranger")], None),
+    (Reason.TASK_FAILED, [mine(1)], None),
+])
+def test_a_killed_one_has_a_successor_when_another_of_its_generation_lives(reason, listed, successor):
+    ended = JobReport(number(2), user=USER, reason=reason)
+    assert successor_of(ended, listed, ME) == successor
 
 
 def claims_of(place, identity=ME):

@@ -30,6 +30,8 @@ MAX_TAGS = 10
 #: How the tags of an identity begin; YARN keeps all tags in lower case.
 PREFIXES = ("tfy-", "tfyg-", "tfya-", "tfyd-")
 _GENERATION, _ATTEMPT = re.compile(r"tfyg-(\d+)\Z"), re.compile(r"tfya-(\d+)\Z")
+#: The ends of one that may have been one of two of the same generation.
+GIVEN_WAY = (Reason.KILLED, Reason.SUPERSEDED)
 _ID = re.compile(r"application_(\d+)_(\d+)\Z")
 
 
@@ -188,6 +190,14 @@ def decide(applications: Iterable[Mapping[str, Any]], identity: Identity, user: 
     if same and not may_try_again([read_report(a) for a in same], allocation_retries):
         return Decision(Action.REPORT, same[-1]["id"])
     return Decision(Action.SUBMIT)
+
+
+def successor_of(ended: JobReport, listed: Iterable[Mapping[str, Any]], identity: Identity) -> str | None:
+    """Give the live one, of all that carry the tag, in whose favour this one was killed; None for no such end."""
+    if ended.reason not in GIVEN_WAY:
+        return None
+    decision = decide((a for a in listed if a["state"] not in ENDED), identity, ended.user)
+    return decision.application_id if decision.action is Action.ATTACH else None
 
 
 def may_try_again(ended: Sequence[JobReport], allocation_retries: int) -> bool:

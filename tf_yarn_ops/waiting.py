@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, WaitTimeout
-from .identity import Action, Identity, decide
-from .resourcemanager import ENDED, RECOVERY_TIME
+from .identity import GIVEN_WAY, Identity, successor_of
+from .resourcemanager import LIVE, RECOVERY_TIME
 from .runtime.reasons import Reason
 from .runtime.report import JobReport
 from .status import lost_report, queue_overrun
@@ -23,6 +23,24 @@ logger = logging.getLogger(__name__)
 
 #: Looks in a row that have to say "unknown" of an application that was never seen.
 LOST_AFTER = 2
+
+
+class Unknown:
+    """How often, and since when, YARN has not known an application; an answer between two begins anew."""
+
+    def __init__(self) -> None:
+        self._looks = 0
+        self._since = 0.0
+
+    def again(self, now: float, seen: bool) -> bool:
+        """Tell whether it is lost by now; one that was ``seen`` before has a ResourceManager's time to be recovered."""
+        self._since = self._since if self._looks else now
+        self._looks += 1
+        return self._looks >= LOST_AFTER and now - self._since >= (RECOVERY_TIME if seen else 0.0)
+
+    def answered(self) -> None:
+        """Note that YARN knows it."""
+        self._looks = 0
 
 
 class Waiting:
@@ -57,8 +75,7 @@ class Waiting:
         self._identity = identity
         self._last: JobReport | None = None
         self._answered = time.monotonic()
-        self._unknown = 0
-        self._unknown_since = 0.0
+        self._unknown = Unknown()
         self._refused = ""
 
     def run(self) -> JobReport:
@@ -98,10 +115,7 @@ class Waiting:
         try:
             application = self._launcher.resourcemanager.get(self._application_id)
         except ApplicationNotFound:
-            self._unknown += 1
-            self._unknown_since = self._unknown_since or time.monotonic()
-            gone = time.monotonic() - self._unknown_since >= (RECOVERY_TIME if self._last else 0.0)
-            if self._unknown < LOST_AFTER or not gone:
+            if not self._unknown.again(time.monotonic(), self._last is not None):
                 return None
             if self._last is None and self._launcher.resourcemanager.recovering(self._application_id):
                 return None
@@ -109,7 +123,7 @@ class Waiting:
         except SubmissionRejected as error:
             # A refused ticket or a proxy's 403: the application runs on, whatever we are told.
             raise ClusterUnreachable(str(error)) from error
-        self._unknown, self._unknown_since = 0, 0.0
+        self._unknown.answered()
         return self._changed(self._launcher.read(application) if not self._overdue(application) else
                              self._launcher.report(self._application_id))
 
@@ -135,14 +149,13 @@ class Waiting:
         return report
 
     def _goes_on(self, report: JobReport) -> bool:
-        """A killed application may have been one of two; see by tag whether the other one trains."""
-        if self._identity is None or report.reason not in (Reason.KILLED, Reason.SUPERSEDED):
+        """See by tag whether another one trains in its place."""
+        if self._identity is None or report.reason not in GIVEN_WAY:
             return False
-        found = self._launcher.resourcemanager.find(tags=[self._identity.tag], user=report.user or None)
-        live = [application for application in found if application["state"] not in ENDED]
-        decision = decide(live, self._identity, report.user)
-        if decision.action is not Action.ATTACH:
+        found = self._launcher.resourcemanager.find(tags=[self._identity.tag], states=LIVE, user=report.user or None)
+        successor = successor_of(report, found, self._identity)
+        if successor is None:
             return False
-        logger.info("%s was ended in favour of %s", self._application_id, decision.application_id)
-        self._application_id = decision.application_id
+        logger.info("%s was ended in favour of %s", self._application_id, successor)
+        self._application_id = successor
         return True

@@ -18,15 +18,15 @@ from typing import Any
 
 from .cluster import Cluster
 from .errors import ApplicationNotFound, WaitTimeout
-from .identity import Action, Identity, decide
+from .identity import GIVEN_WAY, Identity, successor_of
 from .imports import import_httpx
-from .resourcemanager import CLUSTER_PATH, ENDED, LIVE, RECOVERY_TIME, find_parameters, read_applications
+from .resourcemanager import CLUSTER_PATH, ENDED, LIVE, find_parameters, read_applications
 from .runtime.reasons import Reason
 from .runtime.report import JobReport, compose_diagnostics
 from .staging import Staging
 from .status import kill_report, lost_report, queue_overrun, read_report
 from .transport import Addresses, Attempt, check, client_options
-from .waiting import LOST_AFTER
+from .waiting import Unknown
 
 logger = logging.getLogger(__name__)
 
@@ -49,8 +49,7 @@ class _Waiter:
     queue_timeout: float
     done: "asyncio.Future[JobReport]"
     last: JobReport | None = None
-    unknown: int = 0
-    unknown_since: float = 0.0
+    unknown: Unknown = field(default_factory=Unknown)
 
 
 @dataclass
@@ -212,10 +211,8 @@ class Watcher:
             try:
                 check(response, f"asking for {waiter.application_id}")
             except ApplicationNotFound:
-                waiter.unknown += 1
-                waiter.unknown_since = waiter.unknown_since or time.monotonic()
-                gone = time.monotonic() - waiter.unknown_since >= (RECOVERY_TIME if waiter.last else 0.0)
-                if waiter.unknown >= LOST_AFTER and gone and not await self._recovering(waiter):
+                gone = waiter.unknown.again(time.monotonic(), waiter.last is not None)
+                if gone and not await self._recovering(waiter):
                     self._finish(waiter, lost_report(waiter.application_id))
                 return
             application = response.json()["app"]
@@ -234,17 +231,17 @@ class Watcher:
             return await asyncio.to_thread(resourcemanager.recovering, waiter.application_id)
 
     async def _moved_on(self, waiter: _Waiter, application: Mapping[str, Any]) -> bool:
-        """A killed application may have been one of two; see by tag whether the other one trains."""
-        identity = waiter.identity
-        if identity is None or read_report(application).reason not in (Reason.KILLED, Reason.SUPERSEDED):
+        """See by tag whether another one trains in its place."""
+        identity, ended = waiter.identity, read_report(application)
+        if identity is None or ended.reason not in GIVEN_WAY:
             return False
         response = await self._asker.get(_APPLICATIONS, find_parameters([identity.tag], LIVE, application["user"]))
         check(response, "looking for applications")
-        decision = decide(read_applications(response.json()), identity, str(application["user"]))
-        if decision.action is not Action.ATTACH:
+        successor = successor_of(ended, read_applications(response.json()), identity)
+        if successor is None:
             return False
-        logger.info("%s was ended in favour of %s", waiter.application_id, decision.application_id)
-        waiter.application_id = decision.application_id
+        logger.info("%s was ended in favour of %s", waiter.application_id, successor)
+        waiter.application_id = successor
         return True
 
     async def _forget(self, application_id: str) -> None:
@@ -257,7 +254,7 @@ class Watcher:
             logger.warning("the directory of %s could not be deleted: %s", application_id, error)
 
     def _tell(self, waiter: _Waiter, application: Mapping[str, Any]) -> None:
-        waiter.unknown, waiter.unknown_since = 0, 0.0
+        waiter.unknown.answered()
         report = read_report(application)
         if report.reason is not None:
             self._finish(waiter, report)
