@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 
 import pytest
-from fake_yarn import application
+from fake_yarn import FakeYarn, application, serving
 from fake_yarn import until as wait_until
 from real_yarn import WIRE_AND_REAL, RealYarn, one_of
 
@@ -380,6 +380,21 @@ def test_one_application_that_can_not_be_killed_does_not_starve_the_others(yarn,
         return reports
 
     assert {report.reason for report in asyncio.run(main())} == {Reason.SUCCEEDED}
+
+
+@wire_only
+def test_a_kill_goes_to_the_resourcemanager_that_answered_the_look(yarn, cluster):
+    name = add(yarn, 1, state="ACCEPTED", elapsedTime=31_000)
+    standby = FakeYarn()
+    standby.faults.append(lambda method, path: (503, {}, "This is standby RM."))
+
+    async def main(two):
+        return await Watcher(two, tag=TAG, interval=0.02).wait(name, queue_timeout=1, timeout=60)
+
+    with serving(standby) as url:
+        report = asyncio.run(main(replace(cluster, resourcemanagers=(url, yarn.url))))
+    assert report.reason is Reason.QUEUE_TIMEOUT
+    assert {method for method, *_ in standby.requests} == {"GET"}, "it was known to be no one to ask"
 
 
 def test_no_fault_of_one_look_ends_the_loop(yarn, cluster):

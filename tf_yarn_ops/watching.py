@@ -12,7 +12,7 @@ import logging
 import random
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from .cluster import Cluster
 from .errors import ApplicationNotFound, WaitTimeout
 from .identity import GIVEN_WAY, Identity, successor_of
 from .imports import import_httpx
-from .resourcemanager import CLUSTER_PATH, ENDED, LIVE, find_parameters, read_applications
+from .resourcemanager import CLUSTER_PATH, ENDED, LIVE, ResourceManager, find_parameters, read_applications
 from .runtime.reasons import Reason
 from .runtime.report import JobReport, compose_diagnostics
 from .staging import Staging
@@ -190,7 +190,7 @@ class Watcher:
         """End an application that is over its queue deadline; the next look sees its end."""
         text = compose_diagnostics(kill_report(application, Reason.QUEUE_TIMEOUT, why))
         logger.info("killing %s : %s", application["id"], why)
-        with contextlib.closing(self._cluster.resourcemanager()) as resourcemanager:
+        with self._blocking() as resourcemanager:
             await asyncio.to_thread(resourcemanager.kill, application["id"], text)
 
     async def _list(self) -> list[dict[str, Any]]:
@@ -227,8 +227,15 @@ class Watcher:
         """Whether one that this watcher has never seen may be known again in a moment."""
         if waiter.last is not None:
             return False
-        with contextlib.closing(self._cluster.resourcemanager()) as resourcemanager:
+        with self._blocking() as resourcemanager:
             return await asyncio.to_thread(resourcemanager.recovering, waiter.application_id)
+
+    @contextlib.contextmanager
+    def _blocking(self) -> Iterator[ResourceManager]:
+        """Give a client for a thread, which begins with the address that has answered last."""
+        with contextlib.closing(self._cluster.resourcemanager()) as resourcemanager:
+            resourcemanager.addresses.prefer(self._asker.addresses.current())
+            yield resourcemanager
 
     async def _moved_on(self, waiter: _Waiter, application: Mapping[str, Any]) -> bool:
         """See by tag whether another one trains in its place."""
