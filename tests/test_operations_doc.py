@@ -10,8 +10,9 @@ from tf_yarn_ops import certificate, submitting, sweep
 from tf_yarn_ops.cli.cache import cache
 from tf_yarn_ops.cli.options import ALL
 from tf_yarn_ops.cli.ytf import ytf
+from tf_yarn_ops.identity import LAUNCH_RETRIES
 from tf_yarn_ops.parts import RESTART_MODES, Deadlines, RestartPolicy
-from tf_yarn_ops.repeating import RETRY_PAUSE
+from tf_yarn_ops.repeating import LAUNCH_PAUSE, RETRY_PAUSE
 from tf_yarn_ops.resourcemanager import RECOVERY_TIME
 from tf_yarn_ops.runtime import driver, ending, lifecycle, overseer
 from tf_yarn_ops.runtime.contract import MAX_TF_CONFIG, RUNTIME_FILE
@@ -118,6 +119,7 @@ def test_every_option_that_is_named_exists():
 
 def test_the_pause_before_a_job_is_submitted_again_is_that_of_the_code():
     assert f"after {', '.join(f'{RETRY_PAUSE * n:g} s' for n in (1, 2, 3))}, each times 0.5 to 1.5" in PAGE
+    assert f"at most {LAUNCH_RETRIES} times, after {LAUNCH_PAUSE:g} s, where YARN could not launch" in PAGE
 
 
 def test_the_three_failures_in_a_row_are_those_of_the_code():
