@@ -175,12 +175,31 @@ class ResourceManager:
         return str(document["application-id"]), Allocation.read(document["maximum-resource-capability"])
 
     def submit(self, body: Mapping[str, Any]) -> None:
-        """Submit an application under its reserved id; a second time changes nothing."""
-        response = self.request("POST", f"{CLUSTER_PATH}/apps", json=body)
+        """Submit an application under its reserved id; a second time changes nothing.
+
+        Each time after a ResourceManager has said that it is active: one that is given an application while
+        it recovers the others finds that one in its state store as well, and ends (seen on Hadoop 3.4.3,
+        "Cannot add a duplicate").
+        """
+        until = self._clock() + self._patience
+        while True:
+            self._await_active(until)
+            try:
+                response = self.request("POST", f"{CLUSTER_PATH}/apps", json=body, patience=0.0)
+                break
+            except ClusterUnreachable:
+                if self._clock() >= until:
+                    raise
         # A known id is accepted again, except in the very moment in which another client submits it.
         if response.status_code == 400 and "Cannot add a duplicate" in response.text:
             return
         check(response, f"submitting {body['application-id']}")
+
+    def _await_active(self, until: float) -> None:
+        while self.info().get("haState") == "INITIALIZING":
+            if self._clock() >= until:
+                raise ClusterUnreachable(f"the ResourceManager at {self.addresses.current()} is still starting")
+            self._sleep(0.2)
 
     def get(self, application_id: str) -> dict[str, Any]:
         """Give one application; ApplicationNotFound when the ResourceManager does not know it."""
