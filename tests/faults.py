@@ -220,14 +220,15 @@ class Rig:
         return Outcome(report.reason, seen - since, (application,), self.left(application),
                        f"{report.message} {application}")  # fmt: skip
 
-    def refused(self, action):
-        """Give the outcome of a call that has to be refused; the clock runs from the call. Only for rows alone."""
+    def refused(self, action, says=""):
+        """Give the outcome of a call that has to be refused with these words; only for a row that is played alone."""
         before = self.traces()
         started = time.monotonic()
         try:
             action()
         except TfYarnError as error:
             seconds = time.monotonic() - started
+            assert says in str(error), error
             new = tuple(self.traces() - before)
             return Outcome(error.reason, seconds, new, self.left(*new), str(error))
         raise AssertionError("it was not refused")

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from fake_yarn import until
-from faults import Matrix, Outcome, Rig, check, job, kill, processes_of, wanted
+from faults import FOREVER, Matrix, Outcome, Rig, check, job, kill, processes_of, wanted
 
 from tf_yarn_ops import restsubmitter
 from tf_yarn_ops.certificate import mint
@@ -91,7 +91,7 @@ def stopped_queue(rig):
 def safe_mode(rig):
     admin(rig, "hdfs", "dfsadmin", "-safemode", "enter")
     try:
-        return rig.refused(lambda: rig.submit(job()))
+        return rig.refused(lambda: rig.submit(job()), "safe mode")
     finally:
         admin(rig, "hdfs", "dfsadmin", "-safemode", "leave")
 
@@ -108,7 +108,9 @@ def rm_restart(rig):
     rig.hadoop.stop_daemon("rm", signal.SIGKILL)
     rig.hadoop.start_daemon("rm")
     gate.touch()
-    return rig.end(application, struck, expect=went_on)
+    outcome = rig.end(application, struck, expect=went_on)
+    assert "Attempt recovered" in rig.launcher.resourcemanager.get(application)["diagnostics"]
+    return outcome
 
 
 @MATRIX.row("a worker's NodeManager gets SIGKILL and comes back at once", Reason.SUCCEEDED, 180, alone=True)
@@ -225,6 +227,24 @@ def nm_sigkill(rig):
         return rig.end(application, struck)
     finally:
         rig.hadoop.start_daemon(victim)
+
+
+@MATRIX.row("a worker's node is lost and comes back, one loss allowed", Reason.SUCCEEDED, 180, alone=True)
+def nm_replaced(rig):
+    """Each node holds one of the two workers, so that the lost one comes back when its node does."""
+    def expect(report):
+        assert len(report.generations) == 2 and "node" in report.generations[1].cause, report
+        assert {task.state for task in report.tasks} == {"succeeded"}, report
+
+    both_nodes(rig)
+    application, victim = spread(rig, job(f"[ $YTF_GENERATION = 2 ] || {FOREVER}", tasks=BIG, losses=1))
+    struck = time.time()
+    rig.hadoop.stop_daemon(victim, signal.SIGKILL)
+    try:
+        until(lambda: any(task.state == "lost" for task in rig.launcher.report(application).tasks), 120, 0.2)
+    finally:
+        rig.hadoop.start_daemon(victim)
+    return rig.end(application, struck, expect=expect)
 
 
 @MATRIX.row("a worker's NodeManager is frozen (SIGSTOP)", Reason.NODE_LOST, 180, alone=True)

@@ -263,20 +263,6 @@ def test_somebody_elses_name_is_not_taken_without_proxyuser_settings(minicluster
         launcher_on(minicluster, user="bob").submit(job())
 
 
-def test_a_namenode_in_safe_mode_is_said_and_leaves_nothing(minicluster, launcher):
-    def safemode(word):
-        subprocess.run(["hdfs", "dfsadmin", "-safemode", word], env={**os.environ, **minicluster.environ}, check=True,
-                       capture_output=True, timeout=60)
-
-    safemode("enter")
-    try:
-        with pytest.raises(ClusterUnreachable, match="safe mode"):
-            launcher.submit(job())
-    finally:
-        safemode("leave")
-    assert directories(launcher) == []
-
-
 def test_the_queue_deadline_on_a_full_cluster(launcher):
     first = launcher.submit(job("sleep 100", am_memory=12000))
     second = launcher.submit(job("true", am_memory=12000, deadlines=Deadlines(queue=3)))
@@ -286,15 +272,6 @@ def test_the_queue_deadline_on_a_full_cluster(launcher):
     launcher.kill(first, "enough")
     for application_id in (first, second):
         gone(launcher, application_id)
-
-
-def test_yarns_lifetime_is_the_total_timeout(launcher):
-    application_id = launcher.submit(job("sleep 100"))
-    running(launcher, application_id)
-    launcher.resourcemanager.set_lifetime(application_id, time.time() + 2)
-    report = launcher.wait(application_id, timeout=60)
-    assert report.reason is Reason.TOTAL_TIMEOUT
-    gone(launcher, application_id)
 
 
 def test_an_id_that_was_never_submitted_is_killed_and_one_that_was_never_there_is_lost(launcher):
@@ -345,19 +322,6 @@ def test_a_cold_process_needs_no_java_no_hadoop_and_little_memory(minicluster, l
     # `./dev bench submission` has the seconds (0.8 wanted); here others may use the machine, so what it computes counts.
     assert measured["cpu"] <= 0.8, measured
     assert launcher.wait(measured["id"], timeout=120).reason is Reason.SUCCEEDED
-
-
-def test_the_resourcemanager_restarts_while_a_client_waits(light, tmp_path):
-    launcher = launcher_on(light)
-    application_id = launcher.submit(job(until_exists(tmp_path / "go")))
-    running(launcher, application_id)
-    light.stop_daemon("rm", signal.SIGKILL)
-    light.start_daemon("rm")
-    (tmp_path / "go").touch()
-    report = launcher.wait(application_id, timeout=120)
-    assert report.reason is Reason.SUCCEEDED
-    assert "Attempt recovered" in launcher.resourcemanager.get(application_id)["diagnostics"]
-    gone(launcher, application_id)
 
 
 def test_webhdfs_never_overwrites(minicluster, launcher):
