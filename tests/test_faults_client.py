@@ -81,7 +81,7 @@ class Client:
         if gap in ("before", "during", "after"):
             self.read_until("stopped")
         elif gap == "waiting":
-            until(lambda: self.applications() and rig.commands(self.applications()[0]), 180, 0.2)
+            until(lambda: any(map(rig.commands, self.applications())), 180, 0.2)
 
     def read_until(self, text):
         while not any(text in line for line in self.lines):
