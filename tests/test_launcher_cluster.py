@@ -24,6 +24,7 @@ from tf_yarn_ops.parts import Acls, Deadlines, Environment, RestartPolicy
 from tf_yarn_ops.runtime.reasons import Reason
 from tf_yarn_ops.site import Site
 from tf_yarn_ops.spec import JobSpec, TaskSpec
+from tf_yarn_ops.transport import RestUnavailable
 from tf_yarn_ops.watching import watcher_for
 from tf_yarn_ops.webhdfs import WebHdfs
 
@@ -292,6 +293,21 @@ def test_a_light_cluster_runs_jobs_and_is_left_clean(light, way):
     report = launcher.wait(application_id, timeout=120)
     assert report.reason is Reason.SUCCEEDED, report
     gone(launcher, application_id)
+
+
+def test_where_yarn_takes_no_submissions_by_rest_skein_submits(light):
+    """The last test on this cluster: its ResourceManager refuses from here on."""
+    path = light.directory / "conf" / "yarn-site.xml"
+    off = "<property><name>yarn.webapp.enable-rest-app-submissions</name><value>false</value></property></configuration>"
+    path.write_text(path.read_text().replace("</configuration>", off))
+    light.stop_daemon("rm")
+    light.start_daemon("rm")
+    with pytest.raises(RestUnavailable, match="via REST is disabled"):
+        launcher_on(light, submit_with="rest").submit(job())
+    launcher = launcher_on(light)
+    report = launcher.wait(launcher.submit(job()), timeout=120)
+    assert report.reason is Reason.SUCCEEDED, report
+    gone(launcher, report.application_id)
 
 
 COLD = """\
