@@ -160,7 +160,8 @@ def test_answers_become_our_errors(yarn, status, message, error, says):
 
 
 def test_a_submission_that_another_client_sends_at_the_same_moment_is_a_success(yarn):
-    yarn.faults.append(remote(400, f"Application with id {ID} is already present! Cannot add a duplicate!"))
+    duplicate = remote(400, f"Application with id {ID} is already present! Cannot add a duplicate!")
+    yarn.faults.append(lambda method, path: duplicate(method, path) if method == "POST" else None)
     client(yarn.url).submit({"application-id": ID})
 
 
