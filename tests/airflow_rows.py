@@ -13,6 +13,9 @@ import pytest
 from airflow_site import environments
 from fake_yarn import until
 
+from tf_yarn_ops.cluster import discover
+from tf_yarn_ops.launcher import Launcher
+
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 KINDS = ("deferred", "sync")
 SUCCEEDED, FAILED, KILLED = ("FINISHED", "SUCCEEDED"), ("FINISHED", "FAILED"), ("KILLED", "KILLED")
@@ -29,6 +32,7 @@ class Yarn:
         self.hadoop = hadoop
         self.client = httpx.Client(base_url=f"{hadoop.resourcemanager_url}/ws/v1/cluster", timeout=30, trust_env=False,
                                    headers={"Accept": "application/json"})
+        self.launcher = Launcher(discover(hadoop.resourcemanager_url, environ={}))
 
     def applications(self, run):
         """Give all applications with the run's tag, the oldest first."""
@@ -50,15 +54,26 @@ class Yarn:
                                  params={"user.name": self.report(application_id)["user"]})
         assert answer.is_success, answer.text
 
-    def processes(self, application_id):
-        """Give the pids of all processes that carry the application in their environment."""
+    def programs(self, application_id):
+        """Give the pids of the user's programs of an application, by their environment."""
         wanted = f"YTF_APPLICATION_ID={application_id}".encode()
         return [pid for pid, variables in environments() if wanted in variables and pid != os.getpid()]
+
+    def processes(self, application_id):
+        """Give the pids of all that YARN has started for an application: master, coordinator and agents too."""
+        name = application_id.encode()
+        return [pid for pid, variables in environments()
+                if pid != os.getpid() and any(name in variable for variable in variables)]
+
+    def directories(self):
+        """Give the names of the applications' directories in HDFS."""
+        files = self.launcher.staging(self.launcher.cluster.user).filesystem
+        return [status.name for status in files.list(self.launcher.cluster.staging)]
 
     def training(self, run, seconds=JOB):
         """Wait until a program of the run trains; give its application."""
         def runs():
-            return next((item for item in self.live(run) if self.processes(item)), None)
+            return next((item for item in self.live(run) if self.programs(item)), None)
 
         return until(runs, seconds, 0.2)
 
@@ -71,8 +86,10 @@ class Yarn:
         ended = self.applications(run)
         assert [(item["state"], item["finalStatus"]) for item in ended] == list(endings), (
             [(item["id"], item["state"], item["diagnostics"][:500]) for item in ended], run.log()[-4000:])
-        until(lambda: not any(self.processes(item["id"]) for item in ended), 20, 0.1)
-        return [item["id"] for item in ended]
+        ids = [item["id"] for item in ended]
+        until(lambda: not any(map(self.processes, ids)), 60, 0.2)
+        until(lambda: not {*ids} & {*self.directories()}, 60, 0.2)
+        return ids
 
 
 def first_then(path, first, then):

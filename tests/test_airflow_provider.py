@@ -189,6 +189,29 @@ def test_without_a_connection_the_environment_is_asked(yarn, monkeypatch):
         YarnHook("another_one").get_conn()
 
 
+def test_without_a_connection_a_hadoop_conf_dir_will_do(yarn, monkeypatch, tmp_path):
+    (tmp_path / "yarn-site.xml").write_text("<configuration><property><name>yarn.resourcemanager.webapp.address</name>"
+                                            f"<value>{yarn.url.removeprefix('http://')}</value></property></configuration>")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    assert YarnHook().get_conn().resourcemanagers == (yarn.url,)
+
+
+@pytest.mark.parametrize("said, deferrable", [("True", True), ("False", False)])
+def test_whether_to_defer_is_airflows_own_setting(said, deferrable):
+    """Read when the class is made, as Airflow's own operators do."""
+    show = ("from tf_yarn_ops.airflow import TensorFlowYarnOperator as O; "
+            "print(O(task_id='x', task_command='y', cluster_requirement='worker:1').deferrable)")
+    ran = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, timeout=120,
+                         env={**os.environ, "AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE": said})
+    assert ran.stdout.split()[-1:] == [str(deferrable)], ran.stderr
+
+
+def test_the_readme_takes_a_report_as_it_can_be_taken():
+    """An index of an output is the key of an XCom, not a part of the value."""
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    assert "promote(train.output)" in readme and ".output[" not in readme
+
+
 # -- the decorator and the DAG -----------------------------------------------------------------------------------
 
 def dag_of(said, **arguments):

@@ -16,8 +16,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds that Airflow leaves a worker between SIGTERM and SIGKILL, less some.
 LIMIT = 4.5
-#: Seconds of one request, and for how long another address is tried: two hanging ones fit into the limit.
-_REQUEST, _PATIENCE = 1.5, 2.0
+#: Seconds of one request; as long before the limit no other is begun.
+_REQUEST = 1.5
 #: Seconds between two tries while the ResourceManager recovers.
 _AGAIN = 0.2
 
@@ -51,7 +51,7 @@ def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIM
     hasty = replace(cluster, site=replace(cluster.site, request_timeout=min(_REQUEST, cluster.site.request_timeout)))
     report = JobReport(application_id, reason=Reason.KILLED, message=why, final_status="KILLED", state="KILLED",
                        user=cluster.user)
-    with contextlib.closing(hasty.resourcemanager(_PATIENCE)) as resourcemanager:
+    with contextlib.closing(hasty.resourcemanager(max(_REQUEST, limit - _REQUEST))) as resourcemanager:
         try:
             state = _kill(resourcemanager, application_id, compose_diagnostics(report), until)
         except ApplicationNotFound:
