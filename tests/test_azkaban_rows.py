@@ -137,10 +137,16 @@ def test_a_program_can_not_choose_the_keys_of_the_jobs_downstream(site, project,
     site.assert_nothing_left(execution)
 
 
-def test_outputs_of_another_job_and_parameters_of_a_user_do_not_move_the_identity(site, project):
-    """Azkaban lets both override azkaban.flow.execid, and hands stale results of a job before to the next."""
+def test_outputs_of_another_job_and_parameters_of_a_user_do_not_move_the_identity(site, project, tmp_path):
+    """Azkaban lets both override azkaban.flow.execid, and hands stale results of a job before to the next.
+
+    Neither user nor interpreter of the launcher are theirs to choose.
+    """
+    (tmp_path / "json.py").write_text("raise SystemExit('hijacked')")
     outputs = json.dumps({"azkaban.flow.execid": "2", "azkaban.job.attempt": "7", "tf.result.reason": "TASK_FAILED",
-                          "tf.result.application_id": "application_1_0001"})  # fmt: skip
+                          "tf.result.application_id": "application_1_0001", "env.PYTHONPATH": str(tmp_path),
+                          "env.HADOOP_USER_NAME": "stranger", "env.HADOOP_PROXY_USER": "stranger",
+                          "user.to.proxy": "stranger"})  # fmt: skip
     folder = project({"before": {"type": "command", "command": "/bin/bash before.sh"},
                       "train": {"tf.command": "true", "dependencies": "before", "env.HADOOP_USER_NAME": "stranger"}},
                      {"before.sh": f"echo '{outputs}' > $JOB_OUTPUT_PROP_FILE"})  # fmt: skip
@@ -287,5 +293,12 @@ def test_the_secure_plugin_runs_in_azkabans_hadoopshell(minicluster, project, tm
         assert execution.cancel() < 30
         assert (execution.status, [item["state"] for item in site.applications(execution)]) == ("KILLED", ["KILLED"])
         assert f"applicationIds to kill: [{application}]" in execution.log("train")
-        for run in (other, execution):
+        upstream = project({"before": {"type": "command", "command": "/bin/bash before.sh"},
+                            "train": {"tf.command": "true", "dependencies": "before"}},
+                           {"before.sh": """echo '{"command": "touch evil"}' > $JOB_OUTPUT_PROP_FILE"""})  # fmt: skip
+        replaced = site.run(upstream, "train")
+        assert replaced.status == "SUCCEEDED" and site.applications(replaced) == []
+        assert "Removing restricted command: touch evil" in replaced.log("train")
+        assert not list(tmp_path.rglob("evil"))
+        for run in (other, execution, replaced):
             site.assert_nothing_left(run)
