@@ -89,6 +89,7 @@ def test_wrong_addresses(text):
         parse_addresses(text)
 
 
+@pytest.mark.slow
 def test_nobody_there_is_said_in_seconds(tmp_path):
     started = time.monotonic()
     with pytest.raises(ClusterUnreachable, match="no ResourceManager answers"):

@@ -295,6 +295,7 @@ def webhdfs(monkeypatch):
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_data_is_prepared_in_hdfs_and_read_from_there(storage, webhdfs, data):
     url = "hdfs://namenode:8020/user/ada/the digits.npz"
     command = [sys.executable, EXAMPLE / "prepare.py", url, "--webhdfs", webhdfs.address]

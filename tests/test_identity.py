@@ -464,6 +464,7 @@ def test_a_refused_racer_leaves_the_files_of_the_application_that_runs(place):
     assert place.directories() == [report.application_id]
 
 
+@pytest.mark.slow
 def test_an_outage_in_the_middle_of_a_look_does_not_end_a_wait(place):
     launcher = place.launcher()
     report = launcher.ensure(job(), ME)

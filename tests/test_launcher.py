@@ -440,6 +440,7 @@ def test_a_resourcemanager_that_is_away_is_waited_for(place):
     assert place.launcher().wait(ID, poll_interval=0.02).reason is Reason.SUCCEEDED
 
 
+@pytest.mark.slow
 def test_away_for_longer_than_the_site_allows_is_an_error(place):
     launcher = place.launcher(Site(unreachable_timeout=0.1))
     place.yarn.faults.append(lambda method, path: (503, {}, "gone"))

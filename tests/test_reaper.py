@@ -37,6 +37,7 @@ def sleeper():
         process.communicate()
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_leaves_is_ended_and_nothing_else(tmp_path, sleeper):
     mine, other = tmp_path / "run-1", tmp_path / "run-10"
     for folder in (mine, other):

@@ -300,6 +300,7 @@ def test_memory_kills_fail_the_job_with_yarns_figures(tmp_path):
     assert "536.5 MB of 256 MB" in report.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["shutdown", "SetProgress", "getContainers"])
 def test_a_hiccup_of_skein_changes_no_verdict(run, method):
     am, report = run(job("sleep 1", ps=False), hiccups={method: 2})
@@ -343,6 +344,7 @@ def test_an_ending_that_is_too_long_for_a_line_is_told_with_less_of_the_log(run)
     assert task(report, "worker:0").attempts == 1
 
 
+@pytest.mark.slow
 def test_a_lost_evaluator_that_gets_no_container_ends_the_job(tmp_path):
     tasks = {"worker": TaskSpec(command=FOREVER), "evaluator": TaskSpec(command=FOREVER)}
     spec = job("x", tasks=tasks, deadlines=Deadlines(allocation=1, stop_grace=1))
@@ -437,8 +439,8 @@ class Stranger:
         self.socket.settimeout(10)
 
     def say(self, line):
-        self.socket.sendall(line)
         try:
+            self.socket.sendall(line)  # a long one meets a connection that is closed already
             return self.socket.recv(65536)
         except (OSError, ssl.SSLError):
             return b""

@@ -300,6 +300,7 @@ def test_the_other_namenode_is_asked_when_one_is_on_standby():
     assert active.requests[0][2] == {"op": "MKDIRS", "permission": "711", "user.name": "ann"}
 
 
+@pytest.mark.slow
 def test_looks_wait_a_third_as_long_as_writes():
     """A NameNode that hangs is told in seconds; one that is slow to write is waited for."""
     yarn = FakeYarn()
