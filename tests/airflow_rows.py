@@ -77,19 +77,24 @@ class Yarn:
 
         return until(runs, seconds, 0.2)
 
-    def settled(self, run, *endings, seconds=60):
-        """Hold that the run's applications end like this, one after the other, and leave no process."""
+    def gone(self, run, seconds=60):
+        """Wait until the run's applications have ended, and have left no process and no directory; gives them."""
         try:
             until(lambda: not self.live(run), seconds, 0.2)
         except AssertionError:
             raise AssertionError(f"{run} left alive: {self.live(run)}\n{run.log()[-4000:]}") from None
         ended = self.applications(run)
-        assert [(item["state"], item["finalStatus"]) for item in ended] == list(endings), (
-            [(item["id"], item["state"], item["diagnostics"][:500]) for item in ended], run.log()[-4000:])
         ids = [item["id"] for item in ended]
         until(lambda: not any(map(self.processes, ids)), 60, 0.2)
         until(lambda: not {*ids} & {*self.directories()}, 60, 0.2)
-        return ids
+        return ended
+
+    def settled(self, run, *endings, seconds=60):
+        """Hold that the run's applications end like this, one after the other, and leave nothing; gives their ids."""
+        ended = self.gone(run, seconds)
+        assert [(item["state"], item["finalStatus"]) for item in ended] == list(endings), (
+            [(item["id"], item["state"], item["diagnostics"][:500]) for item in ended], run.log()[-4000:])
+        return [item["id"] for item in ended]
 
 
 def first_then(path, first, then):
