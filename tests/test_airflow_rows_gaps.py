@@ -68,6 +68,19 @@ def test_terminated_in_a_gap(site, yarn, kind):
 
 
 @row(*KINDS)
+def test_marked_failed_while_it_submits(site, yarn, kind):
+    """Before it is deferred nobody would tell the trigger: the worker asks for its task's state."""
+    with stopping_at(yarn.hadoop, "submitted") as (resourcemanager, holder):
+        site.connect(f"held_{kind}", resourcemanager.url)
+        run = site.trigger(f"held_{kind}", command="sleep 600")
+        assert holder.held.wait(JOB), run.log()
+        run.mark("failed")
+        holder.freed.set()
+        yarn.settled(run, KILLED)
+    assert run.task_state() == "failed"
+
+
+@row(*KINDS)
 def test_a_resourcemanager_hangs_while_the_task_is_killed(site, yarn, kind):
     """The kill gives up in less than the five seconds that Airflow leaves a worker, and says what is left."""
     with fronting(yarn.hadoop) as (resourcemanager, _):

@@ -37,6 +37,7 @@ for kind, deferrable in KINDS.items():
             name = f"{how}_{gap}_{kind}"
             add(name, deferrable, retries=1, tf_yarn_conn_id=name)
     add(f"hung_{kind}", deferrable, tf_yarn_conn_id=f"hung_{kind}")
+    add(f"held_{kind}", deferrable, retries=1, tf_yarn_conn_id=f"held_{kind}")
 
 add("backstop", True, execution_timeout=timedelta(seconds=45), tf_yarn_conn_id="backstop")
 
