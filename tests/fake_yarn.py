@@ -87,7 +87,7 @@ class FakeYarn:
             tags = ",".join(body["application-tags"]["tag"])
             known = self.apps.setdefault(body["application-id"], application(
                 int(body["application-id"][-4:]), "ACCEPTED", user=parameters["user.name"], applicationTags=tags,
-                name=body["application-name"], queue=body["queue"]))
+                name=body["application-name"], queue=body["queue"], launchTime=STAMP))
             known.setdefault("body", body)
             return 202, None
         if part == "/apps":

@@ -1,11 +1,13 @@
 """`Submitting`: which way a job goes to YARN, and that nothing is left when it does not get there."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import Cancelled, ClusterUnreachable, SubmissionRejected, TfYarnError
 from .preflight import check_files
+from .resourcemanager import ENDED
 from .spec import JobSpec
 from .transport import RestUnavailable
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REST, SKEIN, AUTO = "rest", "skein", "auto"
+#: Seconds for which the application master's launch is waited for, where the queue has room.
+LAUNCH_WAIT = 2.0
 #: Seconds by which YARN's lifetime outlasts the deadlines, so that their owners come first.
 LIFETIME_SLACK = 300.0
 
@@ -123,12 +127,29 @@ class Submitting:
         lifetime = lifetime_of(spec)
         if lifetime is None:
             return
-        resourcemanager = self._launcher.resourcemanager
         try:
-            submitted_at = int(resourcemanager.get(application_id)["startedTime"]) / 1000
-            resourcemanager.set_lifetime(application_id, submitted_at + lifetime)
+            submitted_at = int(self._launched(application_id)["startedTime"]) / 1000
+            self._launcher.resourcemanager.set_lifetime(application_id, submitted_at + lifetime)
+        except Cancelled:
+            raise
         except TfYarnError as error:
             logger.warning("%s has no lifetime in YARN: %s", application_id, error)
+
+    def _launched(self, application_id: str) -> dict[str, Any]:
+        """Give the application once its master is launched, or so late that it must be waiting in the queue.
+
+        A ResourceManager that stores a new lifetime while it launches the master may lose the master's token,
+        and the application fails ("SIMPLE authentication is not enabled", EOFException; seen on Hadoop 3.4.3).
+        """
+        until, pause = time.monotonic() + LAUNCH_WAIT, 0.01
+        while True:
+            application = self._launcher.resourcemanager.get(application_id)
+            over = application["state"] in ("RUNNING", *ENDED) or int(application.get("launchTime") or 0) > 0
+            if over or time.monotonic() >= until:
+                return application
+            self._launcher.checkpoint()
+            time.sleep(pause)
+            pause = min(0.1, pause * 2)
 
     def take_back(self, application_id: str, error: BaseException) -> None:
         """Kill an application on the way out of a failure, which a second one is not to cover."""
