@@ -23,6 +23,8 @@ from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.runtime.reasons import Reason
 
 CLIENTS = 3
+#: Seconds for a job: YARN gives up an application master that does not answer after 600.
+WAIT = 900
 #: What the whole cluster goes through, and how often, seconds.
 CLUSTER_FAULTS = (30, 60)
 
@@ -58,7 +60,7 @@ class Soak:
         self.deadline = time.monotonic() + minutes * 60
         self.lock = threading.Lock()
         self.sums, self.wrong, self.identities = Counter(), [], []
-        self.node_killed_at = 0.0
+        self.killed_at = {"nm": 0.0, "rm": 0.0}
 
     def choose(self, values):
         with self.lock:
@@ -93,10 +95,10 @@ class Soak:
         if command == FOREVER or "replaced" in fault:
             with contextlib.suppress(AssertionError):  # it never lived, or no more: its reason says whether that is right
                 self.strike(launcher, application, fault)
-        report = launcher.wait(application, timeout=280, identity=identity)
+        report = launcher.wait(application, timeout=WAIT, identity=identity)
         left = self.patiently(lambda: self.rig.left(application))
         launcher.close()
-        right = report.reason is expected or self.lost_its_node(report.reason, began)
+        right = report.reason is expected or self.lost_its_node(report.reason, began) or self.never_began(report, began)
         wrong = "" if right else f"{report.reason}: {report.message} ({application})"
         self.note(fault, wrong or (f"left: {left}" if left else ""), report.reason)
 
@@ -111,7 +113,11 @@ class Soak:
 
     def lost_its_node(self, reason, began):
         """Whether the NodeManager was killed since a job began, and that is what its reason says."""
-        return reason in OF_THE_NODE and self.node_killed_at >= began
+        return reason in OF_THE_NODE and self.killed_at["nm"] >= began
+
+    def never_began(self, report, began):
+        """Whether the ResourceManager was killed between storing an attempt and launching it, and gave it up."""
+        return report.reason is Reason.AM_FAILED and "timed out" in report.message and self.killed_at["rm"] >= began
 
     def client_dies(self, key, fault):
         gap = fault.rpartition(" ")[2]
@@ -125,7 +131,7 @@ class Soak:
         for _ in range(5):  # as a scheduler does while the ResourceManager is away
             again = Client(self.rig, key, command)
             gate.touch()
-            code, report = again.end(280)
+            code, report = again.end(WAIT)
             if code != 4:
                 break
         left = self.patiently(lambda: self.rig.left(report["application_id"]))
@@ -148,8 +154,7 @@ class Soak:
                 pause, name = self.random.uniform(*CLUSTER_FAULTS), self.random.choice(["rm", "nm"])
             time.sleep(pause)
             self.rig.hadoop.stop_daemon(name, signal.SIGKILL)
-            if name == "nm":
-                self.node_killed_at = time.monotonic()
+            self.killed_at[name] = time.monotonic()
             self.rig.hadoop.start_daemon(name)
             with self.lock:
                 self.sums[f"{name} SIGKILL and start", ""] += 1
