@@ -74,6 +74,16 @@ class Site:
         yield
         thread.join()
 
+    @contextmanager
+    def not_launching(self):
+        """Say of the first application that its master could not be launched."""
+        words = "failed 1 times due to Error launching appattempt_1_0001_000001. Got exception: java.io.EOFException"
+        failed = {"state": "FAILED", "finalStatus": "FAILED", "diagnostics": words}
+        thread = threading.Thread(target=lambda: (until(lambda: ID in self.yarn.apps), self.yarn.apps[ID].update(failed)))
+        thread.start()
+        yield
+        thread.join()
+
     def submissions(self):
         return self.yarn.count("POST", "/ws/v1/cluster/apps") - self.yarn.count("POST", "/ws/v1/cluster/apps/new")
 
@@ -737,17 +747,19 @@ def test_what_did_not_get_its_containers_is_submitted_again_where_the_job_says_s
     assert value["application_id"] == ti.xcoms["tf_yarn"]["application_id"] == SECOND
 
 
-@pytest.mark.parametrize("deferrable", [False, True])
-def test_what_yarn_could_not_launch_is_submitted_again(site, monkeypatch, deferrable):
+def test_what_yarn_could_not_launch_is_submitted_again(site, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.repeating.LAUNCH_PAUSE", 0.01)
-    words = "failed 1 times due to Error launching appattempt_1_0001_000001. Got exception: java.io.EOFException"
-    with site.ending(state="FAILED", finalStatus="FAILED", diagnostics=words), site.ending(SECOND):
-        if deferrable:
-            deferred, context = deferral(site.operator(deferrable=True))
-            event = asyncio.run(first_event(deferred.trigger))
-            value = site.operator(deferrable=True).execute_complete(context, event)
-        else:
-            value, _, _ = run(site.operator())
+    with site.not_launching(), site.ending(SECOND):
+        value, _, _ = run(site.operator())
+    assert (value["application_id"], value["reason"], site.submissions()) == (SECOND, "SUCCEEDED", 2)
+
+
+def test_what_yarn_could_not_launch_of_a_deferred_task_is_submitted_again_by_its_worker(site):
+    deferred, context = deferral(site.operator(deferrable=True))
+    with site.not_launching():
+        event = asyncio.run(first_event(deferred.trigger))
+    with site.ending(SECOND):
+        value = site.operator(deferrable=True).execute_complete(context, event)
     assert (value["application_id"], value["reason"], site.submissions()) == (SECOND, "SUCCEEDED", 2)
 
 
