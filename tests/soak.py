@@ -49,7 +49,7 @@ FAULTS = {
 }
 CLIENT_FAULTS = ("before", "during", "after", "waiting")
 #: What a job may end as as well when its node was killed in its life: the minicluster has one.
-OF_THE_NODE = (Reason.NODE_LOST, Reason.CONTAINER_LOST)
+OF_THE_NODE = (Reason.NODE_LOST, Reason.CONTAINER_LOST, Reason.HEARTBEAT_LOST)
 
 
 class Soak:
