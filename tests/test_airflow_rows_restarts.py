@@ -115,7 +115,8 @@ def test_fifty_deferred_tasks_make_one_call_for_each_interval(site, yarn):
         site.connect("fifty", resourcemanager.url)
         run = site.trigger("fifty")
         until(lambda: states(run).count("deferred") == 50, 400, 1)
-        assert len(yarn.live(run)) == 50
+        lived = yarn.live(run)
+        assert len(lived) == 50
         since = time.monotonic()
         until(lambda: resourcemanager.count("GET", APPS, since) >= 6, 60, 0.1)
         seconds = time.monotonic() - since
@@ -126,7 +127,8 @@ def test_fifty_deferred_tasks_make_one_call_for_each_interval(site, yarn):
         ended = yarn.gone(run, seconds=200)
         # What YARN is launching in that moment may count as failed.
         unlike = [item for item in ended if item["finalStatus"] not in ("KILLED", "FAILED")]
-        assert len(ended) == 50 and not unlike, unlike or [item["id"] for item in ended]
+        # An Airflow that is short of time ends workers before they have deferred, which kill, and begins their tasks again.
+        assert {item["id"] for item in ended} >= {*lived} and not unlike, unlike
         until(lambda: set(states(run)) == {"failed"}, 60, 0.5)
 
 
