@@ -5,7 +5,7 @@ behind it trusts what it gets. All faults of a request are reported at once.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import SpecInvalid
@@ -40,6 +40,7 @@ SUCCESS_POLICIES = ("all_workers", "chief")
 MAX_TAGS = 7
 #: Largest log tail of one task in the report, characters.
 MAX_LOG_TAIL = 8192
+
 
 def _read_indices(value: object) -> dict[int, Resources]:
     if not isinstance(value, Mapping):
@@ -239,23 +240,9 @@ class JobSpec:
 
     def to_dict(self) -> dict[str, Any]:
         """Give what differs from the defaults, as plain values; `from_dict` reads it back."""
-        document = _given(self)
-        document["tasks"] = {
-            name: _given(task) | ({"indices": {index: _given(own, Resources(task.memory, task.vcores, task.gpus))
-                                               for index, own in task.indices.items()}} if task.indices else {})
-            for name, task in self.tasks.items()
-        }
-        for part in ("deadlines", "acls", "tensorboard"):
-            if part in document:
-                document[part] = _given(document[part])
-        if "restart" in document:
-            # The default of max_restarts hangs on the mode.
-            document["restart"] = {"mode": self.restart.mode, **_given(self.restart, RestartPolicy(self.restart.mode))}
-        if self.tensorboard:
-            document["tensorboard"] = document["tensorboard"] or True
-        if self.environment:
-            document["environment"] = str(self.environment)
-        return document
+        from .specfile import write_job
+
+        return write_job(self)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "JobSpec":
@@ -296,11 +283,3 @@ class JobSpec:
         except yaml.YAMLError as error:
             raise SpecInvalid(f"not YAML: {error}") from error
         return cls.from_dict(document)
-
-
-def _given(part: Any, plain: Any = None) -> dict[str, Any]:
-    """The fields of a part that differ from their defaults (from ``plain``'s), in the order of their definition."""
-    if plain is None:
-        plain = type(part)(tasks={"worker": TaskSpec(command="true")}) if isinstance(part, JobSpec) else type(part)()
-    return {f.name: list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
-            for f in fields(part) if (value := getattr(part, f.name)) != getattr(plain, f.name)}

@@ -1,4 +1,4 @@
-"""From a document (YAML, JSON, a mapping) to a `JobSpec`, with every fault named by its key."""
+"""Between a document (YAML, JSON, a mapping) and a `JobSpec`; reading names every fault by its key."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -139,3 +139,32 @@ def _indices(settings: Mapping[str, Any], where: str, faults: list[str]) -> dict
         if resources:
             indices[index] = resources
     return indices
+
+
+def write_job(job: JobSpec) -> dict[str, Any]:
+    """Give what differs from the defaults, as plain values; `read_job` reads it back."""
+    document = _given(job)
+    document["tasks"] = {
+        name: _given(task) | ({"indices": {index: _given(own, Resources(task.memory, task.vcores, task.gpus))
+                                           for index, own in task.indices.items()}} if task.indices else {})
+        for name, task in job.tasks.items()
+    }
+    for part in ("deadlines", "acls", "tensorboard"):
+        if part in document:
+            document[part] = _given(document[part])
+    if "restart" in document:
+        # The default of max_restarts hangs on the mode.
+        document["restart"] = {"mode": job.restart.mode, **_given(job.restart, RestartPolicy(job.restart.mode))}
+    if job.tensorboard:
+        document["tensorboard"] = document["tensorboard"] or True
+    if job.environment:
+        document["environment"] = str(job.environment)
+    return document
+
+
+def _given(part: Any, plain: Any = None) -> dict[str, Any]:
+    """The fields of a part that differ from their defaults (from ``plain``'s), in the order of their definition."""
+    if plain is None:
+        plain = type(part)(tasks={"worker": TaskSpec(command="true")}) if isinstance(part, JobSpec) else type(part)()
+    return {f.name: list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+            for f in fields(part) if (value := getattr(part, f.name)) != getattr(plain, f.name)}
