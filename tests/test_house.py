@@ -25,7 +25,7 @@ STAIRCASE = (
     ("certificate", "preflight", "status", "tracking", "submission"),
     ("restsubmitter", "skeinsubmitter", "skeinchild"),
     ("logs",),
-    ("launcher", "submitting", "repeating", "identity", "claims", "ensuring", "waiting", "watching"),
+    ("launcher", "submitting", "repeating", "identity", "claims", "ensuring", "waiting", "watching", "killing"),
     ("cli", "airflow", "azkaban"),
 )
 RANK = {room: rank for rank, rooms in enumerate(STAIRCASE) for room in rooms}

@@ -1,7 +1,6 @@
 """`Launcher`: the only door for submitting, watching and killing applications."""
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -9,23 +8,19 @@ from .cluster import Cluster
 from .ensuring import Ensuring
 from .errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected
 from .identity import Identity
+from .killing import KILL_TIMEOUT, kill
 from .repeating import Repeating
-from .resourcemanager import ENDED, LIVE
+from .resourcemanager import LIVE
 from .runtime.reasons import Reason
-from .runtime.report import JobReport, compose_diagnostics
+from .runtime.report import JobReport
 from .spec import JobSpec
 from .staging import Staging
-from .status import kill_report, lost_report, read_report, unsubmitted_report
+from .status import lost_report, read_report
 from .submitting import Submitting
 from .tracking import LiveStatus
 from .waiting import Waiting
 
 logger = logging.getLogger(__name__)
-
-#: Seconds until a kill has to be done; YARN needs 0.1 s, after a fail-over some more.
-KILL_TIMEOUT = 30.0
-#: Diagnostics of our kills; YARN keeps 64 KB but sends them with every list.
-_KILL_DIAGNOSTICS = 8 * 1024
 
 
 class Launcher:
@@ -48,7 +43,7 @@ class Launcher:
         self.resourcemanager = cluster.resourcemanager()
         self.submitting = Submitting(self, submit_with or cluster.site.submit_with, strict_placement, environ)
         self._environ = environ
-        self._live = LiveStatus(cluster)
+        self.live = LiveStatus(cluster)
         self._stagings: dict[str, Staging] = {}
         self._queue_timeouts: dict[str, float] = {}
         self._cancelled = False
@@ -124,14 +119,14 @@ class Launcher:
     def cluster_spec(self, application_id: str) -> dict[str, list[str]] | None:
         """Give the cluster spec of a running job, host:port per task index; None before it is published."""
         try:
-            document = self._live.fetch_document(self.resourcemanager.get(application_id))
+            document = self.live.fetch_document(self.resourcemanager.get(application_id))
         except ApplicationNotFound:
             return None
         return (document or {}).get("cluster_spec") or None
 
     def read(self, application: Mapping[str, Any]) -> JobReport:
         """Give the report of YARN's object; the directory of one that has ended is deleted."""
-        report = read_report(application, self._live.fetch(application))
+        report = read_report(application, self.live.fetch(application))
         if report.reason is not None and report.user in ("", self.cluster.user):
             self.forget(report.application_id)
         return report
@@ -262,22 +257,7 @@ class Launcher:
         ClusterUnreachable
             No answer, or it would not end in time.
         """
-        deadline = time.monotonic() + timeout
-        try:
-            found = self.resourcemanager.get_recovered(application_id, timeout)
-            if found["state"] not in ENDED:
-                text = compose_diagnostics(kill_report(found, reason, why, self._live.fetch(found)), _KILL_DIAGNOSTICS)
-                logger.info("killing %s : %s", application_id, why)
-                self.resourcemanager.kill(application_id, text)
-            while found["state"] not in ENDED:
-                if time.monotonic() >= deadline:
-                    raise ClusterUnreachable(f"{application_id} is {found['state']} {timeout:g} s after the kill")
-                time.sleep(0.05)
-                found = self.resourcemanager.get(application_id)
-        except ApplicationNotFound:
-            self.forget(application_id)
-            return unsubmitted_report(application_id, why)
-        return self.read(found)
+        return kill(self, application_id, why, reason, timeout)
 
     def list(self, states: Iterable[str] = LIVE, user: str | None = None) -> list[JobReport]:
         """Give the user's applications of Skein in these states, the latest first; live reports are not fetched.
@@ -296,6 +276,6 @@ class Launcher:
     def close(self) -> None:
         """Close the connections; they open again when needed."""
         self.resourcemanager.close()
-        self._live.close()
+        self.live.close()
 
 
