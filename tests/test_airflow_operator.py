@@ -34,7 +34,7 @@ from tf_yarn_ops.airflow import TensorFlowYarnOperator, TfYarnInfrastructureErro
 from tf_yarn_ops.airflow.facts import deployment_id, identity_of
 from tf_yarn_ops.airflow.job import job_of
 from tf_yarn_ops.airflow.operator import OPTIONS, RENAMED
-from tf_yarn_ops.airflow.outcome import exception_of, lines_of, to_xcom
+from tf_yarn_ops.airflow.outcome import exception_of, kill_sentence, lines_of, to_xcom
 from tf_yarn_ops.cluster import current_user
 from tf_yarn_ops.request import OPTIONS as REQUEST_OPTIONS
 from tf_yarn_ops.request import build_job
@@ -412,6 +412,12 @@ def test_the_retry_policy_leaves_other_faults_to_airflow_and_survives_its_own_wo
     assert policy.evaluate(KeyError("x"), 1, 3).action is RetryAction.DEFAULT
     assert policy.evaluate(AirflowTaskTimeout("x"), 1, 3).action is RetryAction.FAIL  # as EXECUTION_TIMEOUT
     assert policy.evaluate(exception_of(report_of(Reason.NODE_LOST)), 1, 3).retry_delay == timedelta(minutes=2)
+
+
+def test_the_kill_of_a_worker_that_was_shut_down_is_retryable_for_its_own_attempt_only():
+    report = JobReport(ID, reason=Reason.KILLED, message=kill_sentence(2))
+    assert isinstance(exception_of(report, attempt=2), TfYarnInfrastructureError)
+    assert isinstance(exception_of(report, attempt=3), AirflowFailException)
 
 
 def test_the_log_ends_with_the_failed_tasks_last_lines_and_the_reason(site, capsys):

@@ -23,6 +23,7 @@ from tf_yarn_ops.identity import (
     decide,
     deployment_tag,
     generation_of,
+    latest_of,
     successor_of,
 )
 from tf_yarn_ops.parts import Deadlines, RestartPolicy
@@ -127,6 +128,12 @@ def test_a_missed_allocation_may_be_submitted_again_as_often_as_allowed():
     assert decide(twice, ME, USER, allocation_retries=1) == Decision(Action.REPORT, number(2))
     failed = [*once, mine(2, reason=Reason.TASK_FAILED)]
     assert decide(failed, ME, USER, allocation_retries=5) == Decision(Action.REPORT, number(2))
+
+
+def test_the_latest_of_a_generation_is_known_whatever_its_state_and_user():
+    found = [mine(2, user="stranger", reason=Reason.TASK_FAILED), mine(1), mine(3, generation=0), mine(4, generation=2)]
+    assert latest_of(found, ME)["id"] == number(2)
+    assert latest_of(found[2:], ME) is None
 
 
 @pytest.mark.parametrize("reason, listed, successor", [

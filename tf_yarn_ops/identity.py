@@ -192,6 +192,12 @@ def decide(applications: Iterable[Mapping[str, Any]], identity: Identity, user: 
     return Decision(Action.SUBMIT)
 
 
+def latest_of(applications: Iterable[Mapping[str, Any]], identity: Identity) -> Mapping[str, Any] | None:
+    """Give the application of this generation that was submitted last, whoever's it is; None for none."""
+    own = (a for a in applications if generation_of(a) == identity.generation)
+    return max(own, key=lambda a: order(a["id"]), default=None)
+
+
 def successor_of(ended: JobReport, listed: Iterable[Mapping[str, Any]], identity: Identity) -> str | None:
     """Give the live one, of all that carry the tag, in whose favour this one was killed; None for no such end."""
     if ended.reason not in GIVEN_WAY:

@@ -96,7 +96,8 @@ def is_final(report: JobReport, last: bool) -> bool:
     return last or (report.reason is not None and report.reason.exit_code in FATAL)
 
 
-def exception_of(report: JobReport, skip_on_exit_code: Collection[int] = ()) -> Exception | None:
+def exception_of(report: JobReport, skip_on_exit_code: Collection[int] = (),
+                 attempt: int | None = None) -> Exception | None:
     """Give the exception that ends the task; None for success.
 
     Parameters
@@ -105,11 +106,15 @@ def exception_of(report: JobReport, skip_on_exit_code: Collection[int] = ()) -> 
         With a reason.
     skip_on_exit_code : collection of int, optional
         Exit codes of the task that failed first which mean "skipped".
+    attempt : int, optional
+        Whose end this is. After its own kill, by a worker that was shut down, it has to be retryable.
     """
     reason = report.reason or Reason.LOST
     if reason is Reason.SUCCEEDED:
         return None
     message = sentence_of(report)
+    if attempt is not None and killer_of(report) == attempt:
+        return TfYarnInfrastructureError(message, reason.value, report.application_id)
     first = next((task for task in report.tasks if task.task == report.first_failure), None)
     if reason is Reason.TASK_FAILED and first and first.exit_code in skip_on_exit_code:
         return AirflowSkipException(f"{first.task} ended with exit code {first.exit_code}, which skips. {message}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..cluster import Cluster
 from ..errors import ClusterUnreachable, TfYarnError, WaitTimeout
-from ..identity import generation_of, may_try_again, order
+from ..identity import latest_of, may_try_again
 from ..launcher import Launcher
 from ..request import doubts_about
 from ..resourcemanager import ENDED
@@ -213,11 +213,9 @@ class Training:
         try:
             launcher = self._connect()
             # A job may run as another user; whose we may not kill, YARN decides.
-            found = [application for application in launcher.resourcemanager.find([self.identity.tag])
-                     if generation_of(application) == self.identity.generation]
-            if not found:
+            latest = latest_of(launcher.resourcemanager.find([self.identity.tag]), self.identity)
+            if latest is None:
                 return report
-            latest = max(found, key=lambda application: order(application["id"]))
             self.application_id = latest["id"]
             if self.operator.kill_policy == "leave" and latest["state"] not in ENDED:
                 return replace(report, application_id=latest["id"], message=f"{why}; it goes on")
@@ -269,10 +267,7 @@ class Training:
         level = logging.INFO if report.reason is Reason.SUCCEEDED else logging.ERROR
         self.log.log(level, "%s", sentence_of(report))
         codes = self.operator.skip_on_exit_code
-        failure = exception_of(report, (codes,) if isinstance(codes, int) else codes)
-        if killer_of(report) == self.identity.attempt:
-            # Its worker was shut down, and what it had handed over went on without it.
-            failure = TfYarnInfrastructureError(sentence_of(report), Reason.KILLED.value, report.application_id)
+        failure = exception_of(report, (codes,) if isinstance(codes, int) else codes, self.identity.attempt)
         if failure is not None:
             raise failure
         if self.operator.model_asset is not None:
