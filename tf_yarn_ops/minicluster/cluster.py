@@ -19,6 +19,7 @@ from .daemons import Daemon
 from .health import ClusterStatus
 from .installation import check_disk, install
 from .ports import taken_ports
+from .shims import lead_here
 
 _LOG = logging.getLogger(__name__)
 _READY_SECONDS = 120.0
@@ -117,17 +118,7 @@ class MiniCluster:
     @property
     def environ(self) -> dict[str, str]:
         """The variables that lead programs to this cluster, PATH with its shims in front."""
-        settings = self.settings
-        shims = str(settings.shims)
-        path = [entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if entry != shims]
-        homes = ("HADOOP_HOME", "HADOOP_COMMON_HOME", "HADOOP_HDFS_HOME", "HADOOP_YARN_HOME")
-        return {
-            "PATH": os.pathsep.join([shims, *path]),
-            "JAVA_HOME": str(settings.java_home),
-            "HADOOP_CONF_DIR": str(settings.configuration),
-            **dict.fromkeys(homes, str(settings.directory)),
-            "YTF_RESOURCEMANAGER": settings.web_address("rm"),
-        }
+        return lead_here(self.settings, os.environ.get("PATH", os.defpath))
 
     def up(self) -> None:
         """Start what does not run yet, and return when the cluster is ready.

@@ -5,8 +5,10 @@ that by themselves. Everything else is a Java main class with the cluster's
 configuration.
 """
 
+import os
 from pathlib import Path
 
+from .configuration import Settings
 from .daemons import JVM_FLAGS, OPENS
 
 _YARN = "org.apache.hadoop.yarn.client.cli"
@@ -81,6 +83,20 @@ def build_shims(directory: Path, jars: Path, java_home: Path) -> dict[str, str]:
         The Java to use where JAVA_HOME is not set.
     """
     return {program: _build(program, directory, jars, java_home) for program in COMMANDS}
+
+
+def lead_here(settings: Settings, path: str) -> dict[str, str]:
+    """Give the variables that lead programs to a cluster, PATH (now ``path``) with its shims in front."""
+    shims = str(settings.shims)
+    others = [entry for entry in path.split(os.pathsep) if entry != shims]
+    homes = ("HADOOP_HOME", "HADOOP_COMMON_HOME", "HADOOP_HDFS_HOME", "HADOOP_YARN_HOME")
+    return {
+        "PATH": os.pathsep.join([shims, *others]),
+        "JAVA_HOME": str(settings.java_home),
+        "HADOOP_CONF_DIR": str(settings.configuration),
+        **dict.fromkeys(homes, str(settings.directory)),
+        "YTF_RESOURCEMANAGER": settings.web_address("rm"),
+    }
 
 
 def _build(program: str, directory: Path, jars: Path, java_home: Path) -> str:
