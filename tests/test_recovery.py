@@ -8,6 +8,7 @@ from fake_yarn import application, until
 from real_yarn import RealYarn
 
 from tf_yarn_ops.authentication import SimpleAuthentication
+from tf_yarn_ops.cluster import discover
 from tf_yarn_ops.errors import ClusterUnreachable
 from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.resourcemanager import ResourceManager
@@ -75,6 +76,29 @@ def test_before_each_try_it_is_asked_again(yarn):
     resourcemanager.submit(body_of(name))
     paths = [path.rsplit("/", 1)[-1] for _, path, *_ in yarn.requests]
     assert paths == ["new-application", "info", "apps", "info", "info", "info", "apps"]
+
+
+def test_what_it_says_of_its_configuration_before_it_is_active_is_asked_again(yarn):
+    """Until then it may not have read hdfs-site.xml, and HDFS would be looked for at its default port."""
+    starting(yarn, 3)
+    whole = yarn.conf
+    yarn.conf = {key: value for key, value in whole.items() if not key.startswith("dfs.")}
+
+    def read_all(method, path):
+        if path.endswith("/info") and yarn.count("GET", "/ws/v1/cluster/info") == 4:
+            yarn.conf = whole
+        return None
+
+    yarn.faults.append(read_all)
+    assert discover(yarn.url, environ={"HADOOP_USER_NAME": "ann"}).webhdfs == ("http://namenode:9870",)
+    assert yarn.count("GET", "/conf") == 2
+
+
+def test_one_that_starts_for_longer_than_a_person_waits_is_unreachable(yarn, monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.cluster.DISCOVERY_PATIENCE", 0.3)
+    starting(yarn, 10**9)
+    with pytest.raises(ClusterUnreachable, match="is still starting"):
+        discover(yarn.url, environ={"HADOOP_USER_NAME": "ann"})
 
 
 @pytest.mark.cluster

@@ -220,6 +220,9 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
                                      "its address looks like http://host:8088") from error
         seen_as = user_answer.result()
         conf = conf_answer.result()
+    if info.get("haState") == "INITIALIZING":  # until it is active, its /conf may lack what hdfs-site.xml says
+        asker.await_active()
+        conf = _read_conf(asker)
     login, user = _identify(asker.authentication, seen_as)
     negotiates = isinstance(asker.authentication, KerberosAuthentication)
     known = conf if local is None else local

@@ -183,7 +183,7 @@ class ResourceManager:
         """
         until = self._clock() + self._patience
         while True:
-            self._await_active(until)
+            self.await_active(until)
             try:
                 response = self.request("POST", f"{CLUSTER_PATH}/apps", json=body, patience=0.0)
                 break
@@ -195,7 +195,9 @@ class ResourceManager:
             return
         check(response, f"submitting {body['application-id']}")
 
-    def _await_active(self, until: float) -> None:
+    def await_active(self, until: float | None = None) -> None:
+        """Wait while the ResourceManager is still starting, until a time of our clock; default: for our patience."""
+        until = self._clock() + self._patience if until is None else until
         while self.info().get("haState") == "INITIALIZING":
             if self._clock() >= until:
                 raise ClusterUnreachable(f"the ResourceManager at {self.addresses.current()} is still starting")
