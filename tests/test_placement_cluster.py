@@ -19,6 +19,7 @@ from fake_yarn import until
 from tf_yarn_ops.cluster import discover
 from tf_yarn_ops.launcher import Launcher
 from tf_yarn_ops.minicluster import MiniCluster
+from tf_yarn_ops.minicluster.daemons import log_tail
 from tf_yarn_ops.resourcemanager import Allocation
 from tf_yarn_ops.runtime.reasons import Reason
 
@@ -28,6 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SUBMIT = [sys.executable, "-c", "from tf_yarn_ops.cli import submit_main; submit_main()"]
 WAIT = "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms"
 GPUS = "yarn.nodemanager.resource-type.yarn.io/gpu"
+MEMORY = "yarn.nodemanager.resource.memory-mb"
+MAXIMUM = "yarn.scheduler.maximum-allocation-mb"
 
 
 def configure(cluster, **values):
@@ -40,19 +43,24 @@ def configure(cluster, **values):
     path.write_text(text)
 
 
-def restart(cluster, daemon):
-    cluster.stop_daemon(daemon, signal.SIGKILL if daemon == "rm" else signal.SIGTERM)
-    cluster.start_daemon(daemon)
+def begin(cluster, wait):
+    """Start YARN anew: one node with two GPUs and 16,384 MiB, one with none and 20,000 MiB.
+
+    ``wait``: milliseconds in which the nodes may come back.
+    """
+    for name in ("nm2", "nm", "rm"):
+        cluster.stop_daemon(name, signal.SIGKILL if name == "rm" else signal.SIGTERM)
+    configure(cluster, **{WAIT: wait, MAXIMUM: 32000, GPUS: 2, MEMORY: 16384})
+    cluster.start_daemon("rm")
+    cluster.start_daemon("nm")
+    configure(cluster, **{GPUS: 0, MEMORY: 20000})
+    cluster.start_daemon("nm2")
 
 
 @pytest.fixture(scope="module")
 def hadoop(tmp_path_factory):
-    """Two nodes: one with two GPUs and 16,384 MiB, one with none and 20,000 MiB."""
     with MiniCluster(tmp_path_factory.mktemp("placement"), light=True, nodes=2) as cluster:
-        configure(cluster, **{GPUS: 0, "yarn.nodemanager.resource.memory-mb": 20000,
-                              "yarn.scheduler.maximum-allocation-mb": 32000})
-        restart(cluster, "nm2")
-        restart(cluster, "rm")
+        begin(cluster, 2000)
         yield cluster
 
 
@@ -70,8 +78,14 @@ def submit(hadoop, *words):
                           timeout=60, env={**os.environ, **hadoop.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
 
 
-def nodes_are(launcher, count=2):
-    until(lambda: len(launcher.resourcemanager.nodes()) == count, 30, 0.1)
+def nodes_are(hadoop, launcher, count=2):
+    """Wait for the nodes; where they don't come, say what YARN and their logs say."""
+    try:
+        until(lambda: len(launcher.resourcemanager.nodes()) == count, 60, 0.1)
+    except AssertionError:
+        seen = launcher.resourcemanager.request("GET", "/ws/v1/cluster/nodes").text
+        logs = (f"{name} (pid {hadoop.pid(name)})\n{log_tail(hadoop.directory, name)}" for name in ("rm", "nm", "nm2"))
+        pytest.fail("\n".join([f"not {count} nodes: {seen}", *logs]))
 
 
 def directories(launcher):
@@ -86,7 +100,7 @@ NO_NODE = ("no node could hold worker, which asks for 18000 MiB, 1 vcores, 1 GPU
 
 
 def test_memory_of_one_node_and_gpus_of_another_are_a_warning_and_the_job_waits(hadoop, launcher):
-    nodes_are(launcher)
+    nodes_are(hadoop, launcher)
     until(lambda: launcher.resourcemanager.new_application()[1] == Allocation(20000, 32, 2), 30, 0.1)
     refused = submit(hadoop, "--strict_placement", "--json", *BOTH, "true")
     assert (refused.returncode, json.loads(refused.stdout)["reason"]) == (3, "RESOURCES_IMPOSSIBLE")
@@ -106,9 +120,8 @@ def test_memory_of_one_node_and_gpus_of_another_are_a_warning_and_the_job_waits(
 
 
 def test_more_gpus_than_any_node_has_while_the_nodes_come_back_is_a_warning(hadoop, launcher):
-    configure(hadoop, **{WAIT: 3600_000})
-    restart(hadoop, "rm")
-    nodes_are(launcher)
+    begin(hadoop, 3600_000)
+    nodes_are(hadoop, launcher)
     refused = submit(hadoop, "--strict_placement", "--json", *FIVE, "true")
     assert (refused.returncode, json.loads(refused.stdout)["reason"]) == (3, "RESOURCES_IMPOSSIBLE")
     assert "no node could hold worker, which asks for 256 MiB, 1 vcores, 5 GPUs" in refused.stderr
