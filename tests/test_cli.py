@@ -290,6 +290,7 @@ def test_dry_run_shows_no_secrets():
     assert "hush" not in done.stdout and "***" in done.stdout and "STEPS" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://no-such-host.invalid:8088"])
 def test_an_unreachable_resourcemanager_is_told_in_seconds(address):
     started = time.monotonic()

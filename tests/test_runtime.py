@@ -541,6 +541,7 @@ def test_registrations_that_do_not_fit_are_refused_with_the_reason(tmp_path, cha
         assert am.wait().reason is Reason.SUCCEEDED
 
 
+@pytest.mark.slow
 def test_the_next_free_port_is_taken_and_found_though_a_stranger_listens_on_the_first(tmp_path):
     with socket.create_server(("", 0)) as stranger:
         base = stranger.getsockname()[1]
