@@ -1,6 +1,7 @@
 """docs/features.md answers every id of the checklist, and what it calls working has a test that exists."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ ROWS = {row[0]: row for line in PAGE.splitlines() if re.match(r"\| [A-Z]{2}-\d+ 
         for row in [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]]}  # fmt: skip
 
 
+@functools.cache
 def functions_of(path):
     """Give the names of the test functions of a file; none if there is no such file."""
     if not path.is_file():

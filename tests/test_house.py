@@ -1,6 +1,7 @@
 """The house keeps its own rules: who imports whom, what ships to the cluster, what is documented."""
 
 import ast
+import functools
 import re
 import shutil
 import subprocess
@@ -40,12 +41,18 @@ def name_of(path):
     return path.relative_to(PACKAGE).with_suffix("").as_posix()
 
 
+@functools.cache
 def tree_of(path):
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
+@functools.cache
 def imported_modules(path):
     """Give the absolute names of all modules that a file imports, anywhere in it."""
+    return tuple(imports_of(path))
+
+
+def imports_of(path):
     package = ("tf_yarn_ops", *path.relative_to(PACKAGE).parts[:-1])
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
