@@ -124,7 +124,7 @@ class Soak:
         began = time.monotonic()
         gate = self.rig.folder / f"gate {time.monotonic_ns()}"
         command = f"until [ -e '{gate}' ]; do sleep 0.1; done"
-        client = self.patiently(lambda: Client(self.rig, key, command, gap))
+        client = self.patiently(lambda: Client(self.rig, key, command, gap, patience=WAIT))
         self.identities.append(client.identity)
         client.process.kill()
         client.process.communicate(timeout=20)

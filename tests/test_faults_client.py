@@ -68,9 +68,11 @@ class Client:
         Where it stops. Default: nowhere.
     before : sequence of str, optional
         Words in front of the program.
+    patience : float, optional
+        Seconds in which a job that is waited for has to run, or to end.
     """
 
-    def __init__(self, rig, run_id, command, gap="none", before=(), **env):
+    def __init__(self, rig, run_id, command, gap="none", before=(), patience=180, **env):
         words = [*before, sys.executable, "-c", CLIENT, gap, "--wait", "--json", "--run_id", run_id, "-r", "worker:1",
                  "-m", "256", "--stop_grace", "2", "--environment", f"venv://{sys.prefix}", command]  # fmt: skip
         self.rig, self.identity = rig, Identity(f"ytf-submit {run_id}")
@@ -81,7 +83,7 @@ class Client:
         if gap in ("before", "during", "after"):
             self.read_until("stopped")
         elif gap == "waiting":
-            until(lambda: any(map(rig.commands, self.applications())), 180, 0.2)
+            until(lambda: self.process.poll() is not None or any(map(rig.commands, self.applications())), patience, 0.2)
 
     def read_until(self, text):
         while not any(text in line for line in self.lines):

@@ -250,7 +250,7 @@ class Coordinator:
 
     def _send_start(self, peer: Peer, delay: float) -> None:
         self.send(peer, "start", generation=peer.generation, attempt=peer.attempt, task=str(peer.task),
-                   cluster=self.cluster, delay=round(delay, 3))
+                  cluster=self.cluster, delay=round(delay, 3))
 
     def _do_restart(self, decision: Decision) -> None:
         """All commands stop; the agents take new ports and register for the next generation."""
