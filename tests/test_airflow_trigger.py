@@ -14,6 +14,7 @@ from fake_yarn import FakeYarn, application, serving
 from tf_yarn_ops.airflow import TensorFlowYarnTrigger, following
 from tf_yarn_ops.airflow import trigger as trigger_module
 from tf_yarn_ops.airflow.facts import cluster_from_dict, cluster_to_dict, identity_to_dict
+from tf_yarn_ops.airflow.killing import LIMIT
 from tf_yarn_ops.cluster import Cluster, current_user, discover
 from tf_yarn_ops.identity import Identity
 from tf_yarn_ops.runtime.reasons import Reason
@@ -191,6 +192,26 @@ def test_on_kill_kills_and_deletes_the_directory(place, tmp_path):
     asyncio.run(place.trigger(name).on_kill())
     assert place.yarn.apps[name]["state"] == "KILLED" and not directory.exists()
     assert "Killed by Airflow, attempt 1" in place.yarn.apps[name]["diagnostics"]
+
+
+def test_on_kill_waits_for_the_end_of_what_it_has_killed_to_delete_the_directory(place, tmp_path):
+    """A DAG run of fifty tasks is marked as failed: YARN takes all kills at once, and needs a while for them."""
+    name = place.add(1)
+    directory = tmp_path / "user" / USER / ".skein" / name
+    directory.mkdir(parents=True)
+    ends = []
+
+    def dying(method, path):
+        if path.endswith("/state"):
+            ends.append(time.monotonic() + LIMIT + 1)
+            if time.monotonic() < ends[0]:
+                return 202, {"Content-Type": "application/json"}, '{"state": "RUNNING"}'
+            place.end(name)
+        return None
+
+    place.yarn.faults.append(dying)
+    asyncio.run(place.trigger(name).on_kill())
+    assert not directory.exists()
 
 
 def test_a_hundred_kills_at_once_reach_all(place):

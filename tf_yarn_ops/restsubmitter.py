@@ -199,7 +199,7 @@ class RestSubmitter:
             if time.monotonic() > deadline:
                 raise ClusterUnreachable(f"{application_id} is still {state} after {_ACCEPT_TIMEOUT:g} s")
             time.sleep(pause)
-            pause = min(0.2, pause * 2)
+            pause = min(0.5, pause * 2)
         if found["user"] != self._cluster.user:
             # Old Hadoop has no page that says so before.
             self._resourcemanager.kill(application_id, "Submitted in the name of another user")

@@ -149,7 +149,7 @@ class Submitting:
                 return application
             self._launcher.checkpoint()
             time.sleep(pause)
-            pause = min(0.1, pause * 2)
+            pause = min(0.5, pause * 2)
 
     def take_back(self, application_id: str, error: BaseException) -> None:
         """Kill an application on the way out of a failure, which a second one is not to cover."""

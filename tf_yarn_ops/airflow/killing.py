@@ -29,7 +29,7 @@ def quieten() -> None:
             logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIMIT) -> bool:
+def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIMIT, patience: float = 0.0) -> bool:
     """Kill an application and delete its directory, as far as that goes in time.
 
     Parameters
@@ -40,20 +40,23 @@ def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIM
     why : str
         A sentence, kept by YARN.
     limit : float, optional
-        Seconds after which nothing further is begun. Default 4.5.
+        Seconds after which no kill is tried. Default 4.5.
+    patience : float, optional
+        Seconds for which a killed application's end is waited for, to delete its directory, where
+        that is longer. Default 0.
 
     Returns
     -------
     bool
         Whether YARN has taken the kill. It never raises.
     """
-    until = time.monotonic() + limit
+    began = time.monotonic()
     hasty = replace(cluster, site=replace(cluster.site, request_timeout=min(_REQUEST, cluster.site.request_timeout)))
     report = JobReport(application_id, reason=Reason.KILLED, message=why, final_status="KILLED", state="KILLED",
                        user=cluster.user)
     with contextlib.closing(hasty.resourcemanager(max(_REQUEST, limit - _REQUEST))) as resourcemanager:
         try:
-            state = _kill(resourcemanager, application_id, compose_diagnostics(report), until)
+            state = _kill(resourcemanager, application_id, compose_diagnostics(report), began + limit)
         except ApplicationNotFound:
             logger.info("YARN does not know %s , there is nothing to kill", application_id)
             return True
@@ -61,15 +64,31 @@ def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIM
             logger.error("%s could not be killed: %s", application_id, error)
             return False
         logger.info("killing %s : %s", application_id, why)
-        try:
-            while state not in ENDED and time.monotonic() < until:
-                time.sleep(0.1)
-                state = resourcemanager.state(application_id)
-            if state in ENDED:
-                Staging(hasty).delete(application_id)
-        except (ApplicationNotFound, ClusterUnreachable, SubmissionRejected) as error:
-            logger.warning("%s was killed, but not all of it could be cleared away: %s", application_id, error)
+        _clear_away(resourcemanager, hasty, application_id, state, began + max(limit, patience))
     return True
+
+
+def _clear_away(resourcemanager: ResourceManager, cluster: Cluster, application_id: str, state: str,
+                until: float) -> None:
+    """Delete the directory once the application has ended; what stays, the user's next submission deletes."""
+    pause = 0.1
+    while True:
+        try:
+            if state in ENDED:
+                Staging(cluster).delete(application_id)
+                return
+            left: object = f"it is still {state}"
+        except ClusterUnreachable as error:
+            left = error
+        except SubmissionRejected as error:
+            left, until = error, 0.0
+        if time.monotonic() >= until:
+            logger.warning("%s was killed, but not all of it could be cleared away: %s", application_id, left)
+            return
+        time.sleep(pause)
+        pause = min(1.0, pause * 1.5)
+        with contextlib.suppress(ApplicationNotFound, ClusterUnreachable, SubmissionRejected):
+            state = resourcemanager.state(application_id)
 
 
 def _kill(resourcemanager: ResourceManager, application_id: str, diagnostics: str, until: float) -> str:

@@ -84,7 +84,8 @@ class TensorFlowYarnTrigger(BaseTrigger):
         followed, _, outcome = self._prepare()
         from .killing import kill_now
 
-        kill_now(followed.cluster, self._followed_id, outcome.kill_sentence(followed.identity.attempt))
+        why = outcome.kill_sentence(followed.identity.attempt)
+        kill_now(followed.cluster, self._followed_id, why, patience=_KILLED)
 
     def _moved(self, application_id: str) -> None:
         self._followed_id = application_id
