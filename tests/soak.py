@@ -17,14 +17,17 @@ from pathlib import Path
 from faults import FOREVER, Rig, job, kill
 from test_faults_client import Client
 
-from tf_yarn_ops.errors import ClusterUnreachable
+from tf_yarn_ops.errors import ClusterUnreachable, WaitTimeout
 from tf_yarn_ops.identity import Identity
 from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.runtime.reasons import Reason
+from tf_yarn_ops.status import never_launched, read_report
 
 CLIENTS = 3
 #: Seconds for a job: YARN gives up an application master that does not answer after 600.
 WAIT = 900
+#: Seconds after which a job that nothing but its fault can end has lost what was struck.
+STRIKE_AGAIN = 120
 #: What the whole cluster goes through, and how often, seconds.
 CLUSTER_FAULTS = (30, 60)
 
@@ -92,24 +95,42 @@ class Soak:
         launcher = self.rig.new_launcher()
         spec = job(command, losses)
         application = self.patiently(lambda: launcher.ensure(spec, identity)).application_id
-        if command == FOREVER or "replaced" in fault:
-            with contextlib.suppress(AssertionError):  # it never lived, or no more: its reason says whether that is right
-                self.strike(launcher, application, fault)
-        report = launcher.wait(application, timeout=WAIT, identity=identity)
+        report = self.end(launcher, application, identity, fault if command == FOREVER or "replaced" in fault else None)
         left = self.patiently(lambda: self.rig.left(application))
         launcher.close()
         right = report.reason is expected or self.lost_its_node(report.reason, began) or self.never_began(report, began)
         wrong = "" if right else f"{report.reason}: {report.message} ({application})"
         self.note(fault, wrong or (f"left: {left}" if left else ""), report.reason)
 
-    def strike(self, launcher, application, fault):
-        """Wait until the job runs, and do to it what the fault says."""
-        self.patiently(lambda: self.rig.live(application))
+    def end(self, launcher, application, identity, fault):
+        """Give the report of the end. What a lost node took away before the fault struck is struck again."""
+        deadline, strikes = time.monotonic() + WAIT, 0
+        while True:
+            if fault and self.strike(launcher, application, fault, deadline):
+                strikes += 1
+            if strikes > 1:
+                with self.lock:
+                    self.sums[f"{fault}, struck again", ""] += 1
+            left = deadline - time.monotonic()
+            try:
+                return launcher.wait(application, timeout=min(left, STRIKE_AGAIN) if fault else left, identity=identity)
+            except WaitTimeout:
+                if time.monotonic() >= deadline:
+                    raise
+
+    def strike(self, launcher, application, fault, deadline):
+        """Wait until the job runs, and do to it what the fault says; False when it has ended, or there was no target."""
         name, _, number = fault.partition(" ")
-        if fault.startswith("killed"):
-            self.patiently(lambda: launcher.kill(application, "the soak wants it"))
-        else:
-            blow_for(self.rig, name, getattr(signal, number.partition(",")[0]))(application)
+        while self.patiently(lambda: launcher.report(application)).reason is None and time.monotonic() < deadline:
+            with contextlib.suppress(AssertionError):  # it has ended, or its node has
+                self.patiently(lambda: self.rig.live(application))
+                if fault.startswith("killed"):
+                    self.patiently(lambda: launcher.kill(application, "the soak wants it"))
+                else:
+                    blow_for(self.rig, name, getattr(signal, number.partition(",")[0]))(application)
+                return True
+            time.sleep(1)
+        return False
 
     def lost_its_node(self, reason, began):
         """Whether the NodeManager was killed since a job began, and that is what its reason says."""
@@ -167,9 +188,12 @@ class Soak:
         for thread in threads:
             thread.join()
         for identity in self.identities:
-            found = self.rig.launcher.resourcemanager.find(tags=[identity.tag])
-            if len(found) > 1:
-                self.wrong.append(f"{identity.key} trained {len(found)} times")
+            found = list(map(read_report, self.rig.launcher.resourcemanager.find(tags=[identity.tag])))
+            trained = [report for report in found if not never_launched(report)]
+            self.sums["application master that YARN could not launch", ""] += len(found) - len(trained)
+            if len(trained) > 1:
+                ends = ", ".join(f"{report.application_id} {report.reason}: {report.message}" for report in trained)
+                self.wrong.append(f"{identity.key} trained {len(trained)} times: {ends}")
         files = self.rig.launcher.staging(self.rig.launcher.cluster.user).filesystem
         left = [status.name for status in files.list(self.rig.launcher.cluster.staging)
                 if status.name.startswith("application_")]  # fmt: skip
