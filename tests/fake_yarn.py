@@ -43,6 +43,7 @@ class FakeYarn:
         self.queues = [{"type": "capacitySchedulerLeafQueueInfo", "queueName": name, "queuePath": f"root.{name}",
                         "state": state} for name, state in (("default", "RUNNING"), ("low", "RUNNING"),
                                                             ("closed", "STOPPED"))]
+        self.labels = {}  # name: whether it is exclusive
         self.user_seen = None
         self.started_on = STAMP
         self.next_number = 1
@@ -78,6 +79,9 @@ class FakeYarn:
                 "maximumAllocation": self.maximum, "queues": {"queue": self.queues}}}}
         if part == "/nodes":
             return 200, {"nodes": {"node": self.nodes}}
+        if part == "/get-node-labels":
+            found = [{"name": name, "exclusivity": str(own).lower()} for name, own in self.labels.items()]
+            return 200, {"nodeLabelInfo": found[0] if len(found) == 1 else found} if found else {}
         if part == "/apps/new-application":
             with self.lock:
                 number, self.next_number = self.next_number, self.next_number + 1

@@ -179,6 +179,8 @@ class Soak:
             self.rig.hadoop.start_daemon(name)
             with self.lock:
                 self.sums[f"{name} SIGKILL and start", ""] += 1
+            left = (self.deadline - time.monotonic()) / 60
+            print(f"{left:.0f} minutes left: {len(self.identities)} begun, {len(self.wrong)} wrong", flush=True)
 
     def run(self):
         threads = [threading.Thread(target=self.client, args=[number], daemon=True) for number in range(CLIENTS)]

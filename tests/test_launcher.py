@@ -77,6 +77,7 @@ def entries(document):
 
 
 def test_the_body_is_what_skeins_driver_would_send(place):
+    place.yarn.labels = {"gpu": True}
     launcher = place.launcher()
     spec = job(queue="low", priority=3, tags=["Mine"], node_label="gpu", am_memory=2048, am_vcores=2,
                acls=Acls(view_users=["bob", "eve"], view_groups=["staff"], modify_users=["*"]))

@@ -22,6 +22,7 @@ from tf_yarn_ops.minicluster import (
     configuration,
     daemons,
     installation,
+    labels,
     ports,
     processes,
     state,
@@ -34,7 +35,7 @@ SLEEP = "import sys, time; print(flush=True); time.sleep(600)"
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
 
 
-def make_settings(directory=Path("/clusters/one"), nodes=1, light=False, stock=False):
+def make_settings(directory=Path("/clusters/one"), nodes=1, light=False, stock=False, labels=None):
     names = configuration.port_names(nodes, light)
     return configuration.Settings(
         directory=directory,
@@ -46,6 +47,7 @@ def make_settings(directory=Path("/clusters/one"), nodes=1, light=False, stock=F
         nodes=nodes,
         light=light,
         stock=stock,
+        labels=labels or {},
     )
 
 
@@ -164,6 +166,27 @@ def test_two_nodes_share_no_folder():
     first, second = (configuration.build_node_properties(settings, name) for name in ("nm", "nm2"))
     assert not set(first.values()) & set(second.values())
     assert read_site("yarn-site.xml", nodes=2)["yarn.scheduler.include-port-in-node-name"] == "true"
+
+
+def test_labels_are_on_only_where_a_node_has_one():
+    assert not any("label" in name for file in ("yarn-site.xml", "capacity-scheduler.xml") for name in read_site(file))
+    labels = {"nm": "cpu", "nm2": "gpu"}
+    assert read_site("yarn-site.xml", nodes=2, labels=labels)["yarn.node-labels.enabled"] == "true"
+    scheduler = read_site("capacity-scheduler.xml", nodes=2, labels=labels)
+    prefix = "yarn.scheduler.capacity.root"
+    for label in ("cpu", "gpu"):
+        for queue in ("", ".default"):
+            assert scheduler[f"{prefix}{queue}.accessible-node-labels.{label}.capacity"] == "100"
+    assert scheduler[f"{prefix}.low.accessible-node-labels"] == " "
+
+
+def test_labels_are_read_and_checked_all_at_once():
+    assert labels.read_labels(["nm2=gpu", "nm = cpu"]) == {"nm2": "gpu", "nm": "cpu"}
+    with pytest.raises(MiniClusterError, match="NODE=LABEL, such as nm2=gpu, not as 'gpu', 'nm2'"):
+        labels.read_labels(["gpu", "nm=x", "nm2"])
+    labels.check_labels({"nm": "a-B_9"}, 1)
+    with pytest.raises(MiniClusterError, match="no node 'nm3', only nm, nm2; '-x' is no node label"):
+        labels.check_labels({"nm3": "gpu", "nm2": "-x"}, 2)
 
 
 def test_values_survive_xml():

@@ -52,6 +52,16 @@ def test_a_time_that_has_not_come_is_none(never):
      Reason.SUBMISSION_REJECTED),
     ("FAILED", "FAILED", "Invalid resource request! Cannot allocate containers: InvalidResourceRequestException",
      Reason.RESOURCES_IMPOSSIBLE),
+    ("FINISHED", "FAILED", "Failure in container allocator: Invalid resource request! Cannot allocate containers as "
+     "requested resource is greater than maximum allowed allocation. Requested resource type=[memory-mb]",
+     Reason.RESOURCES_IMPOSSIBLE),
+    ("FINISHED", "FAILED", "Failure in container allocator: Invalid label resource request, cluster do not contain , "
+     "label= gpuu", Reason.SUBMISSION_REJECTED),
+    ("FINISHED", "FAILED", "Failure in container allocator: Invalid resource request, queue=low doesn't have permission "
+     "to access all labels in resource request. labelExpression of resource request=gpu. Queue labels=",
+     Reason.SUBMISSION_REJECTED),
+    ("FINISHED", "FAILED", "Failure in container allocator: Invalid resource request, node label not enabled but request "
+     "contains label expression", Reason.SUBMISSION_REJECTED),
     ("FAILED", "FAILED", "", Reason.AM_FAILED),
 ])
 def test_endings_without_a_report(state, final, text, reason):
@@ -60,6 +70,18 @@ def test_endings_without_a_report(state, final, text, reason):
     assert report.message
     if text:
         assert " ".join(text.split()) in report.message
+
+
+def test_a_java_stack_trace_does_not_hide_what_is_said():
+    trace = ("Failure in container allocator: Invalid label resource request\n"
+             "\tat org.apache.hadoop.yarn.server.SchedulerUtils.check(SchedulerUtils.java:537)\n"
+             "\tat java.base/java.security.AccessController.doPrivileged(Native Method)\n"
+             "\tat jdk.internal.reflect.GeneratedMethodAccessor12.invoke(Unknown Source)\n"
+             "\tat org.apache.hadoop.ipc.RPC$Server.<init>(RPC.java)\n"
+             "Caused by: java.io.EOFException: at the end (of a file)\n\t... 12 more\nand what follows")
+    assert read_report(ended("FINISHED", "FAILED", trace)).message == (
+        "YARN refused the application: Failure in container allocator: Invalid label resource request "
+        "Caused by: java.io.EOFException: at the end (of a file) and what follows")
 
 
 @pytest.mark.parametrize("text", [

@@ -167,6 +167,14 @@ class ResourceManager:
         document = self._get(f"{CLUSTER_PATH}/nodes", "reading the nodes", {"states": "RUNNING"})
         return list((document.get("nodes") or {}).get("node") or [])
 
+    def labels(self) -> dict[str, bool]:
+        """Give the node labels, and whether only those who name one run there; empty where they are off."""
+        document = self._get(f"{CLUSTER_PATH}/get-node-labels", "reading the node labels")
+        found = document.get("nodeLabelInfo") or []
+        # YARN writes a list of one as its item.
+        return {str(item["name"]): str(item.get("exclusivity", "true")) == "true"
+                for item in ([found] if isinstance(found, dict) else found)}
+
     def new_application(self) -> tuple[str, Allocation]:
         """Reserve an application id; give it with the maximum allocation of a container."""
         response = self.request("POST", f"{CLUSTER_PATH}/apps/new-application")

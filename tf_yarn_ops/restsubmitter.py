@@ -21,7 +21,8 @@ from .directory import ApplicationDirectory
 from .errors import ApplicationNotFound, ClusterUnreachable, ResourcesImpossible, SubmissionRejected, TfYarnError
 from .folder import pack
 from .imports import import_skein
-from .preflight import check_maximum, check_nodes, check_queue, local_path, maximum_of, with_absolute_sources
+from .placement import check_labels, check_nodes, check_queue, has_labels, wants_labels
+from .preflight import check_maximum, local_path, maximum_of, with_absolute_sources
 from .resource import ARCHIVE, Resource
 from .resourcemanager import ResourceManager
 from .runtime.reasons import Reason
@@ -74,11 +75,18 @@ class RestSubmitter:
             scheduler_answer = pool.submit(self._resourcemanager.scheduler)
             nodes_answer = pool.submit(self._resourcemanager.nodes)
             scheduler, nodes = scheduler_answer.result(), nodes_answer.result()
-        check_queue(spec.queue, scheduler)
+        labels = self._resourcemanager.labels() if wants_labels(spec) or has_labels(nodes) else {}
         maximum = maximum_of(scheduler)
-        if maximum is not None:
-            check_maximum(spec, maximum)
-        check_nodes(spec, nodes, self._strict_placement)
+        refused: list[SubmissionRejected | ResourcesImpossible] = []
+        for look in (lambda: check_queue(spec.queue, scheduler), lambda: check_labels(spec, labels, scheduler),
+                     lambda: check_maximum(spec, maximum) if maximum else None):
+            try:
+                look()
+            except (SubmissionRejected, ResourcesImpossible) as error:
+                refused.append(error)
+        if refused:
+            raise type(refused[0])("; ".join(map(str, refused)))
+        check_nodes(spec, nodes, self._strict_placement, labels, scheduler)
 
     def reserve(self, spec: JobSpec) -> str:
         """Reserve an application id.

@@ -20,7 +20,9 @@ _TEXTS = (
     ("FAILED", re.compile(r"unknown queue|to queue : \S+|is not a leaf|Queue \S+ is STOPPED|does not exist\b.*queue|"
                           r"AccessControlException|cannot submit applications|Application rejected|"
                           r"reject(?:ed|ing) application", re.IGNORECASE), Reason.SUBMISSION_REJECTED),
-    ("FAILED", re.compile(r"InvalidResourceRequest|exceeds? maximum allowed allocation|"
+    ("FAILED", re.compile(r"invalid label resource request|invalid resource request, .*\blabel", re.IGNORECASE),
+     Reason.SUBMISSION_REJECTED),
+    ("FAILED", re.compile(r"invalid resource request|InvalidResourceRequest|exceeds? maximum allowed allocation|"
                           r"requested resource type=\[\S+\] < 0 or greater", re.IGNORECASE),
      Reason.RESOURCES_IMPOSSIBLE),
     ("FAILED", re.compile(r"exitCode: -100\b"), Reason.NODE_LOST),
@@ -44,6 +46,8 @@ _SENTENCES = {
     Reason.AM_FAILED: "The application master ended without a report",
 }
 _LONGEST_TEXT = 2000
+#: A line of a Java stack trace: it tells an operator nothing, and hides what stands behind it.
+_FRAME = re.compile(r"\s+at [\w.$/<>]+\((?:[\w$]+\.\w+(?::\d+)?|Native Method|Unknown Source)\)|\s+\.\.\. \d+ more\b")
 
 
 def read_report(application: Mapping[str, Any], live: JobReport | None = None) -> JobReport:
@@ -140,7 +144,7 @@ def _reason(application: Mapping[str, Any], state: str, final_status: str, diagn
 
 
 def _message(reason: Reason, diagnostics: str) -> str:
-    sentence, text = _SENTENCES[reason], " ".join(diagnostics.split())[:_LONGEST_TEXT]
+    sentence, text = _SENTENCES[reason], " ".join(_FRAME.sub("", diagnostics).split())[:_LONGEST_TEXT]
     return f"{sentence}: {text}" if text and reason is not Reason.SUCCEEDED else f"{sentence}."
 
 

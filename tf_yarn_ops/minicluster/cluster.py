@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from ..errors import MiniClusterError
 from . import daemons, health, processes, state
@@ -18,6 +19,7 @@ from .configuration import MAX_NODES, Settings, node_names
 from .daemons import Daemon
 from .health import ClusterStatus
 from .installation import check_disk, install
+from .labels import put_labels
 from .ports import taken_ports
 from .shims import lead_here
 
@@ -49,6 +51,8 @@ class MiniCluster:
         Leave HDFS out; files lie in a local folder behind a view file system. Default: what runs, else False.
     stock : bool, optional
         Keep Hadoop's own heartbeat and off-switch settings. Default: what runs, else False.
+    labels : mapping of str to str, optional
+        YARN's node labels by the names of NodeManagers: ``{"nm2": "gpu"}``. Default: what runs, else none.
     progress : callable, optional
         Is told each stage of `up` and `down`, a line of text.
     """
@@ -59,12 +63,14 @@ class MiniCluster:
         nodes: int | None = None,
         light: bool | None = None,
         stock: bool | None = None,
+        labels: Mapping[str, str] | None = None,
         progress: Callable[[str], None] | None = None,
     ):
         if nodes is not None and not 1 <= nodes <= MAX_NODES:
             raise MiniClusterError(f"a minicluster has 1 to {MAX_NODES} nodes, not {nodes}")
         self.directory = Path(directory if directory is not None else default_directory(os.environ)).resolve()
-        self._wanted = {"nodes": nodes, "light": light, "stock": stock}
+        wanted: dict[str, Any] = {"nodes": nodes, "light": light, "stock": stock, "labels": labels}
+        self._wanted = {name: value for name, value in wanted.items() if value is not None}
         self._progress = progress or _LOG.info
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._started = False
@@ -200,6 +206,8 @@ class MiniCluster:
             self._wait(missing, lambda: health.describe_missing(settings))
             if not settings.light:
                 health.make_folders(settings)
+            if settings.labels:
+                put_labels(settings)
         self._progress(f"ready after {time.monotonic() - begin:.1f} s")
 
     def _down(self) -> None:
@@ -218,13 +226,9 @@ class MiniCluster:
         if settings is None:
             # Somebody removed the folder of a running cluster.
             self._down()
-        wanted = {name: value for name, value in self._wanted.items() if value is not None}
         if settings is None or not daemons.find_all(self.directory):
-            return install(
-                self.directory, self._wanted["nodes"] or 1, bool(self._wanted["light"]), bool(self._wanted["stock"]),
-                os.environ, self._progress,
-            )  # fmt: skip
-        for name, value in wanted.items():
+            return install(self.directory, os.environ, self._progress, **self._wanted)
+        for name, value in self._wanted.items():
             if getattr(settings, name) != value:
                 raise MiniClusterError(
                     f"the cluster in {self.directory} runs with {name} {getattr(settings, name)}, not {value}:"

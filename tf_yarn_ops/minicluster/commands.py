@@ -12,6 +12,7 @@ import click
 from ..errors import MiniClusterError
 from .cluster import MiniCluster
 from .configuration import MAX_NODES
+from .labels import read_labels
 
 _directory = click.option(
     "--dir",
@@ -42,10 +43,13 @@ def minicluster() -> None:
 @click.option("--light", is_flag=True, default=None, help="Leave HDFS out: quicker, and half the memory.")
 @click.option("--nodes", type=click.IntRange(1, MAX_NODES), help="Number of NodeManagers.  [default: 1]")
 @click.option("--stock", is_flag=True, default=None, help="Keep Hadoop's own heartbeat and off-switch settings.")
+@click.option("--label", "labels", multiple=True, metavar="NODE=LABEL",
+              help="YARN's node label of a NodeManager, such as nm2=gpu; repeatable. Queue low may not use it.")
 @_as_json
-def up(directory: Path | None, light: bool | None, nodes: int | None, stock: bool | None, as_json: bool) -> None:
+def up(directory: Path | None, light: bool | None, nodes: int | None, stock: bool | None, labels: tuple[str, ...],
+       as_json: bool) -> None:
     """Start the cluster, or what is missing of it, and wait until it is ready."""
-    cluster = MiniCluster(directory, nodes, light, stock, progress=_say)
+    cluster = MiniCluster(directory, nodes, light, stock, read_labels(labels) if labels else None, progress=_say)
     cluster.up()
     if as_json:
         click.echo(json.dumps(_describe(cluster), indent=2))

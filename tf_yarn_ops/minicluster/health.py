@@ -16,7 +16,7 @@ from .configuration import Settings, node_names
 
 _ASK_SECONDS, _TELL_SECONDS = 5.0, 30.0
 #: Daemons are on this machine; a proxy from the environment has no business here.
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def describe_missing(settings: Settings) -> str | None:
 def answers(url: str) -> bool:
     """Tell whether something serves HTTP there, whatever it says."""
     try:
-        _OPENER.open(url, timeout=_ASK_SECONDS).close()
+        OPENER.open(url, timeout=_ASK_SECONDS).close()
     except urllib.error.HTTPError:
         return True
     except (OSError, http.client.HTTPException):
@@ -91,6 +91,12 @@ def count_active_nodes(settings: Settings) -> int | None:
     """Give the number of active NodeManagers, or None while the ResourceManager does not answer."""
     metrics = _get(f"{settings.web_address('rm')}/ws/v1/cluster/metrics")
     return None if metrics is None else int(metrics["clusterMetrics"]["activeNodes"])
+
+
+def list_nodes(settings: Settings, state: str) -> list[dict[str, Any]]:
+    """Give the NodeManagers in a state (``RUNNING``, ``UNHEALTHY``) as the ResourceManager describes them."""
+    answer = _get(f"{settings.web_address('rm')}/ws/v1/cluster/nodes?states={state}") or {}
+    return list((answer.get("nodes") or {}).get("node", []))
 
 
 def make_folders(settings: Settings) -> None:
@@ -109,9 +115,7 @@ def make_folders(settings: Settings) -> None:
 
 
 def _list_unhealthy_nodes(settings: Settings) -> tuple[str, ...]:
-    answer = _get(f"{settings.web_address('rm')}/ws/v1/cluster/nodes?states=UNHEALTHY") or {}
-    nodes = (answer.get("nodes") or {}).get("node", [])
-    return tuple(f"{node['id']}: {node['healthReport']}" for node in nodes)
+    return tuple(f"{node['id']}: {node['healthReport']}" for node in list_nodes(settings, "UNHEALTHY"))
 
 
 def _has_left_safe_mode(settings: Settings) -> bool:
@@ -123,7 +127,7 @@ def _has_left_safe_mode(settings: Settings) -> bool:
 def _get(url: str) -> dict[str, Any] | None:
     request = urllib.request.Request(url, headers={"Accept": "application/json"})
     try:
-        with _OPENER.open(request, timeout=_ASK_SECONDS) as answer:
+        with OPENER.open(request, timeout=_ASK_SECONDS) as answer:
             parsed = json.load(answer)
     except (OSError, http.client.HTTPException, ValueError):
         return None
@@ -133,7 +137,7 @@ def _get(url: str) -> dict[str, Any] | None:
 def _put(settings: Settings, path: str, query: Mapping[str, str]) -> None:
     url = f"{settings.web_address('nn')}/webhdfs/v1{urllib.parse.quote(path)}?{urllib.parse.urlencode(query)}"
     try:
-        _OPENER.open(urllib.request.Request(url, method="PUT"), timeout=_TELL_SECONDS).close()
+        OPENER.open(urllib.request.Request(url, method="PUT"), timeout=_TELL_SECONDS).close()
     except urllib.error.HTTPError as error:
         said = error.read(2000).decode("utf-8", "replace")
         raise MiniClusterError(f"HDFS refused {query['op']} {path}: {said}") from error

@@ -12,6 +12,7 @@ from . import pages, state
 from .artefacts import fetch_hadoop
 from .configuration import Settings, build_configuration, port_names
 from .java import find_java
+from .labels import check_labels
 from .ports import choose_ports, taken_ports
 from .shims import build_shims
 
@@ -24,7 +25,8 @@ _PATH = re.compile(r"[A-Za-z0-9/._+@=~-]+")
 
 
 def install(
-    directory: Path, nodes: int, light: bool, stock: bool, environ: Mapping[str, str], progress: Callable[[str], None]
+    directory: Path, environ: Mapping[str, str], progress: Callable[[str], None], *, nodes: int = 1,
+    light: bool = False, stock: bool = False, labels: Mapping[str, str] | None = None,
 ) -> Settings:
     """Make a cluster's folder ready to start in, keeping data and free ports of an earlier start.
 
@@ -32,8 +34,9 @@ def install(
     ------
     MiniClusterError
         Java or Maven is not as needed, the path has characters that Hadoop trips over,
-        the disk is full.
+        the disk is full, a label is none or that of no node.
     """
+    check_labels(labels or {}, nodes)
     java = find_java(environ)
     hadoop = fetch_hadoop(environ, java, progress)
     check_paths(directory, hadoop, java.home)
@@ -46,6 +49,7 @@ def install(
     settings = Settings(
         directory=directory, hadoop=hadoop, java_home=java.home, user=pwd.getpwuid(os.getuid()).pw_name,
         ports=ports, memory=min(_MEMORY, _machine_memory()), nodes=nodes, light=light, stock=stock,
+        labels=labels or {},
     )  # fmt: skip
     _write(settings)
     state.save(settings)

@@ -68,7 +68,7 @@ OUTCOMES = {
     Reason.SUCCEEDED: Outcome(0, False, "Nothing to do."),
     Reason.TASK_FAILED: Outcome(1, False, "Read the failed task's log; the program ended by itself."),
     Reason.SPEC_INVALID: Outcome(2, False, "Correct the request; the message lists every fault."),
-    Reason.SUBMISSION_REJECTED: Outcome(3, False, "Read YARN's answer in the message: queue, rights or limits."),
+    Reason.SUBMISSION_REJECTED: Outcome(3, False, "Read YARN's answer in the message: queue, label, rights or limits."),
     Reason.RESOURCES_IMPOSSIBLE: Outcome(3, False, "Ask for less than the maximum allocation, or have it raised."),
     Reason.CLUSTER_UNREACHABLE: Outcome(4, True, "Check the ResourceManager's and the NameNode's addresses."),
     Reason.QUEUE_TIMEOUT: Outcome(5, True, "The queue was full for too long; wait, or raise queue_timeout."),

@@ -1,0 +1,125 @@
+"""Node labels on real daemons: containers run where their label says, and a label that can't be had is said as such."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_yarn import until
+
+from tf_yarn_ops.cluster import discover
+from tf_yarn_ops.launcher import Launcher
+from tf_yarn_ops.minicluster import MiniCluster
+
+pytestmark = pytest.mark.cluster
+
+ROOT = Path(__file__).resolve().parent.parent
+SUBMIT = [sys.executable, "-c", "from tf_yarn_ops.cli import submit_main; submit_main()"]
+
+
+@pytest.fixture(scope="module")
+def hadoop(tmp_path_factory):
+    with MiniCluster(tmp_path_factory.mktemp("labels"), light=True, nodes=2, labels={"nm2": "gpu"}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def launcher(hadoop):
+    made = Launcher(discover(hadoop.resourcemanager_url, environ={}))
+    yield made
+    for report in made.list():
+        made.kill(report.application_id, "the test is over")
+    made.close()
+
+
+def submit(hadoop, *words):
+    return subprocess.run([*SUBMIT, "--json", "--wait", "-m", "256", "--environment", f"venv://{sys.prefix}", *words],
+                          capture_output=True, text=True, timeout=150,
+                          env={**os.environ, **hadoop.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+
+
+def placed(hadoop, launcher, folder, *words):
+    """Run a ps and a worker; give the NodeManagers of master, ps and worker."""
+    where = folder / "where"
+    done = submit(hadoop, "-r", "ps:1,worker:1", *words, f'echo "$DTF_TASK_JOB_NAME $NM_PORT" >> {where}; sleep 0.5')
+    assert done.returncode == 0, done.stderr
+    node_of = {hadoop.settings.ports[name]: name for name in ("nm", "nm2")}
+    page_of = {hadoop.settings.ports[f"{name}-web"]: name for name in ("nm", "nm2")}
+    found = {task: node_of[int(port)] for task, port in map(str.split, where.read_text().splitlines())}
+    application = launcher.resourcemanager.get(json.loads(done.stdout)["application_id"])
+    return page_of[int(application["amHostHttpAddress"].rpartition(":")[2])], found["ps"], found["worker"]
+
+
+def directories(launcher):
+    files = launcher.staging(launcher.cluster.user).filesystem
+    return [status.name for status in files.list(launcher.cluster.staging) if status.name.startswith("application_")]
+
+
+@pytest.mark.parametrize("words, nodes", [
+    ((), ("nm", "nm", "nm")),
+    (("--node_label", "worker:gpu"), ("nm", "nm", "nm2")),
+    (("--node_label", "gpu"), ("nm2", "nm2", "nm2")),
+], ids=["no label", "of the workers", "of the job"])
+def test_containers_run_where_their_label_says(hadoop, launcher, tmp_path, words, nodes):
+    assert placed(hadoop, launcher, tmp_path, *words) == nodes
+
+
+def test_a_type_has_its_own_label_command_and_environment(hadoop, tmp_path):
+    where = tmp_path / "where"
+    command = f'echo "$DTF_TASK_JOB_NAME $NM_PORT $WHO" >> {where}; sleep 0.5'
+    spec = tmp_path / "job.yaml"
+    spec.write_text(json.dumps({"command": command, "env": {"WHO": "everyone"}, "tasks": {
+        "ps": {"memory": 256, "command": f"echo its own command >> {where}; {command}"},
+        "worker": {"memory": 256, "node_label": "gpu", "env": {"WHO": "ann"}}}}))
+    done = submit(hadoop, "--spec", str(spec))
+    assert done.returncode == 0, done.stderr
+    ports = hadoop.settings.ports
+    assert sorted(where.read_text().splitlines()) == [
+        "its own command", f"ps {ports['nm']} everyone", f"worker {ports['nm2']} ann"]
+
+
+UNKNOWN = "there is no node label 'gpuu' (did you mean 'gpu'?), which worker asks for; the cluster has gpu"
+CLOSED = "queue 'low' may not use node label 'gpu', which worker asks for; these may: default"
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--node_label", "worker:gpuu"], UNKNOWN),
+    (["--node_label", "gpuu"], UNKNOWN.replace("worker", "the job")),
+    (["-q", "low", "--node_label", "worker:gpu"], CLOSED),
+], ids=["of the workers", "of the job", "of the queue"])
+def test_a_label_that_can_not_be_had_is_refused_before_an_id_is_reserved(hadoop, launcher, words, says):
+    done = submit(hadoop, "-r", "worker:1", *words, "true")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["reason"], report["application_id"]) == (3, "SUBMISSION_REJECTED", "")
+    assert says in report["message"]
+    assert launcher.list() == [] and directories(launcher) == []
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--node_label", "worker:gpuu"], "Invalid label resource request, cluster do not contain , label= gpuu"),
+    (["-q", "low", "--node_label", "worker:gpu"], "queue=low doesn't have permission to access all labels"),
+], ids=["unknown", "of the queue"])
+def test_where_nobody_looks_before_yarns_refusal_is_no_failure_of_the_cluster(hadoop, launcher, words, says):
+    """Skein's way does not look: YARN refuses when the master asks for the containers, and that ends it."""
+    done = submit(hadoop, "--submit_with", "skein", "-r", "worker:1", *words, "true")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["reason"]) == (3, "SUBMISSION_REJECTED")
+    assert says in report["message"] and ".java" not in report["message"]
+    until(lambda: directories(launcher) == [])
+
+
+def test_a_label_without_a_node_is_a_warning_and_a_restarted_resourcemanager_knows_the_labels(hadoop, launcher, tmp_path):
+    hadoop.stop_daemon("rm", signal.SIGKILL)
+    hadoop.start_daemon("rm")
+    until(lambda: len(launcher.resourcemanager.nodes()) == 2, 60, 0.1)
+    assert launcher.resourcemanager.labels() == {"gpu": True}
+    assert placed(hadoop, launcher, tmp_path, "--node_label", "worker:gpu") == ("nm", "nm", "nm2")
+    hadoop.stop_daemon("nm2")
+    until(lambda: len(launcher.resourcemanager.nodes()) == 1, 60, 0.1)
+    refused = submit(hadoop, "--strict_placement", "-r", "worker:1", "--node_label", "worker:gpu", "true")
+    report = json.loads(refused.stdout)
+    assert (refused.returncode, report["reason"]) == (3, "RESOURCES_IMPOSSIBLE")
+    assert report["message"] == "the cluster has no running node with label 'gpu' now, for worker"

@@ -1,0 +1,155 @@
+"""Queues, node labels and nodes as the ResourceManager lists them: what is refused, and what is told as a warning."""
+
+import pytest
+from fake_yarn import FakeYarn, amount, serving
+
+from tf_yarn_ops.cluster import current_user, discover
+from tf_yarn_ops.errors import ResourcesImpossible, SubmissionRejected
+from tf_yarn_ops.launcher import Launcher
+from tf_yarn_ops.parts import TensorBoard
+from tf_yarn_ops.placement import check_labels, check_nodes
+from tf_yarn_ops.site import Site
+from tf_yarn_ops.spec import JobSpec, TaskSpec
+
+LABELS = {"gpu": True, "spare": False}
+
+
+def queue(name, **fields):
+    return {"type": "capacitySchedulerLeafQueueInfo", "queueName": name, "state": "RUNNING", **fields}
+
+
+def scheduler(*queues):
+    return {"type": "capacityScheduler", "queueName": "root", "queues": {"queue": list(queues)}}
+
+
+SCHEDULER = scheduler(queue("default", nodeLabels=["*"]), queue("small", nodeLabels="gpu"), queue("low"))
+
+
+def node(label="", memory=4096, gpus=0):
+    return {"totalResource": amount(memory, 8, gpus), **({"nodeLabels": [label]} if label else {})}
+
+
+def job(label=None, name="default", **labels):
+    tasks = {task: TaskSpec(memory=512, node_label=own) for task, own in (labels or {"worker": None}).items()}
+    return JobSpec(command="true", queue=name, node_label=label, tasks=tasks, am_memory=512)
+
+
+@pytest.mark.parametrize("spec, says", [
+    (job(worker="gpuu"), "there is no node label 'gpuu' (did you mean 'gpu'?), which worker asks for; "
+                         "the cluster has gpu, spare"),
+    (job("cpu", worker="gpu", ps="cpu"), "there is no node label 'cpu'"),
+    (job("nope", worker="nope"), "which the job and worker ask for"),
+    (job("gpu && spare"), "there is no node label 'gpu && spare'"),
+    (job(name="low", worker="gpu"), "queue 'low' may not use node label 'gpu', which worker asks for; "
+                                    "these may: default, small"),
+    (job(name="small", worker="spare"), "queue 'small' may not use node label 'spare', which worker asks for; "
+                                        "these may: default"),
+    (job("x", name="low", worker="gpu", ps="y"), "'x'"),
+])
+def test_labels_that_can_not_be_had_are_refused(spec, says):
+    with pytest.raises(SubmissionRejected) as raised:
+        check_labels(spec, LABELS, SCHEDULER)
+    assert says in str(raised.value)
+
+
+def test_every_wrong_label_is_named_at_once():
+    with pytest.raises(SubmissionRejected) as raised:
+        check_labels(job("x", name="low", worker="gpu", ps="y"), LABELS, SCHEDULER)
+    assert [part in str(raised.value) for part in ("'x'", "'y'", "queue 'low' may not use node label 'gpu'")] == [True] * 3
+
+
+def test_a_cluster_without_labels_says_so():
+    with pytest.raises(SubmissionRejected, match="the cluster has no node labels, and worker asks for 'gpu'"):
+        check_labels(job(worker="gpu"), {}, SCHEDULER)
+
+
+@pytest.mark.parametrize("spec, described", [
+    (job("gpu", worker="spare"), SCHEDULER),
+    (job("gpu", name="small"), SCHEDULER),
+    (job(name="root.small", worker="gpu"), SCHEDULER),
+    (job("gpu", name="low"), scheduler(queue("low"), queue("default"))),  # no queue tells: an older Hadoop
+    (job("gpu"), {"type": "fairScheduler"}),
+    (job(), SCHEDULER),
+])
+def test_labels_that_can_be_had_are_not_refused(spec, described):
+    check_labels(spec, LABELS, described)
+
+
+@pytest.mark.parametrize("spec, nodes, says", [
+    (job(worker="gpu"), [node()], "the cluster has no running node with label 'gpu' now, for worker"),
+    (job(), [node("gpu")], "the cluster has no running node without a label now, for the application master, worker"),
+    (job(), [], "the cluster has no running node now"),
+    (job(worker="gpu"), [node(memory=9000), node("gpu", memory=256)],
+     "no node with label 'gpu' could hold worker, which asks for 512 MiB, 1 vcores, 0 GPUs; "
+     "the largest of 1 nodes with label 'gpu': 256 MiB, 8 vcores, 0 GPUs"),
+    (job("gpu"), [node(), node("gpu", memory=256)], "no node with label 'gpu' could hold the application master"),
+    (job(worker="gpu", ps=None), [node(memory=256), node("gpu", memory=256)],
+     "no node could hold the application master, which asks for 512 MiB, 1 vcores, 0 GPUs; no node could hold ps"),
+])
+def test_only_nodes_of_a_containers_label_count(spec, nodes, says, caplog):
+    with pytest.raises(ResourcesImpossible) as raised:
+        check_nodes(spec, nodes, True, LABELS, SCHEDULER)
+    assert says in str(raised.value)
+    check_nodes(spec, nodes, False, LABELS, SCHEDULER)
+    assert says in caplog.text and caplog.text.rstrip().endswith("; the job waits for such a node")
+
+
+@pytest.mark.parametrize("spec, nodes", [
+    (job(worker="gpu"), [node(), node("gpu")]),
+    (job("gpu"), [node("gpu")]),
+    (job("gpu", worker="spare"), [node("gpu"), node("spare")]),
+    (job(), [node("spare")]),  # whoever names no label may run there while it is idle
+])
+def test_nodes_of_the_right_label_are_enough(spec, nodes, caplog):
+    check_nodes(spec, nodes, True, LABELS, SCHEDULER)
+    assert not caplog.text
+
+
+def test_a_queues_own_label_counts_for_who_names_none():
+    described = scheduler(queue("default", nodeLabels=["gpu"], defaultNodeLabelExpression="gpu"))
+    check_nodes(job(), [node("gpu")], True, LABELS, described)
+    with pytest.raises(ResourcesImpossible, match="no running node with label 'gpu' now"):
+        check_nodes(job(), [node()], True, LABELS, described)
+
+
+def test_tensorboard_runs_where_the_job_does():
+    spec = JobSpec(command="true", tasks={"worker": TaskSpec(memory=512, node_label="gpu")}, output="/out",
+                   tensorboard=TensorBoard(memory=3000))
+    with pytest.raises(ResourcesImpossible, match="no node could hold tensorboard"):
+        check_nodes(spec, [node(memory=2000), node("gpu", memory=9000)], True, LABELS, SCHEDULER)
+
+
+@pytest.fixture
+def place(tmp_path):
+    yarn = FakeYarn()
+    yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}",
+                 "yarn.application.classpath": "/opt/hadoop/*"}
+    with serving(yarn) as url:
+        user = current_user({})
+        launcher = Launcher(discover(url, {"HOME": "/nowhere", "HADOOP_USER_NAME": user}, site=Site()))
+        yield yarn, launcher
+        launcher.close()
+
+
+def test_a_job_learns_all_that_is_wrong_before_an_id_is_reserved(place):
+    yarn, launcher = place
+    yarn.labels = {"gpu": True}
+    spec = JobSpec(command="true", queue="defualt", tasks={"worker": TaskSpec(memory=99999, node_label="gup")})
+    with pytest.raises(SubmissionRejected) as raised:
+        launcher.submit(spec)
+    for says in ("there is no queue 'defualt' (did you mean 'default'?)", "no node label 'gup' (did you mean 'gpu'?)",
+                 "worker asks for 99999 MiB"):
+        assert says in str(raised.value)
+    assert not yarn.count("POST", "/")
+
+
+def test_labels_are_asked_for_only_where_there_may_be_one(place):
+    yarn, launcher = place
+    launcher.submit(job())
+    assert yarn.count("GET", "/ws/v1/cluster/get-node-labels") == 0
+    yarn.labels = LABELS
+    yarn.nodes.append(node("gpu"))
+    launcher.submit(job(worker="gpu"))
+    assert yarn.count("GET", "/ws/v1/cluster/get-node-labels") == 1
+    launcher.submit(job())
+    assert yarn.count("GET", "/ws/v1/cluster/get-node-labels") == 2

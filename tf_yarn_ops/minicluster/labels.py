@@ -1,0 +1,81 @@
+"""YARN's node labels: read from a command line, checked, and told to the ResourceManager over HTTP.
+
+The ResourceManager keeps them in its own store, so a restart of it changes nothing.
+"""
+
+import http.client
+import json
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..errors import MiniClusterError
+from .configuration import Settings, node_names
+from .health import OPENER, list_nodes
+
+_SECONDS = 30.0
+#: YARN's own rule (CommonNodeLabelsManager).
+_LABEL = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,254}")
+
+
+def read_labels(words: Iterable[str]) -> dict[str, str]:
+    """Read ``nm2=gpu`` words.
+
+    Raises
+    ------
+    MiniClusterError
+        A word has no ``=``.
+    """
+    pairs = [word.partition("=") for word in words]
+    wrong = [f"{node!r}" for node, mark, _ in pairs if not mark]
+    if wrong:
+        raise MiniClusterError(f"a label is given as NODE=LABEL, such as nm2=gpu, not as {', '.join(wrong)}")
+    return {node.strip(): label.strip() for node, _, label in pairs}
+
+
+def check_labels(labels: Mapping[str, str], nodes: int) -> None:
+    """Refuse labels that YARN would, and those of nodes that are not there.
+
+    Raises
+    ------
+    MiniClusterError
+        With every fault.
+    """
+    known = node_names(nodes)
+    faults = [f"there is no node {node!r}, only {', '.join(known)}" for node in labels if node not in known]
+    faults += [f"{label!r} is no node label: letters, digits, - and _" for label in labels.values()
+               if not _LABEL.fullmatch(label)]
+    if faults:
+        raise MiniClusterError("; ".join(faults))
+
+
+def put_labels(settings: Settings) -> None:
+    """Give every node its label, and take it from those that have none.
+
+    Raises
+    ------
+    MiniClusterError
+        The ResourceManager refused; the message has its answer.
+    """
+    names = sorted(set(settings.labels.values()))
+    _post(settings, "add-node-labels", {"nodeLabelInfo": [{"name": name, "exclusivity": True} for name in names]})
+    ids = {int(node["id"].rpartition(":")[2]): node["id"] for node in list_nodes(settings, "RUNNING")}
+    for name in node_names(settings.nodes):
+        label = settings.labels.get(name, "")
+        _post(settings, f"nodes/{ids[settings.ports[name]]}/replace-labels?labels={label}", {})
+
+
+def _post(settings: Settings, path: str, body: Mapping[str, Any]) -> None:
+    mark = "&" if "?" in path else "?"
+    request = urllib.request.Request(
+        f"{settings.web_address('rm')}/ws/v1/cluster/{path}{mark}user.name={settings.user}", json.dumps(body).encode(),
+        {"Content-Type": "application/json", "Accept": "application/json"}, method="POST")
+    try:
+        OPENER.open(request, timeout=_SECONDS).close()
+    except urllib.error.HTTPError as error:
+        said = error.read(2000).decode("utf-8", "replace")
+        raise MiniClusterError(f"the ResourceManager refused {path}: {said}") from error
+    except (OSError, http.client.HTTPException) as error:
+        raise MiniClusterError(f"the ResourceManager did not answer {path}: {error}") from error
