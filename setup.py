@@ -30,6 +30,7 @@ EXTRAS = {
         "jsonschema>=4",  # the provider's description against Airflow's schema
         "moto[server]>=5",  # an S3 of this machine
         "mypy>=1.10",
+        "pex>=2.3",  # an interpreter with its packages in one file
         "psutil>=5.9",
         "pytest>=8",
         "pytest-timeout>=2.3",

@@ -206,6 +206,21 @@ def test_an_interpreter_of_the_nodes_is_first_on_the_path(run, text):
     assert (report.reason, report.metrics) == (Reason.SUCCEEDED, {"python": f"{sys.prefix}/bin/python"}), report.message
 
 
+def test_a_pex_is_the_interpreter_and_brings_its_packages(run, tmp_path):
+    (tmp_path / "packages" / "packed").mkdir(parents=True)
+    (tmp_path / "packages" / "packed" / "__init__.py").write_text("VALUE = 'of a package in the PEX'")
+    pex = tmp_path / "env.pex"
+    subprocess.run([sys.executable, "-m", "pex", "-D", str(pex.parent / "packages"), "-o", str(pex)], check=True, timeout=60)
+    script = tmp_path / "main.py"
+    script.write_text("import json, os, sys, packed\njson.dump({'value': packed.VALUE, 'argv': sys.argv[1:], "
+                      "'path': packed.__file__}, open(os.environ['YTF_RESULT_FILE'], 'w'))\n")
+    report = run(alone("./env.pex ${DTF_TASK_SCRIPT} 'a b'", script=str(script), files={"env.pex": str(pex)},
+                       env={"PEX_ROOT": str(tmp_path / "unpacked")}))
+    assert report.reason is Reason.SUCCEEDED, report.message
+    assert report.metrics["value"] == "of a package in the PEX" and report.metrics["argv"] == ["a b"]
+    assert report.metrics["path"].startswith(str(tmp_path / "unpacked"))
+
+
 def test_resources_per_type_and_index_are_what_yarn_allocates(launcher, minicluster, submitted):
     tasks = {"ps": TaskSpec(memory=128, vcores=1),
              "worker": TaskSpec(instances=2, memory=256, vcores=2, indices={1: Resources(512, 3, 1)})}
