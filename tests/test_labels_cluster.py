@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fake_yarn import until
+from wire_proxy import Proxy
 
 from tf_yarn_ops.cluster import discover
 from tf_yarn_ops.launcher import Launcher
@@ -89,7 +90,8 @@ CLOSED = "queue 'low' may not use node label 'gpu', which worker asks for; these
     (["--node_label", "worker:gpuu"], UNKNOWN),
     (["--node_label", "gpuu"], UNKNOWN.replace("worker", "the job")),
     (["-q", "low", "--node_label", "worker:gpu"], CLOSED),
-], ids=["of the workers", "of the job", "of the queue"])
+    (["--submit_with", "skein", "--node_label", "worker:gpuu"], UNKNOWN),
+], ids=["of the workers", "of the job", "of the queue", "by Skein"])
 def test_a_label_that_can_not_be_had_is_refused_before_an_id_is_reserved(hadoop, launcher, words, says):
     done = submit(hadoop, "-r", "worker:1", *words, "true")
     report = json.loads(done.stdout)
@@ -98,13 +100,16 @@ def test_a_label_that_can_not_be_had_is_refused_before_an_id_is_reserved(hadoop,
     assert launcher.list() == [] and directories(launcher) == []
 
 
-@pytest.mark.parametrize("words, says", [
-    (["--node_label", "worker:gpuu"], "Invalid label resource request, cluster do not contain , label= gpuu"),
-    (["-q", "low", "--node_label", "worker:gpu"], "queue=low doesn't have permission to access all labels"),
+@pytest.mark.parametrize("words, hidden, says", [
+    (["--node_label", "worker:gpuu"], {"gpu": "gpuu"}, "Invalid label resource request, cluster do not contain , label= gpuu"),
+    (["-q", "low", "--node_label", "worker:gpu"], {"nodeLabels": "unknown"},
+     "queue=low doesn't have permission to access all labels"),
 ], ids=["unknown", "of the queue"])
-def test_where_nobody_looks_before_yarns_refusal_is_no_failure_of_the_cluster(hadoop, launcher, words, says):
-    """Skein's way does not look: YARN refuses when the master asks for the containers, and that ends it."""
-    done = submit(hadoop, "--submit_with", "skein", "-r", "worker:1", *words, "true")
+def test_what_yarn_refuses_behind_our_look_is_no_failure_of_the_cluster(hadoop, launcher, words, hidden, says):
+    """YARN refuses when the master asks for the containers, and that ends Skein's; on the wire labels look different."""
+    with Proxy(hadoop.resourcemanager_url) as proxy:
+        proxy.replaced, proxy.rewritten = hidden, {"/ws/v1/cluster/get-node-labels", "/ws/v1/cluster/scheduler"}
+        done = submit(hadoop, "--resourcemanager", proxy.url, "-r", "worker:1", *words, "true")
     report = json.loads(done.stdout)
     assert (done.returncode, report["reason"]) == (3, "SUBMISSION_REJECTED")
     assert says in report["message"] and ".java" not in report["message"]

@@ -7,7 +7,7 @@ from tf_yarn_ops.cluster import current_user, discover
 from tf_yarn_ops.errors import ResourcesImpossible, SubmissionRejected
 from tf_yarn_ops.launcher import Launcher
 from tf_yarn_ops.parts import TensorBoard
-from tf_yarn_ops.placement import check_labels, check_nodes
+from tf_yarn_ops.placement import Surroundings, check_labels, check_nodes
 from tf_yarn_ops.site import Site
 from tf_yarn_ops.spec import JobSpec, TaskSpec
 
@@ -48,19 +48,19 @@ def job(label=None, name="default", **labels):
 ])
 def test_labels_that_can_not_be_had_are_refused(spec, says):
     with pytest.raises(SubmissionRejected) as raised:
-        check_labels(spec, LABELS, SCHEDULER)
+        check_labels(spec, Surroundings(SCHEDULER, labels=LABELS))
     assert says in str(raised.value)
 
 
 def test_every_wrong_label_is_named_at_once():
     with pytest.raises(SubmissionRejected) as raised:
-        check_labels(job("x", name="low", worker="gpu", ps="y"), LABELS, SCHEDULER)
+        check_labels(job("x", name="low", worker="gpu", ps="y"), Surroundings(SCHEDULER, labels=LABELS))
     assert [part in str(raised.value) for part in ("'x'", "'y'", "queue 'low' may not use node label 'gpu'")] == [True] * 3
 
 
 def test_a_cluster_without_labels_says_so():
     with pytest.raises(SubmissionRejected, match="the cluster has no node labels, and worker asks for 'gpu'"):
-        check_labels(job(worker="gpu"), {}, SCHEDULER)
+        check_labels(job(worker="gpu"), Surroundings(SCHEDULER))
 
 
 @pytest.mark.parametrize("spec, described", [
@@ -72,7 +72,7 @@ def test_a_cluster_without_labels_says_so():
     (job(), SCHEDULER),
 ])
 def test_labels_that_can_be_had_are_not_refused(spec, described):
-    check_labels(spec, LABELS, described)
+    check_labels(spec, Surroundings(described, labels=LABELS))
 
 
 @pytest.mark.parametrize("spec, nodes, says", [
@@ -88,9 +88,9 @@ def test_labels_that_can_be_had_are_not_refused(spec, described):
 ])
 def test_only_nodes_of_a_containers_label_count(spec, nodes, says, caplog):
     with pytest.raises(ResourcesImpossible) as raised:
-        check_nodes(spec, nodes, True, LABELS, SCHEDULER)
+        check_nodes(spec, Surroundings(SCHEDULER, nodes, LABELS), True)
     assert says in str(raised.value)
-    check_nodes(spec, nodes, False, LABELS, SCHEDULER)
+    check_nodes(spec, Surroundings(SCHEDULER, nodes, LABELS), False)
     assert says in caplog.text and caplog.text.rstrip().endswith("; the job waits for such a node")
 
 
@@ -101,22 +101,22 @@ def test_only_nodes_of_a_containers_label_count(spec, nodes, says, caplog):
     (job(), [node("spare")]),  # whoever names no label may run there while it is idle
 ])
 def test_nodes_of_the_right_label_are_enough(spec, nodes, caplog):
-    check_nodes(spec, nodes, True, LABELS, SCHEDULER)
+    check_nodes(spec, Surroundings(SCHEDULER, nodes, LABELS), True)
     assert not caplog.text
 
 
 def test_a_queues_own_label_counts_for_who_names_none():
     described = scheduler(queue("default", nodeLabels=["gpu"], defaultNodeLabelExpression="gpu"))
-    check_nodes(job(), [node("gpu")], True, LABELS, described)
+    check_nodes(job(), Surroundings(described, [node("gpu")], LABELS), True)
     with pytest.raises(ResourcesImpossible, match="no running node with label 'gpu' now"):
-        check_nodes(job(), [node()], True, LABELS, described)
+        check_nodes(job(), Surroundings(described, [node()], LABELS), True)
 
 
 def test_tensorboard_runs_where_the_job_does():
     spec = JobSpec(command="true", tasks={"worker": TaskSpec(memory=512, node_label="gpu")}, output="/out",
                    tensorboard=TensorBoard(memory=3000))
     with pytest.raises(ResourcesImpossible, match="no node could hold tensorboard"):
-        check_nodes(spec, [node(memory=2000), node("gpu", memory=9000)], True, LABELS, SCHEDULER)
+        check_nodes(spec, Surroundings(SCHEDULER, [node(memory=2000), node("gpu", memory=9000)], LABELS), True)
 
 
 @pytest.fixture

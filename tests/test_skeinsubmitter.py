@@ -7,13 +7,14 @@ import stat
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fake_yarn import STAMP, FakeYarn, application, serving, until
 
 from tf_yarn_ops.cluster import current_user, discover
-from tf_yarn_ops.errors import Cancelled, SubmissionRejected
+from tf_yarn_ops.errors import Cancelled, ResourcesImpossible, SubmissionRejected
 from tf_yarn_ops.identity import Identity
 from tf_yarn_ops.launcher import Launcher
 from tf_yarn_ops.spec import JobSpec, TaskSpec
@@ -127,6 +128,24 @@ def test_skeins_answer_is_the_id_and_its_environment_names_nobody_else(place):
     assert seen["environ"]["HADOOP_USER_NAME"] == USER
     assert not [name for name in seen["environ"] if name.startswith(("PYTHON", "HADOOP_PROXY", "HADOOP_TOKEN"))]
     until(lambda: not alive(seen["pid"]))
+
+
+def test_what_yarn_would_refuse_is_refused_before_java_starts(place):
+    launcher = place.launcher()
+    with pytest.raises(SubmissionRejected, match=r"no queue 'defualt' \(did you mean 'default'\?\)"):
+        launcher.submit(replace(job(), queue="defualt"))
+    strict = Launcher(launcher.cluster, submit_with="skein", environ=place.environ, strict_placement=True)
+    place.yarn.nodes = []
+    with pytest.raises(ResourcesImpossible, match="no running node"):
+        strict.ensure(job(), ME)
+    assert not place.seen.exists()
+
+
+def test_where_queues_and_nodes_can_not_be_read_yarn_decides(place):
+    place.yarn.faults.append(lambda method, path: (
+        403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "not for you"}}')
+        if path.endswith(("/scheduler", "/nodes")) else None)
+    assert place.launcher().submit(job()) == ID
 
 
 def test_a_cancel_ends_the_java_client(place):

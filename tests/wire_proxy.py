@@ -25,7 +25,9 @@ class Proxy:
     requests : list of tuple
         ``(monotonic seconds, method, path, parameters)`` of every request that came.
     replaced : dict of str to str
-        Texts of ``/conf`` and what stands there instead.
+        JSON texts of the answers to `rewritten` paths, and what stands there instead.
+    rewritten : set of str
+        Only ``/conf``, unless a test says more.
     stop_at : callable or None
         Is asked with ``("before" or "after", method, path, parameters)`` of the daemon's work; when it
         says yes, the client is held, once.
@@ -37,7 +39,7 @@ class Proxy:
         split = urlsplit(url)
         self.target = split.hostname, split.port
         self.requests = []
-        self.replaced = {}
+        self.replaced, self.rewritten = {}, {"/conf"}
         self.stop_at = None
         self.hangs = False
         self.held, self.freed = threading.Event(), threading.Event()
@@ -102,7 +104,7 @@ def _handler(proxy):
             answer = connection.getresponse()
             content = answer.read()
             connection.close()
-            if urlsplit(self.path).path == "/conf":
+            if urlsplit(self.path).path in proxy.rewritten:
                 text = content.decode()
                 for old, new in proxy.replaced.items():
                     text = text.replace(json.dumps(old), json.dumps(new))

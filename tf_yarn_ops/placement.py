@@ -6,20 +6,29 @@ No node that could hold a container now: a warning, because clusters grow.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from .errors import ResourcesImpossible, SubmissionRejected
-from .preflight import containers
+from .preflight import check_maximum, containers, maximum_of
 from .requirement import did_you_mean
-from .resourcemanager import Allocation
+from .resourcemanager import Allocation, ResourceManager
 from .spec import JobSpec
 
 logger = logging.getLogger(__name__)
 
 #: What a queue that may use every node label has in its list.
 _EVERY = "*"
+
+
+class Surroundings(NamedTuple):
+    """What the ResourceManager lists: ``schedulerInfo``, running nodes, node labels and whether each is exclusive."""
+
+    scheduler: Mapping[str, Any]
+    nodes: Sequence[Mapping[str, Any]] = ()
+    labels: Mapping[str, bool] = {}
 
 
 class _Queue(NamedTuple):
@@ -30,6 +39,47 @@ class _Queue(NamedTuple):
     creates: bool
     labels: tuple[str, ...] | None
     default_label: str
+
+
+def read_surroundings(spec: JobSpec, resourcemanager: ResourceManager) -> Surroundings:
+    """Ask for all that `check_placement` looks at; for labels only where the job names one or a node has one."""
+    with ThreadPoolExecutor(2) as pool:
+        scheduler_answer, nodes_answer = pool.submit(resourcemanager.scheduler), pool.submit(resourcemanager.nodes)
+        scheduler, nodes = scheduler_answer.result(), nodes_answer.result()
+    named = spec.node_label or any(task.node_label for task in spec.tasks.values())
+    labels = resourcemanager.labels() if named or any(map(_label, nodes)) else {}
+    return Surroundings(scheduler, nodes, labels)
+
+
+def check_placement(spec: JobSpec, around: Surroundings, strict: bool) -> None:
+    """See whether YARN could run the job.
+
+    Parameters
+    ----------
+    spec : JobSpec
+    around : Surroundings
+    strict : bool
+        Refuse what no running node could hold, instead of warning.
+
+    Raises
+    ------
+    SubmissionRejected, ResourcesImpossible
+        It could not, with all that is in the way.
+    """
+    looks: list[Callable[[], None]] = [
+        lambda: check_queue(spec.queue, around.scheduler), lambda: check_labels(spec, around)]
+    maximum = maximum_of(around.scheduler)
+    if maximum is not None:
+        looks.append(lambda: check_maximum(spec, maximum))
+    refused: list[SubmissionRejected | ResourcesImpossible] = []
+    for look in looks:
+        try:
+            look()
+        except (SubmissionRejected, ResourcesImpossible) as error:
+            refused.append(error)
+    if refused:
+        raise type(refused[0])("; ".join(map(str, refused)))
+    check_nodes(spec, around, strict)
 
 
 def check_queue(queue: str, scheduler: Mapping[str, Any]) -> None:
@@ -68,28 +118,15 @@ def check_queue(queue: str, scheduler: Mapping[str, Any]) -> None:
                                  f"these do: {', '.join(running) or 'none'}")
 
 
-def wants_labels(spec: JobSpec) -> bool:
-    """Tell whether the job names a node label anywhere."""
-    return bool(spec.node_label or any(task.node_label for task in spec.tasks.values()))
-
-
-def check_labels(spec: JobSpec, labels: Mapping[str, bool], scheduler: Mapping[str, Any]) -> None:
+def check_labels(spec: JobSpec, around: Surroundings) -> None:
     """See whether the cluster has the job's node labels, and its queue may use them.
-
-    Parameters
-    ----------
-    spec : JobSpec
-    labels : mapping of str to bool
-        The cluster's labels, and whether only those who name one run there.
-    scheduler : mapping
-        ``schedulerInfo``.
 
     Raises
     ------
     SubmissionRejected
         With every label that can't be had.
     """
-    found = _queues_of(scheduler)
+    found, labels = _queues_of(around.scheduler), around.labels
     queue = _find(spec.queue, found)
     faults = []
     for label, askers in _askers(spec).items():
@@ -109,36 +146,23 @@ def check_labels(spec: JobSpec, labels: Mapping[str, bool], scheduler: Mapping[s
         raise SubmissionRejected("; ".join(faults))
 
 
-def check_nodes(spec: JobSpec, nodes: Iterable[Mapping[str, Any]], strict: bool,
-                labels: Mapping[str, bool] | None = None, scheduler: Mapping[str, Any] | None = None) -> None:
-    """See whether some node could hold each container if it were empty.
-
-    Parameters
-    ----------
-    spec : JobSpec
-    nodes : iterable of mapping
-        As the ResourceManager lists them.
-    strict : bool
-        Refuse instead of warning.
-    labels : mapping of str to bool, optional
-        The cluster's node labels, as in `check_labels`.
-    scheduler : mapping, optional
-        ``schedulerInfo``, for the label that a queue gives to those who name none.
+def check_nodes(spec: JobSpec, around: Surroundings, strict: bool) -> None:
+    """See whether some node could hold each container if it were empty; a warning where none could.
 
     Raises
     ------
     ResourcesImpossible
         Only when ``strict``.
     """
-    totals = [(_total(node), _label(node)) for node in nodes]
-    queue = _find(spec.queue, _queues_of(scheduler or {}))
+    totals = [(_total(node), _label(node)) for node in around.nodes]
+    queue = _find(spec.queue, _queues_of(around.scheduler))
     default = queue.default_label if queue else ""
     problems = []
     if not totals:
         problems.append("the cluster has no running node now")
     wanted = [(_label_of(spec, name) or default, name, size) for name, size in containers(spec).items()]
     for label, group in groupby(sorted(wanted, key=lambda item: item[0]), key=lambda item: item[0]) if totals else ():
-        fitting = [total for total, own in totals if own == label or not (label or (labels or {}).get(own, True))]
+        fitting = [total for total, own in totals if own == label or not (label or around.labels.get(own, True))]
         problems += _too_large([(name, size) for _, name, size in group], fitting, label)
     if not problems:
         return
@@ -146,11 +170,6 @@ def check_nodes(spec: JobSpec, nodes: Iterable[Mapping[str, Any]], strict: bool,
     if strict:
         raise ResourcesImpossible(text)
     logger.warning("%s; the job waits for such a node", text)
-
-
-def has_labels(nodes: Iterable[Mapping[str, Any]]) -> bool:
-    """Tell whether any node has a label."""
-    return any(_label(node) for node in nodes)
 
 
 def _too_large(wanted: list[tuple[str, Allocation]], totals: list[Allocation], label: str) -> list[str]:

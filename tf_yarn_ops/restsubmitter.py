@@ -21,8 +21,8 @@ from .directory import ApplicationDirectory
 from .errors import ApplicationNotFound, ClusterUnreachable, ResourcesImpossible, SubmissionRejected, TfYarnError
 from .folder import pack
 from .imports import import_skein
-from .placement import check_labels, check_nodes, check_queue, has_labels, wants_labels
-from .preflight import check_maximum, local_path, maximum_of, with_absolute_sources
+from .placement import check_placement, read_surroundings
+from .preflight import check_maximum, local_path, with_absolute_sources
 from .resource import ARCHIVE, Resource
 from .resourcemanager import ResourceManager
 from .runtime.reasons import Reason
@@ -71,22 +71,7 @@ class RestSubmitter:
         SubmissionRejected, ResourcesImpossible
             It could not.
         """
-        with ThreadPoolExecutor(2) as pool:
-            scheduler_answer = pool.submit(self._resourcemanager.scheduler)
-            nodes_answer = pool.submit(self._resourcemanager.nodes)
-            scheduler, nodes = scheduler_answer.result(), nodes_answer.result()
-        labels = self._resourcemanager.labels() if wants_labels(spec) or has_labels(nodes) else {}
-        maximum = maximum_of(scheduler)
-        refused: list[SubmissionRejected | ResourcesImpossible] = []
-        for look in (lambda: check_queue(spec.queue, scheduler), lambda: check_labels(spec, labels, scheduler),
-                     lambda: check_maximum(spec, maximum) if maximum else None):
-            try:
-                look()
-            except (SubmissionRejected, ResourcesImpossible) as error:
-                refused.append(error)
-        if refused:
-            raise type(refused[0])("; ".join(map(str, refused)))
-        check_nodes(spec, nodes, self._strict_placement, labels, scheduler)
+        check_placement(spec, read_surroundings(spec, self._resourcemanager), self._strict_placement)
 
     def reserve(self, spec: JobSpec) -> str:
         """Reserve an application id.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .errors import Cancelled, ClusterUnreachable, SubmissionRejected, TfYarnError
+from .placement import check_placement, read_surroundings
 from .preflight import check_files
 from .resourcemanager import ENDED
 from .spec import JobSpec
@@ -103,6 +104,7 @@ class Submitting:
         """Submit through Skein's Java client; ``on_reserved`` is called after the submission."""
         from .skeinsubmitter import SkeinSubmitter
 
+        self._look_ahead(spec)
         submitter = SkeinSubmitter(self._launcher.cluster, environ=self._environ, checkpoint=self._launcher.checkpoint)
         application_id = submitter.submit(spec, tags)
         try:
@@ -115,6 +117,15 @@ class Submitting:
             self.take_back(application_id, error)
             raise
         return application_id
+
+    def _look_ahead(self, spec: JobSpec) -> None:
+        """Refuse what YARN would, before Skein's client starts; where the ResourceManager can't be read, YARN does."""
+        try:
+            around = read_surroundings(spec, self._launcher.resourcemanager)
+        except TfYarnError as error:
+            logger.debug("submitting without a look at queues and nodes: %s", error)
+        else:
+            check_placement(spec, around, self._strict_placement)
 
     def submitted(self, application_id: str, spec: JobSpec) -> None:
         """Say that YARN has taken an application, and keep what its waiting client enforces."""
