@@ -60,7 +60,7 @@ def test_every_wrong_label_is_named_at_once():
 
 def test_a_cluster_without_labels_says_so():
     with pytest.raises(SubmissionRejected, match="the cluster has no node labels, and worker asks for 'gpu'"):
-        check_labels(job(worker="gpu"), Surroundings(SCHEDULER))
+        check_labels(job(worker="gpu"), Surroundings(SCHEDULER, labels={}))
 
 
 @pytest.mark.parametrize("spec, described", [
@@ -141,6 +141,13 @@ def test_a_job_learns_all_that_is_wrong_before_an_id_is_reserved(place):
                  "worker asks for 99999 MiB"):
         assert says in str(raised.value)
     assert not yarn.count("POST", "/")
+
+
+def test_a_resourcemanager_that_can_not_tell_its_labels_decides_itself(place):
+    yarn, launcher = place
+    yarn.faults.append(lambda method, path: (404, {}, "") if path.endswith("/get-node-labels") else None)
+    launcher.submit(job(worker="gpu"))
+    assert yarn.count("POST", "/ws/v1/cluster/apps")
 
 
 def test_labels_are_asked_for_only_where_there_may_be_one(place):

@@ -24,11 +24,14 @@ _EVERY = "*"
 
 
 class Surroundings(NamedTuple):
-    """What the ResourceManager lists: ``schedulerInfo``, running nodes, node labels and whether each is exclusive."""
+    """What the ResourceManager lists: ``schedulerInfo``, running nodes, and node labels with whether each is exclusive.
+
+    ``labels`` is None where they are unknown, and where nobody needs them.
+    """
 
     scheduler: Mapping[str, Any]
     nodes: Sequence[Mapping[str, Any]] = ()
-    labels: Mapping[str, bool] = {}
+    labels: Mapping[str, bool] | None = None
 
 
 class _Queue(NamedTuple):
@@ -47,7 +50,7 @@ def read_surroundings(spec: JobSpec, resourcemanager: ResourceManager) -> Surrou
         scheduler_answer, nodes_answer = pool.submit(resourcemanager.scheduler), pool.submit(resourcemanager.nodes)
         scheduler, nodes = scheduler_answer.result(), nodes_answer.result()
     named = spec.node_label or any(task.node_label for task in spec.tasks.values())
-    labels = resourcemanager.labels() if named or any(map(_label, nodes)) else {}
+    labels = resourcemanager.labels() if named or any(map(_label, nodes)) else None
     return Surroundings(scheduler, nodes, labels)
 
 
@@ -101,19 +104,18 @@ def check_queue(queue: str, scheduler: Mapping[str, Any]) -> None:
     found = _queues_of(scheduler)
     if not found:
         return
-    leaves = dict(sorted((path.rsplit(".", 1)[-1], item) for path, item in found.items() if not item.parent))
+    leaves = {path.rsplit(".", 1)[-1]: item for path, item in found.items() if not item.parent}
+    has = f"the cluster has {', '.join(sorted(leaves))}"
     item = _find(queue, found)
     if item is None:
         above = found.get(queue.rpartition(".")[0] or "root")
         if above and above.creates:
             return
-        raise SubmissionRejected(f"there is no queue {queue!r}{did_you_mean(queue, leaves)}; "
-                                 f"the cluster has {', '.join(leaves)}")
+        raise SubmissionRejected(f"there is no queue {queue!r}{did_you_mean(queue, leaves)}; {has}")
     if item.parent:
-        raise SubmissionRejected(f"queue {queue!r} has queues below it and takes no applications itself; "
-                                 f"the cluster has {', '.join(leaves)}")
+        raise SubmissionRejected(f"queue {queue!r} has queues below it and takes no applications itself; {has}")
     if item.state not in ("", "RUNNING"):
-        running = [name for name, leaf in leaves.items() if leaf.state in ("", "RUNNING")]
+        running = sorted(name for name, leaf in leaves.items() if leaf.state in ("", "RUNNING"))
         raise SubmissionRejected(f"queue {queue!r} is {item.state} and takes no applications; "
                                  f"these do: {', '.join(running) or 'none'}")
 
@@ -126,21 +128,23 @@ def check_labels(spec: JobSpec, around: Surroundings) -> None:
     SubmissionRejected
         With every label that can't be had.
     """
-    found, labels = _queues_of(around.scheduler), around.labels
+    labels = around.labels
+    if labels is None:
+        return
+    found = _queues_of(around.scheduler)
     queue = _find(spec.queue, found)
     faults = []
     for label, askers in _askers(spec).items():
-        who = f"which {' and '.join(askers)} {'asks' if len(askers) == 1 else 'ask'} for"
+        ask = f"{' and '.join(askers)} {'asks' if len(askers) == 1 else 'ask'} for"
         if not labels:
-            faults.append(f"the cluster has no node labels, and {' and '.join(askers)} "
-                          f"{'asks' if len(askers) == 1 else 'ask'} for {label!r}")
+            faults.append(f"the cluster has no node labels, and {ask} {label!r}")
         elif label not in labels:
-            faults.append(f"there is no node label {label!r}{did_you_mean(label, labels)}, {who}; "
+            faults.append(f"there is no node label {label!r}{did_you_mean(label, labels)}, which {ask}; "
                           f"the cluster has {', '.join(sorted(labels))}")
         elif queue and not _may_use(queue, label):
             may = sorted(path.rsplit(".", 1)[-1] for path, item in found.items()
                          if not item.parent and _may_use(item, label))
-            faults.append(f"queue {spec.queue!r} may not use node label {label!r}, {who}; "
+            faults.append(f"queue {spec.queue!r} may not use node label {label!r}, which {ask}; "
                           f"these may: {', '.join(may) or 'none'}")
     if faults:
         raise SubmissionRejected("; ".join(faults))
@@ -156,13 +160,13 @@ def check_nodes(spec: JobSpec, around: Surroundings, strict: bool) -> None:
     """
     totals = [(_total(node), _label(node)) for node in around.nodes]
     queue = _find(spec.queue, _queues_of(around.scheduler))
-    default = queue.default_label if queue else ""
+    default, exclusive = queue.default_label if queue else "", around.labels or {}
     problems = []
     if not totals:
         problems.append("the cluster has no running node now")
     wanted = [(_label_of(spec, name) or default, name, size) for name, size in containers(spec).items()]
     for label, group in groupby(sorted(wanted, key=lambda item: item[0]), key=lambda item: item[0]) if totals else ():
-        fitting = [total for total, own in totals if own == label or not (label or around.labels.get(own, True))]
+        fitting = [total for total, own in totals if own == label or not (label or exclusive.get(own, True))]
         problems += _too_large([(name, size) for _, name, size in group], fitting, label)
     if not problems:
         return

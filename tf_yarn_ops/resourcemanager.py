@@ -167,13 +167,15 @@ class ResourceManager:
         document = self._get(f"{CLUSTER_PATH}/nodes", "reading the nodes", {"states": "RUNNING"})
         return list((document.get("nodes") or {}).get("node") or [])
 
-    def labels(self) -> dict[str, bool]:
-        """Give the node labels, and whether only those who name one run there; empty where they are off."""
-        document = self._get(f"{CLUSTER_PATH}/get-node-labels", "reading the node labels")
+    def labels(self) -> dict[str, bool] | None:
+        """Give the node labels, and whether each is exclusive; empty where they are off, None where YARN can't tell."""
+        try:
+            document = self._get(f"{CLUSTER_PATH}/get-node-labels", "reading the node labels")
+        except ApplicationNotFound:
+            return None
         found = document.get("nodeLabelInfo") or []
-        # YARN writes a list of one as its item.
-        return {str(item["name"]): str(item.get("exclusivity", "true")) == "true"
-                for item in ([found] if isinstance(found, dict) else found)}
+        items = [found] if isinstance(found, dict) else found  # YARN writes a list of one as its item
+        return {str(item["name"]): str(item.get("exclusivity", True)).lower() == "true" for item in items}
 
     def new_application(self) -> tuple[str, Allocation]:
         """Reserve an application id; give it with the maximum allocation of a container."""
