@@ -23,7 +23,7 @@ STAIRCASE = (
     ("environment", "application", "bundle", "request"),
     ("imports", "negotiation", "uploading", "authentication", "configuration", "site", "transport", "resourcemanager", "cluster"),
     ("filesystem", "webhdfs", "resource", "directory", "staging", "folder", "sweep", "cache"),
-    ("certificate", "preflight", "placement", "status", "tracking", "submission"),
+    ("certificate", "preflight", "queues", "placement", "status", "tracking", "submission"),
     ("restsubmitter", "skeinsubmitter", "skeinchild"),
     ("logs",),
     ("launcher", "submitting", "repeating", "identity", "claims", "ensuring", "waiting", "watching", "killing"),

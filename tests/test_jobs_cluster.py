@@ -214,11 +214,11 @@ def test_a_pex_is_the_interpreter_and_brings_its_packages(run, tmp_path):
     script = tmp_path / "main.py"
     script.write_text("import json, os, sys, packed\njson.dump({'value': packed.VALUE, 'argv': sys.argv[1:], "
                       "'path': packed.__file__}, open(os.environ['YTF_RESULT_FILE'], 'w'))\n")
-    report = run(alone("./env.pex ${DTF_TASK_SCRIPT} 'a b'", script=str(script), files={"env.pex": str(pex)},
-                       env={"PEX_ROOT": str(tmp_path / "unpacked")}))
+    report = run(alone("PEX_ROOT=$PWD/.pex ./env.pex ${DTF_TASK_SCRIPT} 'a b'", script=str(script),
+                       files={"env.pex": str(pex)}))
     assert report.reason is Reason.SUCCEEDED, report.message
     assert report.metrics["value"] == "of a package in the PEX" and report.metrics["argv"] == ["a b"]
-    assert report.metrics["path"].startswith(str(tmp_path / "unpacked"))
+    assert f"/{report.application_id}/container_" in report.metrics["path"] and "/.pex/" in report.metrics["path"]
 
 
 def test_resources_per_type_and_index_are_what_yarn_allocates(launcher, minicluster, submitted):

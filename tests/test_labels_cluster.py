@@ -124,7 +124,11 @@ def test_a_label_without_a_node_is_a_warning_and_a_restarted_resourcemanager_kno
     assert placed(hadoop, launcher, tmp_path, "--node_label", "worker:gpu") == ("nm", "nm", "nm2")
     hadoop.stop_daemon("nm2")
     until(lambda: len(launcher.resourcemanager.nodes()) == 1, 60, 0.1)
-    refused = submit(hadoop, "--strict_placement", "-r", "worker:1", "--node_label", "worker:gpu", "true")
+    nowhere = "the cluster has no running node with label 'gpu' now, for worker"
+    words = ["-r", "worker:1", "--node_label", "worker:gpu", "true"]
+    refused = submit(hadoop, "--strict_placement", *words)
     report = json.loads(refused.stdout)
-    assert (refused.returncode, report["reason"]) == (3, "RESOURCES_IMPOSSIBLE")
-    assert report["message"] == "the cluster has no running node with label 'gpu' now, for worker"
+    assert (refused.returncode, report["reason"], report["message"]) == (3, "RESOURCES_IMPOSSIBLE", nowhere)
+    waited = submit(hadoop, "--allocation_timeout", "3", *words)
+    assert f"{nowhere}; the job waits until there is one" in waited.stderr
+    assert (waited.returncode, json.loads(waited.stdout)["reason"]) == (5, "ALLOCATION_TIMEOUT")

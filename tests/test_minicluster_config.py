@@ -184,6 +184,8 @@ def test_labels_are_read_and_checked_all_at_once():
     assert labels.read_labels(["nm2=gpu", "nm = cpu"]) == {"nm2": "gpu", "nm": "cpu"}
     with pytest.raises(MiniClusterError, match="NODE=LABEL, such as nm2=gpu, not as 'gpu', 'nm2'"):
         labels.read_labels(["gpu", "nm=x", "nm2"])
+    with pytest.raises(MiniClusterError, match="a node one label at most: nm=a, nm=b"):
+        labels.read_labels(["nm=a", "nm=b"])
     labels.check_labels({"nm": "a-B_9"}, 1)
     with pytest.raises(MiniClusterError, match="no node 'nm3', only nm, nm2; '-x' is no node label"):
         labels.check_labels({"nm3": "gpu", "nm2": "-x"}, 2)

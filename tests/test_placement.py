@@ -4,10 +4,10 @@ import pytest
 from fake_yarn import FakeYarn, amount, serving
 
 from tf_yarn_ops.cluster import current_user, discover
-from tf_yarn_ops.errors import ResourcesImpossible, SubmissionRejected
+from tf_yarn_ops.errors import ClusterUnreachable, ResourcesImpossible, SubmissionRejected
 from tf_yarn_ops.launcher import Launcher
 from tf_yarn_ops.parts import TensorBoard
-from tf_yarn_ops.placement import Surroundings, check_labels, check_nodes
+from tf_yarn_ops.placement import Surroundings, check_labels, check_nodes, check_queue
 from tf_yarn_ops.site import Site
 from tf_yarn_ops.spec import JobSpec, TaskSpec
 
@@ -44,7 +44,6 @@ def job(label=None, name="default", **labels):
                                     "these may: default, small"),
     (job(name="small", worker="spare"), "queue 'small' may not use node label 'spare', which worker asks for; "
                                         "these may: default"),
-    (job("x", name="low", worker="gpu", ps="y"), "'x'"),
 ])
 def test_labels_that_can_not_be_had_are_refused(spec, says):
     with pytest.raises(SubmissionRejected) as raised:
@@ -58,9 +57,26 @@ def test_every_wrong_label_is_named_at_once():
     assert [part in str(raised.value) for part in ("'x'", "'y'", "queue 'low' may not use node label 'gpu'")] == [True] * 3
 
 
-def test_a_cluster_without_labels_says_so():
-    with pytest.raises(SubmissionRejected, match="the cluster has no node labels, and worker asks for 'gpu'"):
-        check_labels(job(worker="gpu"), Surroundings(SCHEDULER, labels={}))
+def test_a_cluster_without_labels_says_so_once():
+    with pytest.raises(SubmissionRejected) as raised:
+        check_labels(job("ssd", worker="gpu", ps="gpu"), Surroundings(SCHEDULER, labels={}))
+    assert str(raised.value) == "the cluster has no node labels, and the job and worker and ps ask for 'ssd' and 'gpu'"
+
+
+UNLABELLED = scheduler(queue("default"), queue("ml", nodeLabels=["gpu"]), queue("closed", state="STOPPED"))
+
+
+@pytest.mark.parametrize("name", ["default", "root.default"])
+def test_what_comes_to_the_default_queue_may_be_mapped_to_another(name, caplog):
+    check_labels(job(name=name, worker="gpu"), Surroundings(UNLABELLED, labels=LABELS))
+    assert f"queue {name!r} may not use node label 'gpu', which worker asks for; these may: ml; " in caplog.text
+    assert "YARN refuses the job, unless it maps it to another queue" in caplog.text
+    check_queue(name, scheduler(queue("ml")))
+    assert f"there is no queue {name!r}; the cluster has ml; YARN refuses" in caplog.text
+    with pytest.raises(SubmissionRejected, match="there is no node label 'gup'"):
+        check_labels(job(name=name, worker="gup"), Surroundings(UNLABELLED, labels=LABELS))
+    with pytest.raises(SubmissionRejected, match="STOPPED"):
+        check_queue("closed", UNLABELLED)
 
 
 @pytest.mark.parametrize("spec, described", [
@@ -77,21 +93,22 @@ def test_labels_that_can_be_had_are_not_refused(spec, described):
 
 @pytest.mark.parametrize("spec, nodes, says", [
     (job(worker="gpu"), [node()], "the cluster has no running node with label 'gpu' now, for worker"),
-    (job(), [node("gpu")], "the cluster has no running node without a label now, for the application master, worker"),
+    (job(), [node("gpu")], "the cluster has no running node without a label now, for worker"),
     (job(), [], "the cluster has no running node now"),
     (job(worker="gpu"), [node(memory=9000), node("gpu", memory=256)],
      "no node with label 'gpu' could hold worker, which asks for 512 MiB, 1 vcores, 0 GPUs; "
      "the largest of 1 nodes with label 'gpu': 256 MiB, 8 vcores, 0 GPUs"),
     (job("gpu"), [node(), node("gpu", memory=256)], "no node with label 'gpu' could hold the application master"),
     (job(worker="gpu", ps=None), [node(memory=256), node("gpu", memory=256)],
-     "no node could hold the application master, which asks for 512 MiB, 1 vcores, 0 GPUs; no node could hold ps"),
+     "no node could hold the application master, which asks for 512 MiB, 1 vcores, 0 GPUs; the largest of 2 nodes"),
+    (job(worker="gpu", ps=None), [node(memory=256), node("gpu")], "no node could hold ps, which asks for 512 MiB"),
 ])
 def test_only_nodes_of_a_containers_label_count(spec, nodes, says, caplog):
     with pytest.raises(ResourcesImpossible) as raised:
         check_nodes(spec, Surroundings(SCHEDULER, nodes, LABELS), True)
     assert says in str(raised.value)
     check_nodes(spec, Surroundings(SCHEDULER, nodes, LABELS), False)
-    assert says in caplog.text and caplog.text.rstrip().endswith("; the job waits for such a node")
+    assert says in caplog.text and caplog.text.rstrip().endswith("; the job waits until there is one")
 
 
 @pytest.mark.parametrize("spec, nodes", [
@@ -103,6 +120,20 @@ def test_only_nodes_of_a_containers_label_count(spec, nodes, says, caplog):
 def test_nodes_of_the_right_label_are_enough(spec, nodes, caplog):
     check_nodes(spec, Surroundings(SCHEDULER, nodes, LABELS), True)
     assert not caplog.text
+
+
+@pytest.mark.parametrize("around", [
+    Surroundings(SCHEDULER, [node("gpu")], None),  # unknown labels
+    Surroundings({"type": "fairScheduler"}, [node("gpu")], LABELS),  # knows no partitions
+])
+def test_where_labels_are_unknown_every_node_counts(around, caplog):
+    check_nodes(job(), around, True)
+    check_nodes(job(worker="spare"), around, True)
+    assert not caplog.text
+
+
+def test_the_masters_own_setting_of_yarn_is_not_known():
+    check_nodes(job(worker="gpu"), Surroundings(SCHEDULER, [node("gpu")], LABELS), True)
 
 
 def test_a_queues_own_label_counts_for_who_names_none():
@@ -143,11 +174,30 @@ def test_a_job_learns_all_that_is_wrong_before_an_id_is_reserved(place):
     assert not yarn.count("POST", "/")
 
 
-def test_a_resourcemanager_that_can_not_tell_its_labels_decides_itself(place):
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.mark.parametrize("answer", [
+    (404, JSON, "{}"), (403, JSON, '{"RemoteException": {"message": "not for you"}}'), (400, JSON, "{}"),
+    (200, JSON, '{"nodeLabels": ["gpu"]}'), (200, JSON, '{"nodeLabelInfo": "gpu"}'), (200, JSON, ""),
+])
+@pytest.mark.parametrize("labels", [{"worker": "gpu"}, {}])
+def test_where_yarn_does_not_tell_its_labels_it_decides_itself(place, answer, labels):
     yarn, launcher = place
-    yarn.faults.append(lambda method, path: (404, {}, "") if path.endswith("/get-node-labels") else None)
-    launcher.submit(job(worker="gpu"))
+    yarn.nodes.append(node("gpu"))
+    yarn.faults.append(lambda method, path: answer if path.endswith("/get-node-labels") else None)
+    launcher.submit(job(**labels))
     assert yarn.count("POST", "/ws/v1/cluster/apps")
+
+
+@pytest.mark.parametrize("page, text", [
+    *((page, text) for page in ("scheduler", "nodes") for text in ("", "[]", '{"nodes": "x", "scheduler": "x"}')),
+    ("scheduler", '{"subCluster": []}')])
+def test_what_is_no_list_of_yarns_is_said_as_such(place, page, text):
+    yarn, launcher = place
+    yarn.faults.append(lambda method, path: (200, JSON, text) if path.endswith(f"/{page}") else None)
+    with pytest.raises(ClusterUnreachable, match="does not list queues and nodes as YARN does"):
+        launcher.submit(job())
 
 
 def test_labels_are_asked_for_only_where_there_may_be_one(place):

@@ -113,7 +113,7 @@ def test_memory_of_one_node_and_gpus_of_another_are_a_warning_and_the_job_waits(
     assert launcher.list() == [] and directories(launcher) == []
 
     taken = submit(hadoop, *BOTH, "--allocation_timeout", "3", "true")
-    assert taken.returncode == 0 and f"{NO_NODE}; the job waits for a larger node" in taken.stderr
+    assert taken.returncode == 0 and f"{NO_NODE}; the job waits until there is one" in taken.stderr
     report = launcher.wait(taken.stdout.strip(), timeout=120)
     assert report.reason is Reason.ALLOCATION_TIMEOUT and "worker_0" in report.message
     until(lambda: directories(launcher) == [])

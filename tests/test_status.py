@@ -75,13 +75,28 @@ def test_endings_without_a_report(state, final, text, reason):
 def test_a_java_stack_trace_does_not_hide_what_is_said():
     trace = ("Failure in container allocator: Invalid label resource request\n"
              "\tat org.apache.hadoop.yarn.server.SchedulerUtils.check(SchedulerUtils.java:537)\n"
-             "\tat java.base/java.security.AccessController.doPrivileged(Native Method)\n"
-             "\tat jdk.internal.reflect.GeneratedMethodAccessor12.invoke(Unknown Source)\n"
-             "\tat org.apache.hadoop.ipc.RPC$Server.<init>(RPC.java)\n"
-             "Caused by: java.io.EOFException: at the end (of a file)\n\t... 12 more\nand what follows")
+             "\tat java.base@17.0.1/java.security.AccessController.doPrivileged(Native Method)\n"
+             "\tat jdk.internal.reflect.GeneratedMethodAccessor12.invoke(Unknown Source) ~[?:?]\n"
+             "\tat org.apache.hadoop.ipc.RPC$Server.<init>(RPC.java:1) ~[hadoop-common.jar:?]\n"
+             "Caused by: java.io.EOFException: it died at train(model.py:12) of /data\n\t... 12 more\nand what follows")
     assert read_report(ended("FINISHED", "FAILED", trace)).message == (
         "YARN refused the application: Failure in container allocator: Invalid label resource request "
-        "Caused by: java.io.EOFException: at the end (of a file) and what follows")
+        "Caused by: java.io.EOFException: it died at train(model.py:12) of /data and what follows")
+
+
+@pytest.mark.parametrize("text", [" " * 65_536, "\n" * 65_536, "at " * 20_000, " at a(" * 10_000, "\tat a(b) ~[" * 6_000])
+@pytest.mark.timeout(10)
+def test_no_text_of_yarns_keeps_its_reader(text):
+    assert read_report(ended("FINISHED", "FAILED", text)).reason is Reason.AM_FAILED
+
+
+@pytest.mark.parametrize("text", ["Invalid resource request! Cannot allocate containers as requested resource is greater",
+                                  "Invalid label resource request, cluster do not contain , label= gpu"])
+def test_a_replacement_that_yarn_refuses_is_the_clusters_failure(text):
+    """YARN's maximum shrinks with its nodes: what it gave at the beginning, it may refuse after the loss of a node."""
+    assert read_report(ended("FINISHED", "FAILED", text, launchTime=STAMP + 50_000)).reason.retryable is False
+    late = read_report(ended("FINISHED", "FAILED", text, launchTime=STAMP - 7200_000))
+    assert late.reason is Reason.AM_FAILED and text in late.message
 
 
 @pytest.mark.parametrize("text", [

@@ -45,7 +45,7 @@ class SubmissionRejected(TfYarnError, RuntimeError):
 
 
 class ResourcesImpossible(SubmissionRejected):
-    """A container is larger than the cluster's maximum allocation."""
+    """A container is larger than the cluster's maximum allocation or, where that was asked, than every running node."""
 
     reason = Reason.RESOURCES_IMPOSSIBLE
 

@@ -3,24 +3,23 @@
 A queue or a node label that is not there, or a label that the queue may not use: errors, because YARN
 refuses them for ever; the label of a task type only when the application master asks, and ends by it.
 No node that could hold a container now: a warning, because clusters grow.
+
+What YARN does not tell is left to YARN: a look that refuses too much is worse than none.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import groupby
 from typing import Any, NamedTuple
 
-from .errors import ResourcesImpossible, SubmissionRejected
-from .preflight import check_maximum, containers, maximum_of
+from .errors import ClusterUnreachable, ResourcesImpossible, SubmissionRejected, TfYarnError
+from .preflight import MASTER, check_maximum, containers, maximum_of
+from .queues import MAPPED, fault_of, find_queue, leaves_of, read_queues
 from .requirement import did_you_mean
 from .resourcemanager import Allocation, ResourceManager
 from .spec import JobSpec
 
 logger = logging.getLogger(__name__)
-
-#: What a queue that may use every node label has in its list.
-_EVERY = "*"
 
 
 class Surroundings(NamedTuple):
@@ -34,24 +33,36 @@ class Surroundings(NamedTuple):
     labels: Mapping[str, bool] | None = None
 
 
-class _Queue(NamedTuple):
-    """One queue: whether it has queues below it, its state, whether it makes queues, and its labels, None unknown."""
-
-    parent: bool
-    state: str
-    creates: bool
-    labels: tuple[str, ...] | None
-    default_label: str
-
-
 def read_surroundings(spec: JobSpec, resourcemanager: ResourceManager) -> Surroundings:
-    """Ask for all that `check_placement` looks at; for labels only where the job names one or a node has one."""
-    with ThreadPoolExecutor(2) as pool:
-        scheduler_answer, nodes_answer = pool.submit(resourcemanager.scheduler), pool.submit(resourcemanager.nodes)
-        scheduler, nodes = scheduler_answer.result(), nodes_answer.result()
-    named = spec.node_label or any(task.node_label for task in spec.tasks.values())
-    labels = resourcemanager.labels() if named or any(map(_label, nodes)) else None
-    return Surroundings(scheduler, nodes, labels)
+    """Ask for all that `check_placement` looks at; for labels only where the job names one or a node has one.
+
+    Raises
+    ------
+    ClusterUnreachable
+        What answers does not answer as YARN does.
+    """
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            scheduler_answer, nodes_answer = pool.submit(resourcemanager.scheduler), pool.submit(resourcemanager.nodes)
+            scheduler, nodes = scheduler_answer.result(), nodes_answer.result()
+        labelled = any(map(_label, nodes))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, TfYarnError):
+            raise
+        raise ClusterUnreachable(f"{resourcemanager.addresses} does not list queues and nodes as YARN does "
+                                 f"({type(error).__name__}: {error})") from error
+    return Surroundings(scheduler, nodes, _read_labels(resourcemanager) if labelled or _askers(spec) else None)
+
+
+def _read_labels(resourcemanager: ResourceManager) -> dict[str, bool] | None:
+    try:
+        document = resourcemanager.labels()
+        found = document["nodeLabelInfo"] if document else []
+        items = [found] if isinstance(found, dict) else found or []  # YARN writes a list of one as its item
+        return {str(item["name"]): str(item.get("exclusivity", True)).lower() == "true" for item in items}
+    except (TfYarnError, ValueError, KeyError, TypeError, AttributeError) as error:
+        logger.debug("the node labels can't be read, and are YARN's affair: %s", error)
+        return None
 
 
 def check_placement(spec: JobSpec, around: Surroundings, strict: bool) -> None:
@@ -80,8 +91,10 @@ def check_placement(spec: JobSpec, around: Surroundings, strict: bool) -> None:
             look()
         except (SubmissionRejected, ResourcesImpossible) as error:
             refused.append(error)
+    if len(refused) > 1:
+        raise type(refused[0])("\n  - ".join([f"{len(refused)} faults in the request:", *map(str, refused)]))
     if refused:
-        raise type(refused[0])("; ".join(map(str, refused)))
+        raise refused[0]
     check_nodes(spec, around, strict)
 
 
@@ -99,25 +112,20 @@ def check_queue(queue: str, scheduler: Mapping[str, Any]) -> None:
     Raises
     ------
     SubmissionRejected
-        It is unknown, stopped, or not a leaf.
+        It is unknown, stopped, or not a leaf. For queue ``default``, which YARN may map to another, a warning.
     """
-    found = _queues_of(scheduler)
-    if not found:
-        return
-    leaves = {path.rsplit(".", 1)[-1]: item for path, item in found.items() if not item.parent}
-    has = f"the cluster has {', '.join(sorted(leaves))}"
-    item = _find(queue, found)
-    if item is None:
-        above = found.get(queue.rpartition(".")[0] or "root")
-        if above and above.creates:
-            return
-        raise SubmissionRejected(f"there is no queue {queue!r}{did_you_mean(queue, leaves)}; {has}")
-    if item.parent:
-        raise SubmissionRejected(f"queue {queue!r} has queues below it and takes no applications itself; {has}")
-    if item.state not in ("", "RUNNING"):
-        running = sorted(name for name, leaf in leaves.items() if leaf.state in ("", "RUNNING"))
-        raise SubmissionRejected(f"queue {queue!r} is {item.state} and takes no applications; "
-                                 f"these do: {', '.join(running) or 'none'}")
+    found = read_queues(scheduler)
+    fault = fault_of(queue, found) if found else None
+    if fault:
+        _refuse([fault], queue)
+
+
+def _refuse(faults: list[str], queue: str) -> None:
+    """Refuse for what a queue can't do, unless YARN may mean another queue."""
+    text = "\n  - ".join([f"{len(faults)} faults in the request:", *faults]) if len(faults) > 1 else "".join(faults)
+    if queue not in MAPPED:
+        raise SubmissionRejected(text)
+    logger.warning("%s; YARN refuses the job, unless it maps it to another queue", text)
 
 
 def check_labels(spec: JobSpec, around: Surroundings) -> None:
@@ -128,26 +136,26 @@ def check_labels(spec: JobSpec, around: Surroundings) -> None:
     SubmissionRejected
         With every label that can't be had.
     """
-    labels = around.labels
-    if labels is None:
+    labels, askers = around.labels, _askers(spec)
+    if labels is None or not askers:
         return
-    found = _queues_of(around.scheduler)
-    queue = _find(spec.queue, found)
-    faults = []
-    for label, askers in _askers(spec).items():
-        ask = f"{' and '.join(askers)} {'asks' if len(askers) == 1 else 'ask'} for"
-        if not labels:
-            faults.append(f"the cluster has no node labels, and {ask} {label!r}")
-        elif label not in labels:
-            faults.append(f"there is no node label {label!r}{did_you_mean(label, labels)}, which {ask}; "
-                          f"the cluster has {', '.join(sorted(labels))}")
-        elif queue and not _may_use(queue, label):
-            may = sorted(path.rsplit(".", 1)[-1] for path, item in found.items()
-                         if not item.parent and _may_use(item, label))
-            faults.append(f"queue {spec.queue!r} may not use node label {label!r}, which {ask}; "
+    if not labels:
+        everyone = dict.fromkeys(name for names in askers.values() for name in names)
+        raise SubmissionRejected(f"the cluster has no node labels, and {_ask(list(everyone))} "
+                                 f"{' and '.join(map(repr, askers))}")
+    found = read_queues(around.scheduler)
+    queue = find_queue(spec.queue, found)
+    unknown, closed = [], []
+    for label, names in askers.items():
+        if label not in labels:
+            unknown.append(f"there is no node label {label!r}{did_you_mean(label, labels)}, which {_ask(names)}; "
+                           f"the cluster has {', '.join(sorted(labels))}")
+        elif queue and not queue.may_use(label):
+            may = sorted(name for name, leaf in leaves_of(found).items() if leaf.may_use(label))
+            closed.append(f"queue {spec.queue!r} may not use node label {label!r}, which {_ask(names)}; "
                           f"these may: {', '.join(may) or 'none'}")
-    if faults:
-        raise SubmissionRejected("; ".join(faults))
+    if unknown or closed:
+        _refuse(unknown + closed, "" if unknown else spec.queue)
 
 
 def check_nodes(spec: JobSpec, around: Surroundings, strict: bool) -> None:
@@ -158,22 +166,41 @@ def check_nodes(spec: JobSpec, around: Surroundings, strict: bool) -> None:
     ResourcesImpossible
         Only when ``strict``.
     """
-    totals = [(_total(node), _label(node)) for node in around.nodes]
-    queue = _find(spec.queue, _queues_of(around.scheduler))
-    default, exclusive = queue.default_label if queue else "", around.labels or {}
-    problems = []
-    if not totals:
-        problems.append("the cluster has no running node now")
-    wanted = [(_label_of(spec, name) or default, name, size) for name, size in containers(spec).items()]
-    for label, group in groupby(sorted(wanted, key=lambda item: item[0]), key=lambda item: item[0]) if totals else ():
-        fitting = [total for total, own in totals if own == label or not (label or exclusive.get(own, True))]
-        problems += _too_large([(name, size) for _, name, size in group], fitting, label)
+    problems = ["the cluster has no running node now"]
+    if around.nodes:
+        problems = [problem for label, wanted in _by_label(spec, around).items()
+                    for problem in _too_large(wanted, [_total(node) for node in _nodes_of(label, around)], label or "")]
     if not problems:
         return
     text = "; ".join(problems)
     if strict:
         raise ResourcesImpossible(text)
-    logger.warning("%s; the job waits for such a node", text)
+    logger.warning("%s; the job waits until there is one", text)
+
+
+def _by_label(spec: JobSpec, around: Surroundings) -> dict[str | None, list[tuple[str, Allocation]]]:
+    """Give the containers by the label under which YARN places them: the type's, the job's, or the queue's.
+
+    None where any node may be meant: the cluster's labels are unknown, or it is the master of a job without
+    a label, for which YARN has a setting of its own.
+    """
+    found = read_queues(around.scheduler)
+    queue = find_queue(spec.queue, found)
+    default = queue.default_label if queue else ""
+    grouped: dict[str | None, list[tuple[str, Allocation]]] = {}
+    for name, size in containers(spec).items():
+        task = spec.tasks.get(name.partition(":")[0])
+        own = (task.node_label if task else None) or spec.node_label
+        unknown = around.labels is None or not found or (name == MASTER and not own)
+        grouped.setdefault(None if unknown else own or default, []).append((name, size))
+    return grouped
+
+
+def _nodes_of(label: str | None, around: Surroundings) -> list[Mapping[str, Any]]:
+    """Give the nodes on which containers of a label may run; without one also on those that are not exclusive."""
+    exclusive = around.labels or {}
+    return [node for node in around.nodes
+            if label is None or _label(node) == label or not (label or exclusive.get(_label(node), True))]
 
 
 def _too_large(wanted: list[tuple[str, Allocation]], totals: list[Allocation], label: str) -> list[str]:
@@ -190,6 +217,10 @@ def _too_large(wanted: list[tuple[str, Allocation]], totals: list[Allocation], l
     return [f"{'; '.join(texts)}; the largest of {len(totals)} nodes{labelled}: {largest}"]
 
 
+def _ask(names: list[str]) -> str:
+    return f"{' and '.join(names)} {'asks' if len(names) == 1 else 'ask'} for"
+
+
 def _askers(spec: JobSpec) -> dict[str, list[str]]:
     """Give the labels of a job with who names them."""
     named = [("the job", spec.node_label), *((name, task.node_label) for name, task in spec.tasks.items())]
@@ -198,12 +229,6 @@ def _askers(spec: JobSpec) -> dict[str, list[str]]:
         if label:
             found.setdefault(label, []).append(name)
     return found
-
-
-def _label_of(spec: JobSpec, container: str) -> str:
-    """Give the label under which YARN places a container of `containers`: its type's, else the job's."""
-    task = spec.tasks.get(container.partition(":")[0])
-    return (task.node_label if task else None) or spec.node_label or ""
 
 
 def _label(node: Mapping[str, Any]) -> str:
@@ -216,37 +241,3 @@ def _total(node: Mapping[str, Any]) -> Allocation:
         return Allocation.read(node["totalResource"])
     return Allocation(int(node.get("usedMemoryMB", 0)) + int(node.get("availMemoryMB", 0)),
                       int(node.get("usedVirtualCores", 0)) + int(node.get("availableVirtualCores", 0)))
-
-
-def _may_use(queue: _Queue, label: str) -> bool:
-    return queue.labels is None or _EVERY in queue.labels or label in queue.labels
-
-
-def _find(queue: str, found: Mapping[str, _Queue]) -> _Queue | None:
-    """Give a queue by its name or path; a leaf rather than a parent."""
-    matching = [item for path, item in found.items() if queue in (path, path.rsplit(".", 1)[-1])]
-    return next((item for item in matching if not item.parent), matching[0] if matching else None)
-
-
-def _queues_of(scheduler: Mapping[str, Any]) -> dict[str, _Queue]:
-    """Give the CapacityScheduler's queues by their paths; none of another scheduler, which does not tell."""
-    if scheduler.get("type") != "capacityScheduler":
-        return {}
-    found = dict(_queues(scheduler, "root"))
-    if all(item.labels is None for item in found.values()):
-        return found
-    # One queue tells its labels, so those that tell none have none.
-    return {path: item._replace(labels=item.labels or ()) for path, item in found.items()}
-
-
-def _queues(info: Mapping[str, Any], path: str) -> Iterable[tuple[str, _Queue]]:
-    children = (info.get("queues") or {}).get("queue") or []
-    creates = bool(info.get("autoCreateChildQueueEnabled") or
-                   info.get("autoCreationEligibility", "off") in ("legacy", "flexible"))
-    leaf = "leaf" in str(info.get("type", "")).lower() and not children
-    labels = info.get("nodeLabels")
-    yield path, _Queue(bool(children) or (creates and not leaf), str(info.get("state") or ""), creates,
-                       None if labels is None else tuple([labels] if isinstance(labels, str) else labels),
-                       str(info.get("defaultNodeLabelExpression") or ""))
-    for child in children:
-        yield from _queues(child, str(child.get("queuePath") or f"{path}.{child['queueName']}"))

@@ -19,6 +19,9 @@ from .parts import ARCHIVE_SUFFIXES
 from .resourcemanager import Allocation
 from .spec import JobSpec
 
+#: The name of the application master's container in messages.
+MASTER = "the application master"
+
 
 def local_path(source: str) -> Path | None:
     """Give the path of a local source (``/path``, ``path``, ``file:///path``); None for what lies elsewhere."""
@@ -76,7 +79,7 @@ def check_files(spec: JobSpec) -> None:
 
 def containers(spec: JobSpec) -> dict[str, Allocation]:
     """Give what each kind of container asks for, by a name for messages; the application master first."""
-    wanted = {"the application master": Allocation(spec.am_memory, spec.am_vcores)}
+    wanted = {MASTER: Allocation(spec.am_memory, spec.am_vcores)}
     for name, task in spec.tasks.items():
         for index in range(task.instances):
             resources = task.resources(index)

@@ -167,15 +167,9 @@ class ResourceManager:
         document = self._get(f"{CLUSTER_PATH}/nodes", "reading the nodes", {"states": "RUNNING"})
         return list((document.get("nodes") or {}).get("node") or [])
 
-    def labels(self) -> dict[str, bool] | None:
-        """Give the node labels, and whether each is exclusive; empty where they are off, None where YARN can't tell."""
-        try:
-            document = self._get(f"{CLUSTER_PATH}/get-node-labels", "reading the node labels")
-        except ApplicationNotFound:
-            return None
-        found = document.get("nodeLabelInfo") or []
-        items = [found] if isinstance(found, dict) else found  # YARN writes a list of one as its item
-        return {str(item["name"]): str(item.get("exclusivity", True)).lower() == "true" for item in items}
+    def labels(self) -> Any:
+        """Give the JSON of the cluster's node labels."""
+        return self._get(f"{CLUSTER_PATH}/get-node-labels", "reading the node labels")
 
     def new_application(self) -> tuple[str, Allocation]:
         """Reserve an application id; give it with the maximum allocation of a container."""

@@ -28,6 +28,7 @@ _TEXTS = (
     ("FAILED", re.compile(r"exitCode: -100\b"), Reason.NODE_LOST),
     ("FAILED", re.compile(r"exitCode: -102\b"), Reason.PREEMPTED),
 )
+_REFUSALS = (Reason.SUBMISSION_REJECTED, Reason.RESOURCES_IMPOSSIBLE)
 #: What is meant where no text says more, by YARN's state and final status.
 _ENDINGS = {
     ("FINISHED", "SUCCEEDED"): Reason.SUCCEEDED,
@@ -47,7 +48,10 @@ _SENTENCES = {
 }
 _LONGEST_TEXT = 2000
 #: A line of a Java stack trace: it tells an operator nothing, and hides what stands behind it.
-_FRAME = re.compile(r"\s+at [\w.$/<>]+\((?:[\w$]+\.\w+(?::\d+)?|Native Method|Unknown Source)\)|\s+\.\.\. \d+ more\b")
+_FRAME = re.compile(r"\s*(?:at \S+\([^()]*\)|\.\.\. \d+ more)(?: ~?\[\S*\])?\s*")
+#: Seconds after its launch in which a master asks for the containers with which the job begins. Later refusals
+#: are of replacements: YARN's maximum has shrunk with a lost node, or somebody has taken a label away.
+_FIRST_REQUEST = 120.0
 
 
 def read_report(application: Mapping[str, Any], live: JobReport | None = None) -> JobReport:
@@ -136,15 +140,18 @@ def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str |
 
 
 def _reason(application: Mapping[str, Any], state: str, final_status: str, diagnostics: str) -> Reason:
+    began, ended = int(application.get("launchTime") or 0), int(application.get("finishedTime") or 0)
+    replacing = state == "FINISHED" and 0 < began < ended - 1000 * _FIRST_REQUEST
     for at, pattern, reason in _TEXTS:
-        if at in (state, final_status) and pattern.search(diagnostics):
+        if at in (state, final_status) and pattern.search(diagnostics) and not (replacing and reason in _REFUSALS):
             never_ran = not application.get("launchTime") and not application.get("amContainerLogs")
             return Reason.QUEUE_TIMEOUT if reason is Reason.TOTAL_TIMEOUT and never_ran else reason
     return _ENDINGS.get((state, final_status), Reason.AM_FAILED)
 
 
 def _message(reason: Reason, diagnostics: str) -> str:
-    sentence, text = _SENTENCES[reason], " ".join(_FRAME.sub("", diagnostics).split())[:_LONGEST_TEXT]
+    lines = (line for line in diagnostics.splitlines() if not _FRAME.fullmatch(line))
+    sentence, text = _SENTENCES[reason], " ".join(" ".join(lines).split())[:_LONGEST_TEXT]
     return f"{sentence}: {text}" if text and reason is not Reason.SUCCEEDED else f"{sentence}."
 
 

@@ -123,7 +123,8 @@ class Submitting:
         try:
             around = read_surroundings(spec, self._launcher.resourcemanager)
         except TfYarnError as error:
-            logger.debug("submitting without a look at queues and nodes: %s", error)
+            logger.log(logging.WARNING if self._strict_placement else logging.DEBUG,
+                       "submitting without a look at queues, labels and nodes: %s", error)
         else:
             check_placement(spec, around, self._strict_placement)
 

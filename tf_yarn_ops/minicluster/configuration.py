@@ -236,6 +236,7 @@ def _scheduler(settings: Settings) -> dict[str, str]:
     for label in sorted(set(settings.labels.values())):
         for queue in ("root", "root.default"):
             values[f"{prefix}.{queue}.accessible-node-labels.{label}.capacity"] = "100"
+    if settings.labels:
         # A blank: no label at all. Nothing would mean what the parent has.
         values[f"{prefix}.root.low.accessible-node-labels"] = " "
     if not settings.stock:

@@ -8,7 +8,7 @@ import json
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import MiniClusterError
@@ -20,19 +20,22 @@ _SECONDS = 30.0
 _LABEL = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,254}")
 
 
-def read_labels(words: Iterable[str]) -> dict[str, str]:
+def read_labels(words: Sequence[str]) -> dict[str, str]:
     """Read ``nm2=gpu`` words.
 
     Raises
     ------
     MiniClusterError
-        A word has no ``=``.
+        A word has no ``=``, or a node two labels.
     """
     pairs = [word.partition("=") for word in words]
     wrong = [f"{node!r}" for node, mark, _ in pairs if not mark]
     if wrong:
         raise MiniClusterError(f"a label is given as NODE=LABEL, such as nm2=gpu, not as {', '.join(wrong)}")
-    return {node.strip(): label.strip() for node, _, label in pairs}
+    labels = {node.strip(): label.strip() for node, _, label in pairs}
+    if len(labels) < len(pairs):
+        raise MiniClusterError(f"YARN gives a node one label at most: {', '.join(words)}")
+    return labels
 
 
 def check_labels(labels: Mapping[str, str], nodes: int) -> None:
@@ -64,6 +67,8 @@ def put_labels(settings: Settings) -> None:
     ids = {int(node["id"].rpartition(":")[2]): node["id"] for node in list_nodes(settings, "RUNNING")}
     for name in node_names(settings.nodes):
         label = settings.labels.get(name, "")
+        if settings.ports[name] not in ids:
+            raise MiniClusterError(f"{name} left the cluster before it had its label; see {settings.logs}")
         _post(settings, f"nodes/{ids[settings.ports[name]]}/replace-labels?labels={label}", {})
 
 
