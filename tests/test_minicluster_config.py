@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from fake_yarn import until
 
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import (
@@ -261,6 +262,24 @@ def test_only_processes_with_both_marks_are_ours(tmp_path, spawn):
     assert daemons.find(tmp_path, "nm") == ours.pid
     assert daemons.find(tmp_path, "rm") is None
     assert daemons.find_all(tmp_path) == (ours.pid,)
+
+
+@pytest.mark.parametrize("order", [sorted, lambda pids: sorted(pids, reverse=True)], ids=["older first", "wrapped pids"])
+def test_what_a_daemon_forks_is_not_the_daemon(tmp_path, spawn, monkeypatch, order):
+    """Seen: after pids had begun anew, SIGKILL for the NodeManager hit the child that it had just forked."""
+    forking = f"import os; os.fork(); {SLEEP}"
+    ours = spawn(forking, "-Dproc_nm", f"-Dytf.minicluster={tmp_path}", start_new_session=True)
+    real = processes.find_by_arguments
+    until(lambda: len(real(daemons._marks(tmp_path, "nm"))) == 2)
+    monkeypatch.setattr(processes, "find_by_arguments", lambda marks: tuple(order(real(marks))))
+    try:
+        assert daemons.find(tmp_path, "nm") == ours.pid
+        ours.kill()
+        ours.wait()
+        assert daemons.find(tmp_path, "nm") not in (None, ours.pid), "what is left of it holds its ports and files"
+    finally:
+        os.killpg(ours.pid, signal.SIGKILL)
+    until(lambda: daemons.find(tmp_path, "nm") is None)
 
 
 def test_a_zombie_does_not_count(tmp_path, spawn):

@@ -171,7 +171,7 @@ class MiniCluster:
         processes.send(pid, signal)
         if signal not in (signals.SIGTERM, signals.SIGKILL):
             return
-        if not processes.wait_until(lambda: self.pid(name) != pid, _STOP_SECONDS):
+        if not processes.wait_until(lambda: self.pid(name) is None, _STOP_SECONDS):
             raise MiniClusterError(f"{name} (pid {pid}) did not end\n{daemons.log_tail(self.directory, name)}")
         self._reap()
 
@@ -296,6 +296,5 @@ class MiniCluster:
         return known[name]
 
     def _reap(self) -> None:
-        ended = [name for name, child in self._children.items() if child.poll() is not None]
-        for name in ended:
+        for name in [name for name, child in self._children.items() if child.poll() is not None]:
             del self._children[name]

@@ -136,7 +136,8 @@ def format_namenode(settings: Settings, environ: Mapping[str, str]) -> None:
 def find(directory: Path, name: str) -> int | None:
     """Give the pid of a daemon, or None when it does not run."""
     found = processes.find_by_arguments(_marks(directory, name))
-    return found[0] if found else None
+    # What a daemon forks looks like it until it becomes a container's shell, and may have a smaller pid.
+    return next((pid for pid in found if processes.parent(pid) not in found), None)
 
 
 def find_all(directory: Path) -> tuple[int, ...]:

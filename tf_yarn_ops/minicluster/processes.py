@@ -44,6 +44,12 @@ def kill_groups(pids: Iterable[int]) -> None:
             continue
 
 
+def parent(pid: int) -> int | None:
+    """Give the pid of a process's parent, or None when it is gone."""
+    fields = _read(pid, "stat").rpartition(b") ")[2].split()
+    return int(fields[1]) if fields else None
+
+
 def wait_until(condition: Callable[[], bool], seconds: float, interval: float = 0.05) -> bool:
     """Poll a condition; give whether it came true before the deadline."""
     deadline = time.monotonic() + seconds
