@@ -5,6 +5,8 @@ a file, readable for the job's owner only; as variables of ``env`` they would st
 
 Needs
 -----
+folder ``examples/digits``
+    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
 connection ``tf_yarn_default``, variable ``tf_environment`` with boto3 in it
     As ``first_training.py`` says.
 variable ``digits_bucket``

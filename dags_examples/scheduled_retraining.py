@@ -8,6 +8,8 @@
 
 Needs
 -----
+folder ``examples/digits``
+    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
 connection ``tf_yarn_default``, variable ``tf_environment``
     As ``first_training.py`` says.
 variable ``digits_folder``

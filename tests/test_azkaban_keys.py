@@ -143,6 +143,7 @@ PROGRAMS = [
     ({"tf.entry_point": "train.py", "tf.args": "--x $Y", "tf.args.2": "c", "tf.args.10": "d", "tf.args.1": "a b"},
      "python3 train.py --x $Y 'a b' c d", {"script": "train.py"}),
     ({"tf.command": "run  this", "tf.args.1": ""}, "run  this ''", {}),
+    ({"tf.command": "cd x\nrun  this\n", "tf.args": "--epochs 3\r\n", "tf.args.1": "a"}, "cd x\nrun  this --epochs 3 a", {}),
     ({"tf.command": "run", "tf.source": "hdfs:///code.zip"}, "cp -R tf_source/. . && run",
      {"archives": {"tf_source": "hdfs:///code.zip"}}),
 ]  # fmt: skip
@@ -260,6 +261,14 @@ FAULTS = [
                                                               in enumerate(FAULTS)])  # fmt: skip
 def test_a_fault_is_named_by_its_key(properties, fault, project):
     assert faults_of(properties, project) == [fault]
+
+
+def test_a_broken_mapping_of_a_spec_is_named_and_not_shown(project):
+    (project / "env.yaml").write_text("tasks: {worker: {env: [PASSWORD=hunter2]}, ps: {env: }}\n")
+    found = faults_of({"tf.command": "run", "tf.spec": "env.yaml", "tf.worker.env.A": "1", "tf.ps.env.A": "1"}, project)
+    assert found and all("worker.env" in fault and "hunter2" not in fault for fault in found)
+    (project / "none.yaml").write_text("tasks: {worker: 2, ps: 0}\n")
+    assert set(read({"tf.command": "run", "tf.spec": "none.yaml"}, project).tasks) == {"worker"}
 
 
 def test_a_missing_or_broken_file_of_the_project_is_named(project):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from fake_yarn import FakeYarn, application, serving
 
 from tf_yarn_ops import __version__
 from tf_yarn_ops.cli.client import LocalTask
@@ -24,7 +25,7 @@ from tf_yarn_ops.cli.progress import Lines
 from tf_yarn_ops.cli.summary import describe, duration, failure
 from tf_yarn_ops.cli.ytf import LAZY, ytf
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.request import OPTIONS, build_job
+from tf_yarn_ops.request import OPTIONS, build_job, doubts_about
 from tf_yarn_ops.runtime.reasons import OUTCOMES, Reason
 from tf_yarn_ops.runtime.report import Generation, JobReport, TaskReport
 from tf_yarn_ops.spec import JobSpec, TaskSpec
@@ -110,7 +111,17 @@ def test_options_override_a_file(options, seen):
         ({"cluster_requirement": "worker:1", "restart": "often"},
          ["restart: 'often' is not one of never, task, cluster"]),
         ({"cluster_requirement": "worker:1", "env": ["A", "B=1", "B=2"]},
-         ["env 'A': expected NAME=VALUE", "env 'B=2': 'B' is given twice"]),
+         ["env, number 1: expected NAME=VALUE", "env 'B': 'B' is given twice"]),
+        ({"cluster_requirement": "worker:1", "success": True}, ["success: True is not a text"]),
+        ({"cluster_requirement": "worker:1", "retry_exit_codes": "1²"}, ["retry_exit_codes: '1²' is not a whole number of at least 1"]),
+        ({"cluster_requirement": "worker:1", "task_memory": "worker[²]:4g"},
+         ["task_memory 'worker[²]:4g': index '²' is out of range; worker has 0 to 0"]),
+        ({"cluster_requirement": "worker:1", "environment": "hdfs://[x/env.zip"},
+         ["environment: 'hdfs://[x/env.zip' is no environment; give python:///path/to/python3, venv:///folder, "
+          "conda:///folder, docker://image, or an archive (.tar.gz, .tgz, .zip)"]),
+        ({"cluster_requirement": "worker:1", "file": ["a=hdfs://[x/a"], "script": "hdfs://[x/b"},
+         ["file: 'hdfs://[x/a' is neither a path nor a URI: Invalid IPv6 URL",
+          "script: 'hdfs://[x/b' is neither a path nor a URI: Invalid IPv6 URL"]),
         ({"cluster_requirement": "worker:1", "command": ["wroker=x"]},
          ["command 'wroker': no such task type in the request, which has worker (did you mean 'worker'?)"]),
         ({"cluster_requirement": "worker:1", "docker_image": "x", "environment": "venv:///x"},
@@ -132,6 +143,38 @@ def test_all_faults_of_a_request_are_named_by_their_options(options, messages):
     with pytest.raises(SpecInvalid) as error:
         build_job({"task_command": "x", **options})
     assert list(error.value.faults) == messages
+
+
+@pytest.mark.parametrize(("document", "options", "messages"), [
+    ({"tasks": {"worker": {"instances": 2, "indices": {0: "16g"}}}}, {}, ["tasks.worker.indices.0: "]),
+    ({"tasks": {"worker": 1}, "env": ["PASSWORD=hunter2"]}, {"env": {"A": "1"}}, ["env: a list is not a mapping"]),
+    ({"tasks": {"worker": 1}, "env": ["PASSWORD=hunter2"]}, {}, ["env: a list is not a mapping of variables to texts"]),
+    ({"tasks": {"worker": 1}, "env": {"PASSWORD": "hunter2\0"}}, {}, ["env: PASSWORD holds a NUL character"]),
+    ({"tasks": {"worker": 1}, "env": {"PASSWORD": None}}, {}, ["env: PASSWORD has no value; give ''"]),
+    ({"tasks": {"worker": 1}, "env": {"API_KEY": "***"}}, {}, ["env: API_KEY: the value was masked by --dry_run"]),
+    ({"tasks": {"worker": 1}, "env": {}}, {"env": ["PASSWORD=hunter2", "PASSWORD=hunter3"]}, ["env 'PASSWORD': 'PASSWORD' is given"]),
+    ({"tasks": {"worker": 1}, "deadlines": "x"}, {"queue_timeout": 60}, ["deadlines: a str is not a mapping"]),
+    ({"tasks": {"chief": {"memory": "1g"}, "master": {"memory": "2g"}}}, {}, ["tasks: chief is named twice"]),
+    ({"tasks": {"worker": 0}}, {}, ["tasks.worker.instances: 0"]),
+])
+def test_nothing_of_a_document_is_lost_and_no_variable_is_shown(document, options, messages):
+    with pytest.raises(SpecInvalid) as error:
+        build_job({"task_command": "x", **options}, document)
+    assert len(error.value.faults) == len(messages), error.value.faults
+    for fault, message in zip(error.value.faults, messages, strict=True):
+        assert fault.startswith(message) and "hunter" not in fault
+
+
+def test_numbers_may_come_as_texts_and_flags_as_yaml_writes_them():
+    """A rendered template of Airflow is a text."""
+    spec = build_job({"task_command": "x", "task_memory": "worker[3]:8g"},
+                     {"tasks": {"worker": {"instances": "4"}}, "env": {"FLAG": True, "N": 3}})
+    assert spec.tasks["worker"].instances == 4 and spec.tasks["worker"].resources(3).memory == 8192
+    assert spec.env == {"FLAG": "true", "N": "3"}
+
+
+def test_a_pattern_with_brackets_is_no_fault_of_a_path():
+    assert doubts_about(build_job({"task_command": "x", "cluster_requirement": "worker:1", "input": "hdfs://data[0-9]/x"})) == []
 
 
 def test_every_option_of_the_program_is_one_of_the_request():
@@ -285,9 +328,15 @@ def test_a_folder_in_place_of_a_host_is_doubted():
                            "write hdfs:///users/user1/mnist/data\n")  # fmt: skip
 
 
-def test_dry_run_shows_no_secrets():
-    done = run(SUBMIT, "--dry-run", "-r", "worker:1", "--env", "API_TOKEN=hush", "--env", "STEPS=3", "x")
-    assert "hush" not in done.stdout and "***" in done.stdout and "STEPS" in done.stdout
+def test_dry_run_shows_no_secrets_and_what_it_masked_is_not_run():
+    words = [f"{name}=hush" for name in ("API_TOKEN", "apikey", "DB_PASSWD", "CLIENT_SECRETS")]
+    open_ = ["STEPS=3", "MAX_TOKENS=512", "TOKENIZERS_PARALLELISM=false", "KEYBOARD=x"]
+    done = run(SUBMIT, "--dry-run", "-r", "worker:1", *(word for text in words + open_ for word in ("--env", text)), "x")
+    document = next(yaml.safe_load_all(done.stdout))
+    assert "hush" not in done.stdout and document["env"] == {
+        **{text.partition("=")[0]: "***" for text in words}, **dict(text.split("=") for text in open_)}
+    with pytest.raises(SpecInvalid, match="API_TOKEN, apikey, DB_PASSWD, CLIENT_SECRETS: the value was masked by --dry_run"):
+        build_job({}, document)
 
 
 @pytest.mark.slow
@@ -298,6 +347,19 @@ def test_an_unreachable_resourcemanager_is_told_in_seconds(address):
     assert done.returncode == 4 and time.monotonic() - started < 20
     assert json.loads(done.stdout)["reason"] == "CLUSTER_UNREACHABLE"
     assert address in done.stderr
+
+
+def test_a_kill_that_fails_does_not_spare_the_others():
+    yarn = FakeYarn()
+    names = [yarn.add(application(number)) for number in (1, 2, 3)]
+    yarn.faults.append(lambda method, path: (403, {"Content-Type": "application/json"},
+                                             '{"RemoteException": {"message": "it is bob\'s"}}')
+                       if method == "PUT" and names[1] in path else None)
+    with serving(yarn) as url:
+        done = run(YTF, "kill", "--json", "--resourcemanager", url, *names)
+    assert [report["reason"] for report in json.loads(done.stdout)] == ["KILLED", "SUBMISSION_REJECTED", "KILLED"], done.stderr
+    assert done.returncode == 3 and "it is bob's" in done.stderr and "Traceback" not in done.stderr
+    assert [yarn.apps[name]["state"] for name in names] == ["KILLED", "RUNNING", "KILLED"]
 
 
 @pytest.fixture

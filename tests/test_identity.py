@@ -95,7 +95,9 @@ def test_no_tag_of_a_job_passes_for_an_identity(tag):
 
 TABLE = [
     ([], Decision(Action.SUBMIT)),
-    ([mine(1, generation=2), mine(2)], Decision(Action.SUPERSEDED, number(1))),
+    ([mine(1, generation=2), mine(2)], Decision(Action.SUPERSEDED, number(1), (number(2),))),
+    ([mine(1, generation=0), mine(2), mine(3, generation=2), mine(4, generation=2)],
+     Decision(Action.SUPERSEDED, number(4), (number(1), number(2)))),
     ([mine(1, generation=2, reason=Reason.TASK_FAILED)], Decision(Action.SUPERSEDED, number(1))),
     ([mine(1, generation=0), mine(2, generation=0), mine(3)], Decision(Action.KILL, kill=(number(1), number(2)))),
     ([mine(3), mine(1), mine(2, "ACCEPTED", attempt=9)], Decision(Action.ATTACH, number(1), (number(2), number(3)))),
@@ -234,6 +236,15 @@ def test_an_older_generation_is_killed_and_a_stale_one_is_told(place):
     with pytest.raises(Superseded, match=f"{newer.application_id} is of a newer generation than 1"):
         place.launcher().ensure(job(), again(3))
     assert live(place) == [newer.application_id] and len(place.yarn.apps) == 2
+
+
+def test_what_a_stale_client_left_behind_is_killed_when_it_is_called_again(place):
+    """It was submitted after the newer generation's last look, and its client killed before its own."""
+    stale, newer = place.yarn.add(mine(98, "RUNNING")), place.yarn.add(mine(99, "RUNNING", generation=2))
+    with pytest.raises(Superseded):
+        place.launcher().ensure(job(), ME)
+    assert live(place) == [newer]
+    assert place.launcher().report(stale).message == f"Superseded by {newer}"
 
 
 def test_a_newer_generation_that_comes_during_the_submission_wins(place):

@@ -13,6 +13,7 @@ import pytest
 from fake_yarn import STAMP, FakeYarn, amount, application, serving, until
 from skein import proto
 
+from tf_yarn_ops import killing
 from tf_yarn_ops.cluster import current_user, discover
 from tf_yarn_ops.errors import (
     Cancelled,
@@ -527,6 +528,39 @@ def test_kill_says_why_waits_and_deletes(place):
     assert place.yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") == 1
 
 
+@pytest.mark.parametrize("forgets", ["the kill", "the application at the kill", "the application after the kill"])
+def test_a_kill_is_repeated_where_a_restart_has_lost_it(place, monkeypatch, forgets):
+    """A ResourceManager that recovers knows no application for a while, and no kill that it had not yet done."""
+    monkeypatch.setattr(killing, "_ASK_AGAIN", 0.2)
+    launcher = place.launcher()
+    launcher.submit(job())
+    told = []
+
+    def restart(method, path):
+        if ID not in path or place.yarn.apps[ID]["state"] == "KILLED":
+            return None
+        told.append(method)
+        first = told.count("PUT") == 1
+        if method == "PUT" and first:
+            place.yarn.started_on = int(time.time() * 1000)
+            return (404, {}, "") if "at the kill" in forgets else (202, {"Content-Type": "application/json"}, '{"state": "RUNNING"}')
+        if method == "GET" and first and "after" in forgets and told.count("GET") < 4:
+            return 404, {}, ""
+        return None
+
+    place.yarn.faults.append(restart)
+    assert launcher.kill(ID, "Ann wants it").message == "Ann wants it"
+    assert place.yarn.apps[ID]["state"] == "KILLED" and place.directories() == []
+    assert told.count("PUT") >= 1 and place.yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") >= 2
+
+
+def test_what_yarn_has_dropped_under_a_kill_is_lost(place):
+    launcher = place.launcher()
+    launcher.submit(job())
+    place.yarn.faults.append(lambda method, path: place.yarn.apps.pop(ID, None) and None if method == "PUT" else None)
+    assert launcher.kill(ID, "Ann wants it").reason is Reason.LOST
+
+
 def test_kill_of_a_reserved_id_that_yarn_does_not_know_is_a_success(place):
     launcher = place.launcher()
     launcher.staging(USER).directory(ID).make()
@@ -546,7 +580,7 @@ def test_kill_that_is_not_allowed_is_said(place):
 def test_the_queue_deadline_kills_with_its_own_reason(place):
     launcher = place.launcher()
     launcher.submit(job(deadlines=Deadlines(queue=30)))
-    place.yarn.apps[ID].update(elapsedTime=31_000, diagnostics="AM container is pending")
+    place.yarn.apps[ID].update(launchTime=0, elapsedTime=31_000, diagnostics="AM container is pending")
     report = launcher.wait(ID, poll_interval=0.02)
     assert (report.reason, report.retryable) == (Reason.QUEUE_TIMEOUT, True)
     assert "waited in queue default for 31 s, longer than the 30 s" in report.message

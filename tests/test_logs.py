@@ -3,6 +3,7 @@
 import pytest
 from fake_yarn import STAMP, application
 
+import tf_yarn_ops.logs
 from tf_yarn_ops.cluster import Cluster
 from tf_yarn_ops.errors import ApplicationNotFound, SpecInvalid
 from tf_yarn_ops.logs import Logs, default_task, find_log, unframed
@@ -96,6 +97,11 @@ def test_aggregation_is_waited_for_when_it_has_just_ended(yarn, yarn_program):
 
     reader._sleep = finish
     assert "".join(reader.read(ID)) == CONTENT
+
+
+def test_a_clock_that_is_behind_yarns_does_not_prolong_the_wait(yarn, monkeypatch):
+    monkeypatch.setattr(tf_yarn_ops.logs, "AGGREGATION_TIME", 0.2)
+    assert "".join(logs(yarn, clock=lambda: STAMP / 1000 - 3600, tail="the tail").read(ID)).startswith("the tail")
 
 
 def test_at_last_the_tail_with_the_command_to_type(yarn):

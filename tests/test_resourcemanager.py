@@ -171,6 +171,25 @@ def test_what_is_no_resourcemanager_is_said(yarn):
         client(yarn.url).info()
 
 
+@pytest.mark.parametrize("text", ["", '{"app": {"id": "x"', "[]", "null", '{"other": 1}'])
+@pytest.mark.parametrize("ask", [
+    lambda rm: rm.info(), lambda rm: rm.get(ID), lambda rm: rm.state(ID), lambda rm: rm.scheduler(), lambda rm: rm.recovering(ID),
+    lambda rm: rm.kill(ID, "x"), lambda rm: rm.new_application(),
+], ids=["info", "get", "state", "scheduler", "recovering", "kill", "new application"])
+def test_an_answer_that_something_between_us_has_cut_is_no_traceback(yarn, text, ask):
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
+    with pytest.raises(ClusterUnreachable, match="does not answer as YARN does"):
+        ask(client(yarn.url))
+
+
+@pytest.mark.parametrize("text", ["", '{"apps": {"app": [', "[]"])
+def test_a_list_that_something_between_us_has_cut_is_no_traceback(yarn, text):
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
+    for ask in (lambda rm: rm.find(), lambda rm: rm.nodes()):
+        with pytest.raises(ClusterUnreachable, match="does not answer as YARN does"):
+            ask(client(yarn.url))
+
+
 def test_nobody_there_is_said_within_the_patience():
     started = time.monotonic()
     address = closed_address()

@@ -1,15 +1,20 @@
 """The ResourceManager is away when a job ends: the verdict waits for it."""
 
+import asyncio
 import socket
 import threading
+from types import SimpleNamespace
 
 import pytest
 from appmaster import APPLICATION, AppMaster
 from fake_yarn import FakeYarn, application, serving, until
 from test_runtime import job
 
+from tf_yarn_ops.runtime import ending
 from tf_yarn_ops.runtime import yarn as asking
+from tf_yarn_ops.runtime.containers import SkeinFailed
 from tf_yarn_ops.runtime.reasons import Reason
+from tf_yarn_ops.runtime.report import JobReport
 
 STATE = f"/ws/v1/cluster/apps/{APPLICATION}/state"
 
@@ -47,6 +52,24 @@ def test_a_resourcemanager_that_never_answered_holds_up_nothing(yarn, tmp_path):
     with serving(yarn) as url, AppMaster(tmp_path / "job", job("true", ps=False), resourcemanagers=(url,)) as am:
         assert am.wait().reason is Reason.SUCCEEDED
         assert "the verdict waits" not in am.coordinator_log.read_text()
+
+
+def test_a_kill_that_yarn_has_forgotten_is_repeated_and_never_counts_as_done(monkeypatch):
+    """An exit with 0 would be the first word in YARN: 'completed successfully', whatever the verdict."""
+    asked = []
+    monkeypatch.setattr(ending, "kill_by_rest", lambda *words: asked.append(words))
+    monkeypatch.setattr(ending, "RESOURCEMANAGER_LOOKS", 0.0)
+    monkeypatch.setattr(ending, "SHUTDOWN_PAUSES", (0.0,))
+
+    class Refusing:
+        async def shutdown(self, *words):
+            raise SkeinFailed("no")
+
+    verdict = JobReport(APPLICATION, reason=Reason.TASK_FAILED, message="worker:0 failed")
+    with pytest.raises(ending.VerdictNotTaken) as raised:
+        asyncio.run(ending.end_application(Refusing(), SimpleNamespace(resourcemanagers=(), user="ann"), verdict))
+    assert raised.value.report is verdict and len(asked) == ending.KILLS > 1
+    assert all("worker:0 failed" in words[-1] for words in asked)
 
 
 def test_a_verdict_waits_until_the_application_is_recovered(yarn, tmp_path):

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from fake_yarn import STAMP, FakeYarn, application, serving, until
 
+from tf_yarn_ops import skeinsubmitter, submitting
 from tf_yarn_ops.cluster import current_user, discover
-from tf_yarn_ops.errors import Cancelled, ResourcesImpossible, SubmissionRejected
+from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, ResourcesImpossible, SubmissionRejected
 from tf_yarn_ops.identity import Identity
 from tf_yarn_ops.launcher import Launcher
 from tf_yarn_ops.spec import JobSpec, TaskSpec
@@ -128,6 +129,44 @@ def test_skeins_answer_is_the_id_and_its_environment_names_nobody_else(place):
     assert seen["environ"]["HADOOP_USER_NAME"] == USER
     assert not [name for name in seen["environ"] if name.startswith(("PYTHON", "HADOOP_PROXY", "HADOOP_TOKEN"))]
     until(lambda: not alive(seen["pid"]))
+
+
+@pytest.mark.parametrize(("child", "error"), [
+    ("print('refused Call From h/1.2.3.4 to rm:8032 failed on connection exception: Connection refused')", ClusterUnreachable),
+    ("print('refused Cannot create directory /x. Name node is in safe mode.')", ClusterUnreachable),
+    ("print('refused Operation category READ is not supported in state standby')", ClusterUnreachable),
+    ("print('refused java.net.UnknownHostException: rm')", ClusterUnreachable),
+    ("print('refused User ann cannot submit applications to queue root.low')", SubmissionRejected),
+    ("print('refused File does not exist: hdfs://n/x')", SubmissionRejected),
+    ("import os; os.kill(os.getpid(), 9)", ClusterUnreachable),
+    ("import sys; sys.exit('java.net.ConnectException: Connection refused')", ClusterUnreachable),
+    ("import sys; sys.exit('no such class')", SubmissionRejected),
+])
+def test_a_cluster_that_is_away_is_no_refusal(place, monkeypatch, child, error):
+    """What may succeed in a moment is retryable; a scheduler gives up for good what is refused."""
+    monkeypatch.setattr(skeinsubmitter, "_START", child)
+    monkeypatch.setattr(submitting, "_LEFTOVER_SECONDS", 0.1)
+    with pytest.raises(error) as raised:
+        place.launcher().submit(job())
+    assert raised.value.reason.retryable is (error is ClusterUnreachable)
+
+
+class Alarm(BaseException):
+    """As Airflow's time limit is."""
+
+
+@pytest.mark.parametrize("error", [Alarm("time is up"), KeyboardInterrupt(), ClusterUnreachable("no answer in time")], ids=repr)
+@pytest.mark.parametrize("identity", [ME, None], ids=["identity", "no identity"])
+def test_what_was_submitted_before_its_id_was_told_is_taken_back(place, monkeypatch, identity, error):
+    def submit(self, spec, tags=()):
+        place.yarn.add(application(1, "RUNNING", user=USER, applicationTags=",".join(tags)))
+        raise error
+
+    monkeypatch.setattr(skeinsubmitter.SkeinSubmitter, "submit", submit)
+    launcher = place.launcher()
+    with pytest.raises(type(error)):
+        launcher.ensure(job(), identity) if identity else launcher.submit(job())
+    assert place.yarn.apps[ID]["state"] == "KILLED"
 
 
 def test_what_yarn_would_refuse_is_refused_before_java_starts(place):

@@ -292,6 +292,19 @@ def test_a_missing_file_is_none_and_no_error():
         assert files.status("/none") is None and files.list("/none") == [] and files.read("/none") is None
 
 
+def test_a_datanode_that_dies_in_the_middle_of_its_answer_is_an_error_of_ours():
+    yarn = FakeYarn()
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "text/plain", "Content-Length": "100"}, "begin."))
+    with serving(yarn) as url, pytest.raises(ClusterUnreachable, match="reading /x"):
+        WebHdfs((url,), SimpleAuthentication("ann"), 1.0).read("/x")
+
+
+def test_a_folder_that_can_not_be_packed_is_a_fault_of_the_request(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with open("/dev/full", "wb", buffering=0) as target, pytest.raises(SpecInvalid, match=r"can't be packed: .* No space left"):
+        pack(tmp_path, target)
+
+
 def test_the_other_namenode_is_asked_when_one_is_on_standby():
     active = FakeYarn()
     active.pages["/webhdfs/v1/x"] = ("application/json", '{"boolean": true}')

@@ -47,6 +47,8 @@ def test_a_time_that_has_not_come_is_none(never):
     ("FAILED", "FAILED", "AM Container exited with  exitCode: 1 failing this attempt", Reason.AM_FAILED),
     ("FAILED", "FAILED", "AM Container for appattempt exited with  exitCode: -100", Reason.NODE_LOST),
     ("FAILED", "FAILED", "AM Container for appattempt exited with  exitCode: -102", Reason.PREEMPTED),
+    ("FAILED", "FAILED", "AM Container for appattempt_1 exited with  exitCode: -104 [pid=1] is running beyond the "
+     "'PHYSICAL' memory limit. Current usage: 1.1 GB of 1 GB physical memory used", Reason.OUT_OF_MEMORY),
     ("FAILED", "FAILED", f"Application {ID} submitted by user ann to unknown queue: nope", Reason.SUBMISSION_REJECTED),
     ("FAILED", "FAILED", "org.apache.hadoop.security.AccessControlException: Queue root.low is STOPPED.",
      Reason.SUBMISSION_REJECTED),
@@ -154,3 +156,7 @@ def test_queue_overrun_by_the_resourcemanagers_clock():
     assert queue_overrun(waiting, 0) is None
     assert queue_overrun(waiting, 62) is None
     assert queue_overrun(waiting | {"state": "RUNNING"}, 1) is None
+    # It has left the queue: its container is localised, and its master starts.
+    assert queue_overrun(waiting | {"launchTime": STAMP}, 60) == (
+        "The application master was launched from queue root.default, and does not run 61 s after the submission, longer than "
+        "the 60 s of the queue deadline: AM container is pending")

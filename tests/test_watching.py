@@ -237,6 +237,15 @@ def test_the_queue_deadline_of_a_watched_job(yarn, cluster):
     assert "longer than the 1 s of the queue deadline" in report.message
 
 
+def test_the_queue_deadline_of_one_that_is_not_in_the_list(yarn, cluster):
+    name = add(yarn, 1, state="ACCEPTED", elapsedTime=31_000, applicationTags="")
+
+    async def main():
+        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, queue_timeout=1, timeout=60)
+
+    assert asyncio.run(main()).reason is Reason.QUEUE_TIMEOUT
+
+
 def test_a_waiter_that_comes_while_the_last_one_leaves_is_served(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.01)

@@ -18,7 +18,7 @@ from .errors import ClusterUnreachable, SubmissionRejected, TfYarnError
 from .negotiation import principal, short_name
 from .resourcemanager import ResourceManager
 from .site import Site, find_site
-from .transport import PATIENCE, KerberosDemanded, RestUnavailable
+from .transport import PATIENCE, KerberosDemanded, OddAnswer, RestUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -186,8 +186,8 @@ def parse_addresses(text: str) -> tuple[str, ...]:
             continue
         if "://" not in part:
             part = f"http://{part}" if ":" in part else f"http://{part}:{RESOURCEMANAGER_PORT}"
-        split = urlsplit(part)
         try:
+            split = urlsplit(part)
             valid = split.scheme in ("http", "https") and bool(split.hostname) and (split.port or 1) > 0
         except ValueError:
             valid = False
@@ -211,9 +211,9 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
         conf_answer = pool.submit(_read_conf, asker)
         try:
             info = info_answer.result()
-        except (ClusterUnreachable, RestUnavailable):
-            raise
-        except (TfYarnError, ValueError, KeyError) as error:
+        except TfYarnError as error:
+            if isinstance(error, ClusterUnreachable | RestUnavailable) and not isinstance(error, OddAnswer):
+                raise
             if isinstance(error, SubmissionRejected) and "impersonate" in str(error):
                 raise
             raise ClusterUnreachable(f"{asker.addresses} answers, but is no YARN ResourceManager ({error}); "

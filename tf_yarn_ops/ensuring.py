@@ -13,7 +13,7 @@ from .claims import Claim, Claims
 from .errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, Superseded
 from .identity import Action, Decision, Identity, attempt_of, decide, generation_of, may_try_again
 from .preflight import check_files
-from .resourcemanager import ENDED, LIVE, RECOVERY_TIME
+from .resourcemanager import ENDED, RECOVERY_TIME
 from .runtime.reasons import Reason
 from .runtime.report import JobReport
 from .spec import JobSpec
@@ -29,8 +29,6 @@ logger = logging.getLogger(__name__)
 
 #: Rounds of look, decide, act; each ends because somebody else was faster.
 _MAX_ROUNDS = 50
-#: Seconds in which YARN lists what was on its way when Skein's client was ended.
-_LEFTOVER_SECONDS = 3.0
 
 
 class Ensuring:
@@ -62,10 +60,11 @@ class Ensuring:
         for _ in range(_MAX_ROUNDS):
             self._launcher.checkpoint()
             decision = self._decide()
-            if decision.action is Action.SUPERSEDED:
-                self._give_way(decision.application_id)
+            superseded = decision.action is Action.SUPERSEDED
             for application_id in decision.kill:
-                self._kill(application_id)
+                self._kill(application_id, decision.application_id if superseded else "")
+            if superseded:
+                self._give_way(decision.application_id)
             if decision.action in (Action.ATTACH, Action.REPORT):
                 return self._attach(decision)
             if decision.action is Action.SUBMIT:
@@ -86,8 +85,8 @@ class Ensuring:
         raise Superseded(f"{newer} is of a newer generation than {self._identity.generation} of this training; "
                          "it was left alone, and nothing was submitted")
 
-    def _kill(self, application_id: str) -> None:
-        why = f"Superseded by generation {self._identity.generation} of the same training"
+    def _kill(self, application_id: str, newer: str = "") -> None:
+        why = f"Superseded by {newer or f'generation {self._identity.generation} of the same training'}"
         try:
             self._launcher.kill(application_id, why, reason=Reason.SUPERSEDED)
         except ApplicationNotFound:
@@ -124,8 +123,10 @@ class Ensuring:
             self._refuse_strangers()
         try:
             self._submitted = self._submitting.with_skein(self._spec, self._announce, self._identity.tags)
-        except (Cancelled, KeyboardInterrupt, SystemExit) as error:
-            self._take_back_unnamed(error)
+        except BaseException as error:
+            # Told to end, by whatever (Airflow's alarm is an exception of its own), or without an answer in time.
+            if isinstance(error, Cancelled | ClusterUnreachable) or not isinstance(error, Exception):
+                self._submitting.take_back_unnamed(self._identity.tag, self._is_of_this_try, error)
             raise
 
     def _refuse_strangers(self) -> None:
@@ -140,18 +141,10 @@ class Ensuring:
             self._submitting.take_back(self._submitted, error)
             raise error
 
-    def _take_back_unnamed(self, error: BaseException) -> None:
-        """Kill what Skein submitted the moment before it was ended; nobody has told us the id."""
-        ours, until = self._identity, time.monotonic() + _LEFTOVER_SECONDS
-        try:
-            while time.monotonic() < until:
-                for application in self._resourcemanager.find(tags=[ours.tag], states=LIVE, user=self._user):
-                    if (generation_of(application), attempt_of(application)) == (ours.generation, ours.attempt):
-                        self._submitting.take_back(application["id"], error)
-                        return
-                time.sleep(0.25)
-        except (SubmissionRejected, ClusterUnreachable) as second:
-            logger.warning("whether anything was submitted could not be seen: %s", second)
+    def _is_of_this_try(self, application: Mapping[str, Any]) -> bool:
+        ours = self._identity
+        return application["user"] == self._user and (
+            generation_of(application), attempt_of(application)) == (ours.generation, ours.attempt)
 
     def _submit_once(self) -> JobReport | None:
         """Submit by a claim."""

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from .errors import SpecInvalid
+
 
 def pack(folder: Path, target: IO[bytes]) -> None:
     """Write a folder's content as ``.tar.gz``.
@@ -19,7 +21,19 @@ def pack(folder: Path, target: IO[bytes]) -> None:
     folder : Path
     target : binary file
         Written from its position.
+
+    Raises
+    ------
+    SpecInvalid
+        Something in it can't be read, or vanished meanwhile, or there is no room for the archive.
     """
+    try:
+        _pack(folder, target)
+    except OSError as error:
+        raise SpecInvalid(f"{folder} can't be packed: {error}") from error
+
+
+def _pack(folder: Path, target: IO[bytes]) -> None:
     with gzip.GzipFile(filename="", mode="wb", fileobj=target, compresslevel=1, mtime=0) as compressed, \
             tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in _walk(folder):

@@ -129,7 +129,7 @@ class Decision:
     application_id : str
         To attach to, or whose report it is; of the newer generation when superseded.
     kill : tuple of str
-        To be killed: older generations, or further ones of this generation.
+        To be killed: older generations, or further ones of this generation; of this one as well when superseded.
     """
 
     action: Action
@@ -176,7 +176,7 @@ def decide(applications: Iterable[Mapping[str, Any]], identity: Identity, user: 
     newer = [a["id"] for a in own if generation_of(a) > identity.generation]
     live = [a for a in own if a["state"] not in ENDED]
     if newer:
-        return Decision(Action.SUPERSEDED, newer[-1])
+        return Decision(Action.SUPERSEDED, newer[-1], tuple(a["id"] for a in live if a["id"] not in newer))
     older = tuple(a["id"] for a in live if generation_of(a) < identity.generation)
     if older:
         return Decision(Action.KILL, kill=older)

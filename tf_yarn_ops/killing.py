@@ -1,5 +1,6 @@
 """Killing an application as a caller wants it: with the reason kept by YARN, until it is gone."""
 
+import contextlib
 import logging
 import time
 from typing import TYPE_CHECKING
@@ -8,7 +9,7 @@ from .errors import ApplicationNotFound, ClusterUnreachable
 from .resourcemanager import ENDED
 from .runtime.reasons import Reason
 from .runtime.report import JobReport, compose_diagnostics
-from .status import kill_report, unsubmitted_report
+from .status import kill_report, lost_report, unsubmitted_report
 
 if TYPE_CHECKING:
     from .launcher import Launcher
@@ -19,24 +20,39 @@ logger = logging.getLogger(__name__)
 KILL_TIMEOUT = 30.0
 #: Diagnostics of our kills; YARN keeps 64 KB but sends them with every list.
 _KILL_DIAGNOSTICS = 8 * 1024
+#: Seconds after which an application that still lives is killed again.
+_ASK_AGAIN = 5.0
 
 
 def kill(launcher: "Launcher", application_id: str, why: str, reason: Reason, timeout: float) -> JobReport:
-    """Do what `Launcher.kill` promises."""
-    deadline = time.monotonic() + timeout
-    resourcemanager = launcher.resourcemanager
+    """Do what `Launcher.kill` promises.
+
+    A ResourceManager that restarts knows no application until it has recovered them, and forgets a kill that
+    it has accepted and not yet done: what was there is looked for until its end, and killed again.
+    """
+    began = time.monotonic()
     try:
-        found = resourcemanager.get_recovered(application_id, timeout)
-        if found["state"] not in ENDED:
-            text = compose_diagnostics(kill_report(found, reason, why, launcher.live.fetch(found)), _KILL_DIAGNOSTICS)
-            logger.info("killing %s : %s", application_id, why)
-            resourcemanager.kill(application_id, text)
-        while found["state"] not in ENDED:
-            if time.monotonic() >= deadline:
-                raise ClusterUnreachable(f"{application_id} is {found['state']} {timeout:g} s after the kill")
-            time.sleep(0.05)
-            found = resourcemanager.get(application_id)
+        found = launcher.resourcemanager.get_recovered(application_id, timeout)
     except ApplicationNotFound:
         launcher.forget(application_id)
         return unsubmitted_report(application_id, why)
+    text, ask_at = "", began
+    while found["state"] not in ENDED:
+        now = time.monotonic()
+        if now >= began + timeout:
+            raise ClusterUnreachable(f"{application_id} is {found['state']} {timeout:g} s after the kill")
+        if now >= ask_at:
+            if not text:
+                logger.info("killing %s : %s", application_id, why)
+                live = launcher.live.fetch(found)
+                text = compose_diagnostics(kill_report(found, reason, why, live), _KILL_DIAGNOSTICS)
+            with contextlib.suppress(ApplicationNotFound):
+                launcher.resourcemanager.kill(application_id, text)
+            ask_at = time.monotonic() + _ASK_AGAIN
+        time.sleep(0.05)
+        try:
+            found = launcher.resourcemanager.get_recovered(application_id, began + timeout - time.monotonic())
+        except ApplicationNotFound:
+            launcher.forget(application_id)
+            return lost_report(application_id)
     return launcher.read(found)

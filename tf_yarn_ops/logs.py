@@ -109,6 +109,7 @@ class Logs:
         report = read_report(application, self._live.fetch(application))
         task = task or default_task(report)
         file = find_log(application, report, task)
+        began = time.monotonic()  # the ResourceManager's clock, which says when it ended, may be ahead of ours
         while True:
             for source in (self._from_node, self._from_server, self._from_yarn):
                 chunks = source(file)
@@ -118,7 +119,8 @@ class Logs:
                     yield from chunks
                     return
             ended = report.finished_at
-            if ended is None or self._clock() - ended > AGGREGATION_TIME:
+            waited = time.monotonic() - began
+            if ended is None or max(self._clock() - ended, waited) > AGGREGATION_TIME:
                 break
             self._sleep(0.5)
         yield from _tail(report, task, file)

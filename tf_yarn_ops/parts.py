@@ -209,7 +209,11 @@ class Environment:
         scheme, separator, location = text.partition("://")
         if separator and scheme in ENVIRONMENT_SCHEMES:
             return cls(scheme, location)
-        if urlsplit(text).path.endswith(ARCHIVE_SUFFIXES):
+        try:
+            archive = urlsplit(text).path.endswith(ARCHIVE_SUFFIXES)
+        except ValueError:
+            archive = False
+        if archive:
             return cls("archive", text)
         raise SpecInvalid(f"{text!r} is no environment; give python:///path/to/python3, venv:///folder, "
                           f"conda:///folder, docker://image, or an archive ({', '.join(ARCHIVE_SUFFIXES)})")

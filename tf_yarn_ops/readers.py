@@ -6,12 +6,15 @@ A part names a reader for each field; `normalise` applies them and collects what
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from urllib.parse import urlsplit
 
 from .errors import SpecInvalid
 from .requirement import parse_count, parse_memory
 
 #: Linux allows 128 KiB for one environment string; the rest is left for the name.
 MAX_STRING = 120 * 1024
+#: What ``--dry_run`` prints in place of a secret.
+MASK = "***"
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _OURS = ("DTF_", "YTF_", "SKEIN_")
@@ -100,14 +103,23 @@ def read_exit_codes(value: object) -> tuple[int, ...]:
 def read_env(value: object) -> dict[str, str]:
     """Read environment variables: names a shell takes, none of ours, values that Linux hands to a process."""
     if not isinstance(value, Mapping):
-        raise ValueError(f"{value!r} is not a mapping of variables to texts")
+        raise ValueError(f"a {type(value).__name__} is not a mapping of variables to texts")  # values may be secrets
     wrong = [name for name in value if not isinstance(name, str) or not _VARIABLE.match(name)]
     if wrong:
         raise ValueError(f"{wrong[0]!r} is not the name of an environment variable")
     ours = [name for name in value if name.startswith(_OURS) or name == "TF_CONFIG"]
     if ours:
         raise ValueError(f"{', '.join(ours)} would be overwritten: the tasks get it from tf_yarn_ops")
-    env = {name: read_text(text if isinstance(text, str) else str(text)) for name, text in value.items()}
+    unset = [name for name, text in value.items() if text is None]
+    if unset:
+        raise ValueError(f"{', '.join(unset)} has no value; give '' for an empty text")
+    env = {name: str(text).lower() if isinstance(text, bool) else str(text) for name, text in value.items()}
+    broken = [name for name, text in env.items() if "\0" in text]
+    if broken:
+        raise ValueError(f"{broken[0]} holds a NUL character, which no process can be given")
+    masked = [name for name, text in env.items() if text == MASK]
+    if masked:
+        raise ValueError(f"{', '.join(masked)}: the value was masked by --dry_run; give it with --env, or in the file")
     long = [name for name, text in env.items() if len(text.encode()) > MAX_STRING]
     if long:
         raise ValueError(f"{long[0]} is longer than {MAX_STRING // 1024} KiB, more than Linux hands to a process")
@@ -131,6 +143,16 @@ def read_sources(value: object) -> dict[str, str]:
     for name, source in value.items():
         if not name or "/" in name or name in (".", "..") or name.startswith((".skein", ".ytf")):
             raise ValueError(f"{name!r} can't be a file's name in the container: no '/', no '.skein' or '.ytf' first")
-        if not read_text(source):
+        if not read_source(source):
             raise ValueError(f"{name!r} has no source")
     return dict(value)
+
+
+def read_source(value: object) -> str:
+    """Read a path or URI of a file."""
+    source = read_text(value)
+    try:
+        urlsplit(source)
+    except ValueError as error:
+        raise ValueError(f"{source!r} is neither a path nor a URI: {error}") from error
+    return source

@@ -101,13 +101,13 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
     job = _copy(document or {})
     for name, path in KEYS.items():
         if name in given and not name.startswith("tensorboard_"):
-            _put(job, path, given[name])
+            _put(job, path, given[name], faults)
     for name, path in LISTS.items():
         if texts := _texts(given.get(name)):
-            _put(job, path, _numbers(texts) if name.endswith("exit_codes") else texts)
+            _put(job, path, _numbers(texts) if name.endswith("exit_codes") else texts, faults)
     for name, key in MAPPINGS.items():
         if name in given:
-            job[key] = {**_mapping(job.get(key)), **_pairs(name, given[name], faults)}
+            job[key] = {**_present(job, key, faults), **_pairs(name, given[name], faults)}
     _apply_tensorboard(job, given, faults)
     if "docker_image" in given:
         if "environment" in given:
@@ -121,7 +121,10 @@ def doubts_about(job: JobSpec) -> list[str]:
     """Give what is allowed, and probably not meant: a folder where a URL names its host (the seed's own example)."""
     doubts = []
     for option, path in (("input", job.input), ("output", job.output)):
-        url = urlsplit(path or "")
+        try:
+            url = urlsplit(path or "")
+        except ValueError:  # a pattern with brackets, say: it is the program's affair
+            continue
         if url.scheme == "hdfs" and url.netloc in FOLDERS:
             meant = f"hdfs:///{url.netloc}{url.path}"
             doubts.append(f"{option}: {path!r} names a NameNode {url.netloc!r}; if the folder is meant, write {meant}")
@@ -130,7 +133,10 @@ def doubts_about(job: JobSpec) -> list[str]:
 
 def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[str]) -> None:
     """Put what the options say about task types into the document."""
-    tasks = {canonical_type(str(name)): _task(task) for name, task in _mapping(job.get("tasks")).items()}
+    named = _mapping(job.get("tasks"))
+    tasks = {canonical_type(str(name)): _task(task) for name, task in named.items()}
+    if len(tasks) < len(named):
+        faults.append("tasks: chief is named twice; chiefworker and master are other spellings of it")
     if "cluster_requirement" in given:
         requirement = parse_cluster_requirement(str(given["cluster_requirement"]), faults)
         tasks = {name: {**_mapping(tasks.get(name)), "instances": count} for name, count in requirement.items()}
@@ -151,7 +157,7 @@ def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[str
             if value is not None:
                 tasks[name][field] = value
                 for own in _mapping(tasks[name].get("indices")).values():
-                    own.pop(field, None)
+                    _mapping(own).pop(field, None)
         for (name, index), value in overrides.by_index.items():
             indices = tasks[name]["indices"] = _mapping(tasks[name].get("indices"))
             indices[index] = {**_mapping(indices.get(index)), field: value}
@@ -221,7 +227,7 @@ def _texts(value: Any) -> list[str]:
 def _numbers(texts: Iterable[str]) -> list[int | str]:
     """Numbers of comma-separated texts; what is none stays as it is, for the message."""
     items = [item.strip() for text in texts for item in text.split(",")]
-    return [int(item) if item.isdigit() else item for item in items]
+    return [int(item) if item.isdecimal() else item for item in items]
 
 
 def _pairs(option: str, value: Any, faults: list[str]) -> dict[str, str]:
@@ -230,24 +236,34 @@ def _pairs(option: str, value: Any, faults: list[str]) -> dict[str, str]:
         return {str(name): item for name, item in value.items()}
     wanted = {"command": "TYPE=COMMAND", "env": "NAME=VALUE"}.get(option, "NAME=PATH or PATH")
     pairs: dict[str, str] = {}
-    for text in _texts(value):
+    for number, text in enumerate(_texts(value), start=1):
         name, equals, item = text.partition("=")
+        # A variable's value may be a secret, and so may what lacks its name.
+        shown = f"{option} {text!r}" if option != "env" else f"env {name!r}" if equals else f"env, number {number}"
         if option in ("file", "archive") and ("/" in name or not equals):
             name, equals, item = text.rstrip("/").rpartition("/")[2], "=", text
         if not equals or not name:
-            faults.append(f"{option} {text!r}: expected {wanted}")
+            faults.append(f"{shown}: expected {wanted}")
         elif name in pairs:
-            faults.append(f"{option} {text!r}: {name!r} is given twice")
+            faults.append(f"{shown}: {name!r} is given twice")
         else:
             pairs[name] = item
     return pairs
 
 
-def _put(document: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+def _put(document: dict[str, Any], path: tuple[str, ...], value: Any, faults: list[str]) -> None:
     *parents, key = path
     for parent in parents:
-        document[parent] = document = _mapping(document.get(parent))
+        document[parent] = document = _present(document, parent, faults)
     document[key] = value
+
+
+def _present(document: Mapping[str, Any], key: str, faults: list[str]) -> dict[Any, Any]:
+    """What a document says under a key; what can't be added to is a fault, and not shown: it may hold secrets."""
+    value = document.get(key)
+    if value is not None and not isinstance(value, dict):
+        faults.append(f"{key}: a {type(value).__name__} is not a mapping")
+    return _mapping(value)
 
 
 def _copy(value: Any) -> Any:
@@ -266,11 +282,13 @@ def _task(task: Any) -> Any:
     if task is None or (isinstance(task, int) and not isinstance(task, bool)):
         return {} if task is None else {"instances": task}
     if isinstance(task, dict) and isinstance(task.get("indices"), dict):
-        keyed = {int(key) if str(key).isdigit() else key: own for key, own in task["indices"].items()}
-        task["indices"] = {key: own if isinstance(own, dict) else {} for key, own in keyed.items()}
+        task["indices"] = {int(key) if str(key).isdecimal() else key: {} if own is None else own
+                           for key, own in task["indices"].items()}
     return task
 
 
 def _instances(task: Mapping[str, Any]) -> int:
-    count = task.get("instances", 1)
-    return count if isinstance(count, int) else 1
+    try:
+        return parse_count(task.get("instances", 1), least=1)
+    except ValueError:
+        return 1

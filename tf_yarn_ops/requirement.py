@@ -191,7 +191,7 @@ def parse_overrides(
             by_type[name] = value
         else:
             index = match["index"].strip()
-            if not index.isdigit() or int(index) >= requirement[name]:
+            if not index.isdecimal() or int(index) >= requirement[name]:
                 faults.append(f"{where}: index {index!r} is out of range; {name} has 0 to {requirement[name] - 1}")
                 continue
             if (name, int(index)) in by_index:

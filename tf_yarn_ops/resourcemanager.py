@@ -14,7 +14,7 @@ from typing import Any
 
 from .authentication import Authentication
 from .errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
-from .transport import PATIENCE, Addresses, Attempt, check, client_options, explain, send
+from .transport import PATIENCE, Addresses, Attempt, check, client_options, explain, read_json, send
 
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
@@ -122,10 +122,8 @@ class ResourceManager:
                 self._client.close()
                 self._client = None
 
-    def _get(self, path: str, what: str, params: Mapping[str, Any] | None = None) -> Any:
-        response = self.request("GET", path, params=params)
-        check(response, what)
-        return response.json()
+    def _get(self, path: str, what: str, *keys: str, params: Mapping[str, Any] | None = None) -> Any:
+        return read_json(self.request("GET", path, params=params), what, *keys)
 
     def conf(self) -> Any:
         """Give the JSON of ``/conf``."""
@@ -133,8 +131,7 @@ class ResourceManager:
 
     def info(self) -> dict[str, Any]:
         """Give ``clusterInfo``: version, state, start."""
-        document = self._get(f"{CLUSTER_PATH}/info", "asking for the cluster's version")
-        return dict(document["clusterInfo"])
+        return dict(self._get(f"{CLUSTER_PATH}/info", "asking for the cluster's version", "clusterInfo"))
 
     def user(self) -> str | None:
         """Give the user that the ResourceManager takes us for; None on Hadoop that can't tell."""
@@ -151,8 +148,8 @@ class ResourceManager:
         they were given.
         """
         response = self.request("GET", f"{CLUSTER_PATH}/info")
-        check(response, "asking when the ResourceManager was started")
-        started = int(response.json()["clusterInfo"].get("startedOn") or 0)
+        info = read_json(response, "asking when the ResourceManager was started", "clusterInfo")
+        started = int(info.get("startedOn") or 0)
         given = re.match(r"application_(\d+)_", application_id)
         date = response.headers.get("date")
         now = parsedate_to_datetime(date).timestamp() if date else time.time()
@@ -160,11 +157,11 @@ class ResourceManager:
 
     def scheduler(self) -> dict[str, Any]:
         """Give ``schedulerInfo``: the scheduler's type and its queues."""
-        return dict(self._get(f"{CLUSTER_PATH}/scheduler", "reading the queues")["scheduler"]["schedulerInfo"])
+        return dict(self._get(f"{CLUSTER_PATH}/scheduler", "reading the queues", "scheduler", "schedulerInfo"))
 
     def nodes(self) -> list[dict[str, Any]]:
         """Give the nodes that run containers now."""
-        document = self._get(f"{CLUSTER_PATH}/nodes", "reading the nodes", {"states": "RUNNING"})
+        document = self._get(f"{CLUSTER_PATH}/nodes", "reading the nodes", params={"states": "RUNNING"})
         return list((document.get("nodes") or {}).get("node") or [])
 
     def labels(self) -> Any:
@@ -174,9 +171,9 @@ class ResourceManager:
     def new_application(self) -> tuple[str, Allocation]:
         """Reserve an application id; give it with the maximum allocation of a container."""
         response = self.request("POST", f"{CLUSTER_PATH}/apps/new-application")
-        check(response, "reserving an application id")
-        document = response.json()
-        return str(document["application-id"]), Allocation.read(document["maximum-resource-capability"])
+        what = "reserving an application id"
+        maximum = Allocation.read(read_json(response, what, "maximum-resource-capability"))
+        return str(read_json(response, what, "application-id")), maximum
 
     def submit(self, body: Mapping[str, Any]) -> None:
         """Submit an application under its reserved id; a second time changes nothing.
@@ -209,9 +206,8 @@ class ResourceManager:
 
     def get(self, application_id: str) -> dict[str, Any]:
         """Give one application; ApplicationNotFound when the ResourceManager does not know it."""
-        document = self._get(f"{CLUSTER_PATH}/apps/{application_id}", f"asking for {application_id}",
-                             {"deSelects": "resourceRequests"})
-        return dict(document["app"])
+        return dict(self._get(f"{CLUSTER_PATH}/apps/{application_id}", f"asking for {application_id}", "app",
+                              params={"deSelects": "resourceRequests"}))
 
     def get_recovered(self, application_id: str, patience: float = 0.0) -> dict[str, Any]:
         """Give one application; wait so many seconds while a restarted ResourceManager may have to recover it.
@@ -246,12 +242,12 @@ class ResourceManager:
         user : str, optional
             Only applications of this user.
         """
-        document = self._get(f"{CLUSTER_PATH}/apps", "looking for applications", find_parameters(tags, states, user))
-        return read_applications(document)
+        return read_applications(self._get(f"{CLUSTER_PATH}/apps", "looking for applications",
+                                           params=find_parameters(tags, states, user)))
 
     def state(self, application_id: str) -> str:
         """Give YARN's state of one application."""
-        return str(self._get(f"{CLUSTER_PATH}/apps/{application_id}/state", f"asking for {application_id}")["state"])
+        return str(self._get(f"{CLUSTER_PATH}/apps/{application_id}/state", f"asking for {application_id}", "state"))
 
     def kill(self, application_id: str, diagnostics: str) -> str:
         """Ask YARN to kill an application; give its state in the answer.
@@ -271,8 +267,7 @@ class ResourceManager:
         """
         response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/state",
                                 json={"state": "KILLED", "diagnostics": diagnostics})
-        check(response, f"killing {application_id}")
-        return str(response.json()["state"])
+        return str(read_json(response, f"killing {application_id}", "state"))
 
     def set_lifetime(self, application_id: str, ends_at: float) -> None:
         """Let YARN end an application at a time (seconds since the epoch), whoever else is alive."""

@@ -42,6 +42,11 @@ _OF_URLS = re.compile("[#?]")
 #: ``-I`` keeps the working directory out of the way; what is imported is what we import.
 _START = ("import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
           "runpy.run_module('tf_yarn_ops.skeinchild', run_name='__main__', alter_sys=True)")
+#: What Hadoop's client says of a service that is away, starting, or of another one's turn; the same submission may
+#: succeed in a moment.
+_AWAY = re.compile(r"connection exception|Connection (?:refused|reset)|No ?Route ?To ?Host|Socket ?Timeout|timed out|"
+                   r"Unknown ?Host|safe ?mode|StandbyException|not supported in state standby|RetriableException|"
+                   r"EOFException|Failed to failover", re.IGNORECASE)
 
 
 class SkeinSubmitter:
@@ -96,9 +101,11 @@ class SkeinSubmitter:
         if word == "submitted":
             return answer
         if word == "refused":
-            raise SubmissionRejected(f"Skein's Java client could not submit: {answer}")
-        last = (_read(errors) + _read(folder / LOG)).strip().splitlines()[-3:]
-        raise SubmissionRejected(f"Skein's Java client ended with exit code {child.returncode}: {' | '.join(last)}")
+            raise _failure(answer)(f"Skein's Java client could not submit: {answer}")
+        last = " | ".join((_read(errors) + _read(folder / LOG)).strip().splitlines()[-3:])
+        if child.returncode < 0:
+            raise ClusterUnreachable(f"Skein's Java client was ended by signal {-child.returncode}: {last}")
+        raise _failure(last)(f"Skein's Java client ended with exit code {child.returncode}: {last}")
 
     def _environment(self) -> dict[str, str]:
         """Give the environment of the Java client: the user is the cluster's, and nothing else decides."""
@@ -156,6 +163,11 @@ class SkeinSubmitter:
         client = mint()
         _secret(folder / CERTIFICATE, client.certificate)
         _secret(folder / KEY, client.key)
+
+
+def _failure(text: str) -> type[SubmissionRejected] | type[ClusterUnreachable]:
+    """Give whose failure a text of Hadoop's client is about: the request's, or that of a cluster that was away."""
+    return ClusterUnreachable if _AWAY.search(text) else SubmissionRejected
 
 
 def _secret(path: Path, content: bytes) -> Path:

@@ -28,6 +28,7 @@ from .readers import (
     read_env,
     read_flag,
     read_memory,
+    read_source,
     read_sources,
     read_text,
     read_texts,
@@ -193,9 +194,10 @@ class JobSpec:
         faults = normalise(self, {
             "command": optional(read_command), "name": read_text, "queue": read_text, "user": optional(read_text),
             "priority": read_count(0), "tags": read_texts, "node_label": optional(read_text), "env": read_env,
-            "files": read_sources, "archives": read_sources, "script": optional(read_text),
+            "files": read_sources, "archives": read_sources, "script": optional(read_source),
             "input": optional(read_text), "output": optional(read_text), "file_systems": read_texts,
             "am_memory": read_memory, "am_vcores": read_count(1), "report_log_tail": read_count(0),
+            "success": read_text,
         })
         tasks = {canonical_type(name): task for name, task in self.tasks.items()}
         if len(tasks) < len(self.tasks):

@@ -27,6 +27,7 @@ _TEXTS = (
      Reason.RESOURCES_IMPOSSIBLE),
     ("FAILED", re.compile(r"exitCode: -100\b"), Reason.NODE_LOST),
     ("FAILED", re.compile(r"exitCode: -102\b"), Reason.PREEMPTED),
+    ("FAILED", re.compile(r"exitCode: -10[34]\b"), Reason.OUT_OF_MEMORY),
 )
 _REFUSALS = (Reason.SUBMISSION_REJECTED, Reason.RESOURCES_IMPOSSIBLE)
 #: What is meant where no text says more, by YARN's state and final status.
@@ -44,6 +45,7 @@ _SENTENCES = {
     Reason.RESOURCES_IMPOSSIBLE: "YARN refused the size of the application",
     Reason.NODE_LOST: "The application master's node was lost",
     Reason.PREEMPTED: "The application master's container was preempted",
+    Reason.OUT_OF_MEMORY: "The application master was killed for its memory; give it more (am_memory)",
     Reason.AM_FAILED: "The application master ended without a report",
 }
 _LONGEST_TEXT = 2000
@@ -135,8 +137,11 @@ def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str |
     if waited < queue_timeout:
         return None
     cause = " ".join(str(application.get("diagnostics") or "").split())[:500]
-    return (f"The application master has waited in queue {application.get('queue')} for {waited:.0f} s, "
-            f"longer than the {queue_timeout:g} s of the queue deadline{f': {cause}' if cause else ''}")
+    launched = int(application.get("launchTime") or 0) > 0  # still ACCEPTED while it is localised and starts
+    how = (f"was launched from queue {application.get('queue')}, and does not run {waited:.0f} s after the submission"
+           if launched else f"has waited in queue {application.get('queue')} for {waited:.0f} s")
+    return (f"The application master {how}, longer than the {queue_timeout:g} s of the queue deadline"
+            f"{f': {cause}' if cause else ''}")
 
 
 def _reason(application: Mapping[str, Any], state: str, final_status: str, diagnostics: str) -> Reason:

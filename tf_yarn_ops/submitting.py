@@ -1,6 +1,7 @@
 """`Submitting`: which way a job goes to YARN, and that nothing is left when it does not get there."""
 
 import logging
+import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import Cancelled, ClusterUnreachable, SubmissionRejected, TfYarnError
 from .placement import check_placement, read_surroundings
 from .preflight import check_files
-from .resourcemanager import ENDED
+from .resourcemanager import ENDED, LIVE
 from .spec import JobSpec
 from .transport import RestUnavailable
 
@@ -23,6 +24,8 @@ REST, SKEIN, AUTO = "rest", "skein", "auto"
 LAUNCH_WAIT = 2.0
 #: Seconds by which YARN's lifetime outlasts the deadlines, so that their owners come first.
 LIFETIME_SLACK = 300.0
+#: Seconds in which YARN lists what was on its way when Skein's client was ended.
+_LEFTOVER_SECONDS = 3.0
 
 
 class Submitting:
@@ -71,7 +74,14 @@ class Submitting:
             except RestUnavailable as error:
                 if not self.falls_back(error):
                     raise
-        return self.with_skein(spec, on_reserved)
+        # Skein's client tells no id before YARN has taken the application: this tag finds it, should we end first.
+        tag = f"tfy-{secrets.token_hex(8)}"
+        try:
+            return self.with_skein(spec, on_reserved, (tag,))
+        except BaseException as error:
+            if isinstance(error, Cancelled | ClusterUnreachable) or not isinstance(error, Exception):
+                self.take_back_unnamed(tag, lambda _: True, error)
+            raise
 
     def rest_submitter(self, spec: JobSpec) -> "RestSubmitter":
         """Give what submits this job over HTTP."""
@@ -162,6 +172,19 @@ class Submitting:
             self._launcher.checkpoint()
             time.sleep(pause)
             pause = min(0.5, pause * 2)
+
+    def take_back_unnamed(self, tag: str, is_ours: Callable[[Mapping[str, Any]], bool], error: BaseException) -> None:
+        """Kill what Skein submitted the moment before it was ended; nobody has told us the id."""
+        launcher, until = self._launcher, time.monotonic() + _LEFTOVER_SECONDS
+        try:
+            while time.monotonic() < until:
+                for application in launcher.resourcemanager.find(tags=[tag], states=LIVE):
+                    if is_ours(application):
+                        self.take_back(application["id"], error)
+                        return
+                time.sleep(0.25)
+        except (SubmissionRejected, ClusterUnreachable) as second:
+            logger.warning("whether anything was submitted could not be seen: %s", second)
 
     def take_back(self, application_id: str, error: BaseException) -> None:
         """Kill an application on the way out of a failure, which a second one is not to cover."""

@@ -36,6 +36,10 @@ class RestUnavailable(SubmissionRejected):
     """The way over HTTP is closed on this cluster; Skein's Java client may have another."""
 
 
+class OddAnswer(ClusterUnreachable):
+    """What answers does not answer as YARN does."""
+
+
 class KerberosDemanded(RestUnavailable):
     """An address wants a Kerberos ticket, and was not shown one."""
 
@@ -177,6 +181,29 @@ def check(response: "httpx.Response", what: str) -> None:
     if status < 300:
         raise ClusterUnreachable(f"{what}: {response.url} answers, but is no YARN ResourceManager: {why}")
     raise ClusterUnreachable(f"{what}: {response.url} answers {status}: {why}")
+
+
+def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
+    """Give the object of a successful answer, or what stands in it under keys within keys.
+
+    Raises
+    ------
+    OddAnswer
+        It is no JSON, or has no such keys: something between us and YARN has answered, or cut the answer.
+    TfYarnError
+        As `check` does.
+    """
+    check(response, what)
+    try:
+        document = response.json()
+        if not isinstance(document, dict):
+            raise TypeError(f"a {type(document).__name__} is no object")
+        for key in keys:
+            document = document[key]
+    except (ValueError, KeyError, TypeError) as error:
+        raise OddAnswer(f"{what}: {response.url} does not answer as YARN does "
+                        f"({type(error).__name__}: {error})") from error
+    return document
 
 
 def _login_refused(response: "httpx.Response", what: str, why: str) -> RestUnavailable:

@@ -222,6 +222,8 @@ class Watcher:
                 if application["user"] == self._cluster.user:
                     await self._forget(waiter.application_id)
             self._tell(waiter, application)
+            if why := queue_overrun(application, waiter.queue_timeout):
+                await self._kill(application, why)
 
     async def _recovering(self, waiter: _Waiter) -> bool:
         """Whether one that this watcher has never seen may be known again in a moment."""

@@ -40,6 +40,7 @@ class WebHdfs:
     @contextmanager
     def _translated(self, what: str) -> Iterator[None]:
         import requests
+        import urllib3
         from hdfs.util import HdfsError
 
         try:
@@ -49,7 +50,7 @@ class WebHdfs:
             if name in _NOT_NOW or "safe mode" in text:
                 raise ClusterUnreachable(f"{what}: the file system can't write now: {_first_line(text)}") from error
             raise SubmissionRejected(f"{what}: the file system refused: {_first_line(text)}") from error
-        except (requests.RequestException, KeyError) as error:
+        except (requests.RequestException, urllib3.exceptions.HTTPError, KeyError) as error:
             raise ClusterUnreachable(
                 f"{what}: no NameNode answers at {', '.join(self._urls)} ({error}). Check webhdfs in site.yaml "
                 "(default: what the cluster's dfs.namenode.http-address says)") from error

@@ -232,6 +232,8 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
     lifetime = given["yarn_lifetime"]
     if not (lifetime is None or lifetime == "auto" or isinstance(lifetime, timedelta) or _is_number(lifetime)):
         faults.append(f"yarn_lifetime: {lifetime!r} is not 'auto', a number of seconds, a timedelta or None")
+    elif lifetime not in (None, "auto") and lifetime <= (timedelta() if isinstance(lifetime, timedelta) else 0):
+        faults.append(f"yarn_lifetime: {lifetime!r} is no time; None leaves the job's own deadlines")
     codes = () if given["skip_on_exit_code"] is None else given["skip_on_exit_code"]
     if not all(isinstance(code, int) for code in (codes if isinstance(codes, Collection) else (codes,))):
         faults.append(f"skip_on_exit_code: {codes!r} is not an exit code or several")

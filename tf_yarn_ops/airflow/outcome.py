@@ -1,15 +1,14 @@
 """From a `JobReport` to what Airflow gets: an XCom value, the lines of the log, an exception. Pure."""
 
-import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from ..cli.summary import duration, ending, timeline
 from ..runtime.reasons import Reason
-from ..runtime.report import JobReport, compose_diagnostics, parse_diagnostics
+from ..runtime.report import JobReport, compose_diagnostics, parse_diagnostics, plain_values
 from .exceptions import TfYarnFailure, TfYarnInfrastructureError, TfYarnJobFailed
 
 #: Bytes of a report on its way through Airflow's database, which adds blanks and type names.
@@ -40,16 +39,8 @@ def to_xcom(report: JobReport) -> dict[str, Any]:
     and `float` reads.
     """
     short = parse_diagnostics(compose_diagnostics(report, MAX_BYTES)) or report
-    document: dict[str, Any] = _plain(short.to_dict())
+    document: dict[str, Any] = plain_values(short.to_dict())
     return document
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def lines_of(report: JobReport, now: float, log_tail_lines: int) -> Iterator[str]:

@@ -48,7 +48,7 @@ def _command(request: "Request") -> str | None:
         if entry_point is not None:
             request.faults.append(f"{command.key} and {request.values['tf.entry_point'].key} both say what runs; "
                                   "give one of them")
-        return command.text
+        return command.text.rstrip("\r\n")  # a YAML block ends with one, and arguments follow
     if entry_point is None:
         return None
     python = shlex.quote(request.text("tf.python") or "python3")
@@ -80,7 +80,7 @@ def file_name(text: str) -> str:
 
 def _arguments(request: "Request") -> str:
     """The arguments as bash reads them, a blank first."""
-    words = [request.values["tf.args"].text] if request.text("tf.args") else []
+    words = [request.values["tf.args"].text.rstrip("\r\n")] if request.text("tf.args") else []
     numbered = [(int(name.rpartition(".")[2]), value.text) for name, value in request.values.items()
                 if name.startswith("tf.args.") and name.rpartition(".")[2].isdigit()]
     words += [shlex.quote(text) for _, text in sorted(numbered)]

@@ -184,7 +184,8 @@ def _read_document(request: Request) -> None:
 
 def _read_types(request: Request, found: Mapping[str, Found]) -> dict[str, dict[str, Any]]:
     """Put the task types and their numbers into the document; give its tasks."""
-    tasks = {canonical_type(str(name)): dict(task) if isinstance(task, Mapping) else {"instances": task or 1}
+    tasks = {canonical_type(str(name)): {} if task is None else
+             dict(task) if isinstance(task, Mapping) else {"instances": task}
              for name, task in request.document.get("tasks", {}).items()}
     counts: dict[str, int] = {}
     if requirement := request.text("tf.cluster_requirement"):
@@ -266,8 +267,11 @@ def _read_task_value(request: Request, found: Found, value: Value) -> None:
         request.options.setdefault(key.option, []).append(where)
         request.brought[f"{key.option} {where!r}"] = value.key
     elif field_name == "env":
-        tasks[kind].setdefault("env", {})
-        tasks[kind]["env"] = {**tasks[kind]["env"], places["NAME"]: value.text}
+        before = tasks[kind].get("env") or {}
+        if not isinstance(before, Mapping):
+            request.faults.append(f"tf.spec: tasks.{kind}.env: a {type(before).__name__} is not a mapping")
+            return
+        tasks[kind]["env"] = {**before, places["NAME"]: value.text}
         request.brought[f"tasks.{kind}.env: {places['NAME']!r}"] = value.key
     elif field_name in ("awaited", "fatal", "in_cluster"):
         tasks[kind][field_name] = request.flag(f"tf.{places['type']}.{field_name}")

@@ -10,7 +10,7 @@ import click
 
 from ..errors import TfYarnError
 from ..runtime.reasons import Reason
-from ..runtime.report import JobReport
+from ..runtime.report import JobReport, plain_values
 from .signals import Interrupted, Interruption
 
 
@@ -55,7 +55,7 @@ def configure_logging(verbose: bool) -> None:
 
 def print_json(document: Any) -> None:
     """Write a document to stdout."""
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    click.echo(json.dumps(plain_values(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def report_of(error: TfYarnError, application_id: str = "") -> JobReport:

@@ -11,6 +11,7 @@ import click
 
 from .. import __version__
 from ..errors import Cancelled, SpecInvalid, TfYarnError
+from ..readers import MASK
 from ..request import build_job, doubts_about
 from ..requirement import parse_count
 from ..runtime.reasons import Reason
@@ -234,13 +235,19 @@ def dry_run(job: JobSpec) -> str:
 
     document = job.to_dict()
     for holder in (document, *document["tasks"].values()):
-        for name in holder.get("env", {}):
-            if any(word in name.upper() for word in ("SECRET", "TOKEN", "PASSW", "KEY", "CREDENTIAL")):
-                holder["env"][name] = "***"
+        for name in filter(_is_secret, holder.get("env", {})):
+            holder["env"][name] = MASK
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     # The launcher draws the coordinator's first port per job; this is the first that it may draw.
     application = build(job, base_port=Site().base_port(0)).to_yaml()
     return f"# The job, as --spec reads it\n{text}---\n# The application, as Skein reads it\n{application}"
+
+
+def _is_secret(variable: str) -> bool:
+    """Tell whether a variable's name says that its value is a secret: ``API_KEY``, and not ``MAX_TOKENS``."""
+    name = variable.upper()
+    return (any(word in name for word in ("SECRET", "PASSW", "CREDENTIAL"))
+            or any(part.endswith(("TOKEN", "KEY")) for part in name.split("_")))
 
 
 def _take_client_command(values: dict[str, Any]) -> str | None:

@@ -186,12 +186,18 @@ def kill(application_ids: tuple[str, ...], resourcemanager: str | None, as_json:
     Waits until they are gone; one that has ended before is left as it is.
     """
     launcher = _launcher(resourcemanager, verbose)
-    reports = []
+    reports, failed = [], []
     for application_id in application_ids:
-        reports.append(launcher.kill(application_id, "Killed by ytf kill"))
+        try:
+            reports.append(launcher.kill(application_id, "Killed by ytf kill"))
+        except TfYarnError as error:
+            failed.append(error)
+            reports.append(report_of(error, application_id))
         say(f"{application_id} {reports[-1].final_status}: {reports[-1].message}")
     if as_json:
         print_json([one.to_dict() for one in reports])
+    if failed:
+        raise failed[0]
 
 
 @_command

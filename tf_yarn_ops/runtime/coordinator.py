@@ -175,7 +175,8 @@ class Coordinator:
         how = f"was ended by signal {number}" if number else f"ended with exit code {code}"
         logger.info("%s %s after %s s%s", peer.task, how, message.get("seconds"), " (stopped)" if stopped else "")
         if stopped or self.state.verdict is not None:
-            self.registry.records[peer.task]["state"] = "stopped" if stopped else "failed" if code else "succeeded"
+            self.registry.records[peer.task]["state"] = (
+                "stopped" if stopped else "failed" if code or number else "succeeded")
             if not any(other.running and other.connection for other in self.registry.peers.values()):
                 self.quiet.set()
             return

@@ -20,7 +20,7 @@ from .command import die_with_parent
 from .containers import Containers, exit_now
 from .contract import JOB_FILE, Job, load_job
 from .coordinator import Coordinator
-from .ending import end_application, stop_tasks, until_known
+from .ending import VerdictNotTaken, end_application, stop_tasks, until_known
 from .lifecycle import Expired
 from .overseer import Overseer
 from .reasons import Reason
@@ -148,8 +148,9 @@ def main(arguments: List[str]) -> int:
         if isinstance(error, ImportError):
             message = (f"the coordinator's Python {sys.executable} can't talk to Skein: {error}; it needs grpcio and "
                        "protobuf: name an environment that has them (--environment venv:///folder, or an archive)")
-        report = JobReport(application_id, name=job.name, queue=job.queue, user=job.user, state="FAILED",
-                           final_status="FAILED", reason=Reason.AM_FAILED, message=message)
+        report = error.report if isinstance(error, VerdictNotTaken) else JobReport(
+            application_id, name=job.name, queue=job.queue, user=job.user, state="FAILED", final_status="FAILED",
+            reason=Reason.AM_FAILED, message=message)
         kill_by_rest(job.resourcemanagers, application_id, job.user, compose_diagnostics(report))
     logging.shutdown()
     sys.stdout.flush()

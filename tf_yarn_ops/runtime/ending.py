@@ -23,6 +23,22 @@ SHUTDOWN_PAUSES = (0.2, 1.0, 0.0)
 #: How long a verdict waits for a ResourceManager: as long as Hadoop's own clients try to reach one.
 RESOURCEMANAGER_SECONDS = 900.0
 RESOURCEMANAGER_LOOKS = 1.0
+#: How often a ResourceManager is asked to end us where Skein does not.
+KILLS = 5
+
+
+class VerdictNotTaken(Exception):
+    """Neither Skein nor a ResourceManager has ended the application.
+
+    Attributes
+    ----------
+    report : JobReport
+        The verdict that they did not take.
+    """
+
+    def __init__(self, report: JobReport):
+        super().__init__("neither Skein nor the ResourceManager took the verdict")
+        self.report = report
 
 
 async def stop_tasks(coordinator: Coordinator) -> None:
@@ -89,6 +105,8 @@ async def end_application(containers: Containers, job: Job, report: JobReport) -
             logger.warning("Skein did not take the verdict: %s", error)
             await asyncio.sleep(pause)
     loop = asyncio.get_running_loop()
-    arguments = (job.resourcemanagers, report.application_id, job.user, diagnostics)
-    if not await loop.run_in_executor(None, kill_by_rest, *arguments):
-        raise RuntimeError("neither Skein nor the ResourceManager took the verdict")
+    for _ in range(KILLS):
+        await loop.run_in_executor(
+            None, kill_by_rest, job.resourcemanagers, report.application_id, job.user, diagnostics)
+        await asyncio.sleep(RESOURCEMANAGER_LOOKS)
+    raise VerdictNotTaken(report)

@@ -6,6 +6,7 @@ and the report as JSON; clients find it there by its first key, add what YARN kn
 """
 
 import json
+import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Dict, Mapping, Optional, Tuple
 
@@ -249,3 +250,12 @@ def parse_diagnostics(text: str) -> Optional[JobReport]:
         except (ValueError, TypeError, AttributeError, RecursionError):
             start = text.find(_START, start + 1)  # the sentence may quote one
     return None
+
+
+def plain_values(value: Any) -> Any:
+    """Give plain values that every reader of JSON takes: infinity and NaN, which JSON has not, as texts."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_values(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_values(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -33,11 +33,12 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str) -> bool:
     return False
 
 
-def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str) -> bool:
+def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str) -> None:
     """End the application without Skein: ask the ResourceManager to kill it, with our diagnostics.
 
     The last resort where the interpreter has no grpcio, where Skein does not take the verdict, and where the
     coordinator itself has failed: readers believe the report in the diagnostics. Works on unsecured clusters.
+    Whoever gets back from here is alive: no ResourceManager took the kill, or the one that did has forgotten it.
     """
     body = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode()
     for base in resourcemanagers:
@@ -48,10 +49,8 @@ def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str
             with _opener().open(request, timeout=10) as answer:
                 if answer.status in (200, 202):
                     time.sleep(KILL_SECONDS)  # until we are killed: an exit of ours would be the first word in YARN
-                    return True
         except _NO_ANSWER:
             continue
-    return False
 
 
 def _opener() -> urllib.request.OpenerDirector:
