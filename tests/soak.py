@@ -17,7 +17,7 @@ from pathlib import Path
 from faults import FOREVER, Rig, job, kill
 from test_faults_client import Client
 
-from tf_yarn_ops.errors import ClusterUnreachable, WaitTimeout
+from tf_yarn_ops.errors import ClusterUnreachable, MiniClusterError, WaitTimeout
 from tf_yarn_ops.identity import Identity
 from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.runtime.reasons import Reason
@@ -174,11 +174,14 @@ class Soak:
             with self.lock:
                 pause, name = self.random.uniform(*CLUSTER_FAULTS), self.random.choice(["rm", "nm"])
             time.sleep(pause)
-            self.rig.hadoop.stop_daemon(name, signal.SIGKILL)
-            self.killed_at[name] = time.monotonic()
-            self.rig.hadoop.start_daemon(name)
-            with self.lock:
-                self.sums[f"{name} SIGKILL and start", ""] += 1
+            try:
+                self.rig.hadoop.stop_daemon(name, signal.SIGKILL)
+                self.killed_at[name] = time.monotonic()
+                self.rig.hadoop.start_daemon(name)
+                with self.lock:
+                    self.sums[f"{name} SIGKILL and start", ""] += 1
+            except MiniClusterError as error:  # the strikes go on
+                self.note(f"{name} SIGKILL", str(error), None)
             left = (self.deadline - time.monotonic()) / 60
             print(f"{left:.0f} minutes left: {len(self.identities)} begun, {len(self.wrong)} wrong", flush=True)
 
