@@ -6,10 +6,10 @@ all it has to know is the asset's name.
 
 Needs
 -----
-folder ``examples/digits``
-    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
 connection ``tf_yarn_default``, variables ``digits_folder`` and ``tf_environment``
     As ``first_training.py`` says.
+folder ``examples/digits``
+    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
 """
 
 from pathlib import Path

@@ -4,8 +4,6 @@ Start it by hand; the form asks for the number of steps. ``python first_training
 
 Needs
 -----
-folder ``examples/digits``
-    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
 connection ``tf_yarn_default``
     The ResourceManager, type ``tf_yarn``; without it ``YTF_RESOURCEMANAGER`` or ``HADOOP_CONF_DIR`` of the worker.
 variable ``digits_folder``
@@ -13,6 +11,8 @@ variable ``digits_folder``
     ``python examples/digits/prepare.py hdfs:///user/airflow/digits/digits.npz``.
 variable ``tf_environment``
     The nodes' Python with tensorflow and hdfs, such as ``venv:///opt/tensorflow``, or an archive of one.
+folder ``examples/digits``
+    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
 """
 
 from pathlib import Path

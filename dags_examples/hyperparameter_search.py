@@ -5,13 +5,13 @@ cluster would take. A candidate that fails is cleared alone; the others keep the
 
 Needs
 -----
-folder ``examples/digits``
-    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
 connection ``tf_yarn_default``, variables ``digits_folder`` and ``tf_environment``
     As ``first_training.py`` says.
 pool ``tf_yarn``
     That counts deferred tasks, or it would limit nothing:
     ``airflow pools set tf_yarn 3 "trainings on YARN" --include-deferred``.
+folder ``examples/digits``
+    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
 """
 
 from itertools import product

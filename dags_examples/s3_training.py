@@ -5,8 +5,6 @@ a file, readable for the job's owner only; as variables of ``env`` they would st
 
 Needs
 -----
-folder ``examples/digits``
-    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
 connection ``tf_yarn_default``, variable ``tf_environment`` with boto3 in it
     As ``first_training.py`` says.
 variable ``digits_bucket``
@@ -14,6 +12,8 @@ variable ``digits_bucket``
 variable ``aws_config_file``
     A file of the Airflow worker in the form of ``~/.aws/config`` with keys and region, and ``endpoint_url`` for another
     store than Amazon's. Nodes that have an identity of their own need neither it nor the two lines about it.
+folder ``examples/digits``
+    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
 """
 
 from pathlib import Path

@@ -8,12 +8,12 @@
 
 Needs
 -----
-folder ``examples/digits``
-    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
 connection ``tf_yarn_default``, variable ``tf_environment``
     As ``first_training.py`` says.
 variable ``digits_folder``
     With the data of each day in ``days/<YYYY-MM-DD>.npz``; the models go to ``models/<YYYY-MM-DD>``.
+folder ``examples/digits``
+    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
 """
 
 from datetime import timedelta

@@ -172,7 +172,7 @@ def test_every_text_within_is_rendered():
     ({**JOB, "poll_interval": 0}, "poll_interval: 0 is not a number of seconds above 0"),
     ({**JOB, "log_tail_lines": "many"}, "log_tail_lines: 'many' is not a whole number"),
     ({**JOB, "yarn_lifetime": 0}, "yarn_lifetime: 0 is no time; None leaves the job's own deadlines"),
-    ({**JOB, "yarn_lifetime": timedelta()}, "yarn_lifetime: datetime.timedelta(0) is no time"),
+    ({**JOB, "yarn_lifetime": timedelta()}, "yarn_lifetime: datetime.timedelta(0) is no time; None leaves the job's own deadlines"),
     ({**JOB, "yarn_lifetime": "long"}, "yarn_lifetime: 'long' is not 'auto', a number of seconds, a timedelta or None"),
     ({**JOB, "wait_for_completion": False, "model_asset": "s3://models/x"},
      "model_asset: a task with wait_for_completion=False ends before there is a model"),
