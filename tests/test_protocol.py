@@ -119,6 +119,28 @@ def test_no_message_of_an_agent_ends_the_coordinator(history):
     asyncio.run(play())
 
 
+EXITED = {"type": "exited", "generation": 1, "attempt": 1, "seconds": 60.0}
+
+
+@pytest.mark.parametrize(("how", "state"), [
+    ({"code": None, "signal": 6}, "failed"), ({"code": 3}, "failed"), ({"code": 0}, "succeeded"),
+    ({"code": None, "signal": 15, "stopped": True}, "stopped"),
+])
+def test_what_ends_by_itself_behind_the_verdict_is_called_what_it_is(how, state):
+    """One worker fails, and the other aborts in its collective at the same moment."""
+
+    async def play():
+        coordinator = coordinator_of(job())
+        wires = {name: Wire() for name in ("worker_0", "worker_1", "ps_0")}
+        peers = {name: await coordinator.greet(wire, registration(name)) for name, wire in wires.items()}
+        coordinator.heard(peers["worker_0"], wires["worker_0"], {**EXITED, "code": 1})
+        assert coordinator.state.verdict.reason is Reason.TASK_FAILED
+        coordinator.heard(peers["worker_1"], wires["worker_1"], {**EXITED, **how})
+        return {task.task: task.state for task in build_report(coordinator).tasks}
+
+    assert asyncio.run(play())["worker:1"] == state
+
+
 def test_an_agent_that_comes_back_hears_what_it_has_missed():
     """Whatever got lost with the connection: the start, the restart of the cluster, its own new registration."""
 
