@@ -279,7 +279,7 @@ def test_a_missing_or_broken_file_of_the_project_is_named(project):
     assert found[1].startswith("tf.args.file: 'bytes' can't be read: 'utf-8' codec") and len(found) == 2
     (project / "tasks.yaml").write_text("tasks: [worker]\n")
     assert faults_of({**RUN, "tf.spec": "tasks.yaml"}, project) == [
-        "tf.spec: tasks: ['worker'] is not a mapping of task types to their settings"]
+        "tf.spec: tasks: a list is not a mapping of task types to their settings"]
     found = faults_of({**RUN, "tf.spec": "nope", "tf.args.file": "nope"}, project)
     assert [fault.partition(":")[0] for fault in found] == ["tf.spec", "tf.args.file"]
 

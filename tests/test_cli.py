@@ -153,6 +153,8 @@ def test_all_faults_of_a_request_are_named_by_their_options(options, messages):
     ({"tasks": {"worker": 1}, "env": {"PASSWORD": None}}, {}, ["env: PASSWORD has no value; give ''"]),
     ({"tasks": {"worker": 1}, "env": {"API_KEY": "***"}}, {}, ["env: API_KEY: the value was masked by --dry_run"]),
     ({"tasks": {"worker": 1}, "env": {}}, {"env": ["PASSWORD=hunter2", "PASSWORD=hunter3"]}, ["env 'PASSWORD': 'PASSWORD' is given"]),
+    ({"tasks": [{"worker": {"env": {"PASSWORD": "hunter2"}}}]}, {}, ["tasks: a list is not a mapping of task types"]),
+    ({"tasks": {"worker": [{"env": {"PASSWORD": "hunter2"}}]}}, {}, ["tasks.worker: a list is not a mapping of keys"]),
     ({"tasks": {"worker": 1}, "deadlines": "x"}, {"queue_timeout": 60}, ["deadlines: a str is not a mapping"]),
     ({"tasks": {"chief": {"memory": "1g"}, "master": {"memory": "2g"}}}, {}, ["tasks: chief is named twice"]),
     ({"tasks": {"worker": 0}}, {}, ["tasks.worker.instances: 0"]),

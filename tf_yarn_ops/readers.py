@@ -38,6 +38,11 @@ def normalise(instance: object, readers: dict[str, Callable[[object], object]]) 
     return faults
 
 
+def brief(value: object) -> str:
+    """Give a wrong value for a message: ``'x'``, or ``a list`` of what may hold variables and their secrets."""
+    return f"a {type(value).__name__}" if isinstance(value, list | tuple | set | Mapping) else repr(value)
+
+
 def read_memory(value: object) -> int:
     """Read MiB from a number or a text such as ``8 GiB``."""
     return parse_memory(value)  # type: ignore[arg-type]

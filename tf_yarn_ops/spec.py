@@ -20,6 +20,7 @@ from .parts import (
 )
 from .readers import (
     MAX_STRING,
+    brief,
     check,
     normalise,
     optional,
@@ -45,7 +46,7 @@ MAX_LOG_TAIL = 8192
 
 def _read_indices(value: object) -> dict[int, Resources]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{value!r} is not a mapping of task indices to resources")
+        raise ValueError(f"{brief(value)} is not a mapping of task indices to resources")
     return {read_count(0)(index): resources for index, resources in value.items()}
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from .errors import SpecInvalid
 from .parts import Acls, Deadlines, Environment, Resources, RestartPolicy, TensorBoard
+from .readers import brief
 from .requirement import canonical_type, did_you_mean
 from .spec import JobSpec, TaskSpec
 
@@ -84,7 +85,7 @@ def _read(part: type[Part], value: Any, where: str, faults: list[str]) -> Part |
     if value is None:
         return None
     if not isinstance(value, Mapping):
-        faults.append(f"{where}: {value!r} is not a mapping of keys to values")
+        faults.append(f"{where}: {brief(value)} is not a mapping of keys to values")
         return None
     try:
         return part(**_known(part, value, f"{where}.", faults))
@@ -111,7 +112,7 @@ def _environment(value: Any, faults: list[str]) -> Environment | None:
 
 def _tasks(value: Any, faults: list[str]) -> dict[str, TaskSpec] | None:
     if not isinstance(value, Mapping):
-        faults.append(f"tasks: {value!r} is not a mapping of task types to their settings")
+        faults.append(f"tasks: {brief(value)} is not a mapping of task types to their settings")
         return None
     tasks: dict[str, TaskSpec] = {}
     complete = True

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SpecInvalid
-from ..readers import check, normalise, optional, read_count, read_memory, read_seconds, read_texts
+from ..readers import brief, check, normalise, optional, read_count, read_memory, read_seconds, read_texts
 from ..requirement import did_you_mean
 from ..spec import JobSpec
 from .keys import find_key, unknown_key
@@ -26,7 +26,7 @@ def _read_proxy(value: object) -> bool | tuple[str, ...]:
 
 def _read_defaults(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{value!r} is not a mapping of tf.* keys to values")
+        raise ValueError(f"{brief(value)} is not a mapping of tf.* keys to values")
     wrong = [unknown_key(str(name), ()) for name in value if not find_key(str(name))]
     if wrong:
         raise ValueError("; ".join(wrong))
@@ -35,7 +35,7 @@ def _read_defaults(value: object) -> dict[str, str]:
 
 def _read_environ(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{value!r} is not a mapping of variables to values")
+        raise ValueError(f"a {type(value).__name__} is not a mapping of variables to values")
     wrong = [str(name) for name, text in value.items() if not isinstance(name, str) or not isinstance(text, str)
              or not name.isidentifier() or not name.isascii() or "\0" in text]
     if wrong:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import SpecInvalid
+from ..readers import brief
 from ..request import build_job
 from ..requirement import canonical_type, did_you_mean, parse_cluster_requirement, parse_count
 from ..spec import JobSpec
@@ -177,7 +178,8 @@ def _read_document(request: Request) -> None:
         request.faults += error.faults
         return
     if not isinstance(document.get("tasks", {}), Mapping):
-        request.faults.append(f"tf.spec: tasks: {document['tasks']!r} is not a mapping of task types to their settings")
+        request.faults.append(f"tf.spec: tasks: {brief(document['tasks'])} is not a mapping of task types to their "
+                              "settings")
         return
     request.document = document
 
