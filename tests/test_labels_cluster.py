@@ -1,24 +1,17 @@
 """Node labels on real daemons: containers run where their label says, and a label that can't be had is said as such."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+import two_nodes
 from fake_yarn import until
+from two_nodes import directories, launcher_on
 from wire_proxy import Proxy
 
-from tf_yarn_ops.cluster import discover
-from tf_yarn_ops.launcher import Launcher
 from tf_yarn_ops.minicluster import MiniCluster
 
 pytestmark = pytest.mark.cluster
-
-ROOT = Path(__file__).resolve().parent.parent
-SUBMIT = [sys.executable, "-c", "from tf_yarn_ops.cli import submit_main; submit_main()"]
 
 
 @pytest.fixture(scope="module")
@@ -29,17 +22,12 @@ def hadoop(tmp_path_factory):
 
 @pytest.fixture
 def launcher(hadoop):
-    made = Launcher(discover(hadoop.resourcemanager_url, environ={}))
-    yield made
-    for report in made.list():
-        made.kill(report.application_id, "the test is over")
-    made.close()
+    with launcher_on(hadoop) as made:
+        yield made
 
 
 def submit(hadoop, *words):
-    return subprocess.run([*SUBMIT, "--json", "--wait", "-m", "256", "--environment", f"venv://{sys.prefix}", *words],
-                          capture_output=True, text=True, timeout=150,
-                          env={**os.environ, **hadoop.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    return two_nodes.submit(hadoop, "--json", "--wait", "-m", "256", *words, timeout=150)
 
 
 def placed(hadoop, launcher, folder, *words):
@@ -52,11 +40,6 @@ def placed(hadoop, launcher, folder, *words):
     found = {task: node_of[int(port)] for task, port in map(str.split, where.read_text().splitlines())}
     application = launcher.resourcemanager.get(json.loads(done.stdout)["application_id"])
     return page_of[int(application["amHostHttpAddress"].rpartition(":")[2])], found["ps"], found["worker"]
-
-
-def directories(launcher):
-    files = launcher.staging(launcher.cluster.user).filesystem
-    return [status.name for status in files.list(launcher.cluster.staging) if status.name.startswith("application_")]
 
 
 @pytest.mark.parametrize("words, nodes", [

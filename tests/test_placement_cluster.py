@@ -6,18 +6,13 @@ that any node has, each on its own. Above it: RESOURCES_IMPOSSIBLE. Below it, an
 """
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from fake_yarn import until
+from two_nodes import directories, launcher_on, submit
 
-from tf_yarn_ops.cluster import discover
-from tf_yarn_ops.launcher import Launcher
 from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.minicluster.daemons import log_tail
 from tf_yarn_ops.resourcemanager import Allocation
@@ -25,8 +20,6 @@ from tf_yarn_ops.runtime.reasons import Reason
 
 pytestmark = pytest.mark.cluster
 
-ROOT = Path(__file__).resolve().parent.parent
-SUBMIT = [sys.executable, "-c", "from tf_yarn_ops.cli import submit_main; submit_main()"]
 WAIT = "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms"
 GPUS = "yarn.nodemanager.resource-type.yarn.io/gpu"
 MEMORY = "yarn.nodemanager.resource.memory-mb"
@@ -66,16 +59,8 @@ def hadoop(tmp_path_factory):
 
 @pytest.fixture
 def launcher(hadoop):
-    made = Launcher(discover(hadoop.resourcemanager_url, environ={}))
-    yield made
-    for report in made.list():
-        made.kill(report.application_id, "the test is over")
-    made.close()
-
-
-def submit(hadoop, *words):
-    return subprocess.run([*SUBMIT, "--environment", f"venv://{sys.prefix}", *words], capture_output=True, text=True,
-                          timeout=60, env={**os.environ, **hadoop.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    with launcher_on(hadoop) as made:
+        yield made
 
 
 def nodes_are(hadoop, launcher, count=2):
@@ -86,11 +71,6 @@ def nodes_are(hadoop, launcher, count=2):
         seen = launcher.resourcemanager.request("GET", "/ws/v1/cluster/nodes").text
         logs = (f"{name} (pid {hadoop.pid(name)})\n{log_tail(hadoop.directory, name)}" for name in ("rm", "nm", "nm2"))
         pytest.fail("\n".join([f"not {count} nodes: {seen}", *logs]))
-
-
-def directories(launcher):
-    files = launcher.staging(launcher.cluster.user).filesystem
-    return [status.name for status in files.list(launcher.cluster.staging) if status.name.startswith("application_")]
 
 
 FIVE = ["-r", "worker:1", "-m", "256", "--task_gpus", "5"]
