@@ -183,12 +183,23 @@ def test_an_answer_that_something_between_us_has_cut_is_no_traceback(yarn, text,
         ask(client(yarn.url))
 
 
-@pytest.mark.parametrize("text", ["", '{"apps": {"app": [', "[]"])
+@pytest.mark.parametrize("text", [
+    "", '{"apps": {"app": [', "[]", '{"apps": "x", "nodes": "x"}', '{"apps": {"app": [1]}, "nodes": {"node": ["x"]}}'])
 def test_a_list_that_something_between_us_has_cut_is_no_traceback(yarn, text):
     yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
     for ask in (lambda rm: rm.find(), lambda rm: rm.nodes()):
-        with pytest.raises(ClusterUnreachable, match="does not answer as YARN does"):
+        with pytest.raises(ClusterUnreachable, match=r"does not (answer|list (apps|nodes)) as YARN does"):
             ask(client(yarn.url))
+
+
+@pytest.mark.parametrize("text, found", [
+    ('{"apps": null, "nodes": null}', []), ('{"apps": {}, "nodes": {}}', []), ("{}", []),
+    ('{"apps": {"app": {"id": "x"}}, "nodes": {"node": {"id": "x"}}}', [{"id": "x"}]),  # one of one, in some versions
+])
+def test_lists_as_yarn_writes_them(yarn, text, found):
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
+    asker = client(yarn.url)
+    assert (asker.find(), asker.nodes()) == (found, found)
 
 
 def test_nobody_there_is_said_within_the_patience():

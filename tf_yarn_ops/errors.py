@@ -1,8 +1,15 @@
 """The errors of tf_yarn_ops: one tree, each with the reason that a report would carry."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .runtime.reasons import Reason
+
+
+def list_faults(faults: Sequence[str]) -> str:
+    """Give one fault as it is, and several one a line."""
+    if len(faults) == 1:
+        return faults[0]
+    return "\n  - ".join([f"{len(faults)} faults in the request:", *faults])
 
 
 class TfYarnError(Exception):
@@ -33,9 +40,7 @@ class SpecInvalid(TfYarnError, ValueError):
         super().__init__(*self.faults)
 
     def __str__(self) -> str:
-        if len(self.faults) == 1:
-            return self.faults[0]
-        return f"{len(self.faults)} faults in the request:\n" + "\n".join(f"  - {fault}" for fault in self.faults)
+        return list_faults(self.faults)
 
 
 class SubmissionRejected(TfYarnError, RuntimeError):

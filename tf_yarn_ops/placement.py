@@ -8,11 +8,11 @@ What YARN does not tell is left to YARN: a look that refuses too much is worse t
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from .errors import ClusterUnreachable, ResourcesImpossible, SubmissionRejected, TfYarnError
+from .errors import ResourcesImpossible, SubmissionRejected, TfYarnError, list_faults
 from .preflight import MASTER, check_maximum, containers, maximum_of
 from .queues import MAPPED, fault_of, find_queue, leaves_of, read_queues
 from .requirement import did_you_mean
@@ -34,24 +34,12 @@ class Surroundings(NamedTuple):
 
 
 def read_surroundings(spec: JobSpec, resourcemanager: ResourceManager) -> Surroundings:
-    """Ask for all that `check_placement` looks at; for labels only where the job names one or a node has one.
-
-    Raises
-    ------
-    ClusterUnreachable
-        What answers does not answer as YARN does.
-    """
-    try:
-        with ThreadPoolExecutor(2) as pool:
-            scheduler_answer, nodes_answer = pool.submit(resourcemanager.scheduler), pool.submit(resourcemanager.nodes)
-            scheduler, nodes = scheduler_answer.result(), nodes_answer.result()
-        labelled = any(map(_label, nodes))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, TfYarnError):
-            raise
-        raise ClusterUnreachable(f"{resourcemanager.addresses} does not list queues and nodes as YARN does "
-                                 f"({type(error).__name__}: {error})") from error
-    return Surroundings(scheduler, nodes, _read_labels(resourcemanager) if labelled or _askers(spec) else None)
+    """Ask for all that `check_placement` looks at; for labels only where the job names one or a node has one."""
+    with ThreadPoolExecutor(2) as pool:
+        scheduler_answer, nodes_answer = pool.submit(resourcemanager.scheduler), pool.submit(resourcemanager.nodes)
+        scheduler, nodes = scheduler_answer.result(), nodes_answer.result()
+    labelled = any(map(_label, nodes)) or _askers(spec)
+    return Surroundings(scheduler, nodes, _read_labels(resourcemanager) if labelled else None)
 
 
 def _read_labels(resourcemanager: ResourceManager) -> dict[str, bool] | None:
@@ -80,69 +68,44 @@ def check_placement(spec: JobSpec, around: Surroundings, strict: bool) -> None:
     SubmissionRejected, ResourcesImpossible
         It could not, with all that is in the way.
     """
-    looks: list[Callable[[], None]] = [
-        lambda: check_queue(spec.queue, around.scheduler), lambda: check_labels(spec, around)]
+    refused = [*queue_faults(spec.queue, around.scheduler), *label_faults(spec, around)]
     maximum = maximum_of(around.scheduler)
-    if maximum is not None:
-        looks.append(lambda: check_maximum(spec, maximum))
-    refused: list[SubmissionRejected | ResourcesImpossible] = []
-    for look in looks:
-        try:
-            look()
-        except (SubmissionRejected, ResourcesImpossible) as error:
-            refused.append(error)
-    if len(refused) > 1:
-        raise type(refused[0])("\n  - ".join([f"{len(refused)} faults in the request:", *map(str, refused)]))
+    try:
+        if maximum is not None:
+            check_maximum(spec, maximum)
+    except ResourcesImpossible as error:
+        if not refused:
+            raise
+        refused.append(str(error))
     if refused:
-        raise refused[0]
+        raise SubmissionRejected(list_faults(refused))
     check_nodes(spec, around, strict)
 
 
-def check_queue(queue: str, scheduler: Mapping[str, Any]) -> None:
-    """See whether the queue takes applications.
+def queue_faults(queue: str, scheduler: Mapping[str, Any]) -> list[str]:
+    """Give why the queue takes no applications: it is unknown, stopped, or not a leaf.
 
     Parameters
     ----------
     queue : str
-        Its name or full path.
+        Its name or full path. Of ``default``, which YARN may map to another, a fault is a warning.
     scheduler : mapping
         ``schedulerInfo``. Only the CapacityScheduler tells enough to refuse; the FairScheduler
         makes queues when they are named.
-
-    Raises
-    ------
-    SubmissionRejected
-        It is unknown, stopped, or not a leaf. For queue ``default``, which YARN may map to another, a warning.
     """
     found = read_queues(scheduler)
     fault = fault_of(queue, found) if found else None
-    if fault:
-        _refuse([fault], queue)
+    return _of_queue([fault] if fault else [], queue)
 
 
-def _refuse(faults: list[str], queue: str) -> None:
-    """Refuse for what a queue can't do, unless YARN may mean another queue."""
-    text = "\n  - ".join([f"{len(faults)} faults in the request:", *faults]) if len(faults) > 1 else "".join(faults)
-    if queue not in MAPPED:
-        raise SubmissionRejected(text)
-    logger.warning("%s; YARN refuses the job, unless it maps it to another queue", text)
-
-
-def check_labels(spec: JobSpec, around: Surroundings) -> None:
-    """See whether the cluster has the job's node labels, and its queue may use them.
-
-    Raises
-    ------
-    SubmissionRejected
-        With every label that can't be had.
-    """
+def label_faults(spec: JobSpec, around: Surroundings) -> list[str]:
+    """Give each node label of the job that the cluster has not, or that its queue may not use."""
     labels, askers = around.labels, _askers(spec)
     if labels is None or not askers:
-        return
+        return []
     if not labels:
         everyone = dict.fromkeys(name for names in askers.values() for name in names)
-        raise SubmissionRejected(f"the cluster has no node labels, and {_ask(list(everyone))} "
-                                 f"{' and '.join(map(repr, askers))}")
+        return [f"the cluster has no node labels, and {_ask(list(everyone))} {' and '.join(map(repr, askers))}"]
     found = read_queues(around.scheduler)
     queue = find_queue(spec.queue, found)
     unknown, closed = [], []
@@ -154,8 +117,16 @@ def check_labels(spec: JobSpec, around: Surroundings) -> None:
             may = sorted(name for name, leaf in leaves_of(found).items() if leaf.may_use(label))
             closed.append(f"queue {spec.queue!r} may not use node label {label!r}, which {_ask(names)}; "
                           f"these may: {', '.join(may) or 'none'}")
-    if unknown or closed:
-        _refuse(unknown + closed, "" if unknown else spec.queue)
+    return unknown + _of_queue(closed, spec.queue)
+
+
+def _of_queue(faults: list[str], queue: str) -> list[str]:
+    """Give what a queue can't do; of one that YARN may map to another, warn instead."""
+    if queue not in MAPPED:
+        return faults
+    for fault in faults:
+        logger.warning("%s; YARN refuses the job, unless it maps it to another queue", fault)
+    return []
 
 
 def check_nodes(spec: JobSpec, around: Surroundings, strict: bool) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from .authentication import Authentication
 from .errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
-from .transport import PATIENCE, Addresses, Attempt, check, client_options, explain, read_json, send
+from .transport import PATIENCE, Addresses, Attempt, OddAnswer, check, client_options, explain, read_json, send
 
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
@@ -162,7 +162,7 @@ class ResourceManager:
     def nodes(self) -> list[dict[str, Any]]:
         """Give the nodes that run containers now."""
         document = self._get(f"{CLUSTER_PATH}/nodes", "reading the nodes", params={"states": "RUNNING"})
-        return list((document.get("nodes") or {}).get("node") or [])
+        return _items(document, "nodes", "node")
 
     def labels(self) -> Any:
         """Give the JSON of the cluster's node labels."""
@@ -285,5 +285,15 @@ def find_parameters(tags: Iterable[str] = (), states: Iterable[str] = (), user: 
 
 
 def read_applications(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Read the answer of a list call."""
-    return list((document.get("apps") or {}).get("app") or [])
+    """Read the answer of a list call; OddAnswer when it is none."""
+    return _items(document, "apps", "app")
+
+
+def _items(document: Mapping[str, Any], outer: str, inner: str) -> list[dict[str, Any]]:
+    """Give the items of a list as YARN writes it: an empty one as null, and in some versions one of one as its item."""
+    found = document.get(outer) or {}
+    items = (found.get(inner) or []) if isinstance(found, dict) else found
+    items = [items] if isinstance(items, dict) else items
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise OddAnswer(f"what answers does not list {outer} as YARN does, but gives a {type(items).__name__}")
+    return items
