@@ -158,7 +158,8 @@ class Alarm(BaseException):
 @pytest.mark.parametrize("error", [Alarm("time is up"), KeyboardInterrupt(), ClusterUnreachable("no answer in time")], ids=repr)
 @pytest.mark.parametrize("identity", [ME, None], ids=["identity", "no identity"])
 def test_what_was_submitted_before_its_id_was_told_is_taken_back(place, monkeypatch, identity, error):
-    def submit(self, spec, tags=()):
+    def submit(self, spec, tags):
+        self.uncertain = True
         place.yarn.add(application(1, "RUNNING", user=USER, applicationTags=",".join(tags)))
         raise error
 
@@ -167,6 +168,34 @@ def test_what_was_submitted_before_its_id_was_told_is_taken_back(place, monkeypa
     with pytest.raises(type(error)):
         launcher.ensure(job(), identity) if identity else launcher.submit(job())
     assert place.yarn.apps[ID]["state"] == "KILLED"
+
+
+@pytest.mark.parametrize(("child", "left"), [
+    ("import sys; sys.exit(3)", []),
+    ("import os; os.kill(os.getpid(), 9)", []),
+    ("print('refused java.io.EOFException')", []),
+    ("print('refused User ann cannot submit applications to queue root.low')", [ID]),
+])
+@pytest.mark.parametrize("identity", [ME, None], ids=["identity", "no identity"])
+def test_a_client_that_ends_without_a_clear_answer_may_have_submitted(place, monkeypatch, identity, child, left):
+    """What it submitted first is killed; after a refusal there is nothing to look for."""
+    monkeypatch.setattr(skeinsubmitter, "_START", child)
+    await_child = skeinsubmitter.SkeinSubmitter._await
+
+    def submit_and_await(self, child):
+        place.yarn.add(application(1, "RUNNING", user=USER, applicationTags=",".join(asked[-1])))
+        await_child(self, child)
+
+    def write(self, spec, folder, tags):
+        asked.append(tuple(tags))
+
+    asked = []
+    monkeypatch.setattr(skeinsubmitter.SkeinSubmitter, "_await", submit_and_await)
+    monkeypatch.setattr(skeinsubmitter.SkeinSubmitter, "_write", write)
+    launcher = place.launcher()
+    with pytest.raises((SubmissionRejected, ClusterUnreachable)):
+        launcher.ensure(job(), identity) if identity else launcher.submit(job())
+    assert [name for name, found in place.yarn.apps.items() if found["state"] == "RUNNING"] == left
 
 
 def test_what_yarn_would_refuse_is_refused_before_java_starts(place):

@@ -114,20 +114,11 @@ class Ensuring:
             except RestUnavailable as error:
                 if not self._submitting.falls_back(error):
                     raise
-        self._submit_with_skein()
-        return None
-
-    def _submit_with_skein(self) -> None:
-        """Submit without a claim: what this call submitted before is looked at, and what a cancel left is killed."""
         if self._submitted:
             self._refuse_strangers()
-        try:
-            self._submitted = self._submitting.with_skein(self._spec, self._announce, self._identity.tags)
-        except BaseException as error:
-            # Told to end, by whatever (Airflow's alarm is an exception of its own), or without an answer in time.
-            if isinstance(error, Cancelled | ClusterUnreachable) or not isinstance(error, Exception):
-                self._submitting.take_back_unnamed(self._identity.tag, self._is_of_this_try, error)
-            raise
+        self._submitted = self._submitting.with_skein(self._spec, self._announce, self._identity.tags,
+                                                      self._is_of_this_try)
+        return None
 
     def _refuse_strangers(self) -> None:
         """An application that runs as another user is never found as ours, and would be submitted for ever."""

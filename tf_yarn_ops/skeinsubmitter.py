@@ -59,6 +59,11 @@ class SkeinSubmitter:
         For ``yarn``, JAVA_HOME and HADOOP_CONF_DIR. Default: the process's environment.
     checkpoint : callable, optional
         Called between the steps; raises when the submission shall end.
+
+    Attributes
+    ----------
+    uncertain : bool
+        Whether YARN may have an application whose id nobody has told: Skein's client has run, without a clear answer.
     """
 
     def __init__(self, cluster: Cluster, *, environ: Mapping[str, str] | None = None,
@@ -66,6 +71,7 @@ class SkeinSubmitter:
         self._cluster = cluster
         self._environ = dict(os.environ if environ is None else environ)
         self._checkpoint = checkpoint
+        self.uncertain = False
 
     def submit(self, spec: JobSpec, tags: Iterable[str] = ()) -> str:
         """Submit a job; give its application id when YARN has accepted it.
@@ -90,6 +96,7 @@ class SkeinSubmitter:
         output, errors = folder / "stdout", folder / "stderr"
         path = [*filter(None, sys.path), str(Path(__file__).parent.parent)]
         command = [sys.executable, "-I", "-X", "utf8", "-c", _START, json.dumps(path), str(folder), str(os.getpid())]
+        self.uncertain = True
         with output.open("wb") as stdout, errors.open("wb") as stderr:
             child = subprocess.Popen(command, env=self._environment(), stdin=subprocess.PIPE, stdout=stdout,
                                      stderr=stderr)
@@ -99,9 +106,12 @@ class SkeinSubmitter:
             _end(child)
         word, _, answer = (_read(output).strip().splitlines() or [""])[-1].partition(" ")
         if word == "submitted":
+            self.uncertain = False
             return answer
         if word == "refused":
-            raise _failure(answer)(f"Skein's Java client could not submit: {answer}")
+            failure = _failure(answer)
+            self.uncertain = failure is ClusterUnreachable
+            raise failure(f"Skein's Java client could not submit: {answer}")
         last = " | ".join((_read(errors) + _read(folder / LOG)).strip().splitlines()[-3:])
         if child.returncode < 0:
             raise ClusterUnreachable(f"Skein's Java client was ended by signal {-child.returncode}: {last}")

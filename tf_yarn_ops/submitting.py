@@ -3,7 +3,7 @@
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .errors import Cancelled, ClusterUnreachable, SubmissionRejected, TfYarnError
@@ -74,14 +74,7 @@ class Submitting:
             except RestUnavailable as error:
                 if not self.falls_back(error):
                     raise
-        # Skein's client tells no id before YARN has taken the application: this tag finds it, should we end first.
-        tag = f"tfy-{secrets.token_hex(8)}"
-        try:
-            return self.with_skein(spec, on_reserved, (tag,))
-        except BaseException as error:
-            if isinstance(error, Cancelled | ClusterUnreachable) or not isinstance(error, Exception):
-                self.take_back_unnamed(tag, lambda _: True, error)
-            raise
+        return self.with_skein(spec, on_reserved, (f"tfy-{secrets.token_hex(8)}",), lambda _: True)
 
     def rest_submitter(self, spec: JobSpec) -> "RestSubmitter":
         """Give what submits this job over HTTP."""
@@ -110,13 +103,23 @@ class Submitting:
             raise
         return application_id
 
-    def with_skein(self, spec: JobSpec, on_reserved: Callable[[str], None] | None, tags: Iterable[str] = ()) -> str:
-        """Submit through Skein's Java client; ``on_reserved`` is called after the submission."""
+    def with_skein(self, spec: JobSpec, on_reserved: Callable[[str], None] | None, tags: Sequence[str],
+                   is_ours: Callable[[Mapping[str, Any]], bool]) -> str:
+        """Submit through Skein's Java client; ``on_reserved`` is called after the submission.
+
+        The client tells no id before YARN has taken the application. Should it end in between, or we,
+        the first tag finds the application, and ``is_ours`` says of each that has it whether it is to be killed.
+        """
         from .skeinsubmitter import SkeinSubmitter
 
         self._look_ahead(spec)
         submitter = SkeinSubmitter(self._launcher.cluster, environ=self._environ, checkpoint=self._launcher.checkpoint)
-        application_id = submitter.submit(spec, tags)
+        try:
+            application_id = submitter.submit(spec, tags)
+        except BaseException as error:
+            if submitter.uncertain:
+                self._take_back_unnamed(tags[0], is_ours, error)
+            raise
         try:
             self.submitted(application_id, spec)
             if on_reserved is not None:
@@ -173,8 +176,8 @@ class Submitting:
             time.sleep(pause)
             pause = min(0.5, pause * 2)
 
-    def take_back_unnamed(self, tag: str, is_ours: Callable[[Mapping[str, Any]], bool], error: BaseException) -> None:
-        """Kill what Skein submitted the moment before it was ended; nobody has told us the id."""
+    def _take_back_unnamed(self, tag: str, is_ours: Callable[[Mapping[str, Any]], bool], error: BaseException) -> None:
+        """Kill what Skein submitted the moment before it ended; nobody has told us the id."""
         launcher, until = self._launcher, time.monotonic() + _LEFTOVER_SECONDS
         try:
             while time.monotonic() < until:
