@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from fake_yarn import FakeYarn, serving
 
+from tf_yarn_ops import folder
 from tf_yarn_ops.authentication import SimpleAuthentication
 from tf_yarn_ops.cluster import Cluster, current_user
 from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid, SubmissionRejected
 from tf_yarn_ops.filesystem import MountedFileSystem
-from tf_yarn_ops.folder import pack
 from tf_yarn_ops.site import Site
 from tf_yarn_ops.staging import Staging, open_filesystem
 from tf_yarn_ops.sweep import sweep
@@ -213,9 +213,9 @@ def folder_with_everything(at):
     return at
 
 
-def packed(folder):
+def packed(path):
     target = io.BytesIO()
-    pack(folder, target)
+    folder.pack(path, target)
     return target.getvalue()
 
 
@@ -299,10 +299,18 @@ def test_a_datanode_that_dies_in_the_middle_of_its_answer_is_an_error_of_ours():
         WebHdfs((url,), SimpleAuthentication("ann"), 1.0).read("/x")
 
 
-def test_a_folder_that_can_not_be_packed_is_a_fault_of_the_request(tmp_path):
+def test_a_folder_whose_files_can_not_be_read_is_a_fault_of_the_request(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder, "_walk", lambda path: [path / "gone"])
+    with pytest.raises(SpecInvalid, match=r"can't be packed: .* No such file"):
+        folder.pack(tmp_path, io.BytesIO())
+
+
+def test_a_full_disk_is_no_fault_of_the_request(tmp_path):
     (tmp_path / "file").write_text("x")
-    with open("/dev/full", "wb", buffering=0) as target, pytest.raises(SpecInvalid, match=r"can't be packed: .* No space left"):
-        pack(tmp_path, target)
+    with open("/dev/full", "wb", buffering=0) as target, \
+            pytest.raises(ClusterUnreachable, match=r"can't be packed on this machine: .* No space left") as raised:
+        folder.pack(tmp_path, target)
+    assert raised.value.reason.retryable
 
 
 def test_the_other_namenode_is_asked_when_one_is_on_standby():

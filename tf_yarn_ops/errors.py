@@ -56,7 +56,7 @@ class ResourcesImpossible(SubmissionRejected):
 
 
 class ClusterUnreachable(TfYarnError, ConnectionError):
-    """The ResourceManager or the file system did not answer, or is not a Hadoop at all."""
+    """The ResourceManager or a file system, this machine's own too, did not answer, or is not a Hadoop at all."""
 
     reason = Reason.CLUSTER_UNREACHABLE
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from .errors import SpecInvalid
+from .errors import ClusterUnreachable, SpecInvalid
 
 
 def pack(folder: Path, target: IO[bytes]) -> None:
@@ -25,12 +25,16 @@ def pack(folder: Path, target: IO[bytes]) -> None:
     Raises
     ------
     SpecInvalid
-        Something in it can't be read, or vanished meanwhile, or there is no room for the archive.
+        Something in it may not be read, or vanished meanwhile.
+    ClusterUnreachable
+        This machine has no room for the archive, or can't read a disk: another may, so a try again can help.
     """
     try:
         _pack(folder, target)
-    except OSError as error:
+    except (FileNotFoundError, PermissionError) as error:
         raise SpecInvalid(f"{folder} can't be packed: {error}") from error
+    except OSError as error:
+        raise ClusterUnreachable(f"{folder} can't be packed on this machine: {error}") from error
 
 
 def _pack(folder: Path, target: IO[bytes]) -> None:
