@@ -14,7 +14,7 @@ from tf_yarn_ops.runtime import ending
 from tf_yarn_ops.runtime import yarn as asking
 from tf_yarn_ops.runtime.containers import SkeinFailed
 from tf_yarn_ops.runtime.reasons import Reason
-from tf_yarn_ops.runtime.report import JobReport
+from tf_yarn_ops.runtime.report import JobReport, parse_diagnostics
 
 STATE = f"/ws/v1/cluster/apps/{APPLICATION}/state"
 
@@ -70,6 +70,21 @@ def test_a_kill_that_yarn_has_forgotten_is_repeated_and_never_counts_as_done(mon
         asyncio.run(ending.end_application(Refusing(), SimpleNamespace(resourcemanagers=(), user="ann"), verdict))
     assert raised.value.report is verdict and len(asked) == ending.KILLS > 1
     assert all("worker:0 failed" in words[-1] for words in asked)
+
+
+@pytest.mark.slow
+def test_a_verdict_that_nobody_took_is_sent_once_more_as_it_was(yarn, tmp_path):
+    """The coordinator's own failure is not what the training's readers are to hear; and it exits as failed."""
+    yarn.faults.append(lambda method, path: (503, {}, "starting") if method == "PUT" else None)
+    failing = job("exit 3", ps=False, workers=1)
+    with serving(yarn) as url, \
+            AppMaster(tmp_path / "job", failing, hiccups={"shutdown": 99}, resourcemanagers=(url,)) as am:
+        assert am.coordinator.wait(60) == 1
+    kills = [request for request in yarn.requests if request[0] == "PUT"]
+    assert len(kills) == ending.KILLS + 1
+    reports = [parse_diagnostics(body["diagnostics"]) for *_, body in kills]
+    assert [(report.reason, report.message) for report in reports] == [(Reason.TASK_FAILED, reports[0].message)] * len(kills)
+    assert "worker:0" in reports[0].message
 
 
 def test_a_verdict_waits_until_the_application_is_recovered(yarn, tmp_path):
