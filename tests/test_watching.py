@@ -190,6 +190,7 @@ def test_each_waiter_has_its_own_deadline(yarn, cluster):
     (500, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "boom"}}'),
     (200, {"Content-Type": "application/json"}, "not json"),
     (200, {"Content-Type": "application/json"}, "[]"),
+    (200, {"Content-Type": "application/json"}, '{"apps": {"app": ["x"]}}'),
     (200, {"Content-Type": "text/html"}, "<html>"),
 ])
 def test_a_resourcemanager_in_trouble_does_not_reach_the_waiters(yarn, cluster, answer, monkeypatch):

@@ -25,7 +25,7 @@ from .runtime.reasons import Reason
 from .runtime.report import JobReport, compose_diagnostics
 from .staging import Staging
 from .status import kill_report, lost_report, queue_overrun, read_report
-from .transport import Addresses, Attempt, check, client_options
+from .transport import Addresses, Attempt, client_options, read_json
 from .waiting import Unknown
 
 logger = logging.getLogger(__name__)
@@ -200,8 +200,7 @@ class Watcher:
         if response.status_code == 400 and self._deselected != parameters["deSelects"]:
             self._deselected = parameters["deSelects"]
             response = await self._asker.get(_APPLICATIONS, parameters)
-        check(response, "looking for applications")
-        return read_applications(await asyncio.to_thread(response.json))
+        return read_applications(await asyncio.to_thread(read_json, response, "looking for applications"))
 
     async def _ask(self, waiter: _Waiter, limit: asyncio.Semaphore) -> None:
         """Ask for one that is not in the list of the live ones."""
@@ -209,13 +208,12 @@ class Watcher:
             response = await self._asker.get(f"{_APPLICATIONS}/{waiter.application_id}",
                                              {"deSelects": "resourceRequests"})
             try:
-                check(response, f"asking for {waiter.application_id}")
+                application = read_json(response, f"asking for {waiter.application_id}", "app")
             except ApplicationNotFound:
                 gone = waiter.unknown.again(time.monotonic(), waiter.last is not None)
                 if gone and not await self._recovering(waiter):
                     self._finish(waiter, lost_report(waiter.application_id))
                 return
-            application = response.json()["app"]
             if application["state"] in ENDED:
                 if await self._moved_on(waiter, application):
                     return
@@ -245,8 +243,8 @@ class Watcher:
         if identity is None or ended.reason not in GIVEN_WAY:
             return False
         response = await self._asker.get(_APPLICATIONS, find_parameters([identity.tag], LIVE, application["user"]))
-        check(response, "looking for applications")
-        successor = successor_of(ended, read_applications(response.json()), identity)
+        found = read_applications(read_json(response, "looking for applications"))
+        successor = successor_of(ended, found, identity)
         if successor is None:
             return False
         logger.info("%s was ended in favour of %s", waiter.application_id, successor)
