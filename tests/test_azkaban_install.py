@@ -67,6 +67,7 @@ def test_another_name_is_another_type(plugins):
     assert sorted(path.name for path in plugins.iterdir()) == ["TensorFlowJob", "common.properties"]
 
 
+@pytest.mark.slow
 def test_secure_lets_one_command_pass(plugins):
     done = install(plugins, secure=True, limits="/etc/tf yarn/limits.yaml")
     private, plugin = (properties(done.folder, file) for file in ("private.properties", "plugin.properties"))
@@ -140,6 +141,7 @@ def test_every_fault_of_an_installation_is_told(plugins):
     assert [path.name for path in plugins.iterdir()] == ["common.properties"]
 
 
+@pytest.mark.slow
 def test_no_executor_sees_half_of_it(plugins):
     """What an executor may find at any moment: no private.properties, or a complete plugin."""
     over, wrong, looks = threading.Event(), [], 0

@@ -641,6 +641,7 @@ def test_a_job_that_missed_its_allocation_is_submitted_again(place, monkeypatch)
     assert len(ids) == 3
 
 
+@pytest.mark.slow
 def test_the_pause_before_it_grows_and_two_such_jobs_do_not_meet_again(place, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.repeating.RETRY_PAUSE", 0.2)
     pauses = {retry: [pause_before(retry) for _ in range(200)] for retry in (1, 2, 3)}

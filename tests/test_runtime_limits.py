@@ -41,6 +41,7 @@ def test_a_taken_port_of_a_task_in_the_cluster_is_tried_again_with_another(tmp_p
     assert "its port was taken before it could use it" in report.generations[1].cause
 
 
+@pytest.mark.slow
 def test_a_coordinator_with_too_many_open_files_accepts_again_when_it_can(tmp_path):
     spec = job(f"[ $YTF_GENERATION = 2 ] || {FOREVER}", ps=False, workers=1,
                restart=RestartPolicy(max_container_losses=1))  # fmt: skip

@@ -86,6 +86,7 @@ def test_one_list_for_all_and_one_call_for_each_end(yarn, cluster):
     assert "resourceInfo" in query["deSelects"]
 
 
+@pytest.mark.slow
 @wire_only
 def test_ten_thousand_jobs_cost_one_call_per_interval(yarn, cluster):
     names = [add(yarn, at) for at in range(1, 10_001)]
