@@ -117,6 +117,41 @@ def test_a_folder_that_others_can_write_makes_the_hit_worthless(staging, directo
     assert f"/{ID}/" in Staging(staging.cluster).store(directory, b"code", "code.py").url
 
 
+def test_a_file_that_is_edited_while_it_is_uploaded_is_never_another_ones_content(
+        staging, directory, root, tmp_path, monkeypatch, caplog):
+    file, contents = tmp_path / "train.py", iter([b"new", b"more"])
+    file.write_bytes(b"old")
+    create = staging.filesystem.create
+
+    def edited_meanwhile(path, data, permission):
+        content = next(contents, None)
+        if content is not None:
+            file.write_bytes(content)
+        return create(path, data, permission)
+
+    monkeypatch.setattr(staging.filesystem, "create", edited_meanwhile)
+    resource = staging.store(directory, file, "train.py")
+    assert resource.url.endswith(f"/{hashlib.sha256(b'more').hexdigest()}/train.py")
+    assert cached(staging, root, b"more", "train.py").read_bytes() == b"more"
+    assert not any(list(cached(staging, root, other, "x").parent.iterdir()) for other in (b"old", b"new"))
+    assert caplog.text.count("train.py has changed while it was uploaded") == 2
+
+
+def test_a_file_that_never_comes_to_rest_is_a_fault_of_the_request(staging, directory, tmp_path, monkeypatch):
+    file = tmp_path / "log"
+    file.write_bytes(b"")
+    create = staging.filesystem.create
+
+    def growing(path, data, permission):
+        with file.open("ab") as end:
+            end.write(b"x")
+        return create(path, data, permission)
+
+    monkeypatch.setattr(staging.filesystem, "create", growing)
+    with pytest.raises(SpecInvalid, match=r"log has changed 3 times while it was uploaded"):
+        staging.store(directory, file, "log")
+
+
 def test_racing_uploads_of_one_file_give_one_file(root):
     stagings = [Staging(cluster_at(root)) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:

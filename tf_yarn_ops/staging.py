@@ -32,6 +32,8 @@ PASSABLE, _READABLE, _OURS_ALONE = 0o711, 0o755, 0o700
 _PUBLIC_FILE, _PRIVATE_FILE = 0o644, 0o600
 _WRITABLE_BY_OTHERS = 0o022
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
+#: How often a file is looked at that somebody edits while it is uploaded.
+_LOOKS = 3
 
 
 def open_filesystem(cluster: Cluster) -> FileSystem:
@@ -120,9 +122,23 @@ class Staging:
             File name, by which YARN judges archives.
         public : bool, optional
             Whether everybody may read it: then all users of a node share one copy.
+
+        Raises
+        ------
+        SpecInvalid
+            The file changes each time it is uploaded.
         """
-        digest, length = _digest(source)
         name = _UNSAFE.sub("_", name)
+        for _ in range(_LOOKS):
+            resource = self._store(directory, source, name, public)
+            if resource is not None:
+                return resource
+            logger.warning("%s has changed while it was uploaded; looking again", name)
+        raise SpecInvalid(f"{name} has changed {_LOOKS} times while it was uploaded: let what writes it come to an end")
+
+    def _store(self, directory: ApplicationDirectory, source: Path | bytes, name: str,
+               public: bool) -> Resource | None:
+        digest, length = _digest(source)
         for cache in filter(None, [self.cluster.site.shared_cache, self.cache]):
             path = f"{cache}/{digest}/{name}"
             status = self.filesystem.status(path)
@@ -135,7 +151,8 @@ class Staging:
         return self._upload(directory, source, digest, name, length, public)
 
     def _upload(self, directory: ApplicationDirectory, source: Path | bytes, digest: str, name: str, length: int,
-                public: bool) -> Resource:
+                public: bool) -> Resource | None:
+        """Give what was uploaded; None when that is not what the digest was made of."""
         folder = f"{self.cache}/{digest}"
         path, passing = f"{folder}/{name}", f"{folder}/.{uuid.uuid4().hex}"
         self.filesystem.makedirs(folder, _READABLE if public else _OURS_ALONE)
@@ -146,6 +163,9 @@ class Staging:
         logger.info("uploading %s (%s bytes) to %s", name, length, path)
         with _opened(source) as stream:
             self.filesystem.create(passing, stream, _PUBLIC_FILE if public else _PRIVATE_FILE)
+        if isinstance(stream, _Digesting) and stream.digest.hexdigest() != digest:
+            self.filesystem.delete(passing)
+            return None
         if not self.filesystem.rename(passing, path):
             self.filesystem.delete(passing)  # somebody was faster; the content is the same
         status = self.filesystem.status(path)
@@ -205,17 +225,32 @@ class Staging:
         return replace(self._resource(split.path, status, False), type=kind)
 
 
+class _Digesting(io.BufferedReader):
+    """A file of which one knows at its end what was read."""
+
+    def __init__(self, path: Path):
+        super().__init__(io.FileIO(path))
+        self.digest = hashlib.sha256()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        chunk = super().read(size)
+        self.digest.update(chunk)
+        return chunk
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        self.digest = hashlib.sha256()  # what sends it begins anew, at 0
+        return super().seek(offset, whence)
+
+
 def _digest(source: Path | bytes) -> tuple[str, int]:
     if isinstance(source, bytes):
         return hashlib.sha256(source).hexdigest(), len(source)
-    digest = hashlib.sha256()
     length = 0
-    with source.open("rb") as stream:
+    with _Digesting(source) as stream:
         while chunk := stream.read(1 << 20):
-            digest.update(chunk)
             length += len(chunk)
-    return digest.hexdigest(), length
+    return stream.digest.hexdigest(), length
 
 
 def _opened(source: Path | bytes) -> IO[bytes]:
-    return io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+    return io.BytesIO(source) if isinstance(source, bytes) else _Digesting(source)
