@@ -161,4 +161,4 @@ def test_the_resourcemanager_is_down_for_half_a_minute_and_forgets(site, yarn):
         run.until_state("failed", seconds=JOB)
         assert run.xcom("tf_yarn_status")["reason"] == "LOST"
         assert yarn.ids(run) == []
-    until(lambda: not any(yarn.programs(application) for application in forgotten), 60, 0.2)
+    until(lambda: not any(yarn.processes(application) for application in forgotten), 60, 0.2)

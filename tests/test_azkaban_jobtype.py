@@ -225,9 +225,9 @@ def test_a_failure_ends_with_its_reason(azkaban, yarn, reason):
 def test_every_fault_is_told_and_yarn_is_not_asked(azkaban, yarn):
     job = azkaban({"tf.que": "x", "tf.worker.memory": "lots", "tf.files.1": "missing.py"}).start()
     assert job.end() == Reason.SPEC_INVALID.exit_code
-    assert job.lines[0] == "2 faults in the request:"
-    assert [line.partition(":")[0].strip(" -") for line in job.lines[1:3]] == ["tf.que", "tf.worker.memory"]
-    assert job.lines[-1].startswith("SPEC_INVALID: 2 faults in the request")
+    assert job.lines[0] == "3 faults in the request:"
+    assert [line.partition(":")[0].strip(" -") for line in job.lines[1:4]] == ["tf.que", "tf.worker.memory", "tf.files.1"]
+    assert job.lines[-1].startswith("SPEC_INVALID: 3 faults in the request")
     assert yarn.requests == []
 
 
@@ -617,6 +617,21 @@ def limits(folder, text, mode=0o644):
     path.write_text(text)
     path.chmod(mode)
     return str(path)
+
+
+def test_the_sites_limits_are_told_with_all_the_rest(azkaban, yarn, tmp_path):
+    path = limits(tmp_path, "tasks: 1\nqueues: [low]\nuser_to_proxy: [ann]\n")
+    wrong = {"tf.worker.instances": "2", "tf.files.1": "missing.py", "user.to.proxy": "bob", "tf.tags": "a,b,c"}
+    job = azkaban(wrong).start("--limits", path)
+    assert job.end() == 2
+    assert [line.partition(": ")[0] for line in job.lines[:6]] == [
+        "5 faults in the request:", "  - tf.queue", "  - tf.<type>.instances", "  - tf.files.1", "  - user.to.proxy",
+        "  - tf.tags"]
+    job = azkaban(wrong | {"tf.worker.instances": "some"}).start("--limits", path)  # what was meant, nobody knows
+    assert job.end() == 2
+    assert [line.partition(": ")[0] for line in job.lines[:5]] == [
+        "4 faults in the request:", "  - tf.worker.instances", "  - tf.files.1", "  - user.to.proxy", "  - tf.tags"]
+    assert yarn.requests == []
 
 
 def test_the_sites_limits_are_asked(azkaban, yarn, tmp_path):

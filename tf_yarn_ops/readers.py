@@ -5,7 +5,8 @@ A part names a reader for each field; `normalise` applies them and collects what
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from .errors import SpecInvalid
@@ -25,6 +26,15 @@ def check(faults: Iterable[str]) -> None:
     found = tuple(faults)
     if found:
         raise SpecInvalid(found)
+
+
+@contextmanager
+def noting(faults: list[str]) -> Iterator[None]:
+    """Add what a look has against the request to the list, and go on."""
+    try:
+        yield
+    except SpecInvalid as error:
+        faults += error.faults
 
 
 def normalise(instance: object, readers: dict[str, Callable[[object], object]]) -> list[str]:

@@ -17,6 +17,7 @@ from ..cli.progress import Lines
 from ..cli.signals import Interruption
 from ..cli.summary import describe
 from ..errors import Cancelled, ClusterUnreachable, SpecInvalid, TfYarnError
+from ..readers import check, noting
 from ..request import doubts_about
 from ..runtime.reasons import Reason
 from ..runtime.report import JobReport
@@ -28,7 +29,7 @@ from .inherited import allowed, replace_own
 from .limits import Limits, read_limits
 from .outputs import output_properties, write_outputs
 from .properties import parse_properties
-from .request import Request, read_job, translate_fault
+from .request import Request, read_job
 from .tags import with_tags
 
 if TYPE_CHECKING:
@@ -116,14 +117,21 @@ class Run:
         """Give the job as it will be submitted; nothing of it hangs on the working directory any more."""
         from ..preflight import check_files, with_absolute_sources
 
-        job, request = read_job(properties, Path.cwd(), limits.defaults)
-        limits.check_job(job)
-        try:
-            check_files(job)
-        except SpecInvalid as error:
-            raise SpecInvalid(translate_fault(fault, request.brought) for fault in error.faults) from error
-        job = with_tags(with_absolute_sources(job), execution, request)
-        job = replace(job, user=limits.user(properties))
+        def complete(job: JobSpec, request: Request) -> JobSpec:
+            faults: list[str] = []
+            if not request.faults:  # what has a fault has left a default behind, which is not what was meant
+                with noting(faults):
+                    limits.check_job(job)
+            with noting(faults):
+                check_files(job)
+            with noting(faults):
+                job = replace(job, user=limits.user(properties))
+            with noting(faults):
+                job = with_tags(with_absolute_sources(job), execution, request)
+            check(faults)
+            return job
+
+        job, request = read_job(properties, Path.cwd(), limits.defaults, complete)
         for warning in (*request.warnings, *doubts_about(job)):
             self._say(f"warning: {warning}")
         # Azkaban deletes the project the moment the flow ends, even under a running launcher.

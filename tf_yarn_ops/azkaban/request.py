@@ -5,7 +5,7 @@ for `request.build_job`. Its faults come back with the keys of the ``.job``, all
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -88,7 +88,8 @@ class Request:
 
 
 def read_job(properties: Mapping[str, str], folder: Path,
-             defaults: Mapping[str, str] = MappingProxyType({})) -> tuple[JobSpec, Request]:
+             defaults: Mapping[str, str] = MappingProxyType({}),
+             complete: Callable[[JobSpec, Request], JobSpec] = lambda job, request: job) -> tuple[JobSpec, Request]:
     """Give the job that a ``.job`` asks for, and how it was read.
 
     Parameters
@@ -99,11 +100,14 @@ def read_job(properties: Mapping[str, str], folder: Path,
         The project's, where relative paths begin.
     defaults : mapping of str to str, optional
         The site's values for ``tf.*`` keys that neither the job nor TonY's keys give.
+    complete : callable, optional
+        Gives the job as it will be submitted; raises SpecInvalid with what it has against it. A job with faults comes
+        without what they are about, if it can be read so, and `Request.faults` has them.
 
     Raises
     ------
     SpecInvalid
-        With every fault, by the ``.job``'s keys.
+        With every fault, those of `complete` too, by the ``.job``'s keys.
     """
     request = _gather(properties, folder, defaults)
     values = request.values
@@ -117,7 +121,15 @@ def read_job(properties: Mapping[str, str], folder: Path,
     request.dry_run, request.strict_placement = request.flag("tf.dry_run"), request.flag("tf.strict_placement")
     if "name" not in request.options and properties.get("azkaban.job.id"):
         request.give("name", properties["azkaban.job.id"], "tf.name")
-    return _build(request), request
+    job = _build(request)
+    if job is not None:
+        try:
+            job = complete(job, request)
+        except SpecInvalid as error:
+            request.faults += [translate_fault(fault, request.brought) for fault in error.faults]
+    if job is None or request.faults:
+        raise SpecInvalid(dict.fromkeys(request.faults))
+    return job, request
 
 
 def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, str]) -> Request:
@@ -136,23 +148,20 @@ def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, 
     return Request(values, folder, faults=faults, warnings=[tony.warning] if tony.warning else [])
 
 
-def _build(request: Request) -> JobSpec:
+def _build(request: Request) -> JobSpec | None:
     """Build the job. What has a fault is left out for a second look, so that no fault hides another."""
-    faults, options, job = list(request.faults), dict(request.options), None
+    options = dict(request.options)
     for _ in range(_LOOKS):
         try:
-            job = build_job(options, request.document)
-            break
+            return build_job(options, request.document)
         except SpecInvalid as error:
-            faults += [translate_fault(fault, request.brought) for fault in error.faults]
+            request.faults += [translate_fault(fault, request.brought) for fault in error.faults]
             wrong = {name for name in options for fault in error.faults if fault.startswith((f"{name}:", f"{name} "))}
             wrong |= {"max_restarts", "retry_exit_codes", "fatal_exit_codes"} if "restart" in wrong else set()
             if not wrong - {"task_command"}:
                 break
             options = {name: value for name, value in options.items() if name not in wrong or name == "task_command"}
-    if job is None or faults:
-        raise SpecInvalid(dict.fromkeys(faults))
-    return job
+    return None
 
 
 def translate_fault(fault: str, brought: Mapping[str, str]) -> str:
