@@ -48,6 +48,8 @@ class Driver(wire.DriverServicer):
                 "application-name": request.name, "queue": request.queue}}
         urllib.request.urlopen(urllib.request.Request({url!r} + "/ws/v1/cluster/apps?user.name={user}",
             data=json.dumps(body).encode(), headers={{"Content-Type": "application/json"}}, method="POST"))
+        if {dies}:
+            os._exit(9)
         return proto.Application(id=number)
 server = grpc.server(futures.ThreadPoolExecutor(2))
 wire.add_DriverServicer_to_server(Driver(), server)
@@ -76,8 +78,8 @@ class Place:
         path.write_text(text)
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
-    def launcher(self, user=USER, hangs=False, **environ):
-        driver = DRIVER.format(seen=str(self.seen), hangs=hangs, url=self.url, user=user)
+    def launcher(self, user=USER, hangs=False, dies=False, **environ):
+        driver = DRIVER.format(seen=str(self.seen), hangs=hangs, dies=dies, url=self.url, user=user)
         self.program("java", f"#!{sys.executable}\n{driver}")
         cluster = discover(self.url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER})
         return Launcher(cluster, submit_with="skein", environ={**self.environ, **environ})
@@ -136,6 +138,8 @@ def test_skeins_answer_is_the_id_and_its_environment_names_nobody_else(place):
     ("print('refused Cannot create directory /x. Name node is in safe mode.')", ClusterUnreachable),
     ("print('refused Operation category READ is not supported in state standby')", ClusterUnreachable),
     ("print('refused java.net.UnknownHostException: rm')", ClusterUnreachable),
+    ("print('refused java.io.IOException: Broken pipe')", ClusterUnreachable),
+    ("print('broken Unable to connect to driver')", ClusterUnreachable),
     ("print('refused User ann cannot submit applications to queue root.low')", SubmissionRejected),
     ("print('refused File does not exist: hdfs://n/x')", SubmissionRejected),
     ("import os; os.kill(os.getpid(), 9)", ClusterUnreachable),
@@ -174,6 +178,7 @@ def test_what_was_submitted_before_its_id_was_told_is_taken_back(place, monkeypa
     ("import sys; sys.exit(3)", []),
     ("import os; os.kill(os.getpid(), 9)", []),
     ("print('refused java.io.EOFException')", []),
+    ("print('broken no reason given')", []),
     ("print('refused User ann cannot submit applications to queue root.low')", [ID]),
 ])
 @pytest.mark.parametrize("identity", [ME, None], ids=["identity", "no identity"])
@@ -196,6 +201,23 @@ def test_a_client_that_ends_without_a_clear_answer_may_have_submitted(place, mon
     with pytest.raises((SubmissionRejected, ClusterUnreachable)):
         launcher.ensure(job(), identity) if identity else launcher.submit(job())
     assert [name for name, found in place.yarn.apps.items() if found["state"] == "RUNNING"] == left
+
+
+@pytest.mark.parametrize("identity", [ME, None], ids=["identity", "no identity"])
+def test_what_the_java_client_had_submitted_before_it_died_is_killed(place, identity):
+    launcher = place.launcher(dies=True)
+    with pytest.raises(ClusterUnreachable, match="Unable to connect to driver"):
+        launcher.ensure(job(), identity) if identity else launcher.submit(job())
+    assert {name: app["state"] for name, app in place.yarn.apps.items()} == {ID: "KILLED"}
+
+
+def test_a_machine_that_can_not_write_is_no_fault_of_the_request(place, monkeypatch):
+    def full(self, spec, folder, tags):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(skeinsubmitter.SkeinSubmitter, "_write", full)
+    with pytest.raises(ClusterUnreachable, match=r"this machine can.t run Skein.s Java client: .* No space left"):
+        place.launcher().submit(job())
 
 
 def test_what_yarn_would_refuse_is_refused_before_java_starts(place):

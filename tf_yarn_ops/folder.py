@@ -10,8 +10,8 @@ from typing import IO
 from .errors import ClusterUnreachable, SpecInvalid
 
 
-def pack(folder: Path, target: IO[bytes]) -> None:
-    """Write a folder's content as ``.tar.gz``.
+def pack(folder: Path, target: Path) -> None:
+    """Write a folder's content as a ``.tar.gz`` file.
 
     A tar, not a zip: YARN unpacks zips without the executable bits. Names are sorted,
     times, owners and the gzip header fixed; symbolic links stay links.
@@ -19,8 +19,8 @@ def pack(folder: Path, target: IO[bytes]) -> None:
     Parameters
     ----------
     folder : Path
-    target : binary file
-        Written from its position.
+    target : Path
+        The file, which is made or overwritten.
 
     Raises
     ------
@@ -30,7 +30,8 @@ def pack(folder: Path, target: IO[bytes]) -> None:
         This machine has no room for the archive, or can't read a disk: another may, so a try again can help.
     """
     try:
-        _pack(folder, target)
+        with target.open("wb") as archive:
+            _pack(folder, archive)
     except (FileNotFoundError, PermissionError) as error:
         raise SpecInvalid(f"{folder} can't be packed: {error}") from error
     except OSError as error:

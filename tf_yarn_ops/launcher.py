@@ -209,7 +209,9 @@ class Launcher:
         Superseded
             A newer generation was submitted; it is left alone.
         SpecInvalid, SubmissionRejected, ResourcesImpossible, ClusterUnreachable, Cancelled
-            As in `submit`. After ClusterUnreachable a further call continues the same submission.
+            As in `submit`. After ClusterUnreachable a further call continues the same submission; where Skein's Java
+            client submits, which tells no id, what it may have submitted has been killed, and a further attempt of the
+            identity submits anew.
         """
         return Ensuring(self, spec, identity, on_reserved).run()
 

@@ -167,8 +167,7 @@ class RestSubmitter:
             return replace(self._staging.store(directory, path, path.name), type=kind)
         with tempfile.TemporaryDirectory(prefix="ytf-") as folder:
             packed = Path(folder, f"{path.name}.tar.gz")
-            with packed.open("wb") as target:
-                pack(path, target)
+            pack(path, packed)
             return replace(self._staging.store(directory, packed, packed.name), type=ARCHIVE)
 
     def _await_acceptance(self, application_id: str, body: Mapping[str, Any]) -> None:

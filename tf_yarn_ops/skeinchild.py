@@ -2,7 +2,8 @@
 
 A process of its own: it can be ended when Skein waits for ever, its JVM ends with it, and
 its environment may differ. Reads ``application.proto`` and the certificate in FOLDER; the
-last line on stdout is ``submitted <application id>`` or ``refused <why>``.
+last line on stdout is ``submitted <application id>``, ``refused <why>``, or ``broken <why>`` when
+Skein's JVM did not live to answer: YARN may have taken the application.
 
 LAUNCHER is the pid of the parent. When that ends, or closes our standard input, this process and
 all that it started end at once, so that nothing is submitted that nobody waits for.
@@ -27,7 +28,7 @@ PROTO, CERTIFICATE, KEY, LOG = "application.proto", "client.crt", "client.key", 
 def main(folder: Path) -> str:
     """Submit what lies in ``folder``; give the answer's line."""
     skein = import_skein()
-    from skein import proto
+    from skein import exceptions, proto
 
     message = proto.ApplicationSpec()
     message.ParseFromString((folder / PROTO).read_bytes())
@@ -36,8 +37,10 @@ def main(folder: Path) -> str:
     try:
         with skein.Client(security=security, log=str(folder / LOG), java_options=JAVA_OPTIONS) as client:
             return f"submitted {client.submit(application)}"
+    except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
+        return f"broken {_cause(str(error))}"
     except skein.SkeinError as error:
-        return f"refused {_cause(str(error))}"
+        return f"{'refused' if str(error).strip() else 'broken'} {_cause(str(error))}"
 
 
 def bind(launcher: int) -> None:

@@ -22,7 +22,7 @@ from . import application as applications
 from .bundle import runtime_zip
 from .certificate import mint
 from .cluster import Cluster
-from .errors import ClusterUnreachable, SubmissionRejected
+from .errors import ClusterUnreachable, SubmissionRejected, TfYarnError
 from .folder import pack
 from .imports import import_skein
 from .preflight import local_path, with_absolute_sources
@@ -45,8 +45,8 @@ _START = ("import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
 #: What Hadoop's client says of a service that is away, starting, or of another one's turn; the same submission may
 #: succeed in a moment.
 _AWAY = re.compile(r"connection exception|Connection (?:refused|reset)|No ?Route ?To ?Host|Socket ?Timeout|timed out|"
-                   r"Unknown ?Host|safe ?mode|StandbyException|not supported in state standby|RetriableException|"
-                   r"EOFException|Failed to failover", re.IGNORECASE)
+                   r"Broken ?pipe|Unknown ?Host|safe ?mode|StandbyException|not supported in state standby|"
+                   r"RetriableException|EOFException|Failed to failover", re.IGNORECASE)
 
 
 class SkeinSubmitter:
@@ -81,16 +81,21 @@ class SkeinSubmitter:
         SubmissionRejected
             There is no Hadoop client here, or YARN refused the job.
         ClusterUnreachable
-            No answer in time.
+            No answer, or none in time, or this machine is in trouble.
         """
         if shutil.which("yarn", path=self._environ.get("PATH")) is None:
             raise SubmissionRejected("submitting with Skein needs Hadoop's client: no 'yarn' on PATH. Put it there, "
                                      "or submit over HTTP (submit_with: rest)")
-        with tempfile.TemporaryDirectory(prefix="ytf-") as name:
-            folder = Path(name)
-            self._write(spec, folder, tags)
-            self._checkpoint()
-            return self._run(folder)
+        try:
+            with tempfile.TemporaryDirectory(prefix="ytf-") as name:
+                folder = Path(name)
+                self._write(spec, folder, tags)
+                self._checkpoint()
+                return self._run(folder)
+        except TfYarnError:
+            raise
+        except OSError as error:
+            raise ClusterUnreachable(f"this machine can't run Skein's Java client: {error}") from error
 
     def _run(self, folder: Path) -> str:
         output, errors = folder / "stdout", folder / "stderr"
@@ -108,8 +113,8 @@ class SkeinSubmitter:
         if word == "submitted":
             self.uncertain = False
             return answer
-        if word == "refused":
-            failure = _failure(answer)
+        if word in ("refused", "broken"):
+            failure = ClusterUnreachable if word == "broken" else _failure(answer)
             self.uncertain = failure is ClusterUnreachable
             raise failure(f"Skein's Java client could not submit: {answer}")
         last = " | ".join((_read(errors) + _read(folder / LOG)).strip().splitlines()[-3:])
@@ -158,8 +163,7 @@ class SkeinSubmitter:
                 elif path is not None and path.is_dir():
                     if path not in packed:
                         packed[path] = folder / f"{len(packed)}.tar.gz"
-                        with packed[path].open("wb") as target:
-                            pack(path, target)
+                        pack(path, packed[path])
                     file.source, file.type = str(packed[path]), skein.FileType.ARCHIVE
                 elif path is not None and _OF_URLS.search(str(path)):
                     if path not in packed:
