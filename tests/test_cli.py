@@ -158,6 +158,12 @@ def test_all_faults_of_a_request_are_named_by_their_options(options, messages):
     ({"tasks": {"worker": 1}, "deadlines": "x"}, {"queue_timeout": 60}, ["deadlines: a str is not a mapping"]),
     ({"tasks": {"chief": {"memory": "1g"}, "master": {"memory": "2g"}}}, {}, ["tasks: chief is named twice"]),
     ({"tasks": {"worker": 0}}, {}, ["tasks.worker.instances: 0"]),
+    ({"tasks": {"worker": "hunter2"}}, {"cluster_requirement": "worker:2"}, ["tasks.worker: a str is not a mapping"]),
+    ({"tasks": ["hunter2"]}, {"cluster_requirement": "worker:2"}, ["tasks: a list is not a mapping"]),
+    ({"tasks": {"worker": {"instances": 2, "indices": {"0": "hunter2"}}}}, {"task_memory": "worker[0]:2g"},
+     ["tasks.worker.indices.0: a str is not a mapping"]),
+    ({"tasks": {"worker": {"instances": 2, "indices": "hunter2"}}}, {"task_memory": "worker[0]:2g"},
+     ["tasks.worker.indices: a str is not a mapping"]),
 ])
 def test_nothing_of_a_document_is_lost_and_no_variable_is_shown(document, options, messages):
     with pytest.raises(SpecInvalid) as error:
@@ -362,6 +368,18 @@ def test_a_kill_that_fails_does_not_spare_the_others():
     assert [report["reason"] for report in json.loads(done.stdout)] == ["KILLED", "SUBMISSION_REJECTED", "KILLED"], done.stderr
     assert done.returncode == 3 and "it is bob's" in done.stderr and "Traceback" not in done.stderr
     assert [yarn.apps[name]["state"] for name in names] == ["KILLED", "RUNNING", "KILLED"]
+    assert [(report["state"], report["final_status"]) for report in json.loads(done.stdout)] == [
+        ("KILLED", "KILLED"), ("", "UNDEFINED"), ("KILLED", "KILLED")]
+    assert f"{names[1]} could not be killed: " in done.stderr
+
+
+@pytest.mark.parametrize("word", ["status", "report", "wait", "kill"])
+def test_of_an_application_that_can_not_be_asked_for_nothing_is_claimed(word):
+    """It may train on: a script that reads FAILED would begin another."""
+    done = run(YTF, word, "--json", "--resourcemanager", "http://127.0.0.1:1", APP)
+    [report] = json.loads(done.stdout) if word == "kill" else [json.loads(done.stdout)]
+    assert (done.returncode, report["reason"]) == (4, "CLUSTER_UNREACHABLE"), done.stderr
+    assert (report["state"], report["final_status"]) == ("", "UNDEFINED")
 
 
 @pytest.fixture

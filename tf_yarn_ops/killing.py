@@ -39,7 +39,7 @@ def kill(launcher: "Launcher", application_id: str, why: str, reason: Reason, ti
     text, ask_at = "", began
     while found["state"] not in ENDED:
         now = time.monotonic()
-        if now >= began + timeout:
+        if text and now >= began + timeout:
             raise ClusterUnreachable(f"{application_id} is {found['state']} {timeout:g} s after the kill")
         if now >= ask_at:
             if not text:

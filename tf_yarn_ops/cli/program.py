@@ -58,7 +58,14 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(plain_values(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
+def unknown_report(error: TfYarnError, application_id: str) -> JobReport:
+    """Give the report of an application that could not be asked for or killed: it goes on, for all we know."""
+    return JobReport(application_id, reason=error.reason, message=str(error))
+
+
 def report_of(error: TfYarnError, application_id: str = "") -> JobReport:
-    """Give the report of a job that never came to run."""
+    """Give the report of a job that never came to run, or that may run still: then nothing is said of its state."""
+    if application_id and error.reason is Reason.CLUSTER_UNREACHABLE:
+        return unknown_report(error, application_id)
     status = "KILLED" if error.reason in (Reason.KILLED, Reason.SUPERSEDED) else "FAILED"
     return JobReport(application_id, state=status, final_status=status, reason=error.reason, message=str(error))

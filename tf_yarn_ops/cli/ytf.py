@@ -10,7 +10,7 @@ import click
 from .. import __version__
 from ..errors import TfYarnError, WaitTimeout
 from ..runtime.reasons import Reason
-from .program import configure_logging, print_json, report_of, say
+from .program import configure_logging, print_json, say, unknown_report
 from .progress import make_progress
 from .signals import Interrupted
 from .summary import clock, describe, duration
@@ -95,7 +95,7 @@ def _look(application_id: str, resourcemanager: str | None, as_json: bool, verbo
         report = _launcher(resourcemanager, verbose).report(application_id)
     except TfYarnError as error:
         if as_json:
-            print_json(report_of(error, application_id).to_dict())
+            print_json(unknown_report(error, application_id).to_dict())
         raise
     if as_json:
         print_json(report.to_dict())
@@ -129,8 +129,8 @@ def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: 
 
     The exit code is that of its reason. Ctrl-C ends the waiting and leaves the application alone.
     """
-    launcher = _launcher(resourcemanager, verbose)
     try:
+        launcher = _launcher(resourcemanager, verbose)
         with obj.raised(), make_progress() as progress:
             final = launcher.wait(application_id, timeout=timeout, on_change=progress.show)
     except Interrupted as interrupted:
@@ -142,7 +142,7 @@ def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: 
         raise
     except TfYarnError as error:
         if as_json:
-            print_json(report_of(error, application_id).to_dict())
+            print_json(unknown_report(error, application_id).to_dict())
         raise
     for line in describe(final, time.time(), _options(resourcemanager)):
         say(line)
@@ -185,15 +185,22 @@ def kill(application_ids: tuple[str, ...], resourcemanager: str | None, as_json:
 
     Waits until they are gone; one that has ended before is left as it is.
     """
-    launcher = _launcher(resourcemanager, verbose)
+    try:
+        launcher = _launcher(resourcemanager, verbose)
+    except TfYarnError as error:
+        if as_json:
+            print_json([unknown_report(error, application_id).to_dict() for application_id in application_ids])
+        raise
     reports, failed = [], []
     for application_id in application_ids:
         try:
             reports.append(launcher.kill(application_id, "Killed by ytf kill"))
         except TfYarnError as error:
             failed.append(error)
-            reports.append(report_of(error, application_id))
-        say(f"{application_id} {reports[-1].final_status}: {reports[-1].message}")
+            reports.append(unknown_report(error, application_id))
+            say(f"{application_id} could not be killed: {error}")
+        else:
+            say(f"{application_id} {reports[-1].final_status}: {reports[-1].message}")
     if as_json:
         print_json([one.to_dict() for one in reports])
     if failed:
