@@ -6,6 +6,7 @@ import os
 import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from fake_yarn import FakeYarn, serving
@@ -139,17 +140,38 @@ def test_a_file_that_is_edited_while_it_is_uploaded_is_never_another_ones_conten
 
 def test_a_file_that_never_comes_to_rest_is_a_fault_of_the_request(staging, directory, tmp_path, monkeypatch):
     file = tmp_path / "log"
-    file.write_bytes(b"")
+    file.write_bytes(os.urandom(16))
     create = staging.filesystem.create
 
-    def growing(path, data, permission):
-        with file.open("ab") as end:
-            end.write(b"x")
+    def written_anew(path, data, permission):
+        file.write_bytes(os.urandom(16))
         return create(path, data, permission)
 
-    monkeypatch.setattr(staging.filesystem, "create", growing)
+    monkeypatch.setattr(staging.filesystem, "create", written_anew)
     with pytest.raises(SpecInvalid, match=r"log has changed 3 times while it was uploaded"):
         staging.store(directory, file, "log")
+
+
+def test_a_file_that_grows_is_uploaded_as_it_was_and_one_that_shrinks_is_looked_at_again(
+        staging, directory, root, tmp_path, monkeypatch, caplog):
+    """Its length has been announced: the other side would wait for the rest."""
+    file, contents = tmp_path / "log", iter([b"12345678", b"1"])
+    file.write_bytes(b"1234")
+    create = staging.filesystem.create
+
+    def written_meanwhile(path, data, permission):
+        content = next(contents, None)
+        if content is not None:
+            file.write_bytes(content)
+        return create(path, data, permission)
+
+    monkeypatch.setattr(staging.filesystem, "create", written_meanwhile)
+    assert staging.store(directory, file, "log").url.endswith(f"/{hashlib.sha256(b'1234').hexdigest()}/log")
+    assert cached(staging, root, b"1234", "log").read_bytes() == b"1234" and "has changed" not in caplog.text
+    file.write_bytes(b"12")
+    assert staging.store(directory, file, "log").url.endswith(f"/{hashlib.sha256(b'1').hexdigest()}/log")
+    assert caplog.text.count("log has changed while it was uploaded") == 1
+    assert list(cached(staging, root, b"12", "log").parent.iterdir()) == []
 
 
 def test_racing_uploads_of_one_file_give_one_file(root):
@@ -249,9 +271,9 @@ def folder_with_everything(at):
 
 
 def packed(path):
-    target = io.BytesIO()
+    target = path.with_suffix(".tar.gz")
     folder.pack(path, target)
-    return target.getvalue()
+    return target.read_bytes()
 
 
 def test_a_folder_is_packed_the_same_every_time(tmp_path):
@@ -337,14 +359,15 @@ def test_a_datanode_that_dies_in_the_middle_of_its_answer_is_an_error_of_ours():
 def test_a_folder_whose_files_can_not_be_read_is_a_fault_of_the_request(tmp_path, monkeypatch):
     monkeypatch.setattr(folder, "_walk", lambda path: [path / "gone"])
     with pytest.raises(SpecInvalid, match=r"can't be packed: .* No such file"):
-        folder.pack(tmp_path, io.BytesIO())
+        folder.pack(tmp_path, tmp_path / "target")
 
 
-def test_a_full_disk_is_no_fault_of_the_request(tmp_path):
-    (tmp_path / "file").write_text("x")
-    with open("/dev/full", "wb", buffering=0) as target, \
-            pytest.raises(ClusterUnreachable, match=r"can't be packed on this machine: .* No space left") as raised:
-        folder.pack(tmp_path, target)
+@pytest.mark.parametrize("size", [1, 1 << 20], ids=["small", "large"])
+def test_a_full_disk_is_no_fault_of_the_request(tmp_path, size):
+    """A small one is written when the file is closed, no earlier."""
+    (tmp_path / "file").write_bytes(os.urandom(size))
+    with pytest.raises(ClusterUnreachable, match=r"can't be packed on this machine: .* No space left") as raised:
+        folder.pack(tmp_path, Path("/dev/full"))
     assert raised.value.reason.retryable
 
 

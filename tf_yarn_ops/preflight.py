@@ -71,6 +71,8 @@ def check_files(spec: JobSpec) -> None:
             faults.append(f"{where}: there is no {path} on this machine")
         elif path.is_dir() and source.endswith(ARCHIVE_SUFFIXES):
             faults.append(f"{where}: {path} is a folder, not an archive")
+        elif not path.is_dir() and not path.is_file():
+            faults.append(f"{where}: {path} is neither a file nor a folder; write it to a file first")
         elif path.is_file() and not os.access(path, os.R_OK):
             faults.append(f"{where}: {path} can't be read")
     if faults:

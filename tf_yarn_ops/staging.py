@@ -8,6 +8,7 @@ and time that YARN demands. What jobs share lies once in a content-addressed cac
 import hashlib
 import io
 import logging
+import os
 import re
 import uuid
 from collections.abc import Iterable
@@ -130,14 +131,14 @@ class Staging:
         """
         name = _UNSAFE.sub("_", name)
         for _ in range(_LOOKS):
-            resource = self._store(directory, source, name, public)
-            if resource is not None:
-                return resource
-            logger.warning("%s has changed while it was uploaded; looking again", name)
+            try:
+                return self._store(directory, source, name, public)
+            except (_Changed, FileNotFoundError):
+                logger.warning("%s has changed while it was uploaded; looking again", name)
         raise SpecInvalid(f"{name} has changed {_LOOKS} times while it was uploaded: let what writes it come to an end")
 
     def _store(self, directory: ApplicationDirectory, source: Path | bytes, name: str,
-               public: bool) -> Resource | None:
+               public: bool) -> Resource:
         digest, length = _digest(source)
         for cache in filter(None, [self.cluster.site.shared_cache, self.cache]):
             path = f"{cache}/{digest}/{name}"
@@ -151,8 +152,7 @@ class Staging:
         return self._upload(directory, source, digest, name, length, public)
 
     def _upload(self, directory: ApplicationDirectory, source: Path | bytes, digest: str, name: str, length: int,
-                public: bool) -> Resource | None:
-        """Give what was uploaded; None when that is not what the digest was made of."""
+                public: bool) -> Resource:
         folder = f"{self.cache}/{digest}"
         path, passing = f"{folder}/{name}", f"{folder}/.{uuid.uuid4().hex}"
         self.filesystem.makedirs(folder, _READABLE if public else _OURS_ALONE)
@@ -161,11 +161,14 @@ class Staging:
                            self.cache, name)
             return self._unshared(directory, source, digest, name)
         logger.info("uploading %s (%s bytes) to %s", name, length, path)
-        with _opened(source) as stream:
-            self.filesystem.create(passing, stream, _PUBLIC_FILE if public else _PRIVATE_FILE)
-        if isinstance(stream, _Digesting) and stream.digest.hexdigest() != digest:
+        try:
+            with _opened(source) as stream:
+                self.filesystem.create(passing, stream, _PUBLIC_FILE if public else _PRIVATE_FILE)
+            if isinstance(stream, _Digesting) and stream.digest.hexdigest() != digest:
+                raise _Changed
+        except _Changed:
             self.filesystem.delete(passing)
-            return None
+            raise
         if not self.filesystem.rename(passing, path):
             self.filesystem.delete(passing)  # somebody was faster; the content is the same
         status = self.filesystem.status(path)
@@ -225,15 +228,27 @@ class Staging:
         return replace(self._resource(split.path, status, False), type=kind)
 
 
+class _Changed(Exception):
+    """A file is not what it was when it was opened, or digested."""
+
+
 class _Digesting(io.BufferedReader):
-    """A file of which one knows at its end what was read."""
+    """A file as long as it was when it was opened, of which one knows at its end what was read.
+
+    Whoever sends it has announced that length: of one that grows the rest is left, and one that shrinks
+    would keep the other side waiting.
+    """
 
     def __init__(self, path: Path):
         super().__init__(io.FileIO(path))
+        self._length = os.fstat(self.fileno()).st_size
         self.digest = hashlib.sha256()
 
     def read(self, size: int | None = -1, /) -> bytes:
-        chunk = super().read(size)
+        left = self._length - self.tell()
+        chunk = super().read(left if size is None or size < 0 else min(size, left))
+        if left and size and not chunk:
+            raise _Changed
         self.digest.update(chunk)
         return chunk
 
