@@ -2,6 +2,7 @@
 
 import json
 import signal
+from dataclasses import replace
 
 import pytest
 import two_nodes
@@ -10,6 +11,7 @@ from two_nodes import directories, launcher_on
 from wire_proxy import Proxy
 
 from tf_yarn_ops.minicluster import MiniCluster
+from tf_yarn_ops.minicluster.labels import put_labels
 
 pytestmark = pytest.mark.cluster
 
@@ -105,6 +107,10 @@ def test_a_label_without_a_node_is_a_warning_and_a_restarted_resourcemanager_kno
     until(lambda: len(launcher.resourcemanager.nodes()) == 2, 60, 0.1)
     assert launcher.resourcemanager.labels()["nodeLabelInfo"]["name"] == "gpu"
     assert placed(hadoop, launcher, tmp_path, "--node_label", "worker:gpu") == ("nm", "nm", "nm2")
+    put_labels(replace(hadoop.settings, labels={"nm": "gpu"}))
+    hadoop.up()  # also what an `up` that was killed left undone
+    assert {node["id"].rpartition(":")[2]: node.get("nodeLabels") for node in launcher.resourcemanager.nodes()} == {
+        str(hadoop.settings.ports["nm"]): None, str(hadoop.settings.ports["nm2"]): ["gpu"]}
     hadoop.stop_daemon("nm2")
     until(lambda: len(launcher.resourcemanager.nodes()) == 1, 60, 0.1)
     nowhere = "the cluster has no running node with label 'gpu' now, for worker"

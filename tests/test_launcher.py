@@ -1,6 +1,7 @@
 """The launcher against a ResourceManager on the wire and a real local file system behind a viewfs mount."""
 
 import json
+import os
 import re
 import ssl
 import threading
@@ -240,6 +241,13 @@ def test_all_missing_files_are_named_before_anything_is_asked(place, tmp_path):
     assert len(place.yarn.requests) == asked
 
 
+def test_what_is_neither_a_file_nor_a_folder_is_a_fault(place, tmp_path):
+    """A pipe, as `--file conf=<(make)` gives, can be read once, and a job's files are read twice."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SpecInvalid, match=r"files: a: .*/pipe is neither a file nor a folder"):
+        place.launcher().submit(job(files={"a": str(tmp_path / "pipe")}))
+
+
 @pytest.mark.parametrize("queue, says", [
     ("defualt", r"no queue 'defualt' \(did you mean 'default'\?\); the cluster has closed, default, low"),
     ("closed", "queue 'closed' is STOPPED and takes no applications; these do: default, low"),
@@ -255,7 +263,11 @@ def test_queues_by_their_full_path_and_queues_that_are_made_when_named(place):
     place.launcher().submit(job(queue="root.low"))
     place.yarn.queues.append({"type": "capacitySchedulerQueueInfo", "queueName": "users", "queuePath": "root.users",
                               "state": "RUNNING", "autoCreationEligibility": "flexible"})
-    place.launcher().submit(job(queue="root.users.ann"))
+    for queue in ("root.users.ann", "users.ann", "root.users.team.ann"):
+        place.launcher().submit(job(queue=queue))
+    for queue in ("root.others.ann", "ann", "low.ann"):
+        with pytest.raises(SubmissionRejected, match=f"there is no queue '{queue}'"):
+            place.launcher().submit(job(queue=queue))
 
 
 @pytest.mark.parametrize("values, says", [
@@ -552,6 +564,16 @@ def test_a_kill_is_repeated_where_a_restart_has_lost_it(place, monkeypatch, forg
     assert launcher.kill(ID, "Ann wants it").message == "Ann wants it"
     assert place.yarn.apps[ID]["state"] == "KILLED" and place.directories() == []
     assert told.count("PUT") >= 1 and place.yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") >= 2
+
+
+def test_a_kill_that_may_not_take_any_time_is_sent_all_the_same(place):
+    launcher = place.launcher()
+    launcher.submit(job())
+    place.yarn.faults.append(lambda method, path: (202, {"Content-Type": "application/json"}, '{"state": "RUNNING"}')
+                             if method == "PUT" else None)
+    with pytest.raises(ClusterUnreachable, match="0 s after the kill"):
+        launcher.kill(ID, timeout=0)
+    assert place.yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") == 1
 
 
 def test_what_yarn_has_dropped_under_a_kill_is_lost(place):

@@ -105,8 +105,11 @@ def test_all_faults_of_a_document_come_together():
 
 
 def test_what_is_not_yaml():
-    with pytest.raises(SpecInvalid, match="not YAML: "):
+    with pytest.raises(SpecInvalid, match="not YAML, line 1, column 5: expected the node content"):
         JobSpec.from_yaml("a: [")
+    with pytest.raises(SpecInvalid, match=r"not YAML, line 2, column \d+: ") as raised:
+        JobSpec.from_yaml("env:\n  API_KEY: \"hunter2\" tail\n")
+    assert "hunter2" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,7 @@ def fault_of(queue: str, found: Mapping[str, Queue]) -> str | None:
     has = f"the cluster has {', '.join(sorted(leaves))}"
     item = find_queue(queue, found)
     if item is None:
-        above = found.get(queue.rpartition(".")[0] or "root")
-        if above and above.creates:
+        if _is_made(queue, found):
             return None
         return f"there is no queue {queue!r}{did_you_mean(queue, leaves)}; {has}"
     if item.parent:
@@ -64,6 +63,15 @@ def fault_of(queue: str, found: Mapping[str, Queue]) -> str | None:
         running = sorted(name for name, leaf in leaves.items() if leaf.state in ("", "RUNNING"))
         return f"queue {queue!r} is {item.state} and takes no applications; these do: {', '.join(running) or 'none'}"
     return None
+
+
+def _is_made(queue: str, found: Mapping[str, Queue]) -> bool:
+    """Tell whether YARN may make a queue that is not there, with parents that are not there either."""
+    above, item = queue, None
+    while above and item is None:
+        above = above.rpartition(".")[0]
+        item = find_queue(above or "root", found)
+    return item is not None and item.creates
 
 
 def _walk(info: Mapping[str, Any], path: str) -> Iterable[tuple[str, Queue]]:

@@ -133,13 +133,14 @@ def doubts_about(job: JobSpec) -> list[str]:
 
 def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[str]) -> None:
     """Put what the options say about task types into the document."""
-    named = _mapping(job.get("tasks"))
+    named = _present(job, "tasks", faults) if "cluster_requirement" in given else _mapping(job.get("tasks"))
     tasks = {canonical_type(str(name)): _task(task) for name, task in named.items()}
     if len(tasks) < len(named):
         faults.append("tasks: chief is named twice; chiefworker and master are other spellings of it")
     if "cluster_requirement" in given:
         requirement = parse_cluster_requirement(str(given["cluster_requirement"]), faults)
-        tasks = {name: {**_mapping(tasks.get(name)), "instances": count} for name, count in requirement.items()}
+        tasks = {name: {**_present(tasks, name, faults, "tasks."), "instances": count}
+                 for name, count in requirement.items()}
         job["tasks"] = tasks
         if not requirement:
             _stand_in(job, given, faults)
@@ -159,8 +160,9 @@ def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[str
                 for own in _mapping(tasks[name].get("indices")).values():
                     _mapping(own).pop(field, None)
         for (name, index), value in overrides.by_index.items():
-            indices = tasks[name]["indices"] = _mapping(tasks[name].get("indices"))
-            indices[index] = {**_mapping(indices.get(index)), field: value}
+            where = f"tasks.{name}."
+            indices = tasks[name]["indices"] = _present(tasks[name], "indices", faults, where)
+            indices[index] = {**_present(indices, index, faults, f"{where}indices."), field: value}
     for name, command in _pairs("command", given.get("command"), faults).items():
         _put_type("command", canonical_type(name), command, tasks, faults)
     for label in _texts(given.get("node_label")):
@@ -258,11 +260,11 @@ def _put(document: dict[str, Any], path: tuple[str, ...], value: Any, faults: li
     document[key] = value
 
 
-def _present(document: Mapping[str, Any], key: str, faults: list[str]) -> dict[Any, Any]:
+def _present(document: Mapping[Any, Any], key: Any, faults: list[str], where: str = "") -> dict[Any, Any]:
     """What a document says under a key; what can't be added to is a fault, and not shown: it may hold secrets."""
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
-        faults.append(f"{key}: a {type(value).__name__} is not a mapping")
+        faults.append(f"{where}{key}: a {type(value).__name__} is not a mapping")
     return _mapping(value)
 
 

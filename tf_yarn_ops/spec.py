@@ -284,5 +284,8 @@ class JobSpec:
         try:
             document = yaml.safe_load(text)
         except yaml.YAMLError as error:
-            raise SpecInvalid(f"not YAML: {error}") from error
+            # The whole error shows the lines about it, which may hold a secret.
+            mark = getattr(error, "problem_mark", None)
+            where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+            raise SpecInvalid(f"not YAML{where}: {getattr(error, 'problem', None) or type(error).__name__}") from None
         return cls.from_dict(document)

@@ -197,6 +197,8 @@ class MiniCluster:
         settings = self._decide()
         missing = [daemon for daemon in daemons.list_daemons(settings) if self.pid(daemon.name) is None]
         if not missing and health.describe_missing(settings) is None:
+            if settings.labels:  # an `up` that was killed may not have come to them
+                put_labels(settings)
             return
         self._started = self._started or len(missing) == len(daemons.list_daemons(settings))
         begin = time.monotonic()
