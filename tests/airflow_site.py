@@ -158,7 +158,7 @@ class AirflowSite:
             for child in family:
                 end(child.pid, signal.SIGKILL)
         process.send_signal(number)
-        process.wait(timeout)
+        await_end(process, number, timeout)
         for child in psutil.wait_procs(family, 10)[1]:
             end(child.pid, signal.SIGKILL)
 
@@ -253,3 +253,17 @@ def end(pid, number):
         os.kill(pid, number)
     except ProcessLookupError:
         pass
+
+
+def await_end(process, number, seconds):
+    """Wait for the end of a process that has a signal; after so many seconds it gets it again, twice at most.
+
+    Airflow's scheduler raises SystemExit in its handler. Where that comes while Python is in a callback of its
+    garbage collector ("Exception ignored in ..."), nobody hears it, and the scheduler goes on.
+    """
+    for _ in range(2):
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+    return process.wait(seconds)

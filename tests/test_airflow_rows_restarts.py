@@ -9,6 +9,7 @@ import time
 
 import pytest
 from airflow_rows import JOB, KILLED, KINDS, SUCCEEDED, Yarn, until_there
+from airflow_site import await_end
 from fake_yarn import until
 from wire_proxy import fronting
 
@@ -82,7 +83,7 @@ def test_the_scheduler_ends_and_comes_back(site, yarn, fault):
         scheduler = site.running.pop("scheduler")
         scheduler.send_signal(signal.SIGTERM)
         over.touch()
-        scheduler.wait(JOB)
+        await_end(scheduler, signal.SIGTERM, 60)
         site.start("scheduler")
     else:
         site.stop("scheduler", signal.SIGKILL)
