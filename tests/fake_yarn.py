@@ -122,6 +122,9 @@ class FakeYarn:
             return 202, {"state": app["state"]}
         if words[1:] == ["state"]:
             return 200, {"state": app["state"]}
+        if words[1:] == ["priority"]:
+            app["priority"] = body["priority"]
+            return 200, body
         if words[1:] == ["timeout"]:
             app["lifetime"] = body["timeout"]
             return 200, body

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fake_yarn import FakeYarn, application, serving
+from fake_yarn import STAMP, FakeYarn, application, serving, until
 
 from tf_yarn_ops import __version__
 from tf_yarn_ops.cli.client import LocalTask
@@ -25,6 +25,7 @@ from tf_yarn_ops.cli.progress import Lines
 from tf_yarn_ops.cli.summary import describe, duration, failure
 from tf_yarn_ops.cli.ytf import LAZY, ytf
 from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.parts import Deadlines
 from tf_yarn_ops.request import OPTIONS, build_job, doubts_about
 from tf_yarn_ops.runtime.reasons import OUTCOMES, Reason
 from tf_yarn_ops.runtime.report import Generation, JobReport, TaskReport
@@ -380,6 +381,67 @@ def test_of_an_application_that_can_not_be_asked_for_nothing_is_claimed(word):
     [report] = json.loads(done.stdout) if word == "kill" else [json.loads(done.stdout)]
     assert (done.returncode, report["reason"]) == (4, "CLUSTER_UNREACHABLE"), done.stderr
     assert (report["state"], report["final_status"]) == ("", "UNDEFINED")
+    assert done.stderr.splitlines()[-1] == "next: ytf list --resourcemanager http://HOST:8088"
+
+
+@pytest.mark.parametrize(("words", "code", "following"), [
+    (["-r", "worker:1", "-m", "lots", "true"], 2, "next: ytf-submit -h"),
+    (["-r", "worker:1", "-q", "nowhere", "true"], 3, "next: ytf-submit --dry-run ..."),
+    (["-r", "worker:1", "-m", "900g", "true"], 3, "next: ytf-submit --dry-run ..."),
+])
+def test_a_refusal_ends_with_the_next_command(words, code, following):
+    with serving(FakeYarn()) as url:
+        done = run(SUBMIT, "--resourcemanager", url, *words)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (code, following)
+
+
+def in_a_folder(folder):
+    """Give a ResourceManager whose file system is a folder here."""
+    yarn = FakeYarn()
+    yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{folder}",
+                 "yarn.application.classpath": "/opt/hadoop/*"}
+    return yarn
+
+
+def test_a_job_whose_resourcemanager_goes_away_may_run_still(tmp_path):
+    site = tmp_path / "site.yaml"
+    site.write_text("unreachable_timeout: 1\n")
+    yarn = in_a_folder(tmp_path)
+    yarn.faults.append(lambda method, path: (503, {}, "") if "/timeout" in str(yarn.requests[:-1]) else None)
+    with serving(yarn) as url:
+        done = run(SUBMIT, "--wait", "--json", "--resourcemanager", url, "-r", "worker:1", "--execution_timeout", "5", "true",
+                   env={"YTF_SITE": str(site)})
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["reason"], report["state"]) == (4, "CLUSTER_UNREACHABLE", ""), done.stderr
+    assert report["application_id"] == f"application_{STAMP}_0001"
+    assert done.stderr.splitlines()[-1] == f"next: ytf status {report['application_id']} --resourcemanager {url}"
+
+
+LOSING = [sys.executable, "-c", "from tf_yarn_ops import ensuring; ensuring.RECOVERY_TIME = 0.1; "
+                                "from tf_yarn_ops.cli import submit_main; submit_main()"]
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["plain", "json"])
+def test_a_training_that_yarn_has_forgotten_is_no_success(tmp_path, form):
+    """Cron would be green every night, and nothing would run."""
+    yarn = in_a_folder(tmp_path)
+    with serving(yarn) as url:
+        words = ["--resourcemanager", url, "--run_id", "nightly", *form, "-r", "worker:1", "true"]
+        assert run(LOSING, *words).returncode == 0
+        yarn.apps.clear()
+        done = run(LOSING, *words)
+    assert done.returncode == Reason.LOST.exit_code and " LOST: " in done.stderr, done.stderr
+    assert (json.loads(done.stdout)["reason"] == "LOST") if form else (done.stdout == "")
+
+
+def test_a_local_command_without_grace_is_killed(tmp_path):
+    """0 is no time, not any time."""
+    job = JobSpec(tasks={"worker": TaskSpec()}, command="true", deadlines=Deadlines(stop_grace=0))
+    task = LocalTask(job, f"trap '' TERM; touch {tmp_path}/ready; while :; do sleep 0.05; done")
+    task.start(APP, {"worker": ["n:1"]})
+    until((tmp_path / "ready").exists)
+    task.end()
+    assert not task.running
 
 
 @pytest.fixture

@@ -85,6 +85,7 @@ def test_a_job_succeeds_is_watched_and_leaves_nothing(minicluster, way):
     known, states = [], []
     application_id = launcher.submit(job("echo hello; sleep 1", instances=2, name="digits", tags=["Mine"], priority=2),
                                      known.append)
+    assert int(launcher.resourcemanager.get(application_id)["priority"]) == 2
     limit = launcher.resourcemanager.get(application_id)["timeouts"]["timeout"]
     assert [(item["type"], item["expiryTime"] != "UNLIMITED") for item in limit] == [("LIFETIME", True)]
     report = launcher.wait(application_id, timeout=120, on_change=lambda seen: states.append(seen.state))

@@ -220,6 +220,24 @@ def test_a_machine_that_can_not_write_is_no_fault_of_the_request(place, monkeypa
         place.launcher().submit(job())
 
 
+def test_the_priority_that_skein_can_not_give_is_given_behind_it(place, caplog):
+    assert place.launcher().submit(replace(job(), priority=3)) == ID
+    assert [body for method, path, _, _, body in place.yarn.requests if path.endswith(f"{ID}/priority")] == [{"priority": 3}]
+    place.yarn.faults.append(lambda method, path: (403, {"Content-Type": "application/json"}, "{}")
+                             if path.endswith("/priority") else None)
+    assert place.launcher().submit(replace(job(), priority=3)) == SECOND
+    assert f"{SECOND} has no priority: " in caplog.text
+
+
+def test_directories_of_those_who_are_gone_are_swept_here_too(place, tmp_path):
+    place.yarn.conf |= {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}"}
+    left = tmp_path / f"user/{USER}/.skein/application_{STAMP}_0099"
+    left.mkdir(parents=True)
+    place.yarn.add(application(99, "KILLED", user=USER))
+    place.launcher().submit(job())
+    assert not left.exists()
+
+
 def test_what_yarn_would_refuse_is_refused_before_java_starts(place):
     launcher = place.launcher()
     with pytest.raises(SubmissionRejected, match=r"no queue 'defualt' \(did you mean 'default'\?\)"):

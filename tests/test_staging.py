@@ -239,6 +239,7 @@ def test_a_file_that_is_in_the_cluster_is_used_as_it_is(staging, root):
     ("viewfs://mini/", "is a directory, not a file"),
     ("s3a://bucket/x.zip", "can't be asked over HTTP; copy the file to viewfs://mini"),
     ("viewfs://other/x.zip", "can't be asked over HTTP"),
+    ("viewfs://other", "can't be asked over HTTP"),
 ])
 def test_a_file_that_is_not_to_be_had(staging, uri, says):
     with pytest.raises(SpecInvalid, match=says):
@@ -256,6 +257,25 @@ def test_no_http_address_names_the_lines_for_the_site_file():
     cluster = Cluster(("http://rm",), "ann", "ann", "s3a://bucket", "s3a://bucket", "/user/{user}/.skein")
     with pytest.raises(RestUnavailable, match=r"webhdfs: http://namenode:9870.*staging_url: hdfs://"):
         open_filesystem(cluster)
+
+
+def test_a_file_of_the_default_file_system_is_not_looked_for_on_that_of_the_staging(root):
+    """A path there would be another file, or none."""
+    cluster = Cluster(**{**vars(cluster_at(root)), "default_filesystem": "hdfs://a:8020", "filesystem": "hdfs://b:8020"})
+    (root / "x.zip").write_bytes(b"1")
+    staging = Staging(cluster)
+    for uri in ("hdfs://a:8020/x.zip", "hdfs:///x.zip"):
+        with pytest.raises(SpecInvalid, match=f"{uri} is on a file system that can't be asked over HTTP"):
+            staging.locate(uri, "ARCHIVE")
+    assert staging.locate("hdfs://b:8020/x.zip", "ARCHIVE").size == 1
+
+
+def test_a_directory_in_the_users_home_is_deleted_too(staging, root):
+    """There Skein's own client has put it, whatever the site's staging directory is."""
+    elsewhere = Staging(Cluster(**{**vars(staging.cluster), "staging_template": "/scratch/{user}"}))
+    (root / f"user/{USER}/.skein/{ID}").mkdir()
+    assert elsewhere.delete(ID) and not elsewhere.delete(ID)
+    assert not (root / f"user/{USER}/.skein/{ID}").exists()
 
 
 def folder_with_everything(at):
@@ -341,6 +361,21 @@ def test_what_a_namenode_refuses_becomes_our_error(exception, message, error, sa
         files = WebHdfs((url,), SimpleAuthentication("ann"), 1.0)
         with pytest.raises(error, match=says):
             files.makedirs("/user/ann", 0o700)
+
+
+@pytest.mark.parametrize("status, kind, text", [
+    (404, "text/html", "<HTML><body>Not Found</body></HTML>"), (200, "text/html", "<html>a wiki</html>"),
+    (200, "application/json", "[]"), (200, "application/json", "{}"),
+    (200, "application/json", '{"FileStatuses": {"FileStatus": ["x"]}}'),
+])
+def test_what_is_no_namenode_at_all_is_told_with_its_address(status, kind, text):
+    yarn = FakeYarn()
+    yarn.faults.append(lambda method, path: (status, {"Content-Type": kind}, text))
+    with serving(yarn) as url:
+        files = WebHdfs((url,), SimpleAuthentication("ann"), 1.0)
+        for look in (files.status, files.list):
+            with pytest.raises(ClusterUnreachable, match=f"no NameNode answers at {url}.*Check webhdfs in site.yaml"):
+                look("/user/ann")
 
 
 def test_a_missing_file_is_none_and_no_error():

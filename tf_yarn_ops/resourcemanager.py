@@ -14,7 +14,7 @@ from typing import Any
 
 from .authentication import Authentication
 from .errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
-from .transport import PATIENCE, Addresses, Attempt, OddAnswer, check, client_options, explain, read_json, send
+from .transport import PATIENCE, Addresses, Attempt, check, client_options, explain, read_items, read_json, send
 
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
@@ -162,7 +162,7 @@ class ResourceManager:
     def nodes(self) -> list[dict[str, Any]]:
         """Give the nodes that run containers now."""
         document = self._get(f"{CLUSTER_PATH}/nodes", "reading the nodes", params={"states": "RUNNING"})
-        return _items(document, "nodes", "node")
+        return read_items(document, "nodes", "node")
 
     def labels(self) -> Any:
         """Give the JSON of the cluster's node labels."""
@@ -272,10 +272,16 @@ class ResourceManager:
     def set_lifetime(self, application_id: str, ends_at: float) -> None:
         """Let YARN end an application at a time (seconds since the epoch), whoever else is alive."""
         when = datetime.fromtimestamp(ends_at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000+0000")
-        response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/timeout",
-                                json={"timeout": {"type": "LIFETIME", "expiryTime": when}})
+        self._set(application_id, "timeout", {"timeout": {"type": "LIFETIME", "expiryTime": when}})
+
+    def set_priority(self, application_id: str, priority: int) -> None:
+        """Give an application its priority in the queue, larger first."""
+        self._set(application_id, "priority", {"priority": priority})
+
+    def _set(self, application_id: str, what: str, body: Mapping[str, Any]) -> None:
+        response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/{what}", json=body)
         if response.status_code >= 400:
-            raise SubmissionRejected(f"setting the lifetime of {application_id}: {explain(response)}")
+            raise SubmissionRejected(f"setting the {what} of {application_id}: {explain(response)}")
 
 
 def find_parameters(tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None) -> dict[str, str]:
@@ -286,14 +292,4 @@ def find_parameters(tags: Iterable[str] = (), states: Iterable[str] = (), user: 
 
 def read_applications(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Read the answer of a list call; OddAnswer when it is none."""
-    return _items(document, "apps", "app")
-
-
-def _items(document: Mapping[str, Any], outer: str, inner: str) -> list[dict[str, Any]]:
-    """Give the items of a list as YARN writes it: an empty one as null, and in some versions one of one as its item."""
-    found = document.get(outer) or {}
-    items = (found.get(inner) or []) if isinstance(found, dict) else found
-    items = [items] if isinstance(items, dict) else items
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise OddAnswer(f"what answers does not list {outer} as YARN does, but gives a {type(items).__name__}")
-    return items
+    return read_items(document, "apps", "app")

@@ -107,8 +107,13 @@ class Staging:
         return ApplicationDirectory(self.cluster, self.filesystem, application_id)
 
     def delete(self, application_id: str) -> bool:
-        """Delete an application's directory with the key in it; False when there was none."""
-        return self.filesystem.delete(self.cluster.directory(application_id))
+        """Delete an application's directory with the key in it; False when there was none.
+
+        Skein's client knows no other place than the user's home.
+        """
+        places = (self.cluster.directory(application_id), f"/user/{self.cluster.user}/.skein/{application_id}")
+        deleted = [self.filesystem.delete(place) for place in dict.fromkeys(places)]
+        return any(deleted)
 
     def store(self, directory: ApplicationDirectory, source: Path | bytes, name: str, *,
               public: bool = False) -> Resource:
@@ -217,8 +222,9 @@ class Staging:
         if split.scheme in ("http", "https"):
             # YARN's reader of http knows neither size nor time and reports both as 0.
             return Resource(uri, 0, 0, PRIVATE, kind)
-        ours = [urlsplit(known) for known in (self.cluster.default_filesystem, self.cluster.filesystem)]
-        if not any(split.scheme == known.scheme and split.netloc in ("", known.netloc) for known in ours):
+        default, own = urlsplit(self.cluster.default_filesystem), urlsplit(self.cluster.filesystem)
+        ours = [default, own] if default.scheme == "viewfs" or default == own else [own]
+        if (split.scheme, split.netloc or default.netloc) not in [(known.scheme, known.netloc) for known in ours]:
             raise SpecInvalid(f"{uri} is on a file system that can't be asked over HTTP; copy the file to "
                               f"{self.cluster.default_filesystem}, or submit with Skein (submit_with: skein)")
         status = self.filesystem.status(split.path)

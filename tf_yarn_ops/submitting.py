@@ -11,6 +11,7 @@ from .placement import check_placement, read_surroundings
 from .preflight import check_files
 from .resourcemanager import ENDED, LIVE
 from .spec import JobSpec
+from .sweep import sweep
 from .transport import RestUnavailable
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ class Submitting:
                 self._take_back_unnamed(tags[0], is_ours, error)
             raise
         try:
+            self._complete(application_id, spec)
             self.submitted(application_id, spec)
             if on_reserved is not None:
                 on_reserved(application_id)
@@ -130,6 +132,19 @@ class Submitting:
             self.take_back(application_id, error)
             raise
         return application_id
+
+    def _complete(self, application_id: str, spec: JobSpec) -> None:
+        """Do what Skein's client can't or does not: the priority, and the directories of those who are gone."""
+        launcher = self._launcher
+        try:
+            if spec.priority:
+                launcher.resourcemanager.set_priority(application_id, spec.priority)
+        except (SubmissionRejected, ClusterUnreachable) as error:
+            logger.warning("%s has no priority: %s", application_id, error)
+        try:
+            sweep(launcher.staging(launcher.cluster.user), launcher.resourcemanager, keep=application_id)
+        except TfYarnError as error:
+            logger.debug("not swept: %s", error)
 
     def _look_ahead(self, spec: JobSpec) -> None:
         """Refuse what YARN would, before Skein's client starts; where the ResourceManager can't be read, YARN does."""

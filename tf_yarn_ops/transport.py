@@ -206,6 +206,22 @@ def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
     return document
 
 
+def read_items(document: Mapping[str, Any], outer: str, inner: str) -> list[dict[str, Any]]:
+    """Give the items of a list as YARN writes it: an empty one as null, and in some versions one of one as its item.
+
+    Raises
+    ------
+    OddAnswer
+        It is no such list.
+    """
+    found = document.get(outer) or {}
+    items = (found.get(inner) or []) if isinstance(found, dict) else found
+    items = [items] if isinstance(items, dict) else items
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise OddAnswer(f"what answers does not list {outer} as YARN does, but gives a {type(items).__name__}")
+    return items
+
+
 def _login_refused(response: "httpx.Response", what: str, why: str) -> RestUnavailable:
     """Build the error of a 401: by what was offered, and whether a ticket was sent."""
     offered, who = response.headers.get("www-authenticate", ""), response.url.netloc.decode("ascii")

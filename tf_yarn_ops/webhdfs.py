@@ -49,11 +49,17 @@ class WebHdfs:
             name, text = getattr(error, "exception", None), str(error)
             if name in _NOT_NOW or "safe mode" in text:
                 raise ClusterUnreachable(f"{what}: the file system can't write now: {_first_line(text)}") from error
+            if "<html" in text.lower():
+                raise self._no_namenode(what, "what answers is a web page") from error
             raise SubmissionRejected(f"{what}: the file system refused: {_first_line(text)}") from error
-        except (requests.RequestException, urllib3.exceptions.HTTPError, KeyError) as error:
-            raise ClusterUnreachable(
-                f"{what}: no NameNode answers at {', '.join(self._urls)} ({error}). Check webhdfs in site.yaml "
-                "(default: what the cluster's dfs.namenode.http-address says)") from error
+        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+            raise self._no_namenode(what, str(error)) from error
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise self._no_namenode(what, f"what answers is something else: {error!r}") from error
+
+    def _no_namenode(self, what: str, why: str) -> ClusterUnreachable:
+        return ClusterUnreachable(f"{what}: no NameNode answers at {', '.join(self._urls)} ({why}). Check webhdfs in "
+                                  "site.yaml (default: what the cluster's dfs.namenode.http-address says)")
 
     def status(self, path: str) -> FileStatus | None:
         with self._translated(f"looking at {path}"):

@@ -65,7 +65,7 @@ class LocalTask:
             say("client: the job has ended, ending the local command")
             process.terminate()
             try:
-                process.wait(self._job.deadlines.stop_grace or None)
+                process.wait(self._job.deadlines.stop_grace)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

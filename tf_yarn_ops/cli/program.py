@@ -8,10 +8,11 @@ from typing import Any, NoReturn
 
 import click
 
-from ..errors import TfYarnError
+from ..errors import MiniClusterError, TfYarnError
 from ..runtime.reasons import Reason
 from ..runtime.report import JobReport, plain_values
 from .signals import Interrupted, Interruption
+from .summary import next_line
 
 
 def say(text: str) -> None:
@@ -36,7 +37,9 @@ def run(command: click.Command, program: str, interruption: Interruption) -> NoR
         code = error.exit_code
     except TfYarnError as error:
         say(f"{program}: {error}")
-        say(error.reason.hint)
+        if not isinstance(error, MiniClusterError):
+            say(error.reason.hint)
+            say(next_line(JobReport("", reason=error.reason)))
         code = error.reason.exit_code
     except (Interrupted, click.Abort):
         code = 128 + (interruption.number or 2)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import __version__
-from ..errors import Cancelled, SpecInvalid, TfYarnError
+from ..errors import Cancelled, ClusterUnreachable, SpecInvalid, TfYarnError
 from ..readers import MASK
 from ..request import build_job, doubts_about
 from ..requirement import parse_count
@@ -134,6 +134,9 @@ class Submission:
                 report = JobReport(launcher.submit(job, self._reserved))
         except TfYarnError as error:
             return self._interrupted(launcher, error)
+        if report.reason is Reason.LOST:  # an earlier submission of this identity, which YARN has forgotten
+            self._conclude(report)
+            return report.exit_code
         if self.settings["json"]:
             print_json(launcher.report(report.application_id).to_dict())
         else:
@@ -163,9 +166,12 @@ class Submission:
     def _interrupted(self, launcher: "Launcher", error: TfYarnError) -> int:
         """Tell what became of the application after a signal; an error without one goes on upwards."""
         number = self.interruption.number
-        if number is None:
-            raise error
         report = report_of(error, self.application_id)
+        if number is None:
+            if not (self.application_id and isinstance(error, ClusterUnreachable)):
+                raise error
+            self._conclude(report)
+            return report.exit_code
         if not isinstance(error, Cancelled):
             say(f"{self.application_id} may still run: {error}")
             say(f"next: ytf kill {self.application_id}{self._next_options()}")

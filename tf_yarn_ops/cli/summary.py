@@ -71,7 +71,7 @@ def describe(report: JobReport, now: float, options: str = "") -> Iterator[str]:
     yield f"{report.application_id} {status}" + (f": {report.message}" if report.message else "")
     facts = {
         "name": report.name, "queue": report.queue, "user": report.user,
-        "state": f"{report.state} {report.final_status}",
+        "state": f"{report.state} {report.final_status}" if report.state else "",
         "submitted": clock(report.submitted_at) if report.submitted_at else "",
         "in the queue": duration(report.queue_seconds) if report.queue_seconds is not None else "",
         "took": duration((report.finished_at or now) - report.submitted_at) if report.submitted_at else "",
@@ -133,9 +133,19 @@ def failure(report: JobReport, options: str = "") -> Iterator[str]:
             yield from (f"    {line}" for line in lines)
             yield "---"
     yield reason.hint
-    command = NEXT.get(reason, _DEFAULT_NEXT) if report.application_id else NEXT.get(reason, "ytf list")
-    command = command.format(app=report.application_id, task=shlex.quote(report.first_failure or "TASK"))
-    yield f"next: {command.replace(' --task TASK', '')}{options}"
+    yield next_line(report, options)
+
+
+def next_line(report: JobReport, options: str = "") -> str:
+    """Give the line with the next command to type."""
+    application_id, reason = report.application_id, report.reason or Reason.TASK_FAILED
+    command = NEXT.get(reason, _DEFAULT_NEXT if application_id else "ytf list")
+    if application_id and reason is Reason.CLUSTER_UNREACHABLE:
+        command = "ytf status {app}"
+    if not application_id and "{app}" in command:
+        command = "ytf list"
+    command = command.format(app=application_id, task=shlex.quote(report.first_failure or "TASK"))
+    return f"next: {command.replace(' --task TASK', '')}{options}"
 
 
 def _number(value: object) -> str:

@@ -187,6 +187,7 @@ def _yarn(settings: Settings) -> dict[str, str]:
         "yarn.resourcemanager.monitor.capacity.preemption.total_preemption_per_round": "1.0",
         "yarn.resourcemanager.monitor.capacity.preemption.natural_termination_factor": "1.0",
         "yarn.resourcemanager.monitor.capacity.preemption.max_ignored_over_capacity": "0.0",
+        "yarn.cluster.max-application-priority": "10",
         "yarn.nm.liveness-monitor.expiry-interval-ms": "20000",
         "yarn.scheduler.minimum-allocation-mb": "64",
         "yarn.scheduler.maximum-allocation-mb": str(settings.memory),
