@@ -140,12 +140,23 @@ class Soak:
         """Whether the ResourceManager was killed between storing an attempt and launching it, and gave it up."""
         return report.reason is Reason.AM_FAILED and "timed out" in report.message and self.killed_at["rm"] >= began
 
+    def stopping_client(self, key, command, gap):
+        """Give a client that has come to its gap; one that found no ResourceManager at work ended before, with 4."""
+        for _ in range(5):
+            try:
+                return self.patiently(lambda: Client(self.rig, key, command, gap, patience=WAIT))
+            except AssertionError as error:
+                if Reason.CLUSTER_UNREACHABLE.hint not in str(error):
+                    raise
+                last = error
+        raise last
+
     def client_dies(self, key, fault):
         gap = fault.rpartition(" ")[2]
         began = time.monotonic()
         gate = self.rig.folder / f"gate {time.monotonic_ns()}"
         command = f"until [ -e '{gate}' ]; do sleep 0.1; done"
-        client = self.patiently(lambda: Client(self.rig, key, command, gap, patience=WAIT))
+        client = self.stopping_client(key, command, gap)
         self.identities.append(client.identity)
         client.process.kill()
         client.process.communicate(timeout=20)

@@ -29,10 +29,15 @@ DIGITS = Path(__file__).parent.parent / "examples" / "digits"
 
 
 @pytest.fixture(scope="module")
-def launcher(minicluster):
-    launcher = Launcher(discover(minicluster.resourcemanager_url, environ={}))
+def launcher(minicluster, request):
+    launcher = Launcher(discover(minicluster.resourcemanager_url, environ={}), environ={**os.environ, **minicluster.environ},
+                        submit_with=getattr(request, "param", "rest"))
     yield launcher
     launcher.close()
+
+
+#: The same by Skein's Java client, as on a secured cluster.
+either_way = pytest.mark.parametrize("launcher", ["rest", "skein"], indirect=True)
 
 
 @pytest.fixture
@@ -156,6 +161,7 @@ def test_killed_while_it_waits_in_the_queue_leaves_no_directory(launcher, minicl
 # -- what reaches the program --------------------------------------------------------------------
 
 
+@either_way
 def test_everything_arrives_byte_for_byte(run, tmp_path):
     nasty = "blank  'quote' \"double\" $HOME `id` \\ ünï\n\tline 2 "
     folder = tmp_path / "ünï 'folder'"
@@ -181,6 +187,7 @@ def test_everything_arrives_byte_for_byte(run, tmp_path):
         "folder": "of a folder", "script": "main.py", "in": f"{folder}/in"}
 
 
+@either_way
 @pytest.mark.parametrize("form, place", [("gztar", "local"), ("zip", "local"), ("zip", "hdfs")])
 def test_an_archive_is_a_whole_environment(run, launcher, tmp_path, form, place):
     home = tmp_path / "env"
@@ -221,6 +228,7 @@ def test_a_pex_is_the_interpreter_and_brings_its_packages(run, tmp_path):
     assert f"/{report.application_id}/container_" in report.metrics["path"] and "/.pex/" in report.metrics["path"]
 
 
+@either_way
 def test_resources_per_type_and_index_are_what_yarn_allocates(launcher, minicluster, submitted):
     tasks = {"ps": TaskSpec(memory=128, vcores=1),
              "worker": TaskSpec(instances=2, memory=256, vcores=2, indices={1: Resources(512, 3, 1)})}
@@ -251,6 +259,7 @@ def test_progress_in_yarn_moves_with_the_tasks_that_have_finished(launcher, mini
 # -- TensorBoard -----------------------------------------------------------------------------------
 
 
+@either_way
 def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submitted, tmp_path):
     go = tmp_path / "go"
     application = submitted(job(f"until [ -e {go} ]; do sleep 0.1; done", output=str(tmp_path),

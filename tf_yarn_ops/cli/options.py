@@ -134,7 +134,8 @@ SUBMISSION = (
     Option("--json", "", "disabled", "Print the report as JSON on stdout instead of the application's id."),
     Option("--dry_run", "", "disabled", "Print the job and the application as YAML, submit nothing, ask no host."),
     Option("--strict_placement", "", "disabled",
-           "Refuse a task that no node of now could hold, instead of a warning. What is above YARN's maximum is refused anyway."),
+           "Refuse a task that no node of now could hold, instead of a warning. What is above YARN's maximum is "
+           "refused anyway."),
     Option("--submit_with", "auto | rest | skein", "auto",
            "rest submits over plain HTTP, skein by Skein's own client (a JVM); auto takes rest where it can."),
     Option("--run_id", "<name>", "",
