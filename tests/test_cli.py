@@ -374,6 +374,7 @@ def test_a_kill_that_fails_does_not_spare_the_others():
     assert f"{names[1]} could not be killed: " in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["status", "report", "wait", "kill"])
 def test_of_an_application_that_can_not_be_asked_for_nothing_is_claimed(word):
     """It may train on: a script that reads FAILED would begin another."""
@@ -384,6 +385,7 @@ def test_of_an_application_that_can_not_be_asked_for_nothing_is_claimed(word):
     assert done.stderr.splitlines()[-1] == "next: ytf list --resourcemanager http://HOST:8088"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "code", "following"), [
     (["-r", "worker:1", "-m", "lots", "true"], 2, "next: ytf-submit -h"),
     (["-r", "worker:1", "-q", "nowhere", "true"], 3, "next: ytf-submit --dry-run ..."),
@@ -403,6 +405,7 @@ def in_a_folder(folder):
     return yarn
 
 
+@pytest.mark.slow
 def test_a_job_whose_resourcemanager_goes_away_may_run_still(tmp_path):
     site = tmp_path / "site.yaml"
     site.write_text("unreachable_timeout: 1\n")
@@ -421,6 +424,7 @@ LOSING = [sys.executable, "-c", "from tf_yarn_ops import ensuring; ensuring.RECO
                                 "from tf_yarn_ops.cli import submit_main; submit_main()"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["plain", "json"])
 def test_a_training_that_yarn_has_forgotten_is_no_success(tmp_path, form):
     """Cron would be green every night, and nothing would run."""
