@@ -89,6 +89,7 @@ def test_secure_lets_one_command_pass(plugins):
     assert install(plugins, secure=True, limits="/etc/b.yaml").notes == ()
 
 
+@pytest.mark.slow
 def test_what_the_site_has_added_stays(plugins):
     install(plugins)
     with (plugins / NAME / "plugin.properties").open("a") as file:

@@ -30,6 +30,7 @@ def yarn():
     return made
 
 
+@pytest.mark.slow
 def test_a_verdict_waits_until_a_resourcemanager_answers(yarn, tmp_path):
     """Skein would give up after 30 s, and YARN would call a training that succeeded AM_FAILED."""
     mark = tmp_path / "mark"

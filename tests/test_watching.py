@@ -425,6 +425,7 @@ def test_no_fault_of_one_look_ends_the_loop(yarn, cluster):
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
 
 
+@pytest.mark.slow
 def test_watching_goes_on_through_a_restart_of_the_resourcemanager(yarn, cluster, request):
     names = [add(yarn, at) for at in range(1, 6)]
 
