@@ -197,8 +197,7 @@ class MiniCluster:
         settings = self._decide()
         missing = [daemon for daemon in daemons.list_daemons(settings) if self.pid(daemon.name) is None]
         if not missing and health.describe_missing(settings) is None:
-            if settings.labels:  # an `up` that was killed may not have come to them
-                put_labels(settings)
+            put_labels(settings)  # an `up` that was killed may not have come to them
             return
         self._started = self._started or len(missing) == len(daemons.list_daemons(settings))
         begin = time.monotonic()
@@ -208,8 +207,7 @@ class MiniCluster:
             self._wait(missing, lambda: health.describe_missing(settings))
             if not settings.light:
                 health.make_folders(settings)
-            if settings.labels:
-                put_labels(settings)
+            put_labels(settings)
         self._progress(f"ready after {time.monotonic() - begin:.1f} s")
 
     def _down(self) -> None:

@@ -55,7 +55,7 @@ def check_labels(labels: Mapping[str, str], nodes: int) -> None:
 
 
 def put_labels(settings: Settings) -> None:
-    """Give every node its label, and take it from those that have none.
+    """Give every node its label, and take it from those that have none; nothing to do in a cluster without labels.
 
     Raises
     ------
@@ -63,6 +63,8 @@ def put_labels(settings: Settings) -> None:
         The ResourceManager refused; the message has its answer.
     """
     names = sorted(set(settings.labels.values()))
+    if not names:
+        return
     _post(settings, "add-node-labels", {"nodeLabelInfo": [{"name": name, "exclusivity": True} for name in names]})
     ids = {int(node["id"].rpartition(":")[2]): node["id"] for node in list_nodes(settings, "RUNNING")}
     for name in node_names(settings.nodes):
