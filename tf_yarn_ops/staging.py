@@ -140,7 +140,7 @@ class Staging:
                 return self._store(directory, source, name, public)
             except (_Changed, FileNotFoundError):
                 logger.warning("%s has changed while it was uploaded; looking again", name)
-        raise SpecInvalid(f"{name} has changed {_LOOKS} times while it was uploaded: let what writes it come to an end")
+        raise SpecInvalid(f"{name} was changed or removed {_LOOKS} times while it was uploaded: let what writes it end")
 
     def _store(self, directory: ApplicationDirectory, source: Path | bytes, name: str,
                public: bool) -> Resource:
@@ -226,7 +226,7 @@ class Staging:
         ours = [default, own] if default.scheme == "viewfs" or default == own else [own]
         if (split.scheme, split.netloc or default.netloc) not in [(known.scheme, known.netloc) for known in ours]:
             raise SpecInvalid(f"{uri} is on a file system that can't be asked over HTTP; copy the file to "
-                              f"{self.cluster.default_filesystem}, or submit with Skein (submit_with: skein)")
+                              f"{self.cluster.filesystem}, or submit with Skein (submit_with: skein)")
         status = self.filesystem.status(split.path)
         if status is None or status.is_directory:
             raise SpecInvalid(f"{uri}: {'there is no such file' if status is None else 'is a directory, not a file'} "
