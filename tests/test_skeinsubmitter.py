@@ -222,11 +222,13 @@ def test_a_machine_that_can_not_write_is_no_fault_of_the_request(place, monkeypa
 
 def test_the_priority_that_skein_can_not_give_is_given_behind_it(place, caplog):
     assert place.launcher().submit(replace(job(), priority=3)) == ID
-    assert [body for method, path, _, _, body in place.yarn.requests if path.endswith(f"{ID}/priority")] == [{"priority": 3}]
+    changes = [(path.rpartition("/")[2], body) for method, path, _, _, body in place.yarn.requests if method == "PUT"]
+    assert [what for what, _ in changes] == ["timeout", "priority"], "neither before the master's launch has been waited for"
+    assert changes[1][1] == {"priority": 3}
     place.yarn.faults.append(lambda method, path: (403, {"Content-Type": "application/json"}, "{}")
                              if path.endswith("/priority") else None)
     assert place.launcher().submit(replace(job(), priority=3)) == SECOND
-    assert f"{SECOND} has no priority: " in caplog.text
+    assert f"{SECOND} has no priority in YARN: " in caplog.text
 
 
 def test_directories_of_those_who_are_gone_are_swept_here_too(place, tmp_path):

@@ -122,10 +122,13 @@ class Submitting:
                 self._take_back_unnamed(tags[0], is_ours, error)
             raise
         try:
-            self._complete(application_id, spec)
             self.submitted(application_id, spec)
             if on_reserved is not None:
                 on_reserved(application_id)
+            if spec.priority:  # Skein's client can't give it
+                self._amend(application_id, "priority",
+                            lambda _: self._launcher.resourcemanager.set_priority(application_id, spec.priority))
+            self._sweep(application_id)
             if self._launcher.cancelled:
                 raise Cancelled(f"{application_id} was submitted, and is killed")
         except BaseException as error:
@@ -133,14 +136,9 @@ class Submitting:
             raise
         return application_id
 
-    def _complete(self, application_id: str, spec: JobSpec) -> None:
-        """Do what Skein's client can't or does not: the priority, and the directories of those who are gone."""
+    def _sweep(self, application_id: str) -> None:
+        """Delete the directories of those who are gone; whatever hinders it hinders nothing else."""
         launcher = self._launcher
-        try:
-            if spec.priority:
-                launcher.resourcemanager.set_priority(application_id, spec.priority)
-        except (SubmissionRejected, ClusterUnreachable) as error:
-            logger.warning("%s has no priority: %s", application_id, error)
         try:
             sweep(launcher.staging(launcher.cluster.user), launcher.resourcemanager, keep=application_id)
         except TfYarnError as error:
@@ -160,25 +158,24 @@ class Submitting:
         """Say that YARN has taken an application, and keep what its waiting client enforces."""
         self._launcher.remember(application_id, spec)
         logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
-        self._set_lifetime(spec, application_id)
-
-    def _set_lifetime(self, spec: JobSpec, application_id: str) -> None:
-        """YARN's own backstop: it ends the job even when nobody else is alive to do so."""
         lifetime = lifetime_of(spec)
-        if lifetime is None:
-            return
+        if lifetime is not None:  # YARN's own backstop: it ends the job even when nobody else is alive to do so
+            self._amend(application_id, "lifetime", lambda found: self._launcher.resourcemanager.set_lifetime(
+                application_id, int(found["startedTime"]) / 1000 + lifetime))
+
+    def _amend(self, application_id: str, what: str, change: Callable[[Mapping[str, Any]], None]) -> None:
+        """Change an application that YARN has taken; one that can't be changed runs all the same."""
         try:
-            submitted_at = int(self._launched(application_id)["startedTime"]) / 1000
-            self._launcher.resourcemanager.set_lifetime(application_id, submitted_at + lifetime)
+            change(self._launched(application_id))
         except Cancelled:
             raise
         except TfYarnError as error:
-            logger.warning("%s has no lifetime in YARN: %s", application_id, error)
+            logger.warning("%s has no %s in YARN: %s", application_id, what, error)
 
     def _launched(self, application_id: str) -> dict[str, Any]:
         """Give the application once its master is launched, or so late that it must be waiting in the queue.
 
-        A ResourceManager that stores a new lifetime while it launches the master may lose the master's token,
+        A ResourceManager that stores a change while it launches the master may lose the master's token,
         and the application fails ("SIMPLE authentication is not enabled", EOFException; seen on Hadoop 3.4.3).
         """
         until, pause = time.monotonic() + LAUNCH_WAIT, 0.01

@@ -39,7 +39,9 @@ def run(command: click.Command, program: str, interruption: Interruption) -> NoR
         say(f"{program}: {error}")
         if not isinstance(error, MiniClusterError):
             say(error.reason.hint)
-            say(next_line(JobReport("", reason=error.reason)))
+            following = next_line(JobReport("", reason=error.reason))
+            if program == "ytf-submit" or "ytf-submit" not in following:  # it could submit nothing better than `ytf kill`
+                say(following)
         code = error.reason.exit_code
     except (Interrupted, click.Abort):
         code = 128 + (interruption.number or 2)
