@@ -40,7 +40,8 @@ def run(command: click.Command, program: str, interruption: Interruption) -> NoR
         if not isinstance(error, MiniClusterError):
             say(error.reason.hint)
             following = next_line(JobReport("", reason=error.reason))
-            if program == "ytf-submit" or "ytf-submit" not in following:  # it could submit nothing better than `ytf kill`
+            # `ytf kill` of a job that is gone could submit nothing better: only ytf-submit is told to submit again.
+            if program == "ytf-submit" or "ytf-submit" not in following:
                 say(following)
         code = error.reason.exit_code
     except (Interrupted, click.Abort):
