@@ -10,12 +10,28 @@ import pytest
 from fake_yarn import FakeYarn, serving
 
 REAPER = pytest.StashKey()
+#: Files whose tests drive Airflow's own processes.
+AIRFLOW_FILES = ("tests/test_airflow_examples.py", "tests/test_airflow_rows")
 
 
 def pytest_configure(config):
     """Undo what a shell does to its background jobs: the programs under test have to see Ctrl-C."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Let one worker drive Airflow in a run of everything: a second scheduler would mostly be idle, at a cost."""
+    if config.getoption("dist") != "loadfile" or config.args_source is not config.ArgsSource.TESTPATHS:
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneAirflow(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return "airflow" if nodeid.startswith(AIRFLOW_FILES) else super()._split_scope(nodeid)
+
+    return OneAirflow(config, log)
 
 
 @pytest.hookimpl(trylast=True)
