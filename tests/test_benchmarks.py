@@ -19,6 +19,7 @@ from tf_yarn_ops.runtime.reasons import Reason
 SPARE = 4
 
 
+@pytest.mark.slow
 def test_a_rendezvous_takes_three_messages_an_agent_and_gives_all_the_same_spec(tmp_path):
     size = 20
     told = rendezvous.meet(size, tmp_path / "am", crowds=2)

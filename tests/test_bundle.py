@@ -26,6 +26,7 @@ def run(*arguments):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=True).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loaded", ["json", "tf_yarn_ops.runtime.agent, skein, numpy", "httpx, hdfs, rich.console"])
 def test_the_bytes_do_not_depend_on_what_the_process_holds(loaded):
     assert run("-c", f"import {loaded}; {DIGEST}").strip() == hashlib.sha256(runtime_zip()).hexdigest()

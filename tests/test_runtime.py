@@ -502,6 +502,7 @@ def test_the_last_words_before_the_end_of_a_connection_are_heard():
             link.receive()
 
 
+@pytest.mark.slow
 def test_a_connection_costs_the_coordinator_little_memory(tmp_path):
     """Asyncio's own buffers would be 256 KiB each: 250 MiB for 1,000 agents in an AM of 1 GiB."""
     spec = job("until [ -e go ]; do sleep 0.05; done", ps=False, workers=1)
