@@ -57,6 +57,19 @@ class FakeYarn:
         """Let an application end."""
         self.apps[name].update(state=state, finalStatus=final, diagnostics=diagnostics)
 
+    def launch_after(self, name, looks):
+        """Let an application's master be launched when it has been looked at so often; gives the list of the looks."""
+        early = []
+
+        def fault(method, path):
+            app = self.apps.get(name)
+            if app and method == "GET" and path.endswith(name):
+                app["launchTime"] = STAMP if len(early) >= looks else 0
+                early.append(path)
+
+        self.faults.append(fault)
+        return early
+
     def reserve(self):
         """Give an id that nobody submits."""
         return f"application_{STAMP}_9999"

@@ -186,23 +186,9 @@ def test_yarns_lifetime_is_the_backstop(place):
         "type": "LIFETIME", "expiryTime": expected.strftime("%Y-%m-%dT%H:%M:%S.000+0000")}
 
 
-def launching(place, looks):
-    """Let the application master be launched when it has been looked at so often; gives the times it was not."""
-    early = []
-
-    def fault(method, path):
-        app = place.yarn.apps.get(ID)
-        if app and method == "GET" and path.endswith(ID):
-            app["launchTime"] = STAMP if len(early) >= looks else 0
-            early.append(path)
-
-    place.yarn.faults.append(fault)
-    return early
-
-
 def test_a_lifetime_is_not_stored_while_the_master_is_launched(place):
     """The ResourceManager could lose the master's token: it fails with SIMPLE authentication is not enabled."""
-    looks = launching(place, 6)
+    looks = place.yarn.launch_after(ID, 6)
     place.launcher().submit(job())
     asked = [(method, path.rsplit("/", 1)[-1]) for method, path, *_ in place.yarn.requests]
     assert len(looks) == 7 and asked[-2:] == [("GET", ID), ("PUT", "timeout")]
@@ -210,13 +196,13 @@ def test_a_lifetime_is_not_stored_while_the_master_is_launched(place):
 
 def test_one_that_waits_in_the_queue_gets_its_lifetime_nevertheless(place, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.submitting.LAUNCH_WAIT", 0.3)
-    launching(place, 10**9)
+    place.yarn.launch_after(ID, 10**9)
     place.launcher().submit(job())
     assert "lifetime" in place.yarn.apps[ID]
 
 
 def test_a_cancel_while_the_master_is_launched_takes_it_back(place):
-    looks, launcher = launching(place, 10**9), place.launcher()
+    looks, launcher = place.yarn.launch_after(ID, 10**9), place.launcher()
     canceller = threading.Thread(target=lambda: (until(lambda: len(looks) >= 5), launcher.cancel()))
     canceller.start()
     with pytest.raises(Cancelled):

@@ -18,6 +18,7 @@ from tf_yarn_ops.cluster import current_user, discover
 from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, ResourcesImpossible, SubmissionRejected
 from tf_yarn_ops.identity import Identity
 from tf_yarn_ops.launcher import Launcher
+from tf_yarn_ops.parts import Deadlines
 from tf_yarn_ops.spec import JobSpec, TaskSpec
 
 pytestmark = pytest.mark.slow
@@ -221,10 +222,11 @@ def test_a_machine_that_can_not_write_is_no_fault_of_the_request(place, monkeypa
 
 
 def test_the_priority_that_skein_can_not_give_is_given_behind_it(place, caplog):
-    assert place.launcher().submit(replace(job(), priority=3)) == ID
-    changes = [(path.rpartition("/")[2], body) for method, path, _, _, body in place.yarn.requests if method == "PUT"]
-    assert [what for what, _ in changes] == ["timeout", "priority"], "neither before the master's launch has been waited for"
-    assert changes[1][1] == {"priority": 3}
+    looks = place.yarn.launch_after(ID, 6)
+    assert place.launcher().submit(replace(job(), priority=3, deadlines=Deadlines(total=0))) == ID
+    asked = [(method, path.rpartition("/")[2], body) for method, path, _, _, body in place.yarn.requests]
+    changed = asked.index(("PUT", "priority", {"priority": 3}))
+    assert (len(looks), asked[changed - 1][:2]) == (7, ("GET", ID)), "not while its master is launched"
     place.yarn.faults.append(lambda method, path: (403, {"Content-Type": "application/json"}, "{}")
                              if path.endswith("/priority") else None)
     assert place.launcher().submit(replace(job(), priority=3)) == SECOND
