@@ -10,8 +10,6 @@ import pytest
 from fake_yarn import FakeYarn, serving
 
 REAPER = pytest.StashKey()
-#: Files whose tests drive Airflow's own processes.
-AIRFLOW_FILES = ("tests/test_airflow_examples.py", "tests/test_airflow_rows")
 
 
 def pytest_configure(config):
@@ -27,9 +25,13 @@ def pytest_xdist_make_scheduler(config, log):
         return None
     from xdist.scheduler import LoadFileScheduling
 
+    folder = Path(__file__).parent
+    users = {f"tests/{file.name}" for file in folder.glob("test_*.py") if "airflow_site" in file.read_text()}
+
     class OneAirflow(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            return "airflow" if nodeid.startswith(AIRFLOW_FILES) else super()._split_scope(nodeid)
+            file = super()._split_scope(nodeid)
+            return "airflow" if file in users else file
 
     return OneAirflow(config, log)
 
