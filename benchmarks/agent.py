@@ -6,8 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tf_yarn_ops.runtime.contract import RUNTIME_FILE
-from tf_yarn_ops.spec import JobSpec, TaskSpec
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.runtime.common.contract import RUNTIME_FILE
 
 from .appmaster import APPLICATION, AppMaster
 from .samples import Figures, Samples, interleave

@@ -21,12 +21,12 @@ from typing import Any
 import grpc
 from skein.proto import skein_pb2, skein_pb2_grpc
 
-from tf_yarn_ops.application import job_file
-from tf_yarn_ops.bundle import runtime_zip
-from tf_yarn_ops.certificate import mint
-from tf_yarn_ops.runtime.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, load_job
-from tf_yarn_ops.runtime.report import JobReport, parse_diagnostics
-from tf_yarn_ops.spec import JobSpec
+from tf_yarn_ops.job.spec import JobSpec
+from tf_yarn_ops.runtime.common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, load_job
+from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
+from tf_yarn_ops.submit.application import job_file
+from tf_yarn_ops.submit.bundle import runtime_zip
+from tf_yarn_ops.submit.certificate import mint
 
 APPLICATION = "application_1700000000000_0043"
 HOST = "127.0.0.1"

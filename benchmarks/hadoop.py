@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tf_yarn_ops.cluster import discover
-from tf_yarn_ops.launcher import Launcher
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.minicluster import MiniCluster
 
 from .processes import peak_memory

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tf_yarn_ops.parts import Deadlines
-from tf_yarn_ops.spec import JobSpec, TaskSpec
+from tf_yarn_ops.job.parts import Deadlines
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 
 from .appmaster import AppMaster
 from .processes import child_of, cpu_seconds, peak_memory

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tf_yarn_ops.parts import Environment, RestartPolicy
-from tf_yarn_ops.spec import JobSpec, TaskSpec
+from tf_yarn_ops.job.parts import Environment, RestartPolicy
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 
 from .hadoop import MEMORY, Hadoop, hadoop, times
 from .samples import Figures, Samples, interleave

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.request import urlopen
 
-from tf_yarn_ops.cluster import Cluster
-from tf_yarn_ops.watching import Watcher
+from tf_yarn_ops.follow.watch import Watcher
+from tf_yarn_ops.hadoop.cluster import Cluster
 
 from .samples import Figures, Samples, interleave
 

@@ -14,8 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tf_yarn_ops.cluster import current_user
 from tf_yarn_ops.errors import MiniClusterError
+from tf_yarn_ops.hadoop.cluster import current_user
 from tf_yarn_ops.minicluster import MiniCluster
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_yarn import FakeYarn, serving
+
+from support.fake_yarn import FakeYarn, serving
 
 REAPER = pytest.StashKey()
 
@@ -26,7 +27,8 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadFileScheduling
 
     folder = Path(__file__).parent
-    users = {f"tests/{file.name}" for file in folder.glob("test_*.py") if "airflow_site" in file.read_text()}
+    users = {f"tests/{file.relative_to(folder).as_posix()}" for file in folder.rglob("test_*.py")
+             if "airflow_site" in file.read_text()}
 
     class OneAirflow(LoadFileScheduling):
         def _split_scope(self, nodeid):
@@ -41,7 +43,7 @@ def pytest_sessionstart(session):
     """Let a process of its own see to it that nothing is left of this run, also of one that is killed."""
     if hasattr(session.config, "workerinput"):
         return
-    words = [sys.executable, Path(__file__).parent / "reaper.py", session.config._tmp_path_factory.getbasetemp()]
+    words = [sys.executable, Path(__file__).parent / "support" / "reaper.py", session.config._tmp_path_factory.getbasetemp()]
     session.config.stash[REAPER] = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
 
 
@@ -62,11 +64,11 @@ def minicluster(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def airflow_site(minicluster, tmp_path_factory):
-    """Give a running `AirflowSite` with the DAGs of tests/airflow_dags; its tf_yarn_default is the minicluster."""
-    from airflow_site import AirflowSite
+    """Give a running `AirflowSite` with the DAGs of tests/support/airflow_dags; its tf_yarn_default is the minicluster."""
+    from support.airflow_site import AirflowSite
 
     connection = {"conn_type": "tf_yarn", "host": minicluster.resourcemanager_url}
-    dags = Path(__file__).parent / "airflow_dags"
+    dags = Path(__file__).parent / "support" / "airflow_dags"
     home = tmp_path_factory.mktemp("airflow") / "home"
     with AirflowSite(home, dags, {"AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps(connection)}) as site:
         yield site
@@ -84,7 +86,7 @@ def yarn():
 @pytest.fixture
 def cluster(yarn, tmp_path):
     """Give what is known of the fake ResourceManager's cluster; its file system is a folder of the test."""
-    from tf_yarn_ops.cluster import Cluster
+    from tf_yarn_ops.hadoop.cluster import Cluster
 
     return Cluster((yarn.url,), "ann", "ann", "viewfs://mini", "viewfs://mini", "/user/{user}/.skein",
                    local_root=str(tmp_path))

@@ -6,7 +6,7 @@ import pytest
 
 from tf_yarn_ops import errors
 from tf_yarn_ops.errors import SpecInvalid, TfYarnError
-from tf_yarn_ops.runtime.reasons import Reason
+from tf_yarn_ops.runtime.common.reasons import Reason
 
 CLASSES = [value for _, value in inspect.getmembers(errors, inspect.isclass) if issubclass(value, TfYarnError)]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from .runtime.reasons import Reason
+from .runtime.common.reasons import Reason
 
 
 def list_faults(faults: Sequence[str]) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowRuntimeError
 
-from ..cluster import Cluster
-from ..identity import Identity
-from ..site import Site
+from ..follow.identity import Identity
+from ..hadoop.cluster import Cluster
+from ..hadoop.site import Site
 
 logger = logging.getLogger(__name__)
 

@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..cli.summary import duration
-from ..cluster import Cluster
 from ..errors import TfYarnError
-from ..identity import Identity, deployment_tag
-from ..launcher import Launcher
-from ..runtime.reasons import Reason
-from ..runtime.report import JobReport
-from ..watching import watcher_for
+from ..follow.identity import Identity, deployment_tag
+from ..follow.watch import watcher_for
+from ..hadoop.cluster import Cluster
+from ..launch.launcher import Launcher
+from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport
+from ..terminal.summary import duration
 
 #: Seconds between two lines about an application that just goes on.
 REMINDER = 600.0

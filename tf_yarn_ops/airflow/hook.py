@@ -8,8 +8,8 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
-    from ..site import Site
+    from ..hadoop.cluster import Cluster
+    from ..hadoop.site import Site
 
 #: Extras that are not settings of the site.
 _OWN_EXTRAS = ("site_file", "hadoop_conf_dir")
@@ -49,8 +49,8 @@ class YarnHook(BaseHook):
 
     def get_cluster(self) -> "Cluster":
         """Give the cluster; see `get_conn`."""
-        from ..cluster import discover
         from ..errors import ClusterUnreachable
+        from ..hadoop.cluster import discover
 
         connection = self._connection()
         if connection is None:
@@ -108,8 +108,8 @@ def addresses(connection: Any) -> str | None:
 def _site(extra: dict[str, Any], environ: dict[str, str]) -> "Site":
     """Give the site's settings: those of its file, with the connection's extras on top."""
     from ..errors import SpecInvalid
-    from ..requirement import did_you_mean
-    from ..site import Site, find_site
+    from ..hadoop.site import Site, find_site
+    from ..validation import did_you_mean
 
     if extra.get("site_file"):
         environ["YTF_SITE"] = str(extra["site_file"])

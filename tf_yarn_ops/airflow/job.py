@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from ..request import build_job
-from ..spec import JobSpec
-from ..specfile import read_document
+from ..job.document import read_document
+from ..job.options import build_job
+from ..job.spec import JobSpec
 
 #: Seconds by which a backstop comes after the deadline, whose owner gives the better report.
 SLACK = 300.0

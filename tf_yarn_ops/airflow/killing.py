@@ -5,12 +5,12 @@ import logging
 import time
 from dataclasses import replace
 
-from ..cluster import Cluster
 from ..errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
-from ..resourcemanager import ENDED, ResourceManager
-from ..runtime.reasons import Reason
-from ..runtime.report import JobReport, compose_diagnostics
-from ..staging import Staging
+from ..hadoop.cluster import Cluster
+from ..hadoop.resourcemanager import ENDED, ResourceManager
+from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport, compose_diagnostics
+from ..staging.store import Staging
 
 logger = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from ..cli.summary import duration, ending, timeline
-from ..runtime.reasons import Reason
-from ..runtime.report import JobReport, compose_diagnostics, parse_diagnostics, plain_values
+from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport, compose_diagnostics, parse_diagnostics, plain_values
+from ..terminal.summary import duration, ending, timeline
 from .exceptions import TfYarnFailure, TfYarnInfrastructureError, TfYarnJobFailed
 
 #: Bytes of a report on its way through Airflow's database, which adds blanks and type names.

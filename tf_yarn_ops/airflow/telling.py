@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from ..identity import Identity
-from ..spec import JobSpec
+from ..follow.identity import Identity
+from ..job.spec import JobSpec
 from .links import urls_of
 
 

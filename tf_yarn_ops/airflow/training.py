@@ -12,16 +12,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from ..cluster import Cluster
 from ..errors import ClusterUnreachable, TfYarnError, WaitTimeout
-from ..identity import latest_of, may_try_again
-from ..launcher import Launcher
-from ..request import doubts_about
-from ..resourcemanager import ENDED
-from ..runtime.reasons import Reason
-from ..runtime.report import JobReport
-from ..spec import JobSpec
-from ..status import never_launched
+from ..follow.identity import latest_of, may_try_again
+from ..follow.yarn_report import never_launched
+from ..hadoop.cluster import Cluster
+from ..hadoop.resourcemanager import ENDED
+from ..job.options import doubts_about
+from ..job.spec import JobSpec
+from ..launch.launcher import Launcher
+from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport
 from .exceptions import TfYarnInfrastructureError
 from .facts import cluster_to_dict, deployment_id, ended_meanwhile, identity_of, identity_to_dict
 from .hook import YarnHook

@@ -91,7 +91,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         self._followed_id = application_id
 
     def _prepare(self) -> tuple[Any, Any, Any]:
-        from ..identity import Identity
+        from ..follow.identity import Identity
         from . import following, outcome
         from .facts import cluster_from_dict
         from .killing import quieten

@@ -5,7 +5,7 @@ import sys
 from importlib import import_module
 from typing import NoReturn
 
-from ..cli.signals import Interruption
+from ..terminal.signals import Interruption
 from .console import Console
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from ..identity import Identity
+from ..follow.identity import Identity
 
 logger = logging.getLogger(__name__)
 

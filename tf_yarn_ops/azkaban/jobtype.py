@@ -13,15 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..cli.progress import Lines
-from ..cli.signals import Interruption
-from ..cli.summary import describe
 from ..errors import Cancelled, ClusterUnreachable, SpecInvalid, TfYarnError
-from ..readers import check, noting
-from ..request import doubts_about
-from ..runtime.reasons import Reason
-from ..runtime.report import JobReport
-from ..spec import JobSpec
+from ..job.options import doubts_about
+from ..job.spec import JobSpec
+from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport
+from ..terminal.progress import Lines
+from ..terminal.signals import Interruption
+from ..terminal.summary import describe
+from ..validation import check, noting
 from .console import Console, tame
 from .ending import Ending
 from .execution import Execution
@@ -33,8 +33,8 @@ from .request import Request, read_job
 from .tags import with_tags
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
-    from ..launcher import Launcher
+    from ..hadoop.cluster import Cluster
+    from ..launch.launcher import Launcher
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class Run:
     def _read_job(self, properties: Mapping[str, str], execution: Execution,
                   limits: Limits) -> tuple[JobSpec, Request]:
         """Give the job as it will be submitted; nothing of it hangs on the working directory any more."""
-        from ..preflight import check_files, with_absolute_sources
+        from ..submit.preflight import check_files, with_absolute_sources
 
         def complete(job: JobSpec, request: Request) -> JobSpec:
             faults: list[str] = []
@@ -139,8 +139,8 @@ class Run:
         return job, request
 
     def _train(self, job: JobSpec, execution: Execution, strict_placement: bool) -> JobReport:
-        from ..cluster import discover
-        from ..launcher import Launcher
+        from ..hadoop.cluster import discover
+        from ..launch.launcher import Launcher
 
         self._cluster = discover(environ=self._environ, user=job.user)
         launcher = Launcher(self._cluster, strict_placement=strict_placement, environ=self._environ)

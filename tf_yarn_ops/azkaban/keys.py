@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..requirement import did_you_mean
+from ..validation import did_you_mean
 
 _PLACES = {"<type>": "(?P<type>[A-Za-z][A-Za-z0-9_-]*)", "<index>": "(?P<index>[0-9]+)", "<n>": "(?P<n>[0-9]+)",
            "<NAME>": "(?P<NAME>.+)"}

@@ -12,9 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SpecInvalid
-from ..readers import brief, check, normalise, optional, read_count, read_memory, read_seconds, read_texts
-from ..requirement import did_you_mean
-from ..spec import JobSpec
+from ..job.spec import JobSpec
+from ..validation import (
+    brief,
+    check,
+    did_you_mean,
+    normalise,
+    optional,
+    read_count,
+    read_memory,
+    read_seconds,
+    read_texts,
+)
 from .keys import find_key, unknown_key
 
 DEFAULT_PATH = "/etc/tf_yarn_ops/azkaban.yaml"

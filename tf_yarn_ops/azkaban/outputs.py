@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..runtime.report import JobReport
+from ..runtime.common.report import JobReport
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..parts import ARCHIVE_SUFFIXES
+from ..validation import ARCHIVE_SUFFIXES
 from .values import shown
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import SpecInvalid
-from ..readers import brief
-from ..request import build_job
-from ..requirement import canonical_type, did_you_mean, parse_cluster_requirement, parse_count
-from ..spec import JobSpec
-from ..specfile import read_document
+from ..job.document import read_document
+from ..job.options import build_job
+from ..job.requirement import canonical_type, parse_cluster_requirement
+from ..job.spec import JobSpec
+from ..validation import brief, did_you_mean, parse_count
 from .keys import RESERVED, Found, find_key, unknown_key
 from .program import add_program, file_name
 from .tony import translate

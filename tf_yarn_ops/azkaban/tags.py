@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from ..errors import SpecInvalid
-from ..identity import MAX_TAGS, is_reserved
-from ..spec import JobSpec
+from ..follow.identity import MAX_TAGS, is_reserved
+from ..job.spec import JobSpec
 from .execution import PREFIX, Execution
 from .request import Request
 

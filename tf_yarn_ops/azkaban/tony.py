@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..parts import ARCHIVE_SUFFIXES
-from ..requirement import canonical_type, parse_cluster_requirement
+from ..job.requirement import canonical_type, parse_cluster_requirement
+from ..validation import ARCHIVE_SUFFIXES
 from .values import Value
 
 #: TonY's memory of a task that does not say.

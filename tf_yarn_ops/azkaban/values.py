@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..requirement import parse_memory
+from ..validation import parse_memory
 from .keys import PREFIX, RESULT, find_key
 from .properties import escape_letters, repair_mojibake
 

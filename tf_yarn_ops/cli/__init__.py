@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from typing import NoReturn
 
-from .signals import Interruption
+from ..terminal.signals import Interruption
 
 
 def submit_main() -> NoReturn:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from .program import say
+from ..terminal.output import say
 
 
 @click.group()

@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 import click
 
-from ..staging import Staging
-from .program import configure_logging, print_json, say
+from ..staging.store import Staging
+from ..terminal.output import configure_logging, print_json, say
 
 _resourcemanager = click.option("--resourcemanager", metavar="<URL>",
                                 help="Default: YTF_RESOURCEMANAGER, site.yaml, HADOOP_CONF_DIR.")  # fmt: skip
@@ -20,7 +20,7 @@ def cache() -> None:
 
 def _staging(resourcemanager: str | None) -> Staging:
     configure_logging(False)
-    from ..cluster import discover
+    from ..hadoop.cluster import discover
 
     return Staging(discover(resourcemanager))
 
@@ -30,7 +30,7 @@ def _staging(resourcemanager: str | None) -> Staging:
 @_as_json
 def list_files(resourcemanager: str | None, as_json: bool) -> None:
     """List the files, the longest unused first."""
-    from ..cache import list_cache
+    from ..staging.prune import list_cache
 
     files = list_cache(_staging(resourcemanager))
     if as_json:
@@ -51,7 +51,7 @@ def list_files(resourcemanager: str | None, as_json: bool) -> None:
 @_as_json
 def prune(unused_days: float | None, resourcemanager: str | None, as_json: bool) -> None:
     """Delete what nobody has used for long, and what broken uploads have left."""
-    from ..cache import UNUSED_DAYS, prune_cache
+    from ..staging.prune import UNUSED_DAYS, prune_cache
 
     deleted = prune_cache(_staging(resourcemanager), UNUSED_DAYS if unused_days is None else unused_days)
     if as_json:

@@ -4,10 +4,10 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from ..application import job_of
-from ..runtime.contract import TaskId, task_environment
-from ..spec import JobSpec
-from .program import say
+from ..job.spec import JobSpec
+from ..runtime.common.contract import TaskId, task_environment
+from ..submit.application import job_of
+from ..terminal.output import say
 
 TASK = TaskId("client", 0)
 

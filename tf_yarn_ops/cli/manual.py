@@ -4,7 +4,7 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from ..runtime.reasons import OUTCOMES
+from ..runtime.common.reasons import OUTCOMES
 from .options import JOB, SEED, SUBMISSION, Option
 
 SYNOPSIS = "ytf-submit [OPTIONS] -r <cluster_requirement> <task_command>"

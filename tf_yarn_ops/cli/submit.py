@@ -11,23 +11,22 @@ import click
 
 from .. import __version__
 from ..errors import Cancelled, ClusterUnreachable, SpecInvalid, TfYarnError
-from ..readers import MASK
-from ..request import build_job, doubts_about
-from ..requirement import parse_count
-from ..runtime.reasons import Reason
-from ..runtime.report import JobReport
-from ..spec import JobSpec
-from ..specfile import read_document
+from ..job.document import read_document
+from ..job.options import build_job, doubts_about
+from ..job.spec import JobSpec
+from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport
+from ..terminal.output import configure_logging, print_json, report_of, say
+from ..terminal.progress import make_progress
+from ..terminal.signals import Interruption
+from ..terminal.summary import describe
+from ..validation import MASK, parse_count
 from .manual import SYNOPSIS, manual_page
 from .options import ALL, SUBMISSION
-from .program import configure_logging, print_json, report_of, say
-from .progress import make_progress
-from .signals import Interruption
-from .summary import describe
 
 if TYPE_CHECKING:
-    from ..identity import Identity
-    from ..launcher import Launcher
+    from ..follow.identity import Identity
+    from ..launch.launcher import Launcher
     from .client import LocalTask
 
 WAYS = ("auto", "rest", "skein")
@@ -97,9 +96,9 @@ class Submission:
         if self.settings["dry_run"]:
             click.echo(dry_run(job), nl=False)
             return 0
-        from ..cluster import discover
-        from ..launcher import Launcher
-        from ..preflight import check_files
+        from ..hadoop.cluster import discover
+        from ..launch.launcher import Launcher
+        from ..submit.preflight import check_files
 
         check_files(job)
         cluster = discover(self.settings["resourcemanager"], user=job.user)
@@ -210,7 +209,7 @@ def read_identity(settings: Mapping[str, Any]) -> "Identity | None":
         if generation is not None:
             raise SpecInvalid("generation: needs --run_id, the name of the training")
         return None
-    from ..identity import Identity
+    from ..follow.identity import Identity
 
     try:
         number = parse_count(generation or 0, least=0)
@@ -236,8 +235,8 @@ def dry_run(job: JobSpec) -> str:
     """Give the job and its Skein application as two YAML documents; what looks like a secret is masked."""
     import yaml
 
-    from ..application import build
-    from ..site import Site
+    from ..hadoop.site import Site
+    from ..submit.application import build
 
     document = job.to_dict()
     for holder in (document, *document["tasks"].values()):

@@ -9,14 +9,14 @@ import click
 
 from .. import __version__
 from ..errors import TfYarnError, WaitTimeout
-from ..runtime.reasons import Reason
-from .program import configure_logging, print_json, say, unknown_report
-from .progress import make_progress
-from .signals import Interrupted
-from .summary import clock, describe, duration
+from ..runtime.common.reasons import Reason
+from ..terminal.output import configure_logging, print_json, say, unknown_report
+from ..terminal.progress import make_progress
+from ..terminal.signals import Interrupted
+from ..terminal.summary import clock, describe, duration
 
 if TYPE_CHECKING:
-    from ..launcher import Launcher
+    from ..launch.launcher import Launcher
 
 #: Commands of other rooms, imported only when they are called.
 LAZY = {
@@ -79,8 +79,8 @@ _application = click.argument("application_id", metavar="APP")
 
 def _launcher(resourcemanager: str | None, verbose: bool) -> "Launcher":
     configure_logging(verbose)
-    from ..cluster import discover
-    from ..launcher import Launcher
+    from ..hadoop.cluster import discover
+    from ..launch.launcher import Launcher
 
     return Launcher(discover(resourcemanager))
 
@@ -161,7 +161,7 @@ def logs(application_id: str, task: str | None, tail: int | None, resourcemanage
          verbose: bool) -> None:  # fmt: skip
     """Print the log of a task, while it runs and afterwards."""
     launcher = _launcher(resourcemanager, verbose)
-    from ..logs import Logs
+    from ..follow.logs import Logs
 
     chunks = Logs(launcher.cluster, launcher.resourcemanager).read(application_id, task)
     if tail or as_json:

@@ -28,9 +28,9 @@ def main():  # type: ignore[no-untyped-def]
         return 1
     gc.disable()  # nothing that an import makes is garbage: looking for it costs each agent 2 ms
     if sys.argv[1] == "coordinator":
-        from tf_yarn_ops.runtime.driver import main as part
+        from tf_yarn_ops.runtime.master.driver import main as part
     else:
-        from tf_yarn_ops.runtime.agent import main as part
+        from tf_yarn_ops.runtime.agent.program import main as part
     gc.enable()
     return part(sys.argv[2:])
 

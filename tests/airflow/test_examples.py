@@ -1,0 +1,163 @@
+"""The DAGs of dags_examples by a real scheduler: catch-up, a pool, and a DAG that a model's asset schedules."""
+
+import json
+from collections import Counter
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+
+import httpx
+import pytest
+
+from support.airflow_examples import TRAINING, Lake, copy_dags, digits, variables
+from support.airflow_site import AirflowSite
+from support.fake_yarn import until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900, func_only=True)]
+
+TODAY = datetime.now(timezone.utc).date()
+#: The days that the retraining has missed, the first one is its start date.
+DAYS = [(TODAY - timedelta(days=days)).isoformat() for days in (2, 1, 0)]
+START = ("scheduled_retraining.py", "pendulum.datetime(2026, 1, 1, ", "pendulum.datetime({}, {}, {}, ".format(
+    *(int(part) for part in DAYS[0].split("-"))))  # fmt: skip
+#: What the search tries, in the order of its mapped tasks.
+SEARCHED = [{"learning_rate": rate, "batch_size": size} for rate in (0.1, 0.03, 0.005, 0.001, 0.00001) for size in (32, 128)]
+
+
+@pytest.fixture(scope="module")
+def airflow(minicluster, tmp_path_factory):
+    """An Airflow that has the examples as its DAGs; with its switch the retraining begins to catch up."""
+    folder = tmp_path_factory.mktemp("examples")
+    lake, data = Lake(minicluster, "digits"), digits()
+    lake.write("digits.npz", data)
+    # The first day has few images, the second has labels that are wrong, the third is as it should be.
+    few = {name: array[:150] if name.startswith("train") else array for name, array in data.items()}
+    wrong = {**data, "train_labels": (data["train_labels"] + 1) % 10}
+    for day, arrays in zip(DAYS, (few, wrong, data), strict=True):
+        lake.write(f"days/{day}.npz", arrays)
+    environ = {
+        "AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps({"conn_type": "tf_yarn", "host": minicluster.resourcemanager_url}),
+        # Nothing starts before the API server can hear of it.
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
+        **variables(digits_folder=lake.url),
+    }
+    site = AirflowSite(folder / "home", copy_dags(folder, [START]), environ)
+    site.client.timeout = 120  # ten trainings and an Airflow on two cores
+    with site:
+        site.call("POST", "pools", name="tf_yarn", slots=3, include_deferred=True)
+        for dag in until(lambda: len(found := site.get("dags")["dags"]) == 6 and found, 60, 0.5):
+            site.call("PATCH", f"dags/{dag['dag_id']}", is_paused=False)
+        yield SimpleNamespace(site=site, lake=lake, minicluster=minicluster)
+
+
+def finished(site, dag, count=1, seconds=TRAINING):
+    """Wait until so many runs of the DAG have ended, and give them in the order of their logical dates."""
+    def ended():
+        runs = site.get(f"dags/{dag}/dagRuns", order_by="run_after")["dag_runs"]
+        return len(runs) >= count and all(run["state"] in ("success", "failed") for run in runs[:count]) and runs[:count]
+
+    return until(ended, seconds, 0.5)
+
+
+def tasks(site, run):
+    """Give the task instances of a run, with what each returned as ``value``."""
+    path = f"dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}"
+    found = site.get(f"{path}/taskInstances", limit=100, order_by="map_index")["task_instances"]
+    for task in found:
+        answer = site.client.get(f"/api/v2/{path}/taskInstances/{task['task_id']}/xcomEntries/return_value", params={
+            "map_index": task["map_index"], "deserialize": "false", "stringify": "false"})  # fmt: skip
+        task["value"] = answer.json()["value"] if answer.is_success else None
+    return found
+
+
+def only(found, task_id):
+    (task,) = [task for task in found if task["task_id"] == task_id]
+    return task
+
+
+def events(site, asset):
+    """Give what the asset's events carry, the oldest first."""
+    found = site.get("assets/events", order_by="timestamp", limit=100)["asset_events"]
+    return [event["extra"] for event in found if event["name"] == asset]
+
+
+def test_a_search_trains_ten_candidates_three_at_a_time_and_takes_the_best(airflow):
+    site, lake = airflow.site, airflow.lake
+    site.trigger("digits_search", steps=120)
+    (run,) = finished(site, "digits_search", seconds=2 * TRAINING)
+    found = tasks(site, run)
+    assert Counter((task["task_id"], task["state"]) for task in found) == {
+        ("train", "success"): 10, ("best", "success"): 1}  # fmt: skip
+    trained = [task for task in found if task["task_id"] == "train"]
+    reports = [task["value"] for task in trained]
+    assert {task["pool"] for task in trained} == {"tf_yarn"}
+    for number, task in enumerate(trained):
+        assert task["rendered_fields"]["output_path"].endswith(f"/{number}")
+        assert task["rendered_fields"]["op_kwargs"] == SEARCHED[number]
+    assert len({report["application_id"] for report in reports}) == 10
+    assert {report["metrics"]["steps"] for report in reports} == {120}
+
+    best = only(found, "best")["value"]
+    accuracies = [report["metrics"]["accuracy"] for report in reports]
+    assert best["accuracy"] == max(accuracies) >= 0.93
+    assert best["model"] == reports[accuracies.index(max(accuracies))]["metrics"]["model"]
+    assert "saved_model.pb" in lake.files(best["model"])
+    assert max(accuracies[8:]) < 0.6  # a learning rate of 0.00001 gets nowhere in so few steps
+    assert at_once(airflow.minicluster, reports) == 3
+
+
+def at_once(minicluster, reports):
+    """Give how many of the applications were alive at the same time, at most, by the ResourceManager's clock."""
+    changes = []
+    for report in reports:
+        answer = httpx.get(f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{report['application_id']}",
+                           headers={"Accept": "application/json"}, trust_env=False)
+        application = answer.json()["app"]
+        changes += [(application["startedTime"], 1), (application["finishedTime"], -1)]
+    alive, most = 0, 0
+    for _, change in sorted(changes):
+        alive += change
+        most = max(most, alive)
+    return most
+
+
+def test_missed_days_are_trained_in_order_and_only_a_better_model_is_promoted(airflow):
+    site, lake = airflow.site, airflow.lake
+    runs = finished(site, "digits_retraining", 3, seconds=2 * TRAINING)
+    assert [(run["logical_date"][:10], run["run_type"], run["state"]) for run in runs] == [
+        (day, "scheduled", "success") for day in DAYS]  # fmt: skip
+    assert [run["end_date"] for run in runs[:2]] < [run["start_date"] for run in runs[1:]]
+    promoted = []
+    for day, run in zip(DAYS, runs, strict=True):
+        found = tasks(site, run)
+        train, promote = only(found, "train"), only(found, "promote")
+        assert train["rendered_fields"]["input"] == f"{lake.url}/days/{day}.npz"
+        assert train["value"]["output_path"] == f"{lake.url}/models/{day}"
+        assert train["value"]["name"] == f"digits {day}"
+        metrics = train["value"]["metrics"]
+        if promote["state"] == "success":
+            promoted.append({"model": metrics["model"], "accuracy": metrics["accuracy"]})
+        else:
+            assert promote["state"] == "skipped" and metrics["accuracy"] <= promoted[-1]["accuracy"]
+    assert [entry["model"] for entry in promoted] == [f"{lake.url}/models/{day}/model" for day in (DAYS[0], DAYS[2])]
+    assert promoted[0]["accuracy"] < promoted[1]["accuracy"] >= 0.95
+    assert events(site, "digits_model_in_use") == promoted
+
+
+def test_a_new_model_starts_the_dag_that_predicts_with_it(airflow):
+    site, lake = airflow.site, airflow.lake
+    site.trigger("digits_model_training")
+    (run,) = finished(site, "digits_model_training")
+    report = only(tasks(site, run), "train")["value"]
+    assert run["state"] == "success", report
+    (run,) = finished(site, "digits_predictions")  # Airflow can't list the event before the run that it caused has begun
+    (event,) = events(site, "digits_model")
+    assert {name: event[name] for name in ("model_path", "metrics", "application_id")} == {
+        "model_path": report["output_path"], "metrics": report["metrics"],
+        "application_id": report["application_id"]}  # fmt: skip
+    assert (run["run_type"], run["state"]) == ("asset_triggered", "success")
+    found = tasks(site, run)
+    assert only(found, "newest_model")["value"] == report["metrics"]["model"]
+    predicted = only(found, "predict")["value"]
+    assert predicted["metrics"] == {
+        "predictions": 360, "accuracy": report["metrics"]["accuracy"], "model": report["metrics"]["model"]}  # fmt: skip
+    assert len(lake.read(f"{predicted['output_path']}/predictions.csv").splitlines()) == 360

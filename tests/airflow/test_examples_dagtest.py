@@ -1,0 +1,141 @@
+"""The DAGs of dags_examples without a scheduler, as their authors try them: imported, and run by ``dag.test()``."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from support.airflow_examples import DAGS, TRAINING, Lake, copy_dags, digits, variables
+from support.s3_server import KEY, SECRET, s3_server
+
+pytestmark = pytest.mark.slow
+
+#: Runs in a process of its own, with an Airflow of its own; what is asked of it comes and goes as JSON.
+RUNNER = Path(__file__).parent / "airflow_dagtest.py"
+
+
+class Notebook:
+    """An Airflow of which nothing runs.
+
+    Parameters
+    ----------
+    folder : Path
+        AIRFLOW_HOME and the DAGs lie in it.
+    environ : dict
+        Connections and variables.
+    """
+
+    def __init__(self, folder, environ):
+        self.home = folder / "home"
+        self.dags = copy_dags(folder)
+        self.environ = {
+            **{name: value for name, value in os.environ.items()
+               if not name.startswith(("AIRFLOW", "AWS_", "HADOOP", "YTF_"))},
+            "AIRFLOW_HOME": str(self.home),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(self.dags),
+            "NO_PROXY": "127.0.0.1,localhost",
+            **environ,
+        }  # fmt: skip
+        self.home.mkdir()
+
+    def python(self, *words):
+        done = subprocess.run([sys.executable, *words], env=self.environ, cwd=self.home, text=True, timeout=TRAINING,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0, done.stdout[-6000:]
+        return done.stdout
+
+    def ask(self, *words):
+        answer = self.home / "answer.json"
+        output = self.python(RUNNER, answer, *words)
+        return json.loads(answer.read_text()), output
+
+    def test(self, dag_id, **conf):
+        """Run the DAG by ``dag.test()``; gives its state, the tasks' values and their rendered fields."""
+        run, output = self.ask("test", dag_id, json.dumps(conf))
+        assert run["state"] == "success", output[-6000:]
+        return SimpleNamespace(**run, log=output)
+
+    def leaks(self, *secrets):
+        """Give the files of this Airflow that hold one of the secrets: its database, its logs."""
+        return [str(file) for file in self.home.rglob("*") if file.is_file()
+                and any(secret.encode() in file.read_bytes() for secret in secrets)]
+
+
+def test_every_example_is_imported_and_says_what_it_shows_and_needs(tmp_path):
+    bag, output = Notebook(tmp_path, {}).ask("bag")
+    assert bag["import_errors"] == {}, output
+    assert bag["dags"] == {
+        "asset_serving.py": ["digits_model_training", "digits_predictions"],
+        "first_training.py": ["digits_first_training"],
+        "hyperparameter_search.py": ["digits_search"],
+        "s3_training.py": ["digits_s3_training"],
+        "scheduled_retraining.py": ["digits_retraining"],
+    }
+    assert sorted(bag["dags"]) == sorted(file.name for file in DAGS.glob("*.py"))
+    for file in DAGS.glob("*.py"):
+        docstring = file.read_text().split('"""')[1]
+        assert "\nNeeds\n-----\nconnection ``tf_yarn_default``" in docstring, file.name
+        assert "/root" not in file.read_text() and "/work" not in file.read_text()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        server.client.create_bucket(Bucket="lake")
+        yield server
+
+
+@pytest.fixture(scope="module")
+def lake(minicluster):
+    lake = Lake(minicluster, "first-digits")
+    lake.write("digits.npz", digits())
+    return lake
+
+
+@pytest.fixture(scope="module")
+def notebook(minicluster, lake, server, tmp_path_factory):
+    notebook = Notebook(tmp_path_factory.mktemp("dagtest"), {
+        "AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps({"conn_type": "tf_yarn", "host": minicluster.resourcemanager_url}),
+        **variables(digits_folder=lake.url, digits_bucket="s3://lake/digits", aws_config_file=str(server.config)),
+    })  # fmt: skip
+    notebook.python("-m", "airflow", "db", "migrate")
+    return notebook
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+@pytest.mark.timeout(600, func_only=True)
+def test_the_first_training_trains_two_workers_with_the_steps_of_the_form(notebook, lake):
+    run = notebook.test("digits_first_training", steps=250)
+    report = run.values["train"]
+    assert [task["task"] for task in report["tasks"]] == ["worker:0", "worker:1"]
+    assert report["metrics"]["steps"] == 250 and report["metrics"]["accuracy"] >= 0.9
+    rendered = run.rendered["train"]
+    assert rendered["input"] == f"{lake.url}/digits.npz"
+    assert rendered["task_command"] == "python ${DTF_TASK_SCRIPT} --steps 250"
+    assert rendered["output_path"] == report["output_path"]
+    assert report["metrics"]["model"] == f"{report['output_path']}/model"
+    assert "saved_model.pb" in lake.files(report["metrics"]["model"])
+    assert f"accuracy {report['metrics']['accuracy']:.3f}, the model is in" in run.log
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+@pytest.mark.timeout(600, func_only=True)
+def test_data_comes_from_s3_the_model_goes_there_and_the_keys_are_nowhere_in_airflow(notebook, server, lake):
+    server.client.put_object(Bucket="lake", Key="digits/digits.npz", Body=lake.read(f"{lake.url}/digits.npz"))
+    run = notebook.test("digits_s3_training", steps=250)
+    report = run.values["train"]
+    assert report["metrics"]["steps"] == 250 and report["metrics"]["accuracy"] >= 0.9
+    model = report["metrics"]["model"]
+    assert model.startswith("s3://lake/digits/models/") and model == f"{report['output_path']}/model"
+    assert f"{model.removeprefix('s3://lake/')}/saved_model.pb" in server.keys("lake")
+    assert run.rendered["train"]["file"]["aws-config"] == str(server.config)
+    assert notebook.leaks(server.address) == []  # the file's content as a whole stays outside
+    assert notebook.leaks(KEY, SECRET) == []
+    assert SECRET not in run.log and KEY not in run.log

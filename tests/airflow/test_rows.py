@@ -1,0 +1,193 @@
+"""Every way in which a task of Airflow ends, on real processes: the state in Airflow, the state in YARN, what is left.
+
+Airflow's four processes and a real Hadoop; people and faults act by REST and by signals.
+"""
+
+import json
+import signal
+
+import pytest
+
+from support.airflow_rows import FAILED, JOB, KILLED, KINDS, SUCCEEDED, Yarn, all_at_once, first_then, row, until_there
+from support.fake_yarn import until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def under_way(request, airflow_site, minicluster):
+    with all_at_once(request, airflow_site, Yarn(minicluster)) as rows:
+        yield rows
+
+
+@row(*KINDS)
+def test_success_brings_report_and_metrics(site, yarn, kind):
+    run = site.trigger(f"once_{kind}", command="""echo '{"accuracy": 0.97}' > "$YTF_RESULT_FILE" """)
+    run.until_state("success", seconds=JOB)
+    [application] = yarn.settled(run, SUCCEEDED)
+    value = run.xcom()
+    assert (value["application_id"], value["reason"], value["metrics"]) == (application, "SUCCEEDED", {"accuracy": 0.97})
+    assert run.xcom("tf_yarn_status") == value
+    assert len(json.dumps(value)) <= 16 * 1024
+    assert run.xcom("tf_yarn")["application_id"] == application
+    assert run.log().count(application) >= 1
+
+
+@row(*KINDS)
+def test_links_are_there_while_it_runs(site, yarn, kind):
+    run = site.trigger(f"once_{kind}", command="sleep 600")
+    application = yarn.training(run)
+    assert run.task_state() == {"deferred": "deferred", "sync": "running"}[kind]
+    links = run.links()
+    for name in ("YARN application", "YARN logs"):
+        assert application.removeprefix("application_") in links[name]
+        assert yarn.client.get(links[name]).is_success, links[name]
+    run.mark("failed")
+    yarn.settled(run, KILLED)
+    assert run.task_state() == "failed"
+
+
+@row(*KINDS)
+def test_a_failed_program_is_trained_anew_by_the_retry(site, yarn, kind):
+    flag = site.home / f"failed-{kind}"
+    run = site.trigger(f"retry_{kind}", command=first_then(flag, "echo it went wrong >&2; exit 3", "true"))
+    instance = run.until_state("success", seconds=2 * JOB)
+    assert instance["try_number"] == 2
+    _, second = yarn.settled(run, FAILED, SUCCEEDED)
+    assert "it went wrong" in run.log(attempt=1)
+    assert (run.xcom()["application_id"], run.xcom("tf_yarn")["application_id"]) == (second, second)
+
+
+@row(*KINDS)
+def test_a_failed_program_fails_the_task(site, yarn, kind):
+    run = site.trigger(f"once_{kind}", command="echo it went wrong >&2; exit 3")
+    run.until_state("failed", seconds=JOB)
+    [application] = yarn.settled(run, FAILED)
+    status = run.xcom("tf_yarn_status")
+    assert (status["application_id"], status["reason"], status["first_failure"]) == (application, "TASK_FAILED", "worker:0")
+    assert "it went wrong" in run.log()
+
+
+@row("sync")
+def test_a_worker_crashes_and_the_retry_attaches_to_the_live_application(site, yarn, kind):
+    run = site.trigger(f"retry_{kind}", command="sleep 12")
+    application = yarn.training(run)
+    run.worker()[0].kill()
+    assert run.until_state("success", seconds=JOB)["try_number"] == 2
+    assert yarn.settled(run, SUCCEEDED) == [application]
+    assert run.xcom()["application_id"] == application
+
+
+@row("sync")
+def test_a_worker_crashes_and_the_retry_takes_the_result_of_meanwhile(site, yarn, kind):
+    over = site.home / "meanwhile"
+    run = site.trigger(f"late_retry_{kind}", command=f"""{until_there(over)}; echo '{{"loss": 1}}' > $YTF_RESULT_FILE""")
+    application = yarn.training(run)
+    run.worker()[0].kill()
+    run.until_state("up_for_retry", seconds=JOB)
+    over.touch()
+    until(lambda: not yarn.live(run), 60, 0.2)
+    assert run.until_state("success", seconds=JOB)["try_number"] == 2
+    assert yarn.settled(run, SUCCEEDED) == [application]
+    assert run.xcom()["metrics"] == {"loss": 1}
+
+
+@row("sync")
+def test_worker_and_supervisor_are_killed_and_the_retry_attaches(site, yarn, kind):
+    run = site.trigger(f"retry_{kind}", command="sleep 35")
+    application = yarn.training(run)
+    worker, supervisor = run.worker()
+    supervisor.kill()
+    worker.kill()
+    assert run.until_state("success", seconds=JOB)["try_number"] == 2
+    assert yarn.settled(run, SUCCEEDED) == [application]
+
+
+@row("sync")
+def test_a_terminated_worker_kills_and_the_retry_trains_anew(site, yarn, kind):
+    flag = site.home / f"terminated-{kind}"
+    run = site.trigger(f"retry_{kind}", command=first_then(flag, "sleep 600", "true"))
+    yarn.training(run)
+    run.worker()[1].send_signal(signal.SIGTERM)
+    until(lambda: not yarn.live(run), 15, 0.1)
+    assert run.until_state("success", seconds=JOB)["try_number"] == 2
+    yarn.settled(run, KILLED, SUCCEEDED)
+
+
+@row(*KINDS)
+def test_marked_failed(site, yarn, kind):
+    run = site.trigger(f"retry_{kind}", command="sleep 600")
+    yarn.training(run)
+    run.mark("failed")
+    yarn.settled(run, KILLED, seconds=20)
+    assert run.task_state() == "failed"
+
+
+@row(*KINDS)
+def test_marked_success(site, yarn, kind):
+    run = site.trigger(f"retry_{kind}", command="sleep 600")
+    yarn.training(run)
+    run.mark("success")
+    yarn.settled(run, KILLED, seconds=20)
+    assert run.task_state() == "success"
+
+
+@row(*KINDS)
+def test_cleared_while_it_trains(site, yarn, kind):
+    flag = site.home / f"cleared-{kind}"
+    run = site.trigger(f"once_{kind}", command=first_then(flag, "sleep 600", "sleep 5"))
+    first = yarn.training(run)
+    run.clear()
+    run.until_state("success", seconds=2 * JOB)
+    assert yarn.settled(run, KILLED, SUCCEEDED)[0] == first
+    assert run.xcom()["application_id"] != first
+
+
+@row(*KINDS)
+def test_cleared_after_success_trains_again(site, yarn, kind):
+    run = site.trigger(f"once_{kind}", command="true")
+    run.until_state("success", seconds=JOB)
+    [first] = yarn.settled(run, SUCCEEDED)
+    until(lambda: run.state == "success", JOB, 0.5)  # a scheduler that is just ending the run writes over a clear
+    run.clear()
+    until(lambda: run.task_state() != "success", 30, 0.1)
+    run.until_state("success", seconds=JOB)
+    assert yarn.settled(run, SUCCEEDED, SUCCEEDED)[0] == first
+    assert run.xcom()["application_id"] != first
+
+
+@row(*KINDS)
+def test_the_dag_run_is_marked_failed(site, yarn, kind):
+    run = site.trigger(f"retry_{kind}", command="sleep 600")
+    yarn.training(run)
+    run.mark_run("failed")
+    yarn.settled(run, KILLED, seconds=20)
+    assert (run.task_state(), run.state) == ("failed", "failed")
+
+
+@row(*KINDS)
+def test_dagrun_timeout(site, yarn, kind):
+    run = site.trigger(f"short_run_{kind}", command="sleep 600")
+    run.until_state("skipped", seconds=JOB)
+    yarn.settled(run, KILLED)
+    assert run.state == "failed"
+
+
+@row(*KINDS)
+def test_execution_timeout(site, yarn, kind):
+    run = site.trigger(f"short_task_{kind}", command="sleep 600")
+    run.until_state("failed", seconds=JOB)
+    yarn.settled(run, KILLED)
+    assert "execution_timeout" in run.log()
+    status = run.xcom("tf_yarn_status")  # in a worker Airflow's own alarm may come first
+    assert (kind, status) == ("sync", None) or status["reason"] == "EXECUTION_TIMEOUT"
+
+
+@row(*KINDS)
+def test_an_application_that_is_killed_from_outside_is_not_retried(site, yarn, kind):
+    run = site.trigger(f"retry_{kind}", command="sleep 600")
+    application = yarn.training(run)
+    yarn.kill(application)
+    assert run.until_state("failed", seconds=60)["try_number"] == 1
+    yarn.settled(run, KILLED)
+    assert run.xcom("tf_yarn_status")["reason"] == "KILLED"

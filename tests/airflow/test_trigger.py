@@ -1,0 +1,378 @@
+"""The trigger on a ResourceManager on the wire: one poll for all, deadlines, kills, and what lies in the database."""
+
+import asyncio
+import json
+import logging
+import time
+
+import airflow_setup  # noqa: F401
+import pytest
+from airflow.models.trigger import Trigger
+from airflow.sdk.serde import deserialize, serialize
+
+from support.fake_yarn import FakeYarn, application, serving
+from tf_yarn_ops.airflow import TensorFlowYarnTrigger, following
+from tf_yarn_ops.airflow import trigger as trigger_module
+from tf_yarn_ops.airflow.facts import cluster_from_dict, cluster_to_dict, identity_to_dict
+from tf_yarn_ops.airflow.killing import LIMIT
+from tf_yarn_ops.follow.identity import Identity
+from tf_yarn_ops.hadoop.cluster import Cluster, current_user, discover
+from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+
+pytestmark = pytest.mark.slow
+
+USER = current_user({})
+APPS = "/ws/v1/cluster/apps"
+
+
+class Place:
+    """A fake YARN, and triggers for its applications."""
+
+    def __init__(self, yarn, url):
+        self.yarn, self.url = yarn, url
+        self.cluster = discover(url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER},
+                                site=Site(request_timeout=2, unreachable_timeout=2))
+
+    def add(self, number, task="train", state="RUNNING"):
+        identity = Identity(task, 0, 1, "here")
+        return self.yarn.add(application(number, state, user=USER, applicationTags=",".join(identity.tags)))
+
+    def trigger(self, name, task="train", **values):
+        arguments = {"cluster": cluster_to_dict(self.cluster), "identity": identity_to_dict(Identity(task, 0, 1, "here")),
+                     "poll_interval": 0.1}
+        return TensorFlowYarnTrigger(name, **arguments | values)
+
+    def end(self, name, reason=Reason.SUCCEEDED, **values):
+        final = "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED"
+        report = JobReport(name, reason=reason, message="it ended", **values)
+        self.yarn.apps[name].update(state="FINISHED", finalStatus=final, diagnostics=compose_diagnostics(report))
+
+    def kills(self):
+        return [path.split("/")[-2] for method, path, *_ in self.yarn.requests if method == "PUT"]
+
+
+@pytest.fixture
+def place(tmp_path):
+    yarn = FakeYarn()
+    yarn.conf = {"fs.defaultFS": "viewfs://mini", "yarn.application.classpath": "/etc/hadoop/conf",
+                 "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}"}
+    with serving(yarn) as url:
+        yield Place(yarn, url)
+
+
+async def fire(trigger):
+    """Run a trigger as the triggerer does; gives the payload of its event."""
+    async for event in trigger.run():
+        return event.payload
+
+
+async def until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "not in time"
+        await asyncio.sleep(0.01)
+
+
+def number_of_lists(yarn):
+    return sum(method == "GET" and path == APPS for method, path, *_ in yarn.requests)
+
+
+def test_the_arguments_survive_airflows_database(place):
+    trigger = place.trigger(place.add(1), deadline=1700000000.5, queue_timeout=60.0, on_kill="leave")
+    classpath, kwargs = trigger.serialize()
+    assert kwargs == json.loads(json.dumps(kwargs)) == deserialize(serialize(kwargs))
+    assert Trigger._decrypt_kwargs(Trigger.encrypt_kwargs(serialize(kwargs))) == kwargs
+    again = TensorFlowYarnTrigger(**kwargs)
+    assert again.serialize() == (classpath, kwargs)
+    assert len(json.dumps(kwargs)) < 2048
+
+
+def test_the_cluster_is_known_again_without_asking(place):
+    shown = cluster_from_dict(json.loads(json.dumps(cluster_to_dict(place.cluster))))
+    for field in ("resourcemanagers", "user", "login", "filesystem", "staging", "local_root", "webhdfs", "secure", "negotiates"):
+        assert getattr(shown, field) == getattr(place.cluster, field)
+    assert shown.site == place.cluster.site
+    other = Cluster(("http://a:1", "http://b:1"), "ann", "airflow", "hdfs://x", "hdfs://y", "/s/{user}", ("http://nn:1",),
+                    secure=True, negotiates=False, site=Site(ca_file="/ca.pem", webhdfs=["http://nn:1"]))
+    assert cluster_from_dict(json.loads(json.dumps(cluster_to_dict(other)))) == other
+
+
+def test_the_event_is_the_whole_report(place):
+    name = place.add(1)
+
+    async def main():
+        task = asyncio.create_task(fire(place.trigger(name)))
+        await until(lambda: number_of_lists(place.yarn))
+        place.end(name, metrics={"accuracy": 0.9})
+        return await task
+
+    event = asyncio.run(main())
+    assert event == json.loads(json.dumps(event))
+    assert event["application_id"] == name
+    report = JobReport.from_dict(event["report"])
+    assert (report.application_id, report.reason, report.metrics) == (name, Reason.SUCCEEDED, {"accuracy": 0.9})
+
+
+def test_fifty_triggers_share_one_poll(place):
+    names = [place.add(number, f"task{number}") for number in range(1, 51)]
+
+    async def main():
+        began, asked = time.monotonic(), len(place.yarn.requests)
+        tasks = [asyncio.create_task(fire(place.trigger(name, f"task{number}"))) for number, name in enumerate(names, 1)]
+        await until(lambda: number_of_lists(place.yarn) >= 10)
+        looked = number_of_lists(place.yarn)
+        assert len(place.yarn.requests) - asked == looked <= (time.monotonic() - began) / 0.1 + 2
+        for name in names:
+            place.end(name)
+        events = await asyncio.gather(*tasks)
+        return events
+
+    events = asyncio.run(main())
+    assert [event["report"]["application_id"] for event in events] == names
+    singles = [path for method, path, *_ in place.yarn.requests if method == "GET" and path.startswith(f"{APPS}/")]
+    assert len(singles) == 50  # one look at each end
+
+
+def test_at_the_deadline_the_application_is_killed_and_the_event_says_why(place):
+    name = place.add(1)
+    event = asyncio.run(fire(place.trigger(name, deadline=time.time() + 0.5)))
+    assert (event["report"]["reason"], place.yarn.apps[name]["state"]) == ("EXECUTION_TIMEOUT", "KILLED")
+    assert "execution_timeout is over" in event["report"]["message"]
+
+
+def test_a_deadline_that_passed_while_no_triggerer_ran_counts_at_once(place):
+    name = place.add(1)
+    event = asyncio.run(fire(place.trigger(name, deadline=time.time() - 3600)))
+    assert event["report"]["reason"] == "EXECUTION_TIMEOUT" and place.kills() == [name]
+
+
+def test_what_ended_before_its_deadline_was_noticed_keeps_its_own_end(place):
+    name = place.add(1)
+    place.end(name, metrics={"a": 1})
+    event = asyncio.run(fire(place.trigger(name, deadline=time.time() - 1)))
+    assert (event["report"]["reason"], event["report"]["metrics"]) == ("SUCCEEDED", {"a": 1})
+
+
+def test_at_the_deadline_it_is_left_where_it_is_to_be_left(place):
+    name = place.add(1)
+    event = asyncio.run(fire(place.trigger(name, deadline=time.time() + 0.2, on_kill="leave")))
+    assert event["report"]["reason"] == "EXECUTION_TIMEOUT" and "goes on" in event["report"]["message"]
+    assert place.yarn.apps[name]["state"] == "RUNNING" and not place.kills()
+
+
+def test_a_kill_at_the_deadline_is_tried_again_for_as_long_as_the_site_waits(place):
+    name = place.add(1)
+    place.yarn.faults.append(lambda method, path: (503, {}, "away") if path.endswith("/state") else None)
+    began = time.monotonic()
+    event = asyncio.run(fire(place.trigger(name, deadline=time.time())))
+    assert event["report"]["reason"] == "EXECUTION_TIMEOUT" and "could not be killed" in event["report"]["message"]
+    assert 2 < time.monotonic() - began < 20
+
+
+def test_what_yarn_has_forgotten_by_the_deadline_was_not_killed_by_somebody(place):
+    name = place.add(1)
+    del place.yarn.apps[name]
+    event = asyncio.run(fire(place.trigger(name, deadline=time.time() - 1)))
+    assert event["report"]["reason"] == "EXECUTION_TIMEOUT" and "no longer knows" in event["report"]["message"]
+
+
+def test_the_queue_deadline_is_the_jobs(place):
+    name = place.add(1, state="ACCEPTED")
+    place.yarn.apps[name]["elapsedTime"] = 61_000
+    event = asyncio.run(fire(place.trigger(name, queue_timeout=60)))
+    assert (event["report"]["reason"], place.yarn.apps[name]["state"]) == ("QUEUE_TIMEOUT", "KILLED")
+
+
+def test_on_kill_kills_and_deletes_the_directory(place, tmp_path):
+    name = place.add(1)
+    directory = tmp_path / "user" / USER / ".skein" / name
+    directory.mkdir(parents=True)
+    asyncio.run(place.trigger(name).on_kill())
+    assert place.yarn.apps[name]["state"] == "KILLED" and not directory.exists()
+    assert "Killed by Airflow, attempt 1" in place.yarn.apps[name]["diagnostics"]
+
+
+def test_on_kill_waits_for_the_end_of_what_it_has_killed_to_delete_the_directory(place, tmp_path):
+    """A DAG run of fifty tasks is marked as failed: YARN takes all kills at once, and needs a while for them."""
+    name = place.add(1)
+    directory = tmp_path / "user" / USER / ".skein" / name
+    directory.mkdir(parents=True)
+    ends = []
+
+    def dying(method, path):
+        if path.endswith("/state"):
+            ends.append(time.monotonic() + LIMIT + 1)
+            if time.monotonic() < ends[0]:
+                return 202, {"Content-Type": "application/json"}, '{"state": "RUNNING"}'
+            place.end(name)
+        return None
+
+    place.yarn.faults.append(dying)
+    asyncio.run(place.trigger(name).on_kill())
+    assert not directory.exists()
+
+
+def test_a_hundred_kills_at_once_reach_all(place):
+    """A DAG run marked as failed; each kill takes the ResourceManager a while."""
+    names = [place.add(number) for number in range(1, 101)]
+    place.yarn.faults.append(lambda method, path: time.sleep(0.6) if method == "PUT" else None)
+
+    async def main():
+        await asyncio.gather(*(place.trigger(name).on_kill() for name in names))
+
+    asyncio.run(main())
+    assert {place.yarn.apps[name]["state"] for name in names} == {"KILLED"}
+
+
+def test_kills_that_have_to_queue_are_not_taken_back(place, monkeypatch):
+    monkeypatch.setattr(trigger_module, "_KILLED", 0.3)
+    names = [place.add(number) for number in range(1, 41)]  # there are 32 threads
+    place.yarn.faults.append(lambda method, path: time.sleep(1) if method == "PUT" else None)
+
+    async def main():
+        await asyncio.gather(*(place.trigger(name).on_kill() for name in names))
+        await until(lambda: {place.yarn.apps[name]["state"] for name in names} == {"KILLED"})
+
+    asyncio.run(main())
+
+
+def test_on_kill_leaves_what_is_to_be_left(place):
+    name = place.add(1)
+    asyncio.run(place.trigger(name, on_kill="leave").on_kill())
+    assert place.yarn.apps[name]["state"] == "RUNNING"
+
+
+@pytest.mark.parametrize("fault", ["hangs", "refuses"])
+def test_on_kill_takes_less_than_five_seconds_whatever_the_resourcemanager_does(place, fault):
+    name = place.add(1)
+    hang = lambda method, path: time.sleep(8) if method == "PUT" else None  # noqa: E731
+    place.yarn.faults.append(hang if fault == "hangs" else lambda method, path: (503, {}, "away"))
+
+    async def main():
+        began = time.monotonic()
+        await place.trigger(name).on_kill()
+        return time.monotonic() - began
+
+    assert asyncio.run(main()) < 5
+
+
+def test_a_triggerer_that_goes_kills_nothing(place):
+    name = place.add(1)
+
+    async def main():
+        task = asyncio.create_task(fire(place.trigger(name)))
+        await until(lambda: number_of_lists(place.yarn))
+        task.cancel("EOF - shutting down")
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await place.trigger(name).cleanup()
+
+    asyncio.run(main())
+    assert not place.kills()
+
+
+def test_a_trigger_that_goes_leaves_no_coroutine_behind(place):
+    name = place.add(1)
+
+    async def main():
+        task = asyncio.create_task(fire(place.trigger(name)))
+        await until(lambda: number_of_lists(place.yarn))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})
+
+    asyncio.run(main())
+
+
+def test_on_kill_follows_where_the_training_has_moved_to(place):
+    name, other = place.add(1), place.add(2)
+    trigger = place.trigger(name)
+
+    async def main():
+        task = asyncio.create_task(fire(trigger))
+        await until(lambda: number_of_lists(place.yarn))
+        place.yarn.apps[name].update(state="KILLED", finalStatus="KILLED", diagnostics="")
+        await until(lambda: trigger._followed_id == other)
+        task.cancel()
+        await trigger.on_kill()
+
+    asyncio.run(main())
+    assert place.yarn.apps[other]["state"] == "KILLED"
+
+
+def test_a_resourcemanager_that_is_away_is_waited_for(place):
+    name = place.add(1)
+
+    async def main():
+        away = [True]
+        place.yarn.faults.append(lambda method, path: (503, {}, "away") if away else None)
+        task = asyncio.create_task(fire(place.trigger(name)))
+        await until(lambda: len(place.yarn.requests) > 5)
+        away.clear()
+        place.end(name)
+        return await task
+
+    assert asyncio.run(main())["report"]["reason"] == "SUCCEEDED"
+
+
+def test_nothing_new_is_said_every_ten_minutes_and_not_with_each_look(place, monkeypatch):
+    monkeypatch.setattr(following, "REMINDER", 1.0)
+    name = place.add(1, state="ACCEPTED")
+    place.yarn.apps[name]["diagnostics"] = "waiting for a container"
+    lines = []
+
+    class Lines(logging.Handler):
+        def emit(self, record):
+            lines.append(record.getMessage())
+
+    log = logging.Logger("of the task")
+    log.addHandler(Lines())
+    trigger = place.trigger(name)
+    trigger._log = log
+
+    async def main():
+        task = asyncio.create_task(fire(trigger))
+        await until(lambda: len(lines) >= 3)
+        assert number_of_lists(place.yarn) > 10
+        place.yarn.apps[name].update(state="RUNNING", diagnostics="")
+        await until(lambda: len(lines) >= 5)
+        place.end(name)
+        return await task
+
+    asyncio.run(main())
+    told = [line.partition(" watched for")[0] for line in lines]
+    assert told[:3] == [f"{name} ACCEPTED in queue default", f"{name} still ACCEPTED,", f"{name} still ACCEPTED,"]
+    assert lines[1].endswith(": waiting for a container")
+    assert told[-1] == f"{name} FINISHED" and f"{name} RUNNING" in told
+
+
+def test_the_first_import_does_not_hold_up_the_other_triggers(place):
+    """In a process of its own: the libraries are imported in a thread."""
+    import subprocess
+    import sys
+
+    name = place.add(1)
+    place.end(name)
+    script = (
+        "import asyncio, json, sys, time\n"
+        "from tf_yarn_ops.airflow.trigger import TensorFlowYarnTrigger\n"
+        "assert 'tf_yarn_ops.launch.launcher' not in sys.modules\n"
+        "async def main():\n"
+        "    trigger = TensorFlowYarnTrigger(**json.loads(sys.argv[1]))\n"
+        "    async def fire():\n"
+        "        async for event in trigger.run():\n"
+        "            return event\n"
+        "    task = asyncio.create_task(fire())\n"
+        "    beats = 0\n"
+        "    while not task.done():\n"
+        "        await asyncio.sleep(0.01)\n"
+        "        beats += 1\n"
+        "    print(json.dumps([(await task).payload['report']['reason'], beats]))\n"
+        "asyncio.run(main())\n")
+    arguments = json.dumps(place.trigger(name).serialize()[1])
+    done = subprocess.run([sys.executable, "-c", script, arguments], capture_output=True, text=True, timeout=100, check=True)
+    reason, beats = json.loads(done.stdout.splitlines()[-1])
+    assert reason == "SUCCEEDED" and beats > 3

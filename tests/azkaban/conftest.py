@@ -1,0 +1,42 @@
+"""Fixtures of the job type: a fake YARN, and jobs of the type as processes."""
+
+import pytest
+
+from support.azkaban_process import Job
+from support.fake_yarn import FakeYarn, serving
+from tf_yarn_ops.azkaban import ending as ending_module
+
+
+@pytest.fixture
+def yarn():
+    made = FakeYarn()
+    made.url = None
+    with serving(made) as url:
+        made.url = url
+        yield made
+
+
+@pytest.fixture
+def azkaban(yarn, tmp_path):
+    """Give a function that makes a job; the processes that are left are ended."""
+    root = tmp_path / "files"
+    root.mkdir()
+    yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{root}",
+                 "yarn.application.classpath": "/opt/hadoop/*"}  # fmt: skip
+    jobs = []
+
+    def make(properties=None, folder="project"):
+        jobs.append(Job(tmp_path / folder, yarn.url, properties or {}))
+        return jobs[-1]
+
+    yield make
+    for job in jobs:
+        if job.process and job.process.poll() is None:
+            job.process.kill()
+            job.process.wait()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(ending_module, "PATIENCE", 0.2)
+    monkeypatch.setattr(ending_module, "LAST_CALL", 0.2)

@@ -1,0 +1,112 @@
+"""docs/azkaban.md and the code hold each other: keys, limits, outputs, options, properties that are shown."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tf_yarn_ops.azkaban import keys
+from tf_yarn_ops.azkaban.limits import DEFAULT_PATH, Limits
+from tf_yarn_ops.azkaban.outputs import MAX_METRICS, MAX_VALUE, output_properties
+from tf_yarn_ops.azkaban.properties import parse_properties
+from tf_yarn_ops.azkaban.request import read_job
+from tf_yarn_ops.azkaban.tony import translate
+from tf_yarn_ops.cli.azkaban import install_jobtype
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "azkaban.md").read_text(encoding="utf-8")
+SECTIONS = {"### What runs": keys.COMMAND, "### Task types": keys.TASKS, "### The job\n": keys.JOB,
+            "### How it ends": keys.ENDING, "### The job type's own": keys.JOBTYPE}  # fmt: skip
+
+
+def rows_of(heading):
+    """Give the cells of the first table behind a heading, its own head left out."""
+    text = PAGE[PAGE.index(f"\n{heading}") + 1 + len(heading):]
+    lines = [line for line in re.split(r"\n#{2,3} ", text)[0].splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_every_key_is_documented_and_every_documented_key_is_one(heading):
+    expected = []
+    for key in SECTIONS[heading]:
+        option = "the command" if key.option == "task_command" else f"`--{key.option}`" if key.option else ""
+        alias = ", ".join(f"`{name}`" for name in key.alias.split())
+        expected.append([f"`{key.name}`", option, alias, key.default, key.help.replace("|", "\\|")])
+    assert rows_of(heading) == expected
+
+
+def test_the_sections_hold_every_key():
+    assert [key for rows in SECTIONS.values() for key in rows] == [
+        *keys.COMMAND, *keys.TASKS, *keys.JOB, *keys.ENDING, *keys.JOBTYPE]
+    assert set(keys.KEYS) == {key for rows in SECTIONS.values() for key in rows}
+
+
+def test_every_alias_is_translated():
+    """Each name of TonY's in the tables reaches the key in whose row it stands."""
+    values = {"src_dir": "src", "tony.docker.containers.image": "i", "python_venv": "v.zip"}
+    context = {"tony.docker.enabled": "true", "tony.worker.instances": "1", "tony.ps.instances": "1"}
+    for key in keys.KEYS:
+        for alias in key.alias.split():
+            name = alias.replace("<type>", "worker").replace("<NAME>", "A")
+            text = values.get(name, "hdfs:///a.zip#archive" if key.option == "archive" else "/usr/bin/x" if "python" in name
+                              else "A=1" if name.endswith("envs") else "worker" if "jobtypes" in name else "1000")
+            beside = {} if name == "tony.containers.command" else {"executes": "x"}
+            found = translate({**context, **beside, name: text})
+            brought = {keys.find_key(ours).key.name for ours, value in (*found.values, *found.weak) if value.key == name}
+            executed = name == "python_binary_path" and key.name == "tf.command"
+            assert key.name in brought or executed, (alias, key.name, brought)
+
+
+def test_the_defaults_are_those_of_the_job():
+    job = JobSpec(tasks={"worker": TaskSpec()}, command="x", output="/o", tensorboard=True)
+    defaults = {key.name: key.default for key in keys.KEYS}
+    expected = {
+        "tf.task_memory": 8192, "tf.task_vcores": 1, "tf.task_gpus": 0, "tf.queue": job.queue, "tf.priority": job.priority,
+        "tf.am_memory": job.am_memory, "tf.am_vcores": job.am_vcores, "tf.report_log_tail": job.report_log_tail,
+        "tf.restart": job.restart.mode, "tf.max_container_losses": job.restart.max_container_losses,
+        "tf.restart_backoff": f"{job.restart.backoff:g}", "tf.stop_grace": f"{job.deadlines.stop_grace:g}",
+        **{f"tf.{name}_timeout": f"{getattr(job.deadlines, name):.0f}"
+           for name in ("queue", "allocation", "registration", "heartbeat", "execution", "total")},
+    }  # fmt: skip
+    assert {name: defaults[name] for name in expected} == {name: str(value) for name, value in expected.items()}
+
+
+def test_the_limits_are_documented():
+    assert [row[0].strip("`") for row in rows_of("### The site's limits")] == [field.name for field in fields(Limits)]
+    assert DEFAULT_PATH in PAGE
+    example = re.search(r"```yaml\n(user_to_proxy.*?)```", PAGE, re.S)[1]
+    assert Limits(**yaml.safe_load(example)).total_gpus == 16
+
+
+def test_the_outputs_are_documented():
+    report = JobReport("application_1_2", final_status="SUCCEEDED", reason=Reason.SUCCEEDED, tracking_url="http://rm",
+                       output_path="/o", tensorboard_url="http://tb", submitted_at=1.0, finished_at=2.0, metrics={"a": 1})
+    written = [name.replace(".a", ".<name>") if ".metrics." in name else name for name in output_properties(report)]
+    assert [row[0].strip("`") for row in rows_of("## Output properties")] == written
+    assert f"at most {MAX_METRICS} metrics" in PAGE and f"at most {MAX_VALUE:,}" in PAGE
+
+
+def test_the_options_of_the_installation_are_documented():
+    options = [name for parameter in install_jobtype.params for name in parameter.opts]
+    assert [row[0].strip("`") for row in rows_of("## Install")] == options
+
+
+def test_the_first_job_is_one(tmp_path):
+    example = re.search(r"```properties\n(.*?)```", PAGE, re.S)[1]
+    (tmp_path / "train.py").touch()
+    job, request = read_job(parse_properties(example.encode()), tmp_path)
+    assert (job.command, job.tasks["worker"].instances, request.warnings) == ("python3 train.py --epochs 3", 2, [])
+
+
+def test_the_pages_that_are_named_exist():
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", PAGE):
+        assert (ROOT / "docs" / target).exists(), target
+    headings = {re.sub(r"[^a-z0-9 -]", "", line.lstrip("#").strip().lower()).replace(" ", "-")
+                for line in PAGE.splitlines() if line.startswith("#")}
+    assert set(re.findall(r"\]\(#([^)]+)\)", PAGE)) <= headings

@@ -1,0 +1,134 @@
+"""The projects that are shipped as examples, and a job of TonY as its documentation has it, train the digits."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from support.azkaban_jobs import ROOT, Site, install
+from support.azkaban_site import compile_server
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
+
+DIGITS = ROOT / "examples" / "digits"
+#: For a training of TensorFlow's beside others on a small machine, seconds.
+TRAINED = 400
+
+
+@pytest.fixture(scope="module")
+def site(minicluster, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("azkaban")
+    with Site(folder / "site", compile_server(folder / "classes"), minicluster) as server:
+        install(server.plugins, "--name", "TensorFlowJob")
+        install(server.plugins, "--name", "TonYJob")
+        yield server
+
+
+@pytest.fixture(scope="module")
+def runs(site, tmp_path_factory):
+    """All of them at once: nearly all of a training's time is TensorFlow's import."""
+    folder = tmp_path_factory.mktemp("examples")
+    one = site.start(pack(folder, "one") / "digits-flow1.zip", "promote")
+    two = site.start(pack(folder, "two") / "digits-flow2.zip", "digits")
+    one.wait(until=lambda seen: seen.attempts)  # prepare has written the data of the others
+    started = {"flow1": one, "flow2": two, "tony": site.start(folder / "one" / "digits-tony.zip", "digits"),
+               "documented": site.start(write_tony(folder), "train")}
+    return folder, started
+
+
+def pack(folder, name):
+    """Make the zips, with a data folder of this name; give where they are."""
+    settings = {"data": folder / name / "data", "environment": f"venv://{sys.prefix}", "python": sys.executable}
+    settings["data"].mkdir(parents=True)
+    words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    subprocess.run([sys.executable, ROOT / "jobtypes" / "examples" / "pack.py", folder / name, *words], check=True,
+                   timeout=60, capture_output=True, cwd=folder)
+    return folder / name
+
+
+#: As TonY's documentation has its jobs: paths relative to src_dir, the program's options in one text.
+TONY = """\
+type=TonYJob
+executes=models/digits_distributed.py
+src_dir=src
+task_params=--data_dir {data} --working_dir {output} --steps 200
+python_binary_path={python}
+worker_env.MY_MODE=nightly run
+azkaban.input.dataset=/data/a,/data/b
+tony.worker.instances=2
+tony.worker.memory=1g
+tony.worker.vcores=1
+tony.am.memory=512m
+tony.application.name=tony-digits
+tony.application.security.enabled=false
+"""
+#: A program of a TonY user: its paths are its own options.
+TONY_PROGRAM = """\
+import argparse, os, sys
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+parser = argparse.ArgumentParser()
+parser.add_argument("--data_dir")
+parser.add_argument("--working_dir")
+own, sys.argv[1:] = parser.parse_known_args()
+assert os.environ["AZKABAN_INPUT_DATASET"] == "/data/a;/data/b" and os.environ["MY_MODE"] == "nightly run"
+assert os.environ["JOB_NAME"] == "worker" and os.environ["TASK_NUM"] == "2" and "CLUSTER_SPEC" in os.environ
+os.environ.update(DTF_INPUT_PATH=own.data_dir, DTF_OUTPUT_PATH=own.working_dir)
+import multi_worker
+multi_worker.main()
+"""
+
+
+def write_tony(folder):
+    """Write the project of a TonY user; give its zip."""
+    source = folder / "documented" / "src" / "models"
+    source.mkdir(parents=True)
+    for name in ("digits.py", "storage.py", "multi_worker.py"):
+        shutil.copy(DIGITS / name, source)
+    (source / "digits_distributed.py").write_text(TONY_PROGRAM)
+    (folder / "documented" / "train.job").write_text(
+        TONY.format(data=folder / "one" / "data" / "digits.npz", output=folder / "out", python=sys.executable))
+    return shutil.make_archive(str(folder / "upload"), "zip", folder / "documented")
+
+
+@pytest.mark.parametrize("flow", ["flow1", "flow2"])
+def test_an_example_prepares_trains_evaluates_and_promotes(site, runs, flow):
+    folder, started = runs
+    execution = started[flow].wait(TRAINED)
+    jobs = ["prepare", "train", "evaluate", "promote"]
+    # Their retries are part of the examples: on a crowded machine a training may need one.
+    assert [job for job, _, status in execution.attempts if status == "SUCCEEDED"] == jobs, execution.all_logs()
+    outputs = execution.outputs
+    accuracy = outputs["evaluate"]["tf.result.metrics.accuracy"]
+    assert float(accuracy) >= 0.9
+    assert float(accuracy) == pytest.approx(float(outputs["train"]["tf.result.metrics.accuracy"]))
+    current = json.loads((folder / {"flow1": "one", "flow2": "two"}[flow] / "data" / "current.json").read_text())
+    assert current == {"model": outputs["train"]["tf.result.output_path"], "accuracy": float(accuracy)}
+    ids = [outputs[job]["tf.result.application_id"] for job in ("train", "evaluate")]
+    final = {item["id"]: item["finalStatus"] for item in site.applications(execution)}
+    assert [name for name, status in final.items() if status == "SUCCEEDED"] == ids
+    assert os.path.exists(outputs["train"]["tf.result.output_path"] + "/model")
+    site.assert_nothing_left(execution)
+
+
+def test_the_flow_of_version_2_runs_every_night(site, runs, tmp_path):
+    with zipfile.ZipFile(runs[0] / "two" / "digits-flow2.zip") as archive:
+        archive.extractall(tmp_path)
+    assert site.read_cron(tmp_path / "digits.flow") == "0 0 2 ? * *"
+
+
+@pytest.mark.parametrize("name", ["tony", "documented"])
+def test_an_unmodified_job_of_tony_trains_the_digits(site, runs, name):
+    folder, started = runs
+    execution = started[name].wait(TRAINED)
+    assert execution.status == "SUCCEEDED", execution.all_logs()
+    ((job, outputs),) = execution.outputs.items()
+    assert float(outputs["tf.result.metrics.accuracy"]) >= 0.9
+    assert execution.log(job).count("tony.application.security.enabled") == 1  # in the one warning
+    (application,) = site.applications(execution)
+    assert application["name"] == {"tony": "digits", "documented": "tony-digits"}[name]
+    assert (folder / {"tony": "one/data/tony", "documented": "out"}[name] / "model").exists()
+    site.assert_nothing_left(execution)

@@ -1,0 +1,640 @@
+"""The launcher as Azkaban starts it: a process with two files, two pipes and a parent. YARN is on the wire."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from support.azkaban_process import AZKABAN, COMMAND, ID, SECOND, USER, Job, finish, submitted
+from support.fake_yarn import until
+from tf_yarn_ops.azkaban.console import MAX_LINE, Console, tame
+from tf_yarn_ops.azkaban.ending import EXECUTOR_GONE, Ending
+from tf_yarn_ops.azkaban.execution import Execution
+from tf_yarn_ops.azkaban.inherited import DROPPED
+from tf_yarn_ops.azkaban.limits import check_owner, read_limits
+from tf_yarn_ops.azkaban.outputs import output_properties, write_outputs
+from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
+
+pytestmark = pytest.mark.slow
+
+# --- success ------------------------------------------------------------------------------------
+def test_success_is_told_downstream(azkaban, yarn):
+    job = azkaban({"tf.output": "/models/7", "tf.name": "digits"}).start()
+    assert job.outputs.stat().st_size == 0
+    place = job.outputs.stat().st_ino
+    submitted(yarn)
+    finish(yarn, metrics={"accuracy": 0.97, "note": None, "tf.command": "rm", "eval": {"loss/val": 1e-05, "ok": True}},
+           output_path="/models/7", tensorboard_url="http://n1:6006")
+    assert job.end() == 0
+    assert json.loads(job.outputs.read_text()) == {
+        "tf.result.application_id": ID, "tf.result.final_status": "SUCCEEDED", "tf.result.reason": "SUCCEEDED",
+        "tf.result.output_path": "/models/7", "tf.result.tensorboard_url": "http://n1:6006",
+        "tf.result.duration_seconds": "61.5", "tf.result.metrics.accuracy": "0.97",
+        "tf.result.metrics.tf.command": "rm", "tf.result.metrics.eval.loss_val": "1e-05",
+        "tf.result.metrics.eval.ok": "true",
+    }  # fmt: skip
+    assert job.outputs.stat().st_ino == place, "Azkaban reads the file that it has made"
+    assert job.lines.count(ID) == 1, "the bare id, alone on a line"
+    assert job.lines[-1] == "SUCCEEDED: It is over."
+
+
+def test_the_id_is_told_before_anything_is_submitted(azkaban, yarn):
+    seen = []
+    job = azkaban()
+    yarn.faults.append(lambda method, path: seen.append(list(job.lines)) if method == "POST" and path.endswith("/apps")
+                       else None)
+    job.start()
+    submitted(yarn)
+    assert ID in seen[0]
+    finish(yarn)
+    assert job.end() == 0
+
+
+def test_who_asks_and_under_which_tags(azkaban, yarn):
+    job = azkaban({"tf.tags": "One,two", "azkaban.flow.projectname": "Mein Projekt, ü" + "x" * 200}).start()
+    body = submitted(yarn)["body"]
+    finish(yarn)
+    assert job.end() == 0
+    tags = body["application-tags"]["tag"]
+    own = {"azkaban.flow.execid:42", "azkaban.flow.flowid:digits", "azkaban.job.id:train", "one", "two",
+           ("azkaban.flow.projectname:mein_projekt___" + "x" * 200)[:100]}
+    assert own < set(tags) and len(tags) == 10
+    assert {tag.partition("-")[0] for tag in set(tags) - own} == {"tfy", "tfyg", "tfya", "tfyd"}
+    assert all(tag.isascii() and tag == tag.lower() and len(tag) <= 100 and "," not in tag for tag in tags)
+    users = {parameters.get("user.name") for _, _, parameters, _, _ in yarn.requests}
+    assert users == {USER}, "neither env.HADOOP_USER_NAME nor env.LOGNAME counts"
+    assert body["application-name"] == "train"
+
+
+def test_a_deleted_project_does_not_matter(azkaban, yarn):
+    job = azkaban().start()
+    submitted(yarn)
+    job.saw("submitted")
+    shutil.rmtree(job.folder)
+    finish(yarn, metrics={"accuracy": 1})
+    assert job.end() == 0
+    assert any(line.startswith("error: the output properties can't be written") for line in job.lines)
+    assert job.lines[-1] == "SUCCEEDED: It is over."
+
+
+def test_state_changes_are_lines(azkaban, yarn):
+    job = azkaban().start()
+    submitted(yarn)
+    job.saw(f"{ID} ACCEPTED in queue default")
+    live = JobReport(ID, message="1 of 1 tasks run.", tasks=(TaskReport("worker:0", "running"),))
+    yarn.pages["/proxy/x/pages/ytf/status.json"] = ("application/json", json.dumps(live.to_dict()))
+    yarn.apps[ID].update(state="RUNNING", trackingUrl=f"{yarn.url}/proxy/x/")
+    job.saw(f"{ID} RUNNING, {yarn.url}/proxy/x/").saw("running: worker:0")
+    finish(yarn, tasks=(TaskReport("worker:0", "succeeded", exit_code=0),))
+    assert job.end() == 0
+    assert not any("\r" in line or "\x1b" in line for line in job.lines), "no progress bars"
+
+
+# --- failure ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("reason", [Reason.TASK_FAILED, Reason.OUT_OF_MEMORY, Reason.AM_FAILED, Reason.TOTAL_TIMEOUT])
+def test_a_failure_ends_with_its_reason(azkaban, yarn, reason):
+    job = azkaban().start()
+    submitted(yarn)
+    tail = f"Traceback\napplication_1_0007 is not ours, {ID} is\x1b[31m\rValueError: no data"
+    finish(yarn, reason, first_failure="worker:0", message="worker:0 failed",
+           tasks=(TaskReport("worker:0", "failed", exit_code=3, log_tail=tail),))
+    assert job.end() == reason.exit_code
+    assert job.lines[-1] == f"{reason.value}: worker:0 failed"
+    log = "\n".join(job.lines)
+    assert "ValueError: no data" in log and f"ytf logs {ID}" in log and reason.hint in log
+    killed = {word for line in job.lines for word in line.split() if re.match(r"application_\d+_\d+", word)}
+    assert killed == {ID}, "HadoopShell kills every application whose id begins a word of the log"
+    assert job.outputs.read_bytes() == b""
+
+
+def test_every_fault_is_told_and_yarn_is_not_asked(azkaban, yarn):
+    job = azkaban({"tf.que": "x", "tf.worker.memory": "lots", "tf.files.1": "missing.py"}).start()
+    assert job.end() == Reason.SPEC_INVALID.exit_code
+    assert job.lines[0] == "3 faults in the request:"
+    assert [line.partition(":")[0].strip(" -") for line in job.lines[1:4]] == ["tf.que", "tf.worker.memory", "tf.files.1"]
+    assert job.lines[-1].startswith("SPEC_INVALID: 3 faults in the request")
+    assert yarn.requests == []
+
+
+def test_a_missing_file_is_a_fault(azkaban, yarn):
+    job = azkaban({"tf.files.1": "missing.py", "tf.archives.2": "e=no/e.zip", "tf.script": "no.py"}).start()
+    assert job.end() == 2
+    assert job.lines[1:4] == ["  - tf.files.1: there is no missing.py on this machine",
+                              "  - tf.archives.2: there is no no/e.zip on this machine",
+                              "  - tf.script: there is no no.py on this machine"]
+    assert yarn.requests == []
+
+
+def test_too_many_tags_are_a_fault_unless_tony_would_drop_them(azkaban, yarn):
+    job = azkaban({"tf.tags": "a,b,c"}).start()
+    assert job.end() == 2
+    assert job.lines[-1].startswith("SPEC_INVALID: tf.tags: 3 given, at most 2 allowed")
+    job = azkaban({"tony.application.tags": "a,b,c"}).start()
+    submitted(yarn)
+    finish(yarn)
+    assert job.end() == 0
+    assert any(line.startswith("warning: tony.application.tags: 3 given") for line in job.lines)
+
+
+def test_no_job_passes_for_another_execution(azkaban, yarn):
+    stolen = f"{Execution.read(AZKABAN).identity.tag.upper()},Azkaban.flow.execid:43"
+    job = azkaban({"tf.tags": stolen}).start()
+    assert job.end() == 2
+    assert job.lines[-1].startswith("SPEC_INVALID: tf.tags: 'TFY-")
+    assert job.lines[-1].endswith("would pass for a tag of Azkaban's or of another training's identity")
+    assert yarn.requests == []
+    job = azkaban({"tony.application.tags": f"{stolen},mine"}).start()
+    tags = submitted(yarn)["body"]["application-tags"]["tag"]
+    finish(yarn)
+    assert job.end() == 0
+    assert "mine" in tags and "azkaban.flow.execid:43" not in tags and len(tags) == len(set(tags)) == 9
+    assert any(line.startswith("warning: tony.application.tags: 'TFY-") and line.endswith("left out") for line in job.lines)
+
+
+def test_tags_of_a_specification_are_counted_too(azkaban):
+    job = azkaban({"tf.spec": "job.yaml"})
+    (job.folder / "job.yaml").write_text("tags: [a, b, c]\n")
+    assert job.start().end() == 2
+    assert job.lines[-1].startswith("SPEC_INVALID: tf.spec: tags: 3 given, at most 2 allowed")
+
+
+def test_a_queue_that_is_not_there_is_refused(azkaban, yarn):
+    job = azkaban({"tf.queue": "lwo"}).start()
+    assert job.end() == Reason.SUBMISSION_REJECTED.exit_code
+    assert job.lines[-1].startswith("SUBMISSION_REJECTED: there is no queue 'lwo' (did you mean 'low'?)")
+    assert yarn.apps == {}
+
+
+def test_without_azkaban_it_says_who_starts_it(azkaban):
+    job = azkaban()
+    del job.environ["JOB_PROP_FILE"]
+    assert job.start().end() == 2
+    assert "JOB_PROP_FILE is not set: Azkaban starts this program" in job.lines[-1]
+    job.environ["JOB_PROP_FILE"] = "/nowhere/props"
+    job.lines.clear()
+    assert job.start().end() == 2
+    assert job.lines[-1].startswith("SPEC_INVALID: JOB_PROP_FILE can't be read")
+    job.lines.clear()
+    assert job.start("--limit", "x").end() == 2
+    assert job.lines == ["SPEC_INVALID: the only option is --limits FILE, not --limit x"]
+
+
+def test_nothing_of_a_job_decides_what_programs_of_the_launcher_run():
+    dropped = {*DROPPED, "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME"}
+    script = ("import os\nfrom tf_yarn_ops.azkaban import console, jobtype\nfrom tf_yarn_ops.terminal.signals import Interruption\n"
+              "seen = console.Console()\ncode = jobtype.run(seen, Interruption(), [], os.environ)\n"
+              "print(code, *sorted(os.environ))")
+    environ = {"KRB5CCNAME": "/c", "PATH": os.environ["PATH"], **dict.fromkeys(dropped, "/evil")}
+    done = subprocess.run([sys.executable, "-I", "-c", script], env=environ, capture_output=True, text=True, timeout=60,
+                          check=True, stdin=subprocess.DEVNULL)  # fmt: skip
+    words = done.stdout.splitlines()[-1].split()
+    assert words[0] == "2" and {"KRB5CCNAME", "PATH"} <= {*words}
+    assert not dropped & {*words}
+
+
+def test_a_dry_run_submits_nothing_and_shows_no_secret(azkaban, yarn):
+    job = azkaban({"tf.dry_run": "true", "tf.env.MY_TOKEN": "s3cret"}).start()
+    assert job.end() == 0
+    log = "\n".join(job.lines)
+    assert "command: train" in log and "MY_TOKEN: '***'" in log and "s3cret" not in log
+    assert job.lines[-1] == "SUCCEEDED: nothing was submitted, tf.dry_run is set"
+    assert yarn.requests == [] and job.outputs.read_bytes() == b""
+
+
+def test_away_for_too_long_says_what_may_still_run(azkaban, yarn, tmp_path):
+    job = azkaban()
+    (tmp_path / "site.yaml").write_text("unreachable_timeout: 0.5\n")
+    job.environ["YTF_SITE"] = str(tmp_path / "site.yaml")
+    job.start()
+    submitted(yarn)
+    job.saw(f"{ID} ACCEPTED")
+    yarn.faults.append(lambda method, path: (503, {}, "gone"))
+    assert job.end() == Reason.CLUSTER_UNREACHABLE.exit_code
+    assert f"{ID} may still run: a retry goes on with it" in job.lines and f"next: ytf kill {ID}" in job.lines
+    assert job.lines[-1].startswith("CLUSTER_UNREACHABLE: waited ") and f" s for {ID}: " in job.lines[-1]
+
+
+def test_a_launcher_that_fails_itself_leaves_nothing(azkaban, yarn):
+    job = azkaban().start()
+    submitted(yarn)
+    job.saw("submitted")
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, '{"app": 7}')
+                       if method == "GET" and path.endswith(ID) else None)
+    assert job.end() == 1
+    assert any("Traceback" in line for line in job.lines)
+    assert job.lines[-1] == "KILLED: its launcher has failed: TypeError"
+    assert yarn.apps[ID]["state"] == "KILLED" and "its launcher has failed" in yarn.apps[ID]["diagnostics"]
+
+
+# --- being told to end --------------------------------------------------------------------------
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_cancelled_job_leaves_nothing(azkaban, yarn, number):
+    job = azkaban().start(process_group=0)
+    neighbour = subprocess.Popen(["sleep", "60"], process_group=job.process.pid)
+    try:
+        submitted(yarn)
+        job.saw("submitted")
+        started = time.monotonic()
+        job.process.send_signal(number)
+        assert job.end() == 128 + number
+        assert time.monotonic() - started < 20
+        assert neighbour.poll() is None, "the group is the executor's"
+    finally:
+        neighbour.kill()
+        neighbour.wait()
+    assert yarn.apps[ID]["state"] == "KILLED"
+    assert f"Azkaban has cancelled the job (signal {number:d})" in yarn.apps[ID]["diagnostics"]
+    assert job.lines[-1] == f"KILLED: Azkaban has cancelled the job (signal {number:d})"
+
+
+def test_a_second_signal_does_not_break_off_the_kill(azkaban, yarn):
+    job = azkaban().start()
+    submitted(yarn)
+    job.saw("submitted")
+    for _ in range(3):
+        job.process.terminate()
+    assert job.end() == 143
+    assert yarn.apps[ID]["state"] == "KILLED"
+
+
+def test_closed_pipes_do_not_save_the_application(azkaban, yarn):
+    job = azkaban()
+    read, write = os.pipe()
+    job.process = subprocess.Popen(COMMAND, cwd=job.folder, env=job.environ, stdin=subprocess.PIPE, stdout=write,
+                                   stderr=write)  # fmt: skip
+    os.close(write)
+    submitted(yarn)
+    os.close(read)
+    job.process.terminate()
+    assert job.process.wait(60) == 143
+    assert yarn.apps[ID]["state"] == "KILLED"
+
+
+def test_a_closed_pipe_alone_ends_nothing(azkaban, yarn):
+    job = azkaban()
+    read, write = os.pipe()
+    job.process = subprocess.Popen(COMMAND, cwd=job.folder, env=job.environ, stdin=subprocess.PIPE, stdout=write,
+                                   stderr=write)  # fmt: skip
+    os.close(write)
+    os.close(read)
+    submitted(yarn)
+    finish(yarn, metrics={"accuracy": 1})
+    assert job.process.wait(60) == 0
+    assert json.loads(job.outputs.read_text())["tf.result.metrics.accuracy"] == "1"
+
+
+def test_an_executor_that_is_gone_takes_its_job_along(azkaban, yarn):
+    """kill -9 of the executor: nobody signals the launcher, its parent is another process now."""
+    job = azkaban().start(stdin=subprocess.DEVNULL, before=["bash", "-c", '"$@" <&0 & echo pid $!; wait', "bash"])
+    launcher = int(job.saw("pid ").lines[0].split()[1])
+    submitted(yarn)
+    job.saw("submitted")
+    job.process.kill()
+    until(lambda: yarn.apps[ID]["state"] == "KILLED", 60)
+    assert EXECUTOR_GONE in yarn.apps[ID]["diagnostics"]
+    until(lambda: not Path(f"/proc/{launcher}").exists())
+
+
+def test_the_end_of_standard_input_is_the_executors(azkaban, yarn):
+    job = azkaban().start()
+    submitted(yarn)
+    job.saw("submitted")
+    job.process.stdin.close()
+    assert job.end() == 1
+    assert yarn.apps[ID]["state"] == "KILLED" and EXECUTOR_GONE in yarn.apps[ID]["diagnostics"]
+    assert job.lines[-1] == f"KILLED: {EXECUTOR_GONE}"
+
+
+def test_a_cancel_before_anything_is_reserved_is_quick(azkaban, yarn):
+    held = threading.Event()
+    yarn.faults.append(lambda method, path: held.wait(60) and None)
+    job = azkaban().start()
+    until(lambda: yarn.requests, 60)
+    started = time.monotonic()
+    job.process.terminate()
+    assert job.end() == 143
+    assert time.monotonic() - started < 20
+    held.set()
+    assert yarn.apps == {}
+
+
+@pytest.mark.parametrize(("hangs", "calls"), [(False, ["last call", 143]), (True, ["last call", "no answer", 143])])
+def test_the_end_comes_whatever_hangs(impatient, hangs, calls):
+    seen, over, never = [], threading.Event(), threading.Event()
+
+    def leave(code):
+        seen.append(code)
+        over.set()
+
+    def last_call():
+        seen.append("last call")
+        if hangs:
+            never.wait(30)
+
+    ending = Ending(lambda: seen.append("parent gone"), last_call, lambda: seen.append("no answer"), leave)
+    ending.start()
+    ending.ask("told to", 143)
+    ending.ask("told again", 1)
+    assert over.wait(10)
+    never.set()
+    assert (seen, ending.why, ending.code) == (calls, "told to", 143)
+
+
+# --- retries ------------------------------------------------------------------------------------
+def retry(azkaban, attempt=1):
+    return azkaban({"azkaban.job.attempt": str(attempt), "azkaban.job.metadata.file": f"_job.42.{attempt}.train.meta"})
+
+
+def test_a_retry_goes_on_with_the_training_of_a_killed_launcher(azkaban, yarn):
+    first = azkaban().start()
+    submitted(yarn)
+    first.saw("submitted")
+    first.process.kill()
+    first.end()
+    second = retry(azkaban).start()
+    second.saw(f"attached to {ID}")
+    finish(yarn)
+    assert second.end() == 0
+    assert list(yarn.apps) == [ID] and ID in second.lines
+
+
+def test_a_retry_after_a_failure_trains_anew(azkaban, yarn):
+    first = azkaban().start()
+    submitted(yarn)
+    finish(yarn, Reason.TASK_FAILED)
+    assert first.end() == 1
+    second = retry(azkaban).start()
+    submitted(yarn, SECOND)
+    finish(yarn, application_id=SECOND)
+    assert second.end() == 0
+
+
+def test_a_retry_after_a_success_does_not_train_again(azkaban, yarn):
+    """The launcher was killed between the end of the training and its own."""
+    first = azkaban().start()
+    submitted(yarn)
+    first.saw("submitted")
+    first.process.send_signal(signal.SIGSTOP)
+    finish(yarn, metrics={"accuracy": 0.5})
+    first.process.kill()
+    first.end()
+    second = retry(azkaban).start()
+    assert second.end() == 0
+    assert json.loads(second.outputs.read_text())["tf.result.metrics.accuracy"] == "0.5"
+    assert list(yarn.apps) == [ID]
+
+
+def test_another_execution_is_another_training(azkaban, yarn):
+    first = azkaban().start()
+    submitted(yarn)
+    finish(yarn)
+    assert first.end() == 0
+    second = azkaban({"azkaban.flow.execid": "43", "azkaban.job.metadata.file": "_job.43.train.meta"}).start()
+    submitted(yarn, SECOND)
+    finish(yarn, application_id=SECOND)
+    assert second.end() == 0
+
+
+# --- who asks -----------------------------------------------------------------------------------
+def test_the_execution_is_read_from_what_nobody_can_override(caplog):
+    overridden = {**AZKABAN, "azkaban.flow.execid": "1", "azkaban.flow.nested.path": "other:job"}
+    execution = Execution.read(overridden)
+    assert (execution.execution_id, execution.job) == ("42", "train")
+    assert "azkaban.flow.execid is '1', but this is execution 42" in caplog.text
+    assert execution.identity.tag == Execution.read(AZKABAN).identity.tag
+
+
+EXECUTIONS = [
+    ({}, ("azkaban.example.org", "42", "train", 0)),
+    ({"azkaban.job.attempt": "3", "azkaban.job.metadata.file": "_job.42.3.train.meta"},
+     ("azkaban.example.org", "42", "train", 3)),
+    ({"azkaban.job.metadata.file": "_job.42.outer._.inner._.train.meta"},
+     ("azkaban.example.org", "42", "outer:inner:train", 0)),
+    ({"azkaban.job.attempt": "1", "azkaban.job.metadata.file": "_job.42.1.2.train.meta"},
+     ("azkaban.example.org", "42", "2.train", 1)),
+    ({"azkaban.job.metadata.file": "", "azkaban.job.log.file": "/exec/42/_job.42.train.log", "azkaban.url": "",
+      "azkaban.webserverhost": "az"}, ("az", "42", "train", 0)),
+    ({"azkaban.job.metadata.file": "", "azkaban.job.attempt": ""}, ("azkaban.example.org", "42", "train", 0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("properties", "execution"), EXECUTIONS, ids=range(len(EXECUTIONS)))
+def test_executions_of_all_versions(properties, execution):
+    found = Execution.read({**AZKABAN, **properties})
+    assert (found.server, found.execution_id, found.job, found.attempt) == execution
+
+
+def test_each_job_of_each_server_is_its_own():
+    changes = [{}, {"azkaban.url": "http://other"}, {"azkaban.flow.projectname": "p"}, {"azkaban.flow.flowid": "f"},
+               {"azkaban.job.metadata.file": "_job.43.train.meta"}, {"azkaban.job.metadata.file": "_job.42.sub._.train.meta"}]
+    tags = Counter(Execution.read({**AZKABAN, **change}).identity.tag for change in changes)
+    assert set(tags.values()) == {1}
+
+
+# --- outputs and lines --------------------------------------------------------------------------
+def test_the_program_chooses_neither_keys_nor_expressions(caplog):
+    metrics = {"../x": 1, "a b": 2, "a_b": 3, "": 4, "ü" * 300: 5, "e": "$(1+1)", "v": "${azkaban.url}", "$": "$5",
+               "list": [1, None], "long": "x" * 2000, "quote\"\n": "\"\n"}  # fmt: skip
+    found = output_properties(JobReport(ID, final_status="SUCCEEDED", reason=Reason.SUCCEEDED, metrics=metrics,
+                                        output_path="/x/$(evil)"))
+    assert all(re.fullmatch(r"tf\.result\.[a-z_]+|tf\.result\.metrics\.[A-Za-z0-9_.]{1,100}", name) for name in found)
+    assert all(isinstance(text, str) for text in found.values())
+    assert not any("$(" in text or "${" in text for text in found.values())
+    own = {name.removeprefix("tf.result.metrics."): text for name, text in found.items() if ".metrics." in name}
+    assert own == {"_x": "1", "a_b": "2", "_": "4", "_" * 100: "5", "list": "[1, null]", "quote__": "\"\n"}
+    assert "tf.result.output_path is left out: Azkaban would evaluate what is in it" in caplog.text
+    assert "tf.result.metrics.a_b is a second one of this name, left out" in caplog.text
+
+
+def test_a_thousand_metrics_are_a_hundred(caplog):
+    report = JobReport(ID, metrics={f"m{number}": number for number in range(1000)})
+    assert sum(".metrics." in name for name in output_properties(report)) == 100
+    assert "more than 100 metrics" in caplog.text
+
+
+def test_the_outputs_replace_what_was_there(tmp_path):
+    path = tmp_path / "out"
+    path.write_text("x" * 1000)
+    write_outputs(str(path), {"tf.result.a": "ü\n"})
+    assert path.read_bytes().isascii() and json.loads(path.read_text()) == {"tf.result.a": "ü\n"}
+
+
+LINES = [
+    ("plain", "plain"), (f"{ID} runs", f"{ID} runs"), ("application_1_2 x", "'application_1_2 x"),
+    (f"a application_1_2:x {ID}, application_3_4", f"a 'application_1_2:x {ID}, 'application_3_4"),
+    ("http://h/application_1_2", "http://h/application_1_2"), ("a\rb\x1b[1m\0\x85c", "a b [1m  c"), ("\tx", "\tx"),
+    ("x" * 3000, "x" * MAX_LINE + " ..."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "tamed"), LINES, ids=range(len(LINES)))
+def test_lines_of_programs_are_tamed(line, tamed):
+    assert tame(line, [ID]) == tamed
+
+
+def test_the_console_outlives_its_reader():
+    read, write = os.pipe()
+    console = Console(write)
+    console.say("one \ud800")
+    assert os.read(read, 100) == b"one \\ud800\n"
+    os.close(read)
+    console.say("two")
+    console.say("three")
+    os.close(write)
+
+
+def test_nothing_slow_is_imported_before_signals_are_handled():
+    script = ("import sys, tf_yarn_ops.azkaban.__main__; "
+              "print(*[name for name in ('click', 'yaml', 'httpx', 'skein', 'hdfs', 'rich', 'asyncio') if name in sys.modules])")
+    run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.split() == []
+
+
+# --- the site's limits --------------------------------------------------------------------------
+def limits(folder, text, mode=0o644):
+    path = folder / "limits.yaml"
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+def test_the_sites_limits_are_told_with_all_the_rest(azkaban, yarn, tmp_path):
+    path = limits(tmp_path, "tasks: 1\nqueues: [low]\nuser_to_proxy: [ann]\n")
+    wrong = {"tf.worker.instances": "2", "tf.files.1": "missing.py", "user.to.proxy": "bob", "tf.tags": "a,b,c"}
+    job = azkaban(wrong).start("--limits", path)
+    assert job.end() == 2
+    assert [line.partition(": ")[0] for line in job.lines[:6]] == [
+        "5 faults in the request:", "  - tf.queue", "  - tf.<type>.instances", "  - tf.files.1", "  - user.to.proxy",
+        "  - tf.tags"]
+    job = azkaban(wrong | {"tf.worker.instances": "some"}).start("--limits", path)  # what was meant, nobody knows
+    assert job.end() == 2
+    assert [line.partition(": ")[0] for line in job.lines[:5]] == [
+        "4 faults in the request:", "  - tf.worker.instances", "  - tf.files.1", "  - user.to.proxy", "  - tf.tags"]
+    assert yarn.requests == []
+
+
+def test_the_sites_limits_are_asked(azkaban, yarn, tmp_path):
+    path = limits(tmp_path, "tasks: 1\nqueues: [low]\ndefaults: {tf.queue: low}\n")
+    job = azkaban({"user.to.proxy": "ann"}).start("--limits", path)
+    assert submitted(yarn)["body"]["queue"] == "low"
+    finish(yarn)
+    assert job.end() == 0
+    assert not any("doAs" in parameters for _, _, parameters, _, _ in yarn.requests), "user.to.proxy does not count here"
+    job = azkaban({"tf.queue": "default", "tf.worker.instances": "2"}).start("--limits", path)
+    assert job.end() == 2
+    assert [line.strip(" -").partition(":")[0] for line in job.lines[1:3]] == ["tf.queue", "tf.<type>.instances"]
+
+
+def test_the_sites_variables_win_over_the_jobs(azkaban, yarn, tmp_path):
+    """With another ResourceManager, or another site file, a job would have another cluster's word for who it is."""
+    evil = tmp_path / "evil.yaml"
+    evil.write_text("submit_with: skein\nresourcemanager: http://127.0.0.1:1\n")
+    (tmp_path / "site.yaml").write_text("{}\n")
+    path = limits(tmp_path, f"environ: {{YTF_RESOURCEMANAGER: '{yarn.url}', YTF_SITE: '{tmp_path}/site.yaml'}}\n")
+    job = azkaban()
+    job.environ |= {"YTF_RESOURCEMANAGER": "http://127.0.0.1:1", "YTF_SITE": str(evil)}
+    job.start("--limits", path)
+    submitted(yarn)
+    finish(yarn)
+    assert job.end() == 0
+
+
+def test_the_sites_variables_reach_the_libraries(tmp_path):
+    """The Kerberos library asks the process's environment."""
+    (tmp_path / "props").write_text("tf.que=x\n")
+    path = limits(tmp_path, "environ: {KRB5_CLIENT_KTNAME: /etc/azkaban.keytab}\n")
+    script = ("import os, sys\nfrom tf_yarn_ops.azkaban import console, jobtype\n"
+              "from tf_yarn_ops.terminal.signals import Interruption\n"
+              "jobtype.run(console.Console(), Interruption(), ['--limits', sys.argv[1]], os.environ)\n"
+              "print(os.environ['KRB5_CLIENT_KTNAME'])")
+    environ = {"PATH": os.environ["PATH"], "KRB5_CLIENT_KTNAME": "/evil", "JOB_PROP_FILE": str(tmp_path / "props")}
+    done = subprocess.run([sys.executable, "-I", "-c", script, path], env=environ, capture_output=True, text=True,
+                          timeout=60, check=True, stdin=subprocess.DEVNULL)  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "/etc/azkaban.keytab"
+
+
+def test_where_the_site_says_so_the_job_is_its_users(azkaban, yarn, tmp_path):
+    yarn.user_seen = "ann"
+    path = limits(tmp_path, "user_to_proxy: [ann]\n")
+    # The fake's file system is a local folder, in which nothing can belong to ann: it ends behind the reservation.
+    assert azkaban({"user.to.proxy": "ann"}).start("--limits", path).end() == 3
+    asked = {(parameters["user.name"], parameters["doAs"]) for method, _, parameters, _, _ in yarn.requests
+             if method == "POST"}
+    assert asked == {(USER, "ann")}
+    job = azkaban({"user.to.proxy": "bob"}).start("--limits", path)
+    assert job.end() == 2
+    assert job.lines[-1] == "SPEC_INVALID: user.to.proxy: the site does not let jobs run as 'bob'"
+
+
+@pytest.mark.parametrize(("text", "mode", "fault"), [
+    ("tasks: 1", 0o664, "could have been written by others than root"),
+    ("tasks: 1", 0o646, "could have been written by others than root"),
+    ("task: 1", 0o644, "unknown key 'task' (did you mean 'tasks'?)"),
+    ("tasks: 0\nmemory: x", 0o644, "tasks: 0 is not a whole number"),
+    ("- 1", 0o644, "are not a mapping"), ("a: [", 0o644, "can't be read"),
+    ("defaults: {tf.que: x}", 0o644, "defaults: tf.que: unknown key (did you mean 'tf.queue'?)"),
+    ("environ: [x]", 0o644, "is not a mapping of variables to values"),
+    ("environ: {PORT: 8088, A-B: x}", 0o644, "environ: PORT, A-B: not a variable with a text; put numbers and true into"),
+    ("defaults: [x]", 0o644, "not a mapping of tf.* keys"),
+])  # fmt: skip
+def test_limits_that_are_wrong_are_refused(tmp_path, text, mode, fault):
+    with pytest.raises(SpecInvalid) as caught:
+        read_limits(limits(tmp_path, text, mode))
+    assert fault in str(caught.value)
+
+
+def test_limits_that_are_named_have_to_be_there(tmp_path):
+    with pytest.raises(SpecInvalid, match="can't be read"):
+        read_limits(str(tmp_path / "nope"))
+
+
+def test_a_users_own_file_is_no_limit_of_the_site():
+    status = list(os.stat(__file__))
+    status[stat.ST_MODE], status[stat.ST_UID] = 0o100644, os.getuid() + 12345
+    with pytest.raises(SpecInvalid, match="could have been written by others than root"):
+        check_owner(Path("limits.yaml"), os.stat_result(status))
+
+
+# --- on real daemons ----------------------------------------------------------------------------
+NASTY = "blank  \"double\" 'single' $HOME ${X} $(id) `id` , ; \\ \nline\ttab ü 漢字 🙂 # ! = :"
+PROGRAM = """\
+import json, os, sys
+seen = {"arguments": sys.argv[1:], "variable": os.environ["TEXT"], "input": os.environ["DTF_INPUT_PATH"]}
+json.dump(seen, open(os.environ["SEEN"], "w"))
+json.dump({"loss": 0.5}, open(os.environ["YTF_RESULT_FILE"], "w"))
+"""
+
+
+@pytest.mark.cluster
+def test_a_job_on_the_minicluster(minicluster, tmp_path):
+    """The whole way on real daemons: files of the project, values byte for byte, outputs, nothing left."""
+    job = Job(tmp_path / "project", minicluster.resourcemanager_url, {
+        "tf.command": "", "tf.entry_point": "dump it.py", "tf.args.1": NASTY, "tf.args.2": "", "tf.env.TEXT": NASTY,
+        "tf.env.SEEN": str(tmp_path / "seen.json"),
+        "tf.input": NASTY, "tf.output": "/out", "tf.worker.memory": "256", "tf.environment": f"venv://{sys.prefix}",
+        "azkaban.job.metadata.file": f"_job.{os.getpid()}.train.meta", "tf.tags": "mine"})  # fmt: skip
+    (job.folder / "dump it.py").write_text(PROGRAM)
+    job.environ |= minicluster.environ
+    try:
+        job.start().saw(" FINISHED", 240)
+        assert job.end() == 0, job.lines
+    finally:
+        job.process.terminate()
+        job.process.wait(30)
+    outputs = json.loads(job.outputs.read_text())
+    assert outputs["tf.result.output_path"] == "/out" and float(outputs["tf.result.duration_seconds"]) > 0
+    assert outputs["tf.result.metrics.loss"] == "0.5" and outputs["tf.result.application_id"] in job.lines
+    seen = json.loads((tmp_path / "seen.json").read_text())
+    assert seen == {"arguments": [NASTY, ""], "variable": NASTY, "input": NASTY}

@@ -1,0 +1,286 @@
+"""Azkaban's jobs are cancelled, their launchers killed, their executors gone, at every moment: what is left of them."""
+
+import shutil
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from support.azkaban_jobs import JOB, Site, write_project
+from support.azkaban_site import PATIENCE, compile_server
+from support.fake_yarn import until
+from support.gaps import GAPS, STOP_IN_GAPS
+from tf_yarn_ops.azkaban.properties import format_properties, parse_properties
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
+
+#: Azkaban sends SIGKILL after 30 s; ours is to be faster in every case.
+KILLED_WITHIN = 20
+#: A launcher that stops at the gap that its job names, until the file MY_GO is there.
+STOPPING = """\
+import os, runpy, time
+
+gap = os.environ.get("MY_GAP")
+
+def stop(name):
+    if name == gap:
+        print("stopped at", name, flush=True)
+        while not os.path.exists(os.environ["MY_GO"]):
+            time.sleep(0.02)
+
+""" + STOP_IN_GAPS + """
+if "azkaban.job.attempt=1" in open(os.environ["JOB_PROP_FILE"]).read():
+    stop("retry")
+runpy.run_module("tf_yarn_ops.azkaban", run_name="__main__", alter_sys=True)
+"""
+#: The pipe to Azkaban breaks behind the first line.
+DEAF = """\
+exec "$@" > >(head -n 1) 2>&1
+"""
+
+
+@pytest.fixture(scope="module")
+def classpath(tmp_path_factory):
+    return compile_server(tmp_path_factory.mktemp("classes"))
+
+
+def add_plugin(site, name, change):
+    """Install a plugin that differs from ours in its command."""
+    shutil.copytree(site.plugins / "tensorflow-yarn", site.plugins / name, dirs_exist_ok=True)
+    file = site.plugins / name / "plugin.properties"
+    properties = parse_properties(file.read_bytes())
+    file.write_bytes(format_properties({**properties, "command": change(properties["command"])}))
+
+
+def new_site(folder, classpath, minicluster):
+    site = Site(folder, classpath, minicluster)
+    (folder / "stopping.py").write_text(STOPPING)
+    add_plugin(site, "stopping", lambda command: command.replace("-m tf_yarn_ops.azkaban", str(folder / "stopping.py")))
+    add_plugin(site, "deaf", lambda command: f"/bin/bash {folder}/deaf.sh {command}")
+    (folder / "deaf.sh").write_text(DEAF)
+    return site
+
+
+@pytest.fixture(scope="module")
+def site(minicluster, classpath, tmp_path_factory):
+    with new_site(tmp_path_factory.mktemp("azkaban"), classpath, minicluster) as server:
+        yield server
+
+
+@pytest.fixture
+def lonely(minicluster, classpath, tmp_path):
+    """An executor of one test's own: it will not survive."""
+    with new_site(tmp_path / "lonely", classpath, minicluster) as server:
+        yield server
+
+
+def start(site, folder, command="sleep 100", gap="", **values):
+    """Start a flow of one job; with a gap, its launcher stops there until the file ``go`` is in the folder."""
+    own = {"tf.command": command, **{name.replace("__", "."): value for name, value in values.items()}}
+    if gap:
+        own |= {"type": "stopping", "env.MY_GAP": gap, "env.MY_GO": f"{folder}/go"}
+    return site.start(write_project(folder / "project", {"train": {**JOB, **own}}), "train")
+
+
+def wait_at(execution, gap):
+    until(lambda: f"stopped at {gap}" in execution.log("train") or execution.status, PATIENCE, 0.1)
+    assert execution.status is None, execution.all_logs()
+
+
+def cancel(site, execution, go=None):
+    """Press the button, and let a launcher go on that stopped at a gap; give the seconds until all was over."""
+    began = time.monotonic()
+    pressed = ThreadPoolExecutor(1).submit(execution.cancel)
+    if go:
+        go.touch()
+    pressed.result(60)
+    assert execution.status == "KILLED", execution.all_logs()
+    return time.monotonic() - began
+
+
+# --- the button ---------------------------------------------------------------------------------
+
+
+def test_cancelled_at_every_gap_of_the_submission_nothing_is_left(site, tmp_path):
+    def one(gap):
+        folder = tmp_path / gap
+        execution = start(site, folder, gap=gap)
+        wait_at(execution, gap)
+        seconds = cancel(site, execution, folder / "go")
+        assert seconds < KILLED_WITHIN, (gap, seconds)
+        assert len(site.applications(execution)) <= 1
+        site.assert_nothing_left(execution)
+
+    with ThreadPoolExecutor(len(GAPS)) as pool:
+        list(pool.map(one, GAPS))
+
+
+def test_cancelled_the_moment_it_starts_nothing_is_left(site, tmp_path):
+    def one(delay):
+        execution = start(site, tmp_path / str(delay))
+        process = execution.launcher()
+        until(lambda: time.time() - process.create_time() >= delay)
+        assert cancel(site, execution) < KILLED_WITHIN
+        assert len(site.applications(execution)) <= 1
+        site.assert_nothing_left(execution)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(one, (0.0, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0)))
+
+
+def test_cancelled_while_training_nothing_is_left_though_the_program_ignores_it(site, tmp_path):
+    execution = start(site, tmp_path, "trap '' TERM INT; while :; do sleep 1; done")
+    application = site.wait_for_training(execution)
+    seconds = cancel(site, execution)
+    assert seconds < KILLED_WITHIN
+    assert execution.attempts == [("train", 0, "KILLED")]
+    assert f"{application}" in execution.messages("train")
+    (seen,) = site.applications(execution)
+    assert seen["state"] == "KILLED" and "ancel" in seen["diagnostics"], seen["diagnostics"]
+    site.assert_nothing_left(execution)
+
+
+def test_cancelled_in_the_queue_it_leaves_the_queue(site, tmp_path):
+    large = {"tf__am_memory": "12000"}
+    first = start(site, tmp_path / "first", **large)
+    site.wait_for_training(first)
+    second = start(site, tmp_path / "second", **large)
+    until(lambda: [item["state"] for item in site.applications(second)] == ["ACCEPTED"], PATIENCE, 0.1)
+    assert cancel(site, second) < KILLED_WITHIN
+    assert [item["state"] for item in site.applications(second)] == ["KILLED"]
+    site.assert_nothing_left(second)
+    cancel(site, first)
+    site.assert_nothing_left(first)
+
+
+def test_cancelled_between_two_attempts_nothing_starts(site, tmp_path):
+    execution = start(site, tmp_path, "exit 3", retries="1", retry__backoff="600000")
+    execution.wait(until=lambda seen: seen.attempts)
+    assert cancel(site, execution) < KILLED_WITHIN
+    assert execution.attempts == [("train", 0, "FAILED"), ("train", 1, "KILLED")]
+    assert len(site.applications(execution)) == 1
+    site.assert_nothing_left(execution)
+
+
+# --- the launcher dies --------------------------------------------------------------------------
+
+
+def test_the_launcher_killed_while_training_is_attached_again_by_the_retry(site, tmp_path):
+    """Hours of training are not thrown away."""
+    command = f"echo started >> {tmp_path}/trainings; until test -e {tmp_path}/finish; do sleep 0.2; done"
+    execution = start(site, tmp_path, command, retries="1")
+    application = site.wait_for_training(execution)
+    execution.launcher().kill()
+    execution.wait(until=lambda seen: seen.attempts)
+    until(lambda: application in execution.messages("train", 1), PATIENCE, 0.1)
+    (tmp_path / "finish").touch()
+    execution.wait()
+    assert (tmp_path / "trainings").read_text() == "started\n"
+    assert execution.attempts == [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED")]
+    assert [item["id"] for item in site.applications(execution)] == [application]
+    assert execution.outputs["train"]["tf.result.application_id"] == application
+    site.assert_nothing_left(execution)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_retry_of_a_killed_launcher_reports_a_success_that_nobody_saw_and_repeats_a_failure(site, tmp_path, code):
+    command = f"echo started >> {tmp_path}/trainings; until test -e {tmp_path}/finish; do sleep 0.2; done; exit {code}"
+    execution = start(site, tmp_path, command, gap="retry", retries="1")
+    application = site.wait_for_training(execution)
+    execution.launcher().kill()
+    (tmp_path / "finish").touch()
+    until(lambda: not site.live(execution), PATIENCE, 0.1)
+    (tmp_path / "go").touch()
+    execution.wait()
+    assert [status for _, _, status in execution.attempts] == ["FAILED", "FAILED" if code else "SUCCEEDED"]
+    ids = [item["id"] for item in site.applications(execution)]
+    assert ids[0] == application and len(ids) == (2 if code else 1)
+    assert (tmp_path / "trainings").read_text() == "started\n" * len(ids)
+    site.assert_nothing_left(execution)
+
+
+def test_the_launcher_killed_at_every_gap_and_retried_trains_once(site, tmp_path):
+    def one(gap):
+        folder = tmp_path / gap
+        execution = start(site, folder, f"echo trained >> {folder}/trainings", gap=gap, retries="1")
+        wait_at(execution, gap)
+        execution.launcher().kill()
+        (folder / "go").touch()
+        execution.wait()
+        assert execution.attempts == [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED")], execution.all_logs()
+        assert (folder / "trainings").read_text() == "trained\n"
+        assert len(site.applications(execution)) == 1
+        site.assert_nothing_left(execution)
+
+    with ThreadPoolExecutor(len(GAPS)) as pool:
+        list(pool.map(one, GAPS))
+
+
+# --- the executor dies --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM"])
+def test_the_executor_is_gone_and_takes_its_training_with_it(lonely, tmp_path, how):
+    """The flow is marked as failed, its directory deleted, and nobody else would ever end the application."""
+    execution = start(lonely, tmp_path)
+    lonely.wait_for_training(execution)
+    process = execution.launcher()
+    began = time.monotonic()
+    lonely.process.send_signal(signal.Signals[how])
+    lonely.process.wait(30)
+    shutil.rmtree(execution.directory)
+    until(lambda: not process.is_running(), 60, 0.1)
+    assert time.monotonic() - began < KILLED_WITHIN
+    (seen,) = lonely.applications(execution)
+    assert seen["state"] == "KILLED" and "Azkaban" in seen["diagnostics"], seen["diagnostics"]
+    lonely.assert_nothing_left(execution)
+
+
+def test_the_executor_is_gone_at_every_gap_of_the_submission(lonely, tmp_path):
+    runs = [start(lonely, tmp_path / gap, gap=gap) for gap in GAPS]
+    for execution, gap in zip(runs, GAPS, strict=True):
+        wait_at(execution, gap)
+    launchers = [execution.launcher() for execution in runs]
+    lonely.process.kill()
+    lonely.process.wait(30)
+    began = time.monotonic()
+    for gap in GAPS:
+        (tmp_path / gap / "go").touch()
+    until(lambda: not any(process.is_running() for process in launchers), 60, 0.1)
+    assert time.monotonic() - began < KILLED_WITHIN
+    for execution in runs:
+        lonely.assert_nothing_left(execution)
+
+
+# --- nobody reads the log -----------------------------------------------------------------------
+
+
+def test_a_broken_pipe_to_the_log_does_not_end_the_training(site, tmp_path):
+    execution = start(site, tmp_path, "sleep 1", type="deaf").wait()
+    assert execution.attempts == [("train", 0, "SUCCEEDED")], execution.all_logs()
+    assert execution.outputs["train"]["tf.result.reason"] == "SUCCEEDED"
+    site.assert_nothing_left(execution)
+
+
+def test_a_broken_pipe_to_the_log_does_not_hold_up_a_cancel(site, tmp_path):
+    execution = start(site, tmp_path, type="deaf")
+    site.wait_for_training(execution)
+    assert cancel(site, execution) < KILLED_WITHIN
+    site.assert_nothing_left(execution)
+
+
+# --- YARN does not answer -----------------------------------------------------------------------
+
+
+def test_a_resourcemanager_that_hangs_does_not_hold_up_a_cancel(site, tmp_path, minicluster):
+    execution = start(site, tmp_path)
+    application = site.wait_for_training(execution)
+    minicluster.stop_daemon("rm", signal.SIGSTOP)
+    try:
+        assert cancel(site, execution) < KILLED_WITHIN
+        assert f"ytf kill {application}" in execution.log("train"), execution.log("train")  # what a person can do who reads it
+    finally:
+        minicluster.stop_daemon("rm", signal.SIGCONT)
+    site.launcher.kill(application, "the test is over")
+    site.assert_nothing_left(execution)

@@ -1,0 +1,304 @@
+"""Flows of the jobtype in the real Azkaban, on real YARN: what each job ends as, what its log says, what is left."""
+
+import json
+import os
+import re
+import shutil
+import threading
+
+import pytest
+
+from support.azkaban_jobs import JOB, ROOT, Site, install, write_project
+from support.azkaban_site import AzkabanError, compile_server, plugin_jars
+from tf_yarn_ops.minicluster.artefacts import hadoop_folder
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
+
+APPLICATION = re.compile(r"application_\d+_\d+")
+#: Writes what it finds where the launcher's report picks it up.
+DUMP = """\
+import json, os, sys
+names = [name for name in os.environ if name.startswith(("DTF_", "MY_"))]
+document = {"argv": sys.argv[1:], "env": {name: os.environ[name] for name in names}}
+json.dump(document, open(os.environ["MY_DUMP"], "w"))
+"""
+
+
+@pytest.fixture(scope="module")
+def classpath(tmp_path_factory):
+    return compile_server(tmp_path_factory.mktemp("classes"))
+
+
+@pytest.fixture(scope="module")
+def site(minicluster, classpath, tmp_path_factory):
+    with Site(tmp_path_factory.mktemp("azkaban"), classpath, minicluster) as server:
+        yield server
+
+
+@pytest.fixture
+def project(tmp_path):
+    def written(jobs, files=None):
+        return write_project(tmp_path / "project", jobs, files)
+
+    return written
+
+
+def bare_ids(execution, job, attempt=0):
+    """Give the application ids that stand alone on a line of the log, where Azkaban's pages look for them."""
+    return [line for line in execution.messages(job, attempt) if APPLICATION.fullmatch(line)]
+
+
+def states(applications):
+    return [(application["state"], application["finalStatus"]) for application in applications]
+
+
+# --- success, failure, retries ------------------------------------------------------------------
+
+
+def test_a_flow_succeeds_and_its_outputs_are_used_downstream(site, project, tmp_path):
+    command = 'echo \'{"accuracy": 0.97, "steps": 600, "model": "m/1", "none": null}\' > "$YTF_RESULT_FILE"; sleep 0.5'
+    folder = project({
+        "train": {"tf.command": command, "tf.output": f"{tmp_path}/out", "tf.name": "digits", "tf.tags": "nightly"},
+        "promote": {"type": "command", "dependencies": "train", "command":
+                    "/bin/echo ${tf.result.output_path} ${tf.result.metrics.accuracy} ${tf.result.application_id}"},
+    })  # fmt: skip
+    execution = site.run(folder, "promote")
+    assert execution.attempts == [("train", 0, "SUCCEEDED"), ("promote", 0, "SUCCEEDED")], execution.all_logs()
+    (application,) = site.applications(execution)
+    assert states([application]) == [("FINISHED", "SUCCEEDED")]
+    outputs = execution.outputs["train"]
+    expected = {
+        "tf.result.application_id": application["id"], "tf.result.final_status": "SUCCEEDED",
+        "tf.result.reason": "SUCCEEDED", "tf.result.output_path": f"{tmp_path}/out",
+        "tf.result.metrics.accuracy": "0.97", "tf.result.metrics.steps": "600", "tf.result.metrics.model": "m/1",
+    }  # fmt: skip
+    assert expected.items() <= outputs.items()
+    assert {"tf.result.tracking_url", "tf.result.duration_seconds"} <= outputs.keys()
+    assert all(name.startswith("tf.result.") for name in outputs)
+    assert f"{tmp_path}/out 0.97 {application['id']}" in execution.messages("promote")
+    assert bare_ids(execution, "train") == [application["id"]]
+    assert not set("\r\x1b") & set(execution.log("train"))  # no progress bars: the log rolls
+    tags = application["applicationTags"].split(",")
+    assert {f"azkaban.flow.execid:{execution.execid}", "nightly"} <= set(tags)
+    assert application["name"] == "digits"
+    site.assert_nothing_left(execution)
+
+
+def test_a_failed_training_fails_the_job_and_says_why(site, project):
+    folder = project({"train": {"tf.command": "echo application_1_0001: something is wrong >&2; exit 3"},
+                      "after": {"type": "command", "command": "/bin/true", "dependencies": "train"}})  # fmt: skip
+    execution = site.run(folder, "after")
+    assert (execution.attempts, execution.status) == ([("train", 0, "FAILED")], "FAILED")
+    messages = execution.messages("train")
+    assert "something is wrong" in execution.log("train")
+    last = messages[next(index for index, line in enumerate(messages) if line.startswith("Process completed")) - 1]
+    assert "TASK_FAILED" in last and "worker:0" in last
+    (application,) = site.applications(execution)
+    assert states([application]) == [("FINISHED", "FAILED")]
+    # Azkaban's killers take every word that begins like this for a job of ours.
+    assert {word for word in execution.log("train").split() if word.startswith("application_")} == {application["id"]}
+    assert execution.outputs["train"] == {}
+    site.assert_nothing_left(execution)
+
+
+def test_a_retry_after_a_failure_trains_anew(site, project, tmp_path):
+    mark = tmp_path / "mark"
+    folder = project({"train": {"tf.command": f"test -e {mark} || {{ touch {mark}; exit 3; }}",
+                                "retries": "2", "retry.backoff": "500"}})  # fmt: skip
+    execution = site.run(folder, "train")
+    assert execution.attempts == [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED")], execution.all_logs()
+    first, second = site.applications(execution)
+    assert states([first, second]) == [("FINISHED", "FAILED"), ("FINISHED", "SUCCEEDED")]
+    assert bare_ids(execution, "train", 0) == [first["id"]]
+    assert bare_ids(execution, "train", 1) == [second["id"]]
+    assert execution.outputs["train"]["tf.result.application_id"] == second["id"]
+    site.assert_nothing_left(execution)
+
+
+# --- what users and programs can't do -----------------------------------------------------------
+
+
+def test_a_program_can_not_choose_the_keys_of_the_jobs_downstream(site, project, tmp_path):
+    evil = {"command": f"touch {tmp_path}/hijacked", "tf.command": "false", "tf.worker.instances": 9, "nested": {"a": 1},
+            "../up": 1, "": 2, "user.to.proxy": "root", "azkaban.flow.execid": "1", "variable": "${no.such.name}",
+            "expression": "$(1+1)", "note": "h\u00e9 \u20ac \U0001f600"}  # fmt: skip
+    folder = project({"train": {"tf.command": f"cp {tmp_path}/evil.json $YTF_RESULT_FILE"},
+                      "evaluate": {"tf.command": "true", "dependencies": "train"}})  # fmt: skip
+    (tmp_path / "evil.json").write_text(json.dumps(evil))
+    execution = site.run(folder, "evaluate")
+    assert execution.status == "SUCCEEDED", execution.all_logs()
+    outputs = execution.outputs["train"]
+    assert all(name.startswith("tf.result.") for name in outputs)
+    assert outputs["tf.result.metrics.note"] == "h\u00e9 \u20ac \U0001f600"
+    assert not any("$" in value for value in outputs.values())
+    assert len(site.applications(execution)) == 2
+    assert not (tmp_path / "hijacked").exists()
+    assert re.search(r"Command: \S+ -I -X utf8 -m tf_yarn_ops.azkaban", execution.log("evaluate"))
+    site.assert_nothing_left(execution)
+
+
+def test_outputs_of_another_job_and_parameters_of_a_user_do_not_move_the_identity(site, project, tmp_path):
+    """Azkaban lets both override azkaban.flow.execid, and hands stale results of a job before to the next.
+
+    Neither user nor interpreter of the launcher are theirs to choose.
+    """
+    (tmp_path / "json.py").write_text("raise SystemExit('hijacked')")
+    outputs = json.dumps({"azkaban.flow.execid": "2", "azkaban.job.attempt": "7", "tf.result.reason": "TASK_FAILED",
+                          "tf.result.application_id": "application_1_0001", "env.PYTHONPATH": str(tmp_path),
+                          "env.HADOOP_USER_NAME": "stranger", "env.HADOOP_PROXY_USER": "stranger",
+                          "user.to.proxy": "stranger"})  # fmt: skip
+    folder = project({"before": {"type": "command", "command": "/bin/bash before.sh"},
+                      "train": {"tf.command": "true", "dependencies": "before", "env.HADOOP_USER_NAME": "stranger"}},
+                     {"before.sh": f"echo '{outputs}' > $JOB_OUTPUT_PROP_FILE"})  # fmt: skip
+    runs = [site.start(folder, "train", parameters={"azkaban.flow.execid": "1"}, newer=newer) for newer in (False, True)]
+    for execution in runs:
+        assert execution.wait().status == "SUCCEEDED", execution.all_logs()
+        (application,) = site.applications(execution)
+        assert execution.outputs["train"]["tf.result.application_id"] == application["id"]
+        assert execution.outputs["train"]["tf.result.reason"] == "SUCCEEDED"
+        assert "tfya-0" in application["applicationTags"].split(",")
+        assert application["user"] == site.launcher.cluster.user
+        site.assert_nothing_left(execution)
+
+
+def test_every_fault_of_a_request_is_said_at_once(site, project):
+    folder = project({"train": {"tf.comand": "true", "tf.worker.memory": "many", "tf.worker.instances": "-1",
+                                "tf.sucess": "chief", "tf.queue_timeout": "soon", "tony.worker.instances": "3"}})  # fmt: skip
+    execution = site.run(folder, "train")
+    assert execution.attempts == [("train", 0, "FAILED")]
+    log = execution.log("train")
+    for words in ("tf.comand", "did you mean tf.command", "tf.worker.memory", "many", "tf.worker.instances", "tf.sucess",
+                  "did you mean tf.success", "soon", "tony.worker.instances", "SPEC_INVALID"):  # fmt: skip
+        assert words in log.replace("'", ""), (words, log)
+    assert "Traceback" not in log
+    assert site.applications(execution) == []
+
+
+def test_the_sites_limits_are_not_a_jobs_to_lift(site, project, tmp_path):
+    limits = tmp_path / "azkaban.yaml"
+    limits.write_text("queues: [low]\nmemory: 200\ndefaults: {tf.name: nightly}\n")
+    install(site.plugins, "--name", "limited", "--limits", limits)
+    folder = project({"train": {**JOB, "type": "limited", "tf.command": "true", "tf.queue": "default"}})
+    try:
+        execution = site.run(folder, "train")
+    finally:
+        shutil.rmtree(site.plugins / "limited")
+    assert execution.attempts == [("train", 0, "FAILED")]
+    log = execution.log("train")
+    assert "tf.queue: 'default' is not one that this site allows: low" in log and "allows 200 MiB" in log, log
+    assert site.applications(execution) == []
+
+
+def test_a_dry_run_submits_nothing(site, project):
+    folder = project({"train": {"tf.command": "echo from the dry run", "tf.dry_run": "true", "tf.env.MY_TOKEN": "s3cret"}})
+    execution = site.run(folder, "train")
+    assert execution.status == "SUCCEEDED", execution.all_logs()
+    assert "from the dry run" in execution.log("train") and "s3cret" not in execution.log("train")
+    assert site.applications(execution) == []
+
+
+# --- values -------------------------------------------------------------------------------------
+
+
+def test_values_reach_the_program_byte_for_byte(site, project, tmp_path):
+    values = ["", " ", " leading and trailing ", "a,b", "it's \"quoted\"", "$HOME $$ $1 `id`", "one\ntwo\n", "tab\tend",
+              "back\\slash \\n \\u0041", "h\u00e9 \u20ac \U0001f600", "#!=:", "*", "~", "-x", "%s {0} !!"]  # fmt: skip
+    own = {f"tf.args.{number}": value for number, value in enumerate(values, 1)}
+    own |= {f"tf.env.MY_{number}": value for number, value in enumerate(values)}
+    folder = project({"train": {**own, "tf.entry_point": "dump.py", "tf.env.MY_DUMP": f"{tmp_path}/dump.json",
+                                "tf.input": "/in put/\u00e9,$x"}}, {"dump.py": DUMP})  # fmt: skip
+    execution = site.run(folder, "train")
+    assert execution.status == "SUCCEEDED", execution.all_logs()
+    dumped = json.loads((tmp_path / "dump.json").read_text())
+    assert dumped["argv"] == values
+    assert [dumped["env"][f"MY_{number}"] for number in range(len(values))] == values
+    assert dumped["env"]["DTF_INPUT_PATH"] == "/in put/\u00e9,$x"
+    site.assert_nothing_left(execution)
+
+
+def test_a_job_written_in_utf8_is_told_how_to_write_it(site, project):
+    folder = project({})
+    (folder / "train.job").write_bytes(
+        "\n".join(f"{key}={value}" for key, value in {**JOB, "tf.command": "echo h\u00e9"}.items()).encode())
+    execution = site.run(folder, "train")
+    assert execution.status == "FAILED"
+    log = execution.log("train")
+    assert "echo h\\u00E9 for" in log and "ISO-8859-1" in log, log
+    assert site.applications(execution) == []
+
+
+# --- the plugin ---------------------------------------------------------------------------------
+
+
+def test_installing_again_and_again_never_shows_azkaban_half_a_plugin(site):
+    over = threading.Event()
+    faults = []
+
+    def load():
+        while not over.is_set():
+            try:
+                assert site.load_plugins() == ["tensorflow-yarn"]
+            except Exception as error:
+                faults.append(error)
+                return
+
+    loading = threading.Thread(target=load)
+    loading.start()
+    try:
+        said = [install(site.plugins) for _ in range(4)]
+    finally:
+        over.set()
+        loading.join()
+    assert faults == []
+    assert all("reload" in text for text in said)
+    assert sorted(path.name for path in site.plugins.iterdir()) == ["commonprivate.properties", "tensorflow-yarn"]
+    private = (site.plugins / "tensorflow-yarn" / "private.properties").read_text()
+    assert "jobtype.class=azkaban.jobExecutor.ProcessJob" in private
+
+
+def test_the_plugin_is_loaded_as_it_is_shipped(site, tmp_path):
+    shutil.copytree(ROOT / "jobtypes" / "tensorflow-yarn", tmp_path / "tensorflow-yarn")
+    assert site.ask(do="plugins", plugins=str(tmp_path))["names"] == ["tensorflow-yarn"]
+
+
+def test_a_broken_plugin_beside_ours_is_azkabans_own_error(site, tmp_path):
+    """One broken directory stops the whole executor, ours or not."""
+    shutil.copytree(site.plugins, tmp_path / "jobtypes")
+    broken = tmp_path / "jobtypes" / "broken"
+    broken.mkdir()
+    (broken / "private.properties").write_text("jobtype.class=no.such.Class\n")
+    said = install(tmp_path / "jobtypes", "--name", "training")
+    assert (tmp_path / "jobtypes" / "training" / "private.properties").exists()
+    with pytest.raises(AzkabanError, match=r"no\.such\.Class"):
+        site.ask(do="plugins", plugins=str(tmp_path / "jobtypes"))
+    shutil.rmtree(broken)
+    assert site.ask(do="plugins", plugins=str(tmp_path / "jobtypes"))["names"] == ["tensorflow-yarn", "training"]
+    assert "training" in said
+
+
+def test_the_secure_plugin_runs_in_azkabans_hadoopshell(minicluster, project, tmp_path, classpath):
+    """It lets our command through and nothing else, and finds the application in the log when it is cancelled."""
+    with Site(tmp_path / "secure", classpath, minicluster, "--secure") as site:
+        jars = [*plugin_jars(), *(hadoop_folder(os.environ) / "jars").glob("*.jar")]
+        with open(site.plugins / "commonprivate.properties", "a") as common:
+            common.write(f"jobtype.global.classpath={','.join(map(str, [minicluster.settings.configuration, *jars]))}\n")
+        private = (site.plugins / "tensorflow-yarn" / "private.properties").read_text()
+        assert "jobtype.class=azkaban.jobtype.HadoopShell" in private and "command.whitelist.regex" in private
+        folder = project({"train": {"tf.command": "sleep 100"}, "other": {"tf.command": "true", "command.1": "touch evil"}})
+        other = site.run(folder, "other")
+        assert other.status == "SUCCEEDED", other.all_logs()
+        assert "Removing restricted command: touch evil" in other.log("other")
+        execution = site.start(folder, "train")
+        application = site.wait_for_training(execution)
+        assert execution.cancel() < 30
+        assert (execution.status, [item["state"] for item in site.applications(execution)]) == ("KILLED", ["KILLED"])
+        assert f"applicationIds to kill: [{application}]" in execution.log("train")
+        upstream = project({"before": {"type": "command", "command": "/bin/bash before.sh"},
+                            "train": {"tf.command": "true", "dependencies": "before"}},
+                           {"before.sh": """echo '{"command": "touch evil"}' > $JOB_OUTPUT_PROP_FILE"""})  # fmt: skip
+        replaced = site.run(upstream, "train")
+        assert replaced.status == "SUCCEEDED" and site.applications(replaced) == []
+        assert "Removing restricted command: touch evil" in replaced.log("train")
+        assert not list(tmp_path.rglob("evil"))
+        for run in (other, execution, replaced):
+            site.assert_nothing_left(run)

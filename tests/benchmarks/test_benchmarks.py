@@ -1,0 +1,67 @@
+"""The benchmarks still run and count right; nothing here looks at a clock."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks import rendezvous
+from benchmarks.__main__ import NAMES, main
+from benchmarks.samples import Samples, interleave
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+#: Beyond three messages an agent: none is needed while all goes well.
+SPARE = 4
+
+
+@pytest.mark.slow
+def test_a_rendezvous_takes_three_messages_an_agent_and_gives_all_the_same_spec(tmp_path):
+    size = 20
+    told = rendezvous.meet(size, tmp_path / "am", crowds=2)
+    assert told["messages"] <= 3 * size + SPARE
+    (spec,) = told["specs"]
+    assert json.loads(spec) == {"worker": [f"127.0.0.1:{10000 + index}" for index in range(size)]}
+    assert told["report"].reason is Reason.SUCCEEDED
+    assert len(told["report"].tasks) == size
+
+
+def test_cases_take_turns_and_every_other_round_goes_backwards():
+    seen = []
+    samples = interleave({name: lambda name=name: seen.append(name) or {"s": len(seen)} for name in "ab"}, 3, Samples())
+    assert seen == ["a", "b", "b", "a", "a", "b"]
+    assert samples.values == {"a": {"s": [1, 4, 5]}, "b": {"s": [2, 3, 6]}}
+
+
+def test_a_row_has_median_range_and_the_ratio_of_the_medians():
+    samples = Samples({"old": {"s": [2.0, 4.0, 3.0]}, "new": {"s": [1.5, 1.0, 9.0]}}, against={"new": "old"})
+    old, new = samples.rows()
+    assert (old["median"], old["min"], old["max"], old["ratio"]) == (3.0, 2.0, 4.0, None)
+    assert new["ratio"] == 0.5
+    assert "0.50 x old" in samples.table()
+
+
+def test_results_are_kept_as_json_with_the_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(rendezvous, "measure", lambda runs, quick: Samples({"a": {"s": [1.0] * runs}}))
+    result = CliRunner().invoke(main, ["rendezvous", "--runs", "2", "--output", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    document = json.loads((tmp_path / "rendezvous.json").read_text())
+    assert document["rows"][0]["values"] == [1.0, 1.0]
+    assert document["machine"]["cores"] >= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_benchmark_has_its_title(name):
+    module = __import__(f"benchmarks.{name}", fromlist=["TITLE"])
+    assert module.TITLE and callable(module.measure)
+
+
+def test_the_page_of_figures_and_the_help_name_every_benchmark():
+    page = (Path(__file__).parents[2] / "docs" / "performance.md").read_text(encoding="utf-8")
+    names = page.partition("Names: ")[2].partition(". ")[0]
+    assert tuple(re.findall(r"`(\w+)`", names)) == NAMES
+    assert tuple(re.findall(r"\w+", re.sub(r"\(.*?\)", "", main.help.partition("NAME: ")[2]))) == NAMES

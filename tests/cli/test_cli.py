@@ -1,0 +1,593 @@
+"""The command line without a cluster: words in, exit codes and texts out."""
+
+import http.server
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.fake_yarn import STAMP, FakeYarn, application, serving, until
+from tf_yarn_ops import __version__
+from tf_yarn_ops.cli.client import LocalTask
+from tf_yarn_ops.cli.manual import VARIABLES, manual_page
+from tf_yarn_ops.cli.options import ALL, JOB, SEED
+from tf_yarn_ops.cli.ytf import LAZY, ytf
+from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.job.options import OPTIONS, build_job, doubts_about
+from tf_yarn_ops.job.parts import Deadlines
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.runtime.common.reasons import OUTCOMES, Reason
+from tf_yarn_ops.runtime.common.report import Generation, JobReport, TaskReport
+from tf_yarn_ops.terminal.progress import Lines
+from tf_yarn_ops.terminal.summary import describe, duration, failure
+
+ROOT = Path(__file__).resolve().parents[2]
+APP = "application_1700000000000_0001"
+SUBMIT = [sys.executable, "-c", "from tf_yarn_ops.cli import submit_main; submit_main()"]
+YTF = [sys.executable, "-c", "from tf_yarn_ops.cli import main; main()"]
+
+
+def run(program, *words, env=None, timeout=60):
+    clean = {name: value for name, value in os.environ.items() if name not in ("YTF_RESOURCEMANAGER", "HADOOP_CONF_DIR")}
+    return subprocess.run([*program, *words], capture_output=True, text=True, timeout=timeout, cwd=ROOT,
+                          env={**clean, "YTF_SITE": "", **(env or {})}, stdin=subprocess.DEVNULL)  # fmt: skip
+
+
+# --- the request --------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("options", "document"),
+    [
+        ({"cluster_requirement": "ps:2,worker:4"},
+         {"tasks": {"ps": {"instances": 2}, "worker": {"instances": 4}}}),
+        ({"cluster_requirement": "ps:1,worker:2", "task_vcores": ["2", "worker:4", "worker[1]:8"]},
+         {"tasks": {"ps": {"vcores": 2}, "worker": {"instances": 2, "vcores": 4, "indices": {1: {"vcores": 8}}}}}),
+        ({"cluster_requirement": "worker:2", "task_memory": "4096,worker[0]:8 GiB", "task_gpus": {"worker": 1}},
+         {"tasks": {"worker": {"instances": 2, "memory": 4096, "gpus": 1, "indices": {0: {"memory": 8192}}}}}),
+        ({"cluster_requirement": "worker:1", "tensorboard": True, "output": "/o", "tensorboard_memory": "4g"},
+         {"tasks": {"worker": {}}, "output": "/o", "tensorboard": {"memory": 4096}}),
+        ({"cluster_requirement": "worker:1", "docker_image": "tf:2"},
+         {"tasks": {"worker": {}}, "environment": "docker://tf:2"}),
+        ({"cluster_requirement": "chief:1,worker:1", "command": ["worker=a=b"], "node_label": ["worker:gpu", "fast"]},
+         {"tasks": {"chief": {}, "worker": {"command": "a=b", "node_label": "gpu"}}, "node_label": "fast"}),
+        ({"cluster_requirement": "worker:1", "env": ["A=b=c", "E="], "file": ["/x/data.csv", "b=c/d"], "archive": ["e.zip"]},
+         {"tasks": {"worker": {}}, "env": {"A": "b=c", "E": ""}, "files": {"data.csv": "/x/data.csv", "b": "c/d"},
+          "archives": {"e.zip": "e.zip"}}),
+        ({"cluster_requirement": "worker:1", "restart": "task", "max_restarts": "5", "fatal_exit_codes": "3,4"},
+         {"tasks": {"worker": {}}, "restart": {"mode": "task", "max_restarts": 5, "fatal_exit_codes": [3, 4]}}),
+        ({"cluster_requirement": "worker:1", "queue_timeout": 9, "stop_grace": "1.5", "tag": ["a", "b"]},
+         {"tasks": {"worker": {}}, "deadlines": {"queue": 9.0, "stop_grace": 1.5}, "tags": ["a", "b"]}),
+    ],
+)  # fmt: skip
+def test_options_make_a_job(options, document):
+    job = build_job({"task_command": "x", **options})
+    assert job == JobSpec.from_dict({"command": "x", **document})
+
+
+FILE = {
+    "command": "from the file", "queue": "low", "env": {"A": "1", "B": "2"},
+    "tasks": {"worker": {"instances": 3, "vcores": 2, "memory": 1024, "indices": {"1": {"vcores": 4, "memory": 2048}}},
+              "ps": 1},
+    "deadlines": {"heartbeat": 30},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "seen"),
+    [
+        ({}, lambda job: (job.queue, job.tasks["worker"].resources(1).vcores) == ("low", 4)),
+        ({"queue": "high", "task_command": "own"}, lambda job: (job.queue, job.command) == ("high", "own")),
+        ({"env": "B=3"}, lambda job: job.env == {"A": "1", "B": "3"}),
+        ({"cluster_requirement": "worker:2"}, lambda job: list(job.tasks) == ["worker"]
+         and job.tasks["worker"].vcores == 2 and job.tasks["worker"].instances == 2),
+        ({"task_vcores": "8"}, lambda job: {job.tasks["worker"].resources(i).vcores for i in range(3)} == {8}
+         and job.tasks["ps"].vcores == 8 and job.tasks["worker"].resources(1).memory == 2048),
+        ({"task_vcores": "worker[2]:8"}, lambda job: [job.tasks["worker"].resources(i).vcores for i in range(3)] == [2, 4, 8]),
+        ({"total_timeout": 5}, lambda job: (job.deadlines.heartbeat, job.deadlines.total) == (30, 5)),
+    ],
+)  # fmt: skip
+def test_options_override_a_file(options, seen):
+    before = json.dumps(FILE)
+    assert seen(build_job(options, FILE))
+    assert json.dumps(FILE) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "messages"),
+    [
+        ({}, ["cluster_requirement: missing; say which tasks the job has, for example ps:2,worker:4"]),
+        ({"cluster_requirement": "worker:1", "task_command": ""}, ["task_command: the command is empty"]),
+        ({"cluster_requirement": "worker:1", "task_memroy": 3}, ["task_memroy: unknown option (did you mean 'task_memory'?)"]),
+        ({"cluster_requirement": "worker:1", "heartbeat_timeout": 3},
+         ["heartbeat_timeout: 3 is too short; at least 5 seconds, or 0 for none"]),
+        ({"cluster_requirement": "worker:1", "restart": "often"},
+         ["restart: 'often' is not one of never, task, cluster"]),
+        ({"cluster_requirement": "worker:1", "env": ["A", "B=1", "B=2"]},
+         ["env, number 1: expected NAME=VALUE", "env 'B': 'B' is given twice"]),
+        ({"cluster_requirement": "worker:1", "success": True}, ["success: True is not a text"]),
+        ({"cluster_requirement": "worker:1", "retry_exit_codes": "1²"}, ["retry_exit_codes: '1²' is not a whole number of at least 1"]),
+        ({"cluster_requirement": "worker:1", "task_memory": "worker[²]:4g"},
+         ["task_memory 'worker[²]:4g': index '²' is out of range; worker has 0 to 0"]),
+        ({"cluster_requirement": "worker:1", "environment": "hdfs://[x/env.zip"},
+         ["environment: 'hdfs://[x/env.zip' is no environment; give python:///path/to/python3, venv:///folder, "
+          "conda:///folder, docker://image, or an archive (.tar.gz, .tgz, .zip)"]),
+        ({"cluster_requirement": "worker:1", "file": ["a=hdfs://[x/a"], "script": "hdfs://[x/b"},
+         ["file: 'hdfs://[x/a' is neither a path nor a URI: Invalid IPv6 URL",
+          "script: 'hdfs://[x/b' is neither a path nor a URI: Invalid IPv6 URL"]),
+        ({"cluster_requirement": "worker:1", "command": ["wroker=x"]},
+         ["command 'wroker': no such task type in the request, which has worker (did you mean 'worker'?)"]),
+        ({"cluster_requirement": "worker:1", "docker_image": "x", "environment": "venv:///x"},
+         ["docker_image and environment both say where the program runs; give one of them"]),
+        ({"cluster_requirement": "worker:1", "tensorboard_memory": "1g"},
+         ["tensorboard_memory: there is no TensorBoard in the request; add --tensorboard"]),
+        ({"cluster_requirement": "worker:1", "tensorboard": True},
+         ["tensorboard: needs output, the folder that TensorBoard reads"]),
+        ({"cluster_requirement": "ps:0,worker:2", "task_memory": ["x", "wroker:1"], "priority": "high", "stop_grace": "-1"}, [
+            "cluster_requirement 'ps:0,worker:2', item 1 'ps:0': '0' is not a whole number of at least 1",
+            "task_memory 'x': 'x' is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)",
+            "task_memory 'wroker:1': no task type 'wroker' in the request, which has ps, worker (did you mean 'worker'?)",
+            "stop_grace: '-1' is not a number of seconds of at least 0",
+            "priority: 'high' is not a whole number of at least 0",
+        ]),
+    ],
+)  # fmt: skip
+def test_all_faults_of_a_request_are_named_by_their_options(options, messages):
+    with pytest.raises(SpecInvalid) as error:
+        build_job({"task_command": "x", **options})
+    assert list(error.value.faults) == messages
+
+
+@pytest.mark.parametrize(("document", "options", "messages"), [
+    ({"tasks": {"worker": {"instances": 2, "indices": {0: "16g"}}}}, {}, ["tasks.worker.indices.0: "]),
+    ({"tasks": {"worker": 1}, "env": ["PASSWORD=hunter2"]}, {"env": {"A": "1"}}, ["env: a list is not a mapping"]),
+    ({"tasks": {"worker": 1}, "env": ["PASSWORD=hunter2"]}, {}, ["env: a list is not a mapping of variables to texts"]),
+    ({"tasks": {"worker": 1}, "env": {"PASSWORD": "hunter2\0"}}, {}, ["env: PASSWORD holds a NUL character"]),
+    ({"tasks": {"worker": 1}, "env": {"PASSWORD": None}}, {}, ["env: PASSWORD has no value; give ''"]),
+    ({"tasks": {"worker": 1}, "env": {"API_KEY": "***"}}, {}, ["env: API_KEY: the value was masked by --dry_run"]),
+    ({"tasks": {"worker": 1}, "env": {}}, {"env": ["PASSWORD=hunter2", "PASSWORD=hunter3"]}, ["env 'PASSWORD': 'PASSWORD' is given"]),
+    ({"tasks": [{"worker": {"env": {"PASSWORD": "hunter2"}}}]}, {}, ["tasks: a list is not a mapping of task types"]),
+    ({"tasks": {"worker": [{"env": {"PASSWORD": "hunter2"}}]}}, {}, ["tasks.worker: a list is not a mapping of keys"]),
+    ({"tasks": {"worker": 1}, "deadlines": "x"}, {"queue_timeout": 60}, ["deadlines: a str is not a mapping"]),
+    ({"tasks": {"chief": {"memory": "1g"}, "master": {"memory": "2g"}}}, {}, ["tasks: chief is named twice"]),
+    ({"tasks": {"worker": 0}}, {}, ["tasks.worker.instances: 0"]),
+    ({"tasks": {"worker": "hunter2"}}, {"cluster_requirement": "worker:2"}, ["tasks.worker: a str is not a mapping"]),
+    ({"tasks": ["hunter2"]}, {"cluster_requirement": "worker:2"}, ["tasks: a list is not a mapping"]),
+    ({"tasks": {"worker": {"instances": 2, "indices": {"0": "hunter2"}}}}, {"task_memory": "worker[0]:2g"},
+     ["tasks.worker.indices.0: a str is not a mapping"]),
+    ({"tasks": {"worker": {"instances": 2, "indices": "hunter2"}}}, {"task_memory": "worker[0]:2g"},
+     ["tasks.worker.indices: a str is not a mapping"]),
+])
+def test_nothing_of_a_document_is_lost_and_no_variable_is_shown(document, options, messages):
+    with pytest.raises(SpecInvalid) as error:
+        build_job({"task_command": "x", **options}, document)
+    assert len(error.value.faults) == len(messages), error.value.faults
+    for fault, message in zip(error.value.faults, messages, strict=True):
+        assert fault.startswith(message) and "hunter" not in fault
+
+
+def test_numbers_may_come_as_texts_and_flags_as_yaml_writes_them():
+    """A rendered template of Airflow is a text."""
+    spec = build_job({"task_command": "x", "task_memory": "worker[3]:8g"},
+                     {"tasks": {"worker": {"instances": "4"}}, "env": {"FLAG": True, "N": 3}})
+    assert spec.tasks["worker"].instances == 4 and spec.tasks["worker"].resources(3).memory == 8192
+    assert spec.env == {"FLAG": "true", "N": "3"}
+
+
+def test_a_pattern_with_brackets_is_no_fault_of_a_path():
+    assert doubts_about(build_job({"task_command": "x", "cluster_requirement": "worker:1", "input": "hdfs://data[0-9]/x"})) == []
+
+
+def test_every_option_of_the_program_is_one_of_the_request():
+    assert {option.key for option in (*SEED, *JOB)} - {"spec", "client"} == set(OPTIONS) - {"task_command"}
+
+
+# --- help and documentation -----------------------------------------------------------------------
+def test_the_seeds_options_are_there_by_their_names():
+    names = {name for option in SEED for name in option.names.split()}
+    seed = """-r --cluster_requirement -c --task_vcores -m --task_memory -i --input -o --output -s --script -t --tensorboard
+              --docker_image -q --queue -n --name --client"""
+    assert names == set(seed.split())
+
+
+def test_help_is_a_manual_page():
+    page = run(SUBMIT, "-h").stdout
+    for heading in ("NAME", "SYNOPSIS", "DESCRIPTION", "TASK EXECUTION ENVIRONMENT", "EXAMPLES", "EXIT STATUS"):
+        assert f"\n{heading}\n" in f"\n{page}"
+    for option in ALL:
+        assert f"    {', '.join(option.names.split())}" in page
+    for name, _ in VARIABLES:
+        assert f"    {name}:" in page
+    assert page.startswith("NAME\n    ytf-submit - Submit a TensorFlow session to Apache Hadoop YARN\n")
+    assert "Usage: ytf-submit [OPTIONS] -r <cluster_requirement> <task_command>" in page
+
+
+def test_help_fits_the_terminal():
+    words, examples = manual_page(80).split("\nEXAMPLES\n")
+    assert [line for line in words.splitlines() if len(line) > 80 and not line.startswith("    -")] == []
+    assert [line for line in examples.splitlines() if len(line) > 100] == []
+
+
+def rows_of(page, heading):
+    """Give the cells of the first table below a heading."""
+    section = page.split(f"{heading}\n", 1)[1]
+    table = section[section.index("|"):].split("\n\n", 1)[0]
+    return [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in table.splitlines()[2:]]
+
+
+def test_docs_cli_has_each_option_with_its_default_and_no_other():
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    documented = {}
+    for heading in ("### The interface of the YARN-DTF design", "### More about the job", "### About the submission"):
+        for line in rows_of(page, heading):
+            documented[line[0].replace("`", "").replace(",", "")] = line
+    assert list(documented) == [option.names for option in ALL]
+    for option in ALL:
+        default = [cell.strip() for cell in documented[option.names]]
+        assert option.default in default, option.names
+
+
+def test_docs_cli_has_each_command_and_exit_code():
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    commands = {row[0].strip("`").split()[1] for row in rows_of(page, "\n## ytf")}
+    assert commands == {*ytf.commands, *LAZY}
+    options = {name for command in ytf.commands.values() for parameter in command.params for name in parameter.opts
+               if name.startswith("--")}  # fmt: skip
+    assert options == set(re.findall(r"^\| (?:`-v`, )?`(--[a-z]+)` \| (?:all|wait|logs)", page, re.M))
+    codes = {int(row[0]): row for row in rows_of(page, "## Exit codes")}
+    for reason, outcome in OUTCOMES.items():
+        row = codes[outcome.exit_code]
+        assert reason.value in row[1].split(", ")
+        assert row[2].strip() == ("yes" if outcome.retryable else "no")
+
+
+def test_documented_defaults_are_those_of_the_job():
+    job = JobSpec(tasks={"worker": TaskSpec()}, command="x")
+    defaults = {option.key: option.default for option in ALL}
+    expected = {
+        "task_vcores": 1, "task_memory": 8192, "task_gpus": 0, "queue": job.queue, "name": job.name,
+        "success": job.success, "restart": job.restart.mode, "max_container_losses": job.restart.max_container_losses,
+        "restart_backoff": job.restart.backoff, "allocation_retries": job.restart.allocation_retries,
+        "am_memory": job.am_memory, "am_vcores": job.am_vcores,
+        "priority": job.priority, "report_log_tail": job.report_log_tail, "queue_timeout": job.deadlines.queue,
+        "allocation_timeout": job.deadlines.allocation, "registration_timeout": job.deadlines.registration,
+        "heartbeat_timeout": job.deadlines.heartbeat, "execution_timeout": job.deadlines.execution,
+        "total_timeout": job.deadlines.total, "stop_grace": job.deadlines.stop_grace,
+    }  # fmt: skip
+    for key, value in expected.items():
+        assert defaults[key] == (f"{value:g}" if isinstance(value, float) and value < 1e5 else str(value).removesuffix(".0"))
+
+
+def test_ytf_lists_its_commands():
+    page = run(YTF, "-h").stdout
+    for command in ("status", "wait", "report", "logs", "kill", "list", "cache", "minicluster"):
+        assert re.search(rf"^  {command} ", page, re.M)
+    assert "up" in run(YTF, "minicluster", "-h").stdout
+
+
+# --- the program ------------------------------------------------------------------------------------
+def test_faults_end_with_2_and_nothing_on_stdout():
+    done = run(SUBMIT, "-r", "ps:0,worker:2", "-c", "wroker:2", "x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "2 faults in the request:" in done.stderr and "did you mean 'worker'?" in done.stderr
+
+
+def test_no_words_at_all_name_both_that_are_missing():
+    done = run(SUBMIT)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "- cluster_requirement: missing; " in done.stderr and "- task_command: missing; " in done.stderr
+
+
+@pytest.mark.parametrize(("program", "name"), [(SUBMIT, "ytf-submit"), (YTF, "ytf")])
+def test_both_programs_know_their_version(program, name):
+    done = run(program, "--version")
+    assert (done.returncode, done.stdout) == (0, f"{name}, version {__version__}\n")
+
+
+def test_json_tells_of_a_request_that_was_refused():
+    done = run(SUBMIT, "--wait", "--json", "-r", "ps:0", "x")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["schema"], report["reason"], report["application_id"]) == (2, 1, "SPEC_INVALID", "")
+    assert "'0' is not a whole number" in report["message"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["python", "train.py"], "2 words were given; quote the whole command as one word: 'python train.py'"),
+        (["python", "train.py", "--steps", "3"], "Options of your program belong into the task_command, quoted as one word."),
+        (["--spec", "nowhere.yaml", "x"], "spec: 'nowhere.yaml' can't be read: "),
+        (["-s", "nowhere.py", "x"], "script: there is no nowhere.py on this machine"),
+        (["--submit_with", "magic", "x"], "submit_with: 'magic' is not one of auto, rest, skein"),
+        ([], "tasks: worker has no command, neither its own nor the job's"),
+        ([""], "task_command: the command is empty"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_understood_ends_with_2(words, message):
+    done = run(SUBMIT, "-r", "worker:1", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+def test_dry_run_prints_a_job_that_spec_reads(tmp_path):
+    words = ["-r", "ps:1,worker:2", "--task-memory", "worker[1]:16 GiB", "--env", "A=b c", "--heartbeat-timeout", "30"]
+    command = "echo \"$X\" 'ü' \\\n  --a ${DTF_TASK_INDEX}"
+    first = run(SUBMIT, "--dry-run", *words, command)
+    job, application = yaml.safe_load_all(first.stdout)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert job["command"] == command
+    assert application["services"]["worker.1"]["resources"]["memory"] == 16384
+    (tmp_path / "job.yaml").write_text(first.stdout)
+    again = run(SUBMIT, "--dry_run", "--spec", str(tmp_path / "job.yaml"))
+    assert again.stdout == first.stdout
+
+
+def test_a_folder_in_place_of_a_host_is_doubted():
+    done = run(SUBMIT, "--dry-run", "-r", "worker:1", "-i", "hdfs://users/user1/mnist/data", "-o", "hdfs://nn1/users/out", "x")
+    assert done.returncode == 0
+    assert done.stderr == ("warning: input: 'hdfs://users/user1/mnist/data' names a NameNode 'users'; if the folder is meant, "
+                           "write hdfs:///users/user1/mnist/data\n")  # fmt: skip
+
+
+def test_dry_run_shows_no_secrets_and_what_it_masked_is_not_run():
+    words = [f"{name}=hush" for name in ("API_TOKEN", "apikey", "DB_PASSWD", "CLIENT_SECRETS")]
+    open_ = ["STEPS=3", "MAX_TOKENS=512", "TOKENIZERS_PARALLELISM=false", "KEYBOARD=x"]
+    done = run(SUBMIT, "--dry-run", "-r", "worker:1", *(word for text in words + open_ for word in ("--env", text)), "x")
+    document = next(yaml.safe_load_all(done.stdout))
+    assert "hush" not in done.stdout and document["env"] == {
+        **{text.partition("=")[0]: "***" for text in words}, **dict(text.split("=") for text in open_)}
+    with pytest.raises(SpecInvalid, match="API_TOKEN, apikey, DB_PASSWD, CLIENT_SECRETS: the value was masked by --dry_run"):
+        build_job({}, document)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://no-such-host.invalid:8088"])
+def test_an_unreachable_resourcemanager_is_told_in_seconds(address):
+    started = time.monotonic()
+    done = run(SUBMIT, "--wait", "--json", "--resourcemanager", address, "-r", "worker:1", "x")
+    assert done.returncode == 4 and time.monotonic() - started < 20
+    assert json.loads(done.stdout)["reason"] == "CLUSTER_UNREACHABLE"
+    assert address in done.stderr
+
+
+def test_a_kill_that_fails_does_not_spare_the_others():
+    yarn = FakeYarn()
+    names = [yarn.add(application(number)) for number in (1, 2, 3)]
+    yarn.faults.append(lambda method, path: (403, {"Content-Type": "application/json"},
+                                             '{"RemoteException": {"message": "it is bob\'s"}}')
+                       if method == "PUT" and names[1] in path else None)
+    with serving(yarn) as url:
+        done = run(YTF, "kill", "--json", "--resourcemanager", url, *names)
+    assert [report["reason"] for report in json.loads(done.stdout)] == ["KILLED", "SUBMISSION_REJECTED", "KILLED"], done.stderr
+    assert done.returncode == 3 and "it is bob's" in done.stderr and "Traceback" not in done.stderr
+    assert [yarn.apps[name]["state"] for name in names] == ["KILLED", "RUNNING", "KILLED"]
+    assert [(report["state"], report["final_status"]) for report in json.loads(done.stdout)] == [
+        ("KILLED", "KILLED"), ("", "UNDEFINED"), ("KILLED", "KILLED")]
+    assert f"{names[1]} could not be killed: " in done.stderr and "ytf-submit" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", ["status", "report", "wait", "kill"])
+def test_of_an_application_that_can_not_be_asked_for_nothing_is_claimed(word):
+    """It may train on: a script that reads FAILED would begin another."""
+    done = run(YTF, word, "--json", "--resourcemanager", "http://127.0.0.1:1", APP)
+    [report] = json.loads(done.stdout) if word == "kill" else [json.loads(done.stdout)]
+    assert (done.returncode, report["reason"]) == (4, "CLUSTER_UNREACHABLE"), done.stderr
+    assert (report["state"], report["final_status"]) == ("", "UNDEFINED")
+    assert done.stderr.splitlines()[-1] == "next: ytf list --resourcemanager http://HOST:8088"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "code", "following"), [
+    (["-r", "worker:1", "-m", "lots", "true"], 2, "next: ytf-submit -h"),
+    (["-r", "worker:1", "-q", "nowhere", "true"], 3, "next: ytf-submit --dry-run ..."),
+    (["-r", "worker:1", "-m", "900g", "true"], 3, "next: ytf-submit --dry-run ..."),
+])
+def test_a_refusal_ends_with_the_next_command(words, code, following):
+    with serving(FakeYarn()) as url:
+        done = run(SUBMIT, "--resourcemanager", url, *words)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (code, following)
+
+
+def in_a_folder(folder):
+    """Give a ResourceManager whose file system is a folder here."""
+    yarn = FakeYarn()
+    yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{folder}",
+                 "yarn.application.classpath": "/opt/hadoop/*"}
+    return yarn
+
+
+@pytest.mark.slow
+def test_a_job_whose_resourcemanager_goes_away_may_run_still(tmp_path):
+    site = tmp_path / "site.yaml"
+    site.write_text("unreachable_timeout: 1\n")
+    yarn = in_a_folder(tmp_path)
+    yarn.faults.append(lambda method, path: (503, {}, "") if "/timeout" in str(yarn.requests[:-1]) else None)
+    with serving(yarn) as url:
+        done = run(SUBMIT, "--wait", "--json", "--resourcemanager", url, "-r", "worker:1", "--execution_timeout", "5", "true",
+                   env={"YTF_SITE": str(site)})
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["reason"], report["state"]) == (4, "CLUSTER_UNREACHABLE", ""), done.stderr
+    assert report["application_id"] == f"application_{STAMP}_0001"
+    assert done.stderr.splitlines()[-1] == f"next: ytf status {report['application_id']} --resourcemanager {url}"
+
+
+LOSING = [sys.executable, "-c", "from tf_yarn_ops.launch import ensure; ensure.RECOVERY_TIME = 0.1; "
+                                "from tf_yarn_ops.cli import submit_main; submit_main()"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["plain", "json"])
+def test_a_training_that_yarn_has_forgotten_is_no_success(tmp_path, form):
+    """Cron would be green every night, and nothing would run."""
+    yarn = in_a_folder(tmp_path)
+    with serving(yarn) as url:
+        words = ["--resourcemanager", url, "--run_id", "nightly", *form, "-r", "worker:1", "true"]
+        assert run(LOSING, *words).returncode == 0
+        yarn.apps.clear()
+        done = run(LOSING, *words)
+    assert done.returncode == Reason.LOST.exit_code and " LOST: " in done.stderr, done.stderr
+    assert (json.loads(done.stdout)["reason"] == "LOST") if form else (done.stdout == "")
+
+
+def test_a_local_command_without_grace_is_killed(tmp_path):
+    """0 is no time, not any time."""
+    job = JobSpec(tasks={"worker": TaskSpec()}, command="true", deadlines=Deadlines(stop_grace=0))
+    task = LocalTask(job, f"trap '' TERM; touch {tmp_path}/ready; while :; do sleep 0.05; done")
+    task.start(APP, {"worker": ["n:1"]})
+    until((tmp_path / "ready").exists)
+    task.end()
+    assert not task.running
+
+
+@pytest.fixture
+def stranger():
+    """Give the URL of a web server that is no Hadoop."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<html>a wiki</html>")
+
+        def log_message(self, *words):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_what_is_not_a_hadoop_at_all_is_told(stranger):
+    done = run(SUBMIT, "--resourcemanager", stranger, "-r", "worker:1", "x")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert f"{stranger}/ws/v1/cluster/info" in done.stderr
+    assert "answers, but is no YARN ResourceManager: a wiki" in done.stderr
+
+
+def test_without_an_address_the_ways_to_give_one_are_named(tmp_path):
+    done = run(YTF, "list", env={"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)})
+    assert done.returncode == 4
+    for way in ("--resourcemanager", "YTF_RESOURCEMANAGER", "site.yaml", "HADOOP_CONF_DIR"):
+        assert way in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_before_the_submission_ends_at_once(number, code):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        client = subprocess.Popen([*SUBMIT, "--resourcemanager", address, "-r", "worker:1", "x"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)  # fmt: skip
+        silent.settimeout(30)
+        connection, _ = silent.accept()
+        with connection:
+            client.send_signal(number)
+            out, err = client.communicate(timeout=5)
+        assert (client.returncode, out) == (code, b"")
+        assert b"Traceback" not in err
+
+
+def test_a_closed_pipe_is_no_error():
+    command = f"{shlex.join(SUBMIT)} -h | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert done.stdout.split("\n")[0] == "NAME"
+    assert done.stderr == ""
+
+
+# --- what a person reads ------------------------------------------------------------------------------
+def task(name, state, **values):
+    return TaskReport(name, state, host="node1", attempts=1, **values)
+
+
+FAILED = JobReport(
+    APP, name="digits", queue="default", user="ann", state="FINISHED", final_status="FAILED", reason=Reason.TASK_FAILED,
+    message="worker:1 failed with exit code 3 on node1 after 2.0 s", first_failure="worker:1",
+    submitted_at=1000.0, finished_at=1009.5, queue_seconds=0.25,
+    tasks=(
+        task("ps:0", "stopped", signal=15, started_at=1004.0, finished_at=1008.0),
+        task("worker:1", "failed", exit_code=3, started_at=1004.0, finished_at=1006.0,
+             log_tail="Traceback (most recent call last):\nValueError: no data"),
+    ),
+)  # fmt: skip
+
+
+def test_failure_ends_with_the_task_its_exit_code_its_log_and_the_next_command():
+    assert list(failure(FAILED, " --resourcemanager http://rm:8088")) == [
+        "worker:1 failed first: exit 3 on node1",
+        "--- last lines of worker:1",
+        "    Traceback (most recent call last):",
+        "    ValueError: no data",
+        "---",
+        "Read the failed task's log; the program ended by itself.",
+        f"next: ytf logs {APP} --task worker:1 --resourcemanager http://rm:8088",
+    ]
+
+
+def test_description_has_a_time_line_of_the_tasks():
+    text = "\n".join(describe(FAILED, now=2000.0))
+    assert text.startswith(f"{APP} TASK_FAILED: worker:1 failed with exit code 3 on node1 after 2.0 s\n")
+    assert "took          9.5 s" in text
+    assert "  ps:0      stopped    signal 15        4.0 s  node1  |================================|" in text
+    assert "  worker:1  failed     exit 3           2.0 s  node1  |================                |" in text
+
+
+@pytest.mark.parametrize("reason", [reason for reason in Reason if reason is not Reason.SUCCEEDED])
+def test_every_reason_names_a_next_command(reason):
+    for application_id in ("", APP):
+        *_, last = failure(JobReport(application_id, reason=reason))
+        assert re.match(r"next: ytf", last)
+        assert "{" not in last and ("TASK" not in last)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(None, "-"), (0.04, "0.0 s"), (59.94, "59.9 s"), (190, "3 min 10 s"),
+                                               (18120, "5 h 2 min")])  # fmt: skip
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_lines_say_only_what_is_new():
+    lines = Lines()
+    job = JobReport(APP, queue="low", state="ACCEPTED")
+    assert lines.changes(job, 0.0) == [f"{APP} ACCEPTED in queue low"]
+    assert lines.changes(job, 1.0) == []
+    tasks = tuple(TaskReport(f"worker:{index}") for index in range(12))
+    running = JobReport(APP, state="RUNNING", tracking_url="http://rm/proxy", tasks=tasks)
+    assert lines.changes(running, 40.0) == [
+        f"{APP} RUNNING, http://rm/proxy",
+        "0 of 12 tasks have registered, waiting for worker:0, worker:1, worker:2, worker:3, worker:4, worker:5, "
+        "worker:6, worker:7 and 4 more",
+    ]  # fmt: skip
+    started = tuple(task(f"worker:{index}", "running") for index in range(2))
+    again = JobReport(APP, state="RUNNING", tracking_url="http://rm/proxy", tasks=started, tensorboard_url="http://n:1",
+                      generations=(Generation(1, 0.0, "start"), Generation(2, 5.0, "worker:1 failed")))  # fmt: skip
+    assert lines.changes(again, 41.0) == [
+        "generation 2: worker:1 failed", "running: worker:0, worker:1", "TensorBoard at http://n:1"]  # fmt: skip
+    assert lines.changes(FAILED, 42.0) == [
+        f"{APP} FINISHED", "failed with exit 3: worker:1", "stopped: ps:0"]  # fmt: skip
+
+
+def test_the_local_client_has_the_variables_of_the_tasks(monkeypatch):
+    monkeypatch.setenv("FROM_HERE", "1")
+    job = build_job({"cluster_requirement": "ps:1,worker:1", "task_command": "python ${DTF_TASK_SCRIPT}", "input": "/i",
+                     "output": "/o", "script": "sub/train.py", "env": "A=b"})  # fmt: skip
+    env = LocalTask(job).environment(APP, {"ps": ["n1:1"], "worker": ["n2:2"]})
+    expected = {
+        "DTF_TASK_JOB_NAME": "client", "DTF_TASK_INDEX": "0", "DTF_PS_HOSTS": "n1:1", "DTF_WORKER_HOSTS": "n2:2",
+        "DTF_INPUT_PATH": "/i", "DTF_OUTPUT_PATH": "/o", "DTF_TASK_SCRIPT": "sub/train.py", "A": "b", "FROM_HERE": "1",
+        "YTF_APPLICATION_ID": APP, "DTF_TASK_PROGRAM": "python ${DTF_TASK_SCRIPT}",
+    }  # fmt: skip
+    assert {name: env.get(name) for name in expected} == expected
+    assert json.loads(env["TF_CONFIG"])["cluster"] == {"ps": ["n1:1"], "worker": ["n2:2"]}
+    assert "YTF_RESULT_FILE" not in env and "YTF_PORT" not in env

@@ -1,0 +1,391 @@
+"""The command line on the real cluster: what a user types, what comes out, what is left."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.cluster
+
+ROOT = Path(__file__).resolve().parents[2]
+SUBMIT = [sys.executable, "-c", "from tf_yarn_ops.cli import submit_main; submit_main()"]
+YTF = [sys.executable, "-c", "from tf_yarn_ops.cli import main; main()"]
+SMALL = ["--environment", f"venv://{sys.prefix}", "-m", "256"]
+APPLICATION = re.compile(r"application_\d+_\d+")
+#: Writes what it finds in its environment and in its arguments where the report picks it up.
+DUMP = """\
+import json, os, sys
+names = [name for name in os.environ if name.startswith(("DTF_", "MY_")) or name == "TF_CONFIG"]
+json.dump({"argv": sys.argv[1:], **{name: os.environ[name] for name in names}}, open(os.environ["YTF_RESULT_FILE"], "w"))
+"""
+
+
+@pytest.fixture
+def run(minicluster, tmp_path):
+    """Give a function that runs a program where the cluster is known, and ends its applications afterwards."""
+
+    def run(program, *words, timeout=120, check=None, env=None):
+        done = subprocess.run([*program, *words], capture_output=True, text=True, timeout=timeout, cwd=tmp_path,
+                              env=env or environment(minicluster), stdin=subprocess.DEVNULL)  # fmt: skip
+        assert check is None or done.returncode == check, done.stderr
+        return done
+
+    yield run
+    for application in applications(minicluster):
+        if application["state"] not in ("FINISHED", "FAILED", "KILLED"):
+            run(YTF, "kill", application["id"])
+
+
+def environment(cluster):
+    return {**os.environ, **cluster.environ, "PYTHONPATH": str(ROOT)}
+
+
+def applications(cluster):
+    """Give all applications that the ResourceManager knows."""
+    with urllib.request.urlopen(f"{cluster.resourcemanager_url}/ws/v1/cluster/apps", timeout=10) as answer:
+        return (json.load(answer)["apps"] or {}).get("app", [])
+
+
+def state_of(cluster, application_id):
+    return next(app["state"] for app in applications(cluster) if app["id"] == application_id)
+
+
+def until(condition, seconds=60.0):
+    """Poll until the condition gives something true; give it."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.1)
+    return found
+
+
+def handles_signals(pid):
+    """Tell whether a process has handlers for SIGINT and SIGTERM."""
+    caught = int(re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())[1], 16)
+    wanted = 1 << (signal.SIGINT - 1) | 1 << (signal.SIGTERM - 1)
+    return caught & wanted == wanted
+
+
+def task_of(report, name):
+    return next(task for task in report["tasks"] if task["task"] == name)
+
+
+def test_submit_and_walk_away(run, tmp_path):
+    """The seed's simple submission: variables are expanded on the node, the job needs no client."""
+    command = """'python3' -c 'import sys; print("args:", *sys.argv[1:])' \\
+        --job_name ${DTF_TASK_JOB_NAME} --task_index ${DTF_TASK_INDEX} \\
+        --ps_hosts ${DTF_PS_HOSTS} --worker_hosts ${DTF_WORKER_HOSTS}; [ $DTF_TASK_JOB_NAME = worker ] || sleep 600"""
+    done = run(SUBMIT, "-r", "ps:1,worker:4", *SMALL, command, check=0)
+    application_id = done.stdout.rstrip("\n")
+    assert APPLICATION.fullmatch(application_id), done.stdout
+
+    assert application_id in run(YTF, "list", check=0).stdout
+    assert application_id in [job["application_id"] for job in json.loads(run(YTF, "list", "--json").stdout)]
+    waited = run(YTF, "wait", application_id, check=0)
+    assert f"{application_id} SUCCEEDED" in waited.stderr and waited.stdout == ""
+    assert " lost: " not in waited.stderr, "tasks that are being ended are not lost"
+    assert f"{application_id} SUCCEEDED" in run(YTF, "report", application_id, check=0).stdout
+    assert application_id not in run(YTF, "list", check=0).stdout
+
+    report = json.loads(run(YTF, "report", "--json", application_id, check=0).stdout)
+    assert (report["reason"], report["final_status"], len(report["tasks"])) == ("SUCCEEDED", "SUCCEEDED", 5)
+    assert task_of(report, "ps:0")["state"] == "stopped"
+
+    log = run(YTF, "logs", application_id, "--task", "worker:2", check=0).stdout
+    said = re.search(r"args: --job_name worker --task_index 2 --ps_hosts (\S+) --worker_hosts (\S+)", log)
+    assert said and len(said[1].split(",")) == 1 and len(said[2].split(",")) == 4
+    assert len(run(YTF, "logs", application_id, "--task", "worker:2", "--tail", "1", check=0).stdout.splitlines()) == 1
+    none = run(YTF, "logs", application_id, "--task", "wroker:2")
+    assert none.returncode == 2 and "did you mean 'worker:2'?" in none.stderr
+
+
+def test_script_input_and_output(run, tmp_path):
+    (tmp_path / "dump it.py").write_text(DUMP)
+    done = run(SUBMIT, "--wait", "--json", *SMALL, "-i", "hdfs://nn/in put", "-o", "/out", "-s", "dump it.py",
+               "-n", "a name", "-r", "worker:1", 'python "${DTF_TASK_SCRIPT}"', check=0)  # fmt: skip
+    report = json.loads(done.stdout)
+    seen = report["metrics"]
+    assert (seen["DTF_TASK_SCRIPT"], seen["DTF_INPUT_PATH"], seen["DTF_OUTPUT_PATH"], seen["DTF_OUT_PATH"]) == (
+        "dump it.py", "hdfs://nn/in put", "/out", "/out")  # fmt: skip
+    assert (seen["DTF_TASK_JOB_NAME"], seen["DTF_TASK_INDEX"]) == ("worker", "0")
+    assert len(json.loads(seen["TF_CONFIG"])["cluster"]["worker"]) == 1
+    assert (report["name"], report["output_path"]) == ("a name", "/out")
+
+
+NASTY = "blank  \"double\" 'single' $HOME ${DTF_TASK_INDEX} `id` \\ \\n\nnew line\ttab ü 漢字 🙂 \u2028 * ? ! # ; & |"
+
+
+def test_texts_arrive_byte_for_byte(run, tmp_path):
+    (tmp_path / "dump.py").write_text(DUMP)
+    literal = "'" + NASTY.replace("'", "'\\''") + "'"
+    done = run(SUBMIT, "--wait", "--json", *SMALL, "--env", f"MY_TEXT={NASTY}", "-i", NASTY, "-n", "q",
+               "--file", f"dump.py={tmp_path / 'dump.py'}", "-r", "worker:1",
+               f"python dump.py {literal} \"$MY_TEXT\" '' ${{DTF_TASK_INDEX}}", check=0)  # fmt: skip
+    seen = json.loads(done.stdout)["metrics"]
+    assert seen["argv"] == [NASTY, NASTY, "", "0"]
+    assert (seen["MY_TEXT"], seen["DTF_INPUT_PATH"]) == (NASTY, NASTY)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "command", "code", "reason", "first"),
+    [
+        ("ps:1,worker:2", '[ $TASK_INDEX$JOB_NAME = 1worker ] || sleep 600; echo "ValueError: no data" >&2; exit 3',
+         1, "TASK_FAILED", ("worker:1", 3)),
+        ("worker:1,evaluator:1", "[ $JOB_NAME = worker ] && sleep 600; exit 4", 1, "TASK_FAILED", ("evaluator:0", 4)),
+        ("chief:1,ps:1", "[ $JOB_NAME = chief ] || sleep 600", 0, "SUCCEEDED", None),
+        ("worker:1", "kill -9 $$", 1, "TASK_FAILED", ("worker:0", None)),
+    ],
+    ids=["a worker fails", "the evaluator fails", "ps are ended", "a signal ends the only task"],
+)  # fmt: skip
+def test_json_tells_the_truth_about_an_ending(run, requirement, command, code, reason, first):
+    done = run(SUBMIT, "--wait", "--json", *SMALL, "-r", requirement, command)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["reason"], report["retryable"]) == (code, reason, False)
+    assert all(task["state"] in ("succeeded", "failed", "stopped") for task in report["tasks"])
+    assert report["first_failure"] == (first[0] if first else None)
+    if first:
+        name, exit_code = first
+        assert task_of(report, name)["exit_code"] == exit_code
+        assert done.stderr.splitlines()[-1] == f"next: ytf logs {report['application_id']} --task {name}"
+        how = f"exit {exit_code}" if exit_code else "signal 9"
+        assert f"{name} failed first: {how} on " in done.stderr
+        if exit_code == 3:
+            assert "ValueError: no data" in task_of(report, name)["log_tail"]
+            assert "    ValueError: no data\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reason", "message"),
+    [
+        (["-q", "nowhere", "-r", "worker:1"], 3, "SUBMISSION_REJECTED", "nowhere"),
+        (["-m", "worker:900g", "-r", "worker:1"], 3, "RESOURCES_IMPOSSIBLE", "921600 MiB"),
+        (["--task_gpus", "30000", "-r", "worker:1", "--strict_placement"], 3, "RESOURCES_IMPOSSIBLE", "30000 GPUs"),
+    ],
+    ids=["unknown queue", "too much memory", "too many GPUs"],
+)  # fmt: skip
+def test_what_the_cluster_cannot_do_is_refused_before_the_submission(run, minicluster, words, code, reason, message):
+    before = len(applications(minicluster))
+    done = run(SUBMIT, "--wait", "--json", *words, "true")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["reason"]) == (code, reason)
+    assert message in report["message"] and message in done.stderr
+    assert len(applications(minicluster)) == before
+
+
+@pytest.mark.parametrize(("daemon", "number", "message"), [
+    ("rm", signal.SIGKILL, "no ResourceManager answers at http://"),
+    ("nn", signal.SIGKILL, "no NameNode answers"),
+    ("nn", signal.SIGSTOP, "no NameNode answers"),
+], ids=["no ResourceManager", "no NameNode", "a NameNode that hangs"])  # fmt: skip
+def test_a_service_that_does_not_answer_is_told_within_a_minute(run, minicluster, daemon, number, message):
+    before = len(applications(minicluster))
+    minicluster.stop_daemon(daemon, number)
+    try:
+        started = time.monotonic()
+        done = run(SUBMIT, "--wait", "--json", *SMALL, "-r", "worker:1", "true")
+        seconds = time.monotonic() - started
+    finally:
+        if number == signal.SIGSTOP:
+            os.kill(minicluster.pid(daemon), signal.SIGCONT)
+        minicluster.up()
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["reason"], report["retryable"]) == (4, "CLUSTER_UNREACHABLE", True), done.stderr
+    assert message in report["message"] and message in done.stderr
+    assert len(applications(minicluster)) == before
+    assert seconds < 60
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_kills_the_application_once(run, minicluster, number, code):
+    before = {app["id"] for app in applications(minicluster)}
+    client = subprocess.Popen([*SUBMIT, "--wait", "--json", *SMALL, "-r", "ps:1,worker:2", "sleep 600"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=environment(minicluster))  # fmt: skip
+    lines = []
+    while not any("running: " in line for line in lines):
+        line = client.stderr.readline()
+        assert line, lines
+        lines.append(line)
+    client.send_signal(number)
+    client.send_signal(number)
+    out, err = client.communicate(timeout=60)
+    assert client.returncode == code, err
+    (application_id,) = {app["id"] for app in applications(minicluster)} - before
+    assert state_of(minicluster, application_id) == "KILLED"
+    report = json.loads(out)
+    assert (report["application_id"], report["reason"]) == (application_id, "KILLED")
+    assert err.count("ytf-submit: killing") == 1 and "Traceback" not in err
+
+
+@pytest.mark.parametrize("seconds", [0, 0.2, 0.4, 0.6, 0.8, 1.0])
+def test_a_signal_at_any_moment_of_the_submission_leaves_nothing_running(run, minicluster, seconds):
+    """A submission takes about 0.7 s: before the first request, between any two, after the last."""
+    before = {app["id"] for app in applications(minicluster)}
+    client = subprocess.Popen([*SUBMIT, "-v", "--wait", *SMALL, "-r", "worker:1", "sleep 600"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=environment(minicluster))  # fmt: skip
+    # Before Python has come to our first line, TERM ends it as it ends any program.
+    until(lambda: handles_signals(client.pid))
+    with pytest.raises(subprocess.TimeoutExpired):
+        client.wait(seconds)
+    client.send_signal(signal.SIGTERM)
+    _, err = client.communicate(timeout=60)
+    assert client.returncode == 143, err
+    new = [app for app in applications(minicluster) if app["id"] not in before]
+    assert all(app["state"] in ("KILLED", "FAILED", "FINISHED") for app in new)
+    assert len(new) <= 1 and "Traceback" not in err
+
+
+def test_a_run_id_trains_once(run, minicluster):
+    """Two calls of cron at once, and a third one afterwards: one application."""
+    before = {app["id"] for app in applications(minicluster)}
+    words = ["--wait", "--json", "--run_id", "nightly 2026-11-21", *SMALL, "-r", "worker:1", "sleep 3"]
+    both = [subprocess.Popen([*SUBMIT, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env=environment(minicluster)) for _ in range(2)]  # fmt: skip
+    told = [json.loads(client.communicate(timeout=120)[0]) for client in both]
+    told.append(json.loads(run(SUBMIT, *words, check=0).stdout))
+    assert {report["reason"] for report in told} == {"SUCCEEDED"}
+    assert {report["application_id"] for report in told} == {app["id"] for app in applications(minicluster)} - before
+    assert len({report["application_id"] for report in told}) == 1
+
+    again = run(SUBMIT, "--generation", "1", "--run_id", "nightly 2026-11-21", *SMALL, "-r", "worker:1", "true", check=0)
+    assert again.stdout.strip() != told[0]["application_id"]
+
+
+def test_kill_and_wait(run, minicluster):
+    """Somebody else kills while ytf-submit waits: it is told, and so is who asks later."""
+    client = subprocess.Popen([*SUBMIT, "--wait", "--json", *SMALL, "-r", "worker:1", "sleep 600"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=environment(minicluster))  # fmt: skip
+    application_id = until(lambda: APPLICATION.search(client.stderr.readline()))[0]
+    killed = run(YTF, "kill", application_id, check=0)
+    assert f"{application_id} KILLED" in killed.stderr
+    out, err = client.communicate(timeout=60)
+    report = json.loads(out)
+    assert (client.returncode, report["application_id"], report["reason"]) == (8, application_id, "KILLED"), err
+    assert f"{application_id} KILLED" in err and "Traceback" not in err
+    waited = run(YTF, "wait", "--json", application_id)
+    assert (waited.returncode, json.loads(waited.stdout)["reason"]) == (8, "KILLED")
+    assert run(YTF, "kill", application_id).returncode == 0
+
+
+def test_wait_gives_up_and_leaves_the_application_alone(run, minicluster):
+    application_id = run(SUBMIT, *SMALL, "-r", "worker:1", "sleep 600", check=0).stdout.strip()
+    waited = run(YTF, "wait", "--timeout", "0.5", application_id)
+    assert waited.returncode == 7 and "it goes on" in waited.stderr
+    assert state_of(minicluster, application_id) in ("ACCEPTED", "RUNNING")
+
+
+def test_a_signal_ends_the_waiting_of_ytf_wait_and_leaves_the_application_alone(run, minicluster):
+    application_id = run(SUBMIT, *SMALL, "-r", "worker:1", "sleep 600", check=0).stdout.strip()
+    client = subprocess.Popen([*YTF, "wait", application_id], stderr=subprocess.PIPE, text=True,
+                              env=environment(minicluster))  # fmt: skip
+    assert application_id in client.stderr.readline()
+    client.send_signal(signal.SIGINT)
+    _, err = client.communicate(timeout=20)
+    assert (client.returncode, err.splitlines()[-1]) == (130, f"{application_id} goes on; next: ytf wait {application_id}")
+    assert state_of(minicluster, application_id) in ("ACCEPTED", "RUNNING")
+
+
+def test_the_cache_is_listed_and_pruned(run, tmp_path):
+    (tmp_path / "mine.txt").write_text("what nobody else has")
+    run(SUBMIT, "--wait", *SMALL, "--file", "mine.txt", "-r", "worker:1", "cat mine.txt", check=0)
+    listed = run(YTF, "cache", "list", check=0).stdout
+    assert "/mine.txt" in listed and "skein.jar" in listed
+    assert "0 files deleted" in run(YTF, "cache", "prune", check=0).stderr
+    deleted = json.loads(run(YTF, "cache", "prune", "--unused_days", "0", "--json", check=0).stdout)
+    assert "mine.txt" in [file["name"] for file in deleted]
+
+
+@pytest.mark.parametrize("command", ["status", "report"])
+def test_an_application_that_yarn_does_not_know(run, command):
+    done = run(YTF, command, "--json", "application_1_0001")
+    assert (done.returncode, json.loads(done.stdout)["reason"]) == (9, "LOST")
+
+
+def test_client_runs_here_with_the_variables_of_the_tasks(run, tmp_path):
+    """The seed's --client: outside of the cluster, once the cluster is complete."""
+    command = (f"if [ $DTF_TASK_JOB_NAME = client ]; then env > client.env; touch {tmp_path}/done; fi; "
+               f"until [ -e {tmp_path}/done ]; do sleep 0.1; done")
+    done = run(SUBMIT, "--client", *SMALL, "-i", "/in", "-r", "ps:1,worker:2", command, check=0)
+    assert APPLICATION.fullmatch(done.stdout.strip())
+    env = dict(line.split("=", 1) for line in (tmp_path / "client.env").read_text().splitlines() if "=" in line)
+    assert (env["DTF_TASK_JOB_NAME"], env["DTF_TASK_INDEX"], env["DTF_INPUT_PATH"]) == ("client", "0", "/in")
+    assert (len(env["DTF_PS_HOSTS"].split(",")), len(env["DTF_WORKER_HOSTS"].split(","))) == (1, 2)
+    assert env["YTF_APPLICATION_ID"] == done.stdout.strip()
+    assert "client" not in json.loads(env["TF_CONFIG"])["cluster"]
+    assert "client: exit code 0" in done.stderr
+
+
+def test_client_is_ended_with_the_job_and_does_not_change_its_result(run, tmp_path):
+    command = (f"if [ $DTF_TASK_JOB_NAME = client ]; then touch {tmp_path}/up; exec sleep 600; fi; "
+               f"until [ -e {tmp_path}/up ]; do sleep 0.1; done")
+    done = run(SUBMIT, "--client", "--stop_grace", "2", *SMALL, "-r", "worker:1", command, check=0)
+    assert "client: ended by signal 15" in done.stderr
+
+
+def test_tensorboard_is_a_task_that_answers_and_ends_with_the_job(run, minicluster, tmp_path):
+    gate = tmp_path / "done"
+    application_id = run(
+        SUBMIT, "-t", "-o", str(tmp_path / "logs"), *SMALL, "--tensorboard_memory", "1g", "-r", "worker:1",
+        f"until [ -e '{gate}' ]; do sleep 0.2; done", check=0).stdout.strip()  # fmt: skip
+
+    def answering():
+        url = json.loads(run(YTF, "status", "--json", application_id).stdout)["tensorboard_url"]
+        try:
+            return url and b"TensorBoard" in urllib.request.urlopen(url, timeout=5).read() and url
+        except OSError:
+            return None
+
+    url = until(answering, 120)
+    gate.touch()
+    waited = run(YTF, "wait", application_id, check=0)
+    assert url in waited.stderr
+    report = json.loads(run(YTF, "report", "--json", application_id).stdout)
+    assert task_of(report, "tensorboard:0")["state"] == "stopped"
+    with pytest.raises(OSError):
+        urllib.request.urlopen(url, timeout=5)
+
+
+def test_a_machine_with_nothing_but_the_url(minicluster, tmp_path):
+    """No Java, no Hadoop, no configuration: only the ResourceManager's address."""
+    bare = {"PATH": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "USER": "root"}
+    done = subprocess.run(
+        [*SUBMIT, "--wait", "--resourcemanager", minicluster.resourcemanager_url, *SMALL, "-r", "worker:1", "true"],
+        env=bare, cwd=tmp_path, capture_output=True, text=True, timeout=120)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_terminal_gets_a_live_table(minicluster, tmp_path):
+    ours, theirs = pty.openpty()
+    command = f"until [ -e {tmp_path}/seen ]; do sleep 0.1; done"
+    client = subprocess.Popen([*SUBMIT, "--wait", *SMALL, "-r", "worker:2", command], stdout=subprocess.PIPE,
+                              stderr=theirs, text=True, cwd=tmp_path,
+                              env={**environment(minicluster), "TERM": "xterm", "COLUMNS": "120"})  # fmt: skip
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        shown += chunk
+        if b"running" in shown:
+            (tmp_path / "seen").touch()
+    out, _ = client.communicate(timeout=60)
+    os.close(ours)
+    assert client.returncode == 0
+    assert APPLICATION.fullmatch(out.strip())
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
+    assert re.search(r"worker:1\s+running", text)
+    assert re.search(r"worker:1\s+succeeded\s+exit 0", text)

@@ -1,0 +1,73 @@
+"""``./dev demo``, as a new user runs it: a fresh Hadoop, a real training, the report, and nothing left."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tf_yarn_ops.minicluster import MiniCluster, daemons
+
+pytestmark = pytest.mark.cluster
+
+ROOT = Path(__file__).resolve().parents[2]
+DEMO = [sys.executable, str(ROOT / "examples" / "demo.py")]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The demo's folder, in which nothing is left running."""
+    yield tmp_path / "demo"
+    MiniCluster(tmp_path / "demo" / "hadoop").down()
+
+
+def left_of(folder):
+    """Give the command lines of all processes that were started below the folder, or for it."""
+    left = []
+    for entry in Path("/proc").iterdir():
+        try:
+            texts = [(entry / name).read_bytes() for name in ("cmdline", "environ")] if entry.name.isdigit() else []
+        except OSError:
+            continue
+        if any(str(folder).encode() in text for text in texts):
+            left.append(texts[0].replace(b"\0", b" ").decode(errors="replace"))
+    return left
+
+
+@pytest.mark.timeout(600)
+def test_the_demo_trains_prints_its_report_and_leaves_nothing_running(folder):
+    environ = {**os.environ, "USER": "somebody", "LOGNAME": "somebody"}  # as under `su`: they do not count
+    ran = subprocess.run([*DEMO, "--dir", folder], capture_output=True, text=True, timeout=560, cwd=folder.parent,
+                         env=environ)
+    assert ran.returncode == 0, ran.stderr
+    assert "/user/somebody/" not in ran.stderr
+    for task in ("chief:0", "worker:0", "worker:1", "ps:0", "evaluator:0"):
+        assert re.search(rf"^  {task} +(succeeded +exit 0|stopped) .* \|.*=.*\|$", ran.stderr, re.M), ran.stderr
+    assert float(re.search(r"^test accuracy +([\d.]+)$", ran.stderr, re.M)[1]) >= 0.95
+    model = Path(re.search(r"^model +(.+)$", ran.stderr, re.M)[1])
+    assert (folder.parent / model / "saved_model.pb").is_file()
+    assert "nothing is left running" in ran.stderr
+    assert left_of(folder) == []
+
+
+def test_the_demo_keeps_its_cluster_when_asked_and_says_how_to_use_and_end_it(folder):
+    demo = subprocess.Popen([*DEMO, "--keep", "--dir", folder], stderr=subprocess.PIPE, text=True, cwd=folder.parent)
+    said = ""
+    while "== the data" not in said:
+        line = demo.stderr.readline()
+        assert line, said
+        said += line
+    demo.send_signal(signal.SIGTERM)  # not the whole training once more
+    said += demo.communicate(timeout=60)[1]
+    assert demo.returncode == 130, said
+    cluster = MiniCluster.attach(folder / "hadoop")
+    assert cluster.status().ready and f"the cluster is still up: {cluster.resourcemanager_url}/cluster" in said
+    use, end = (re.search(rf"^{word} it: +(.+)$", said, re.M)[1] for word in ("use", "end"))
+    ran = subprocess.run(["bash", "-c", f"{use} && yarn node -list"], capture_output=True, text=True, timeout=60,
+                         cwd=folder.parent, check=True, env={**os.environ, "PATH": os.defpath})
+    assert "Total Nodes:1" in ran.stdout
+    subprocess.run(["bash", "-c", end], capture_output=True, timeout=60, cwd=folder.parent, check=True)
+    assert daemons.find_all(folder / "hadoop") == () and left_of(folder) == []

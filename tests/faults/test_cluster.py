@@ -1,0 +1,304 @@
+"""Faults of YARN and HDFS themselves, on two NodeManagers of this file's own."""
+
+import contextlib
+import functools
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+
+import pytest
+
+from support.fake_yarn import until
+from support.faults import FOREVER, Matrix, Outcome, Rig, check, job, kill, processes_of, wanted
+from tf_yarn_ops.errors import ClusterUnreachable
+from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.minicluster import MiniCluster
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.submit import rest as restsubmitter
+from tf_yarn_ops.submit.certificate import mint
+
+# The first row waits for the cluster, each later one for what is played before it.
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+MATRIX = Matrix()
+OUTAGE = 20
+EXPIRY = r"(<name>yarn.nm.liveness-monitor.expiry-interval-ms</name><value>)\d+"
+
+
+def expire_after(cluster, seconds):
+    """Let nodes that are silent for so long be lost; the ResourceManager reads it when it is restarted."""
+    path = cluster.directory / "conf" / "yarn-site.xml"
+    text, found = re.subn(EXPIRY, rf"\g<1>{seconds * 1000}", path.read_text())
+    assert found
+    path.write_text(text)
+
+
+@pytest.fixture(scope="module")
+def hadoop(tmp_path_factory):
+    with MiniCluster(tmp_path_factory.mktemp("faults"), nodes=2) as cluster:
+        expire_after(cluster, 60)
+        yield cluster
+
+
+def gated(rig, name, **fields):
+    """Give a job that ends well once its gate is opened, and the gate."""
+    gate = rig.hadoop.directory / f"gate-{name}"
+    return job(f"until [ -e {gate} ]; do sleep 0.1; done", **fields), gate
+
+
+def went_on(report):
+    assert len(report.generations) == 1 and all(task.attempts == 1 for task in report.tasks), report
+
+
+# -- what is refused ------------------------------------------------------------------------------
+
+
+@MATRIX.row("the queue does not exist", Reason.SUBMISSION_REJECTED, 30, alone=True)
+def no_queue(rig):
+    return rig.refused(lambda: rig.submit(job(queue="nowhere")))
+
+
+@MATRIX.row("a request above the maximum allocation", Reason.RESOURCES_IMPOSSIBLE, 30, alone=True)
+def above_maximum(rig):
+    return rig.refused(lambda: rig.submit(job(tasks={"worker": TaskSpec(memory="900g")})))
+
+
+def admin(rig, *words):
+    subprocess.run(words, env={**os.environ, **rig.hadoop.environ}, check=True, capture_output=True, timeout=90)
+
+
+@MATRIX.row("the queue is stopped", Reason.SUBMISSION_REJECTED, 30, alone=True)
+def stopped_queue(rig):
+    path = rig.hadoop.directory / "conf" / "capacity-scheduler.xml"
+    before = path.read_text()
+    running = "root.low.state</name><value>RUNNING<"
+    assert running in before
+    path.write_text(before.replace(running, running.replace("RUNNING", "STOPPED")))
+    try:
+        admin(rig, "yarn", "rmadmin", "-refreshQueues")
+        return rig.refused(lambda: rig.submit(job(queue="low")))
+    finally:
+        path.write_text(before)
+        admin(rig, "yarn", "rmadmin", "-refreshQueues")
+
+
+@MATRIX.row("the NameNode is in safe mode at the submission", Reason.CLUSTER_UNREACHABLE, 30, alone=True)
+def safe_mode(rig):
+    admin(rig, "hdfs", "dfsadmin", "-safemode", "enter")
+    try:
+        return rig.refused(lambda: rig.submit(job()), "safe mode")
+    finally:
+        admin(rig, "hdfs", "dfsadmin", "-safemode", "leave")
+
+
+# -- the ResourceManager ----------------------------------------------------------------------------
+
+
+@MATRIX.row("the ResourceManager is restarted while the job runs", Reason.SUCCEEDED, 180, alone=True)
+def rm_restart(rig):
+    spec, gate = gated(rig, "restart")
+    application = rig.submit(spec)
+    rig.live(application)
+    struck = time.time()
+    rig.hadoop.stop_daemon("rm", signal.SIGKILL)
+    rig.hadoop.start_daemon("rm")
+    gate.touch()
+    outcome = rig.end(application, struck, expect=went_on)
+    assert "Attempt recovered" in rig.launcher.resourcemanager.get(application)["diagnostics"]
+    return outcome
+
+
+@MATRIX.row("a worker's NodeManager gets SIGKILL and comes back at once", Reason.SUCCEEDED, 180, alone=True)
+def nm_restart(rig):
+    both_nodes(rig)
+    spec, gate = gated(rig, "nm", tasks=BIG)
+    application, victim = spread(rig, spec)
+    struck = time.time()
+    rig.hadoop.stop_daemon(victim, signal.SIGKILL)
+    rig.hadoop.start_daemon(victim)
+    both_nodes(rig)
+    gate.touch()
+    return rig.end(application, struck, expect=went_on)
+
+
+@functools.cache
+def outage(rig):
+    """Play one outage of 20 s for three rows: a job that runs, two clients that wait, one that submits."""
+    spec, gate = gated(rig, "outage")
+    application = rig.submit(spec)
+    rig.live(application)
+    found, before = SimpleNamespace(application=application), rig.traces()
+    impatient = rig.new_launcher(unreachable_timeout=5)
+
+    def wait_patiently():
+        found.patient = rig.end(application, found.struck, expect=went_on)
+
+    def wait_impatiently():
+        started = time.monotonic()
+        try:
+            impatient.wait(application, poll_interval=0.2)
+        except ClusterUnreachable as error:
+            found.gave_up = (error, time.monotonic() - started)
+
+    waiting = [threading.Thread(target=target) for target in (wait_patiently, wait_impatiently)]
+    found.struck = time.time()
+    expire_after(rig.hadoop, 15)
+    rig.hadoop.stop_daemon("rm", signal.SIGKILL)
+    back = threading.Timer(OUTAGE, rig.hadoop.start_daemon, ["rm"])
+    for thread in (back, *waiting):
+        thread.start()
+    started = time.monotonic()
+    try:
+        rig.submit(job())
+    except ClusterUnreachable as error:
+        found.refused = (error, time.monotonic() - started)
+    waiting[1].join(60)
+    assert not back.finished.is_set(), "the ResourceManager was back before the clients gave up"
+    back.join()
+    gate.touch()
+    waiting[0].join(120)
+    new = tuple(rig.traces() - before)
+    found.submission = outcome_of(found.refused, new, rig.left(*new))
+    found.impatient = outcome_of(found.gave_up, found.patient.applications, found.patient.left)
+    return found
+
+
+def outcome_of(told, applications, left):
+    error, seconds = told
+    return Outcome(error.reason, seconds, applications, left, str(error))
+
+
+@MATRIX.row("the ResourceManager is down for 20 s while a client waits", Reason.SUCCEEDED, 180, alone=True)
+def rm_down_while_waiting(rig):
+    return outage(rig).patient
+
+
+@MATRIX.row("the ResourceManager is down at the submission", Reason.CLUSTER_UNREACHABLE, 30, alone=True)
+def rm_down_at_submission(rig):
+    return outage(rig).submission
+
+
+@MATRIX.row("the ResourceManager is down for longer than unreachable_timeout (5 s)", Reason.CLUSTER_UNREACHABLE, 30,
+            alone=True)
+def rm_down_for_too_long(rig):
+    return outage(rig).impatient
+
+
+# -- nodes --------------------------------------------------------------------------------------
+
+
+def node_of(rig, container):
+    """Give the daemon's name of the NodeManager below which a container's agent runs."""
+    for name in ("nm", "nm2"):
+        if f"{rig.hadoop.directory}/{name}/" in container:
+            return name
+    raise AssertionError(container)
+
+
+def spread(rig, spec):
+    """Submit a job of two workers on two nodes; give it with the node that has no application master."""
+    application = rig.submit(spec)
+    rig.live(application)
+    homes = {os.readlink(f"/proc/{pid}/cwd") for pid in rig.agents(application)}
+    assert {node_of(rig, home) for home in homes} == {"nm", "nm2"}
+    masters = node_of(rig, os.readlink(f"/proc/{rig.master(application)}/cwd"))
+    return application, next(name for name in ("nm", "nm2") if name != masters)
+
+
+BIG = {"worker": TaskSpec(instances=2, memory=9 * 1024)}
+
+
+def both_nodes(rig):
+    until(lambda: len(rig.launcher.resourcemanager.nodes()) == 2, 60, 0.2)
+
+
+@MATRIX.row("a worker's NodeManager gets SIGKILL and stays away", Reason.NODE_LOST, 180, alone=True)
+def nm_sigkill(rig):
+    both_nodes(rig)
+    application, victim = spread(rig, job(tasks=BIG))
+    struck = time.time()
+    rig.hadoop.stop_daemon(victim, signal.SIGKILL)
+    try:
+        return rig.end(application, struck)
+    finally:
+        rig.hadoop.start_daemon(victim)
+
+
+@MATRIX.row("a worker's node is lost and comes back, one loss allowed", Reason.SUCCEEDED, 180, alone=True)
+def nm_replaced(rig):
+    """Each node holds one of the two workers, so that the lost one comes back when its node does."""
+    def expect(report):
+        assert len(report.generations) == 2 and "node" in report.generations[1].cause, report
+        assert {task.state for task in report.tasks} == {"succeeded"}, report
+
+    both_nodes(rig)
+    application, victim = spread(rig, job(f"[ $YTF_GENERATION = 2 ] || {FOREVER}", tasks=BIG, losses=1))
+    struck = time.time()
+    rig.hadoop.stop_daemon(victim, signal.SIGKILL)
+    try:
+        until(lambda: any(task.state == "lost" for task in rig.launcher.report(application).tasks), 120, 0.2)
+    finally:
+        rig.hadoop.start_daemon(victim)
+    return rig.end(application, struck, expect=expect)
+
+
+@MATRIX.row("a worker's NodeManager is frozen (SIGSTOP)", Reason.NODE_LOST, 180, alone=True)
+def nm_sigstop(rig):
+    both_nodes(rig)
+    application, victim = spread(rig, job(tasks=BIG))
+    pid = rig.hadoop.pid(victim)
+    struck = time.time()
+    kill(pid, signal.SIGSTOP)
+    try:
+        return rig.end(application, struck)
+    finally:
+        kill(pid, signal.SIGCONT)
+
+
+@MATRIX.row("the node of the application master is lost", Reason.NODE_LOST, 180, alone=True)
+def masters_node(rig):
+    """A SIGKILL of everything that the node runs, as a power failure does."""
+    both_nodes(rig)
+    application, other = spread(rig, job(tasks=BIG))
+    victim = next(name for name in ("nm", "nm2") if name != other)
+    mark = f"{rig.hadoop.directory}/{victim}/"
+    struck = time.time()
+    rig.hadoop.stop_daemon(victim, signal.SIGKILL)
+    for pid, _ in processes_of(application):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/cwd").startswith(mark):
+                kill(pid)
+    try:
+        return rig.end(application, struck)
+    finally:
+        rig.hadoop.start_daemon(victim)
+
+
+@MATRIX.row("the clock of a node is 10 minutes behind the client's", Reason.SUCCEEDED, 180, alone=True)
+def slow_clock(rig):
+    """The certificate is minted as by a client whose clock is 10 minutes ahead of all nodes."""
+    both_nodes(rig)
+    ahead = datetime.now(timezone.utc) + timedelta(minutes=10)
+    now, restsubmitter.mint = restsubmitter.mint, lambda: mint(ahead)
+    submitted = time.time()
+    try:
+        application = rig.submit(job("true"))
+    finally:
+        restsubmitter.mint = now
+    return rig.end(application, submitted, expect=went_on)
+
+
+@pytest.fixture(scope="module")
+def played(request, hadoop):
+    with MATRIX.playing(Rig(hadoop), wanted(request)) as played:
+        yield played
+
+
+@pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)
+def test_a_fault_of_the_cluster_ends_as_the_matrix_says(row, played):
+    check(row, played)

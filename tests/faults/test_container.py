@@ -1,0 +1,385 @@
+"""Faults of containers, connections, the coordinator and Skein's application master, on the real daemons."""
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from support.fake_yarn import until
+from support.faults import FOREVER, Matrix, Rig, check, job, kill, wanted
+from tf_yarn_ops.hadoop.site import PORTS
+from tf_yarn_ops.job.parts import Deadlines, Environment
+from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.submit.certificate import mint
+
+# The first row waits for the cluster, each later one for what is played before it.
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+MATRIX = Matrix()
+SMALL = {"memory": 256}
+
+
+def says(*words):
+    def expect(report):
+        assert all(word in report.message for word in words), report.message
+    return expect
+
+
+# -- containers -----------------------------------------------------------------------------------
+
+
+@MATRIX.row("an agent gets SIGKILL, no losses allowed", Reason.CONTAINER_LOST, 90)
+def agent_sigkill(rig):
+    return rig.strike(job(), lambda application: kill(rig.agents(application)), expect=says("worker:0 was lost"))
+
+
+@MATRIX.row("an agent gets SIGKILL, one loss allowed", Reason.SUCCEEDED, 120)
+def agent_sigkill_replaced(rig):
+    def expect(report):
+        assert len(report.generations) == 2 and "was lost" in report.generations[1].cause, report
+
+    spec = job(f"[ $YTF_GENERATION = 2 ] || {FOREVER}", losses=1)
+    return rig.strike(spec, lambda application: kill(rig.agents(application)), expect=expect)
+
+
+@MATRIX.row("an agent is frozen (SIGSTOP)", Reason.HEARTBEAT_LOST, 90)
+def agent_sigstop(rig):
+    return rig.strike(job(), lambda application: kill(rig.agents(application), signal.SIGSTOP),
+                      expect=says("no word from it"))
+
+
+HOG = 'python -c "b = bytearray(700 << 20); b[::4096] = b\'x\' * len(b[::4096]); import time; time.sleep(600)"'
+
+
+@MATRIX.row("a container grows over its memory", Reason.OUT_OF_MEMORY, 180)
+def over_memory(rig):
+    def expect(report):
+        assert re.search(r"[\d.]+ ?[MG]B of 256 ?MB physical memory", report.message), report.message
+
+    return rig.run(job(HOG, losses=3), expect)
+
+
+@MATRIX.row("YARN kills a container", Reason.CONTAINER_LOST, 90)
+def killed_by_yarn(rig):
+    def blow(application):
+        container = rig.container(application)
+        path = f"/ws/v1/cluster/containers/{container}/signal/FORCEFUL_SHUTDOWN"
+        answer = rig.launcher.resourcemanager.request("POST", path)
+        assert answer.status_code == 200, answer.text
+
+    return rig.strike(job(), blow, expect=says("worker:0 was lost"))
+
+
+@MATRIX.row("containers are preempted by the other queue", Reason.PREEMPTED, 90, alone=True)
+def preempted(rig):
+    hungry = {"worker": TaskSpec(instances=7, memory=2048)}
+    other = []
+
+    def blow(application):
+        tasks = {"worker": TaskSpec(instances=2, memory=3072)}
+        other.append(rig.submit(job("true", tasks=tasks, losses=3, queue="default")))
+
+    outcome = rig.strike(job(tasks=hungry, queue="low"), blow, expect=says("reempted"))
+    assert rig.launcher.wait(other[0], timeout=90).reason is Reason.SUCCEEDED
+    return outcome
+
+
+@MATRIX.row("the allocation never completes", Reason.ALLOCATION_TIMEOUT, 90)
+def never_allocated(rig):
+    tasks = {"worker": TaskSpec(instances=2, memory=256, gpus=2)}  # the node has two
+    submitted = time.time()
+    application = rig.submit(job(tasks=tasks, deadlines=Deadlines(allocation=3, stop_grace=1)))
+    return rig.end(application, submitted, expect=says("1 of 2 containers were not allocated within 3 s: worker_"))
+
+
+def archive_in_hdfs(rig, name, content):
+    """Put a file to where a job names it; give its URI."""
+    files = rig.launcher.staging(rig.launcher.cluster.user).filesystem
+    files.makedirs("/tmp/faults", 0o777)
+    files.delete(f"/tmp/faults/{name}")
+    assert files.create(f"/tmp/faults/{name}", content, 0o644)
+    return f"{rig.launcher.cluster.default_filesystem}/tmp/faults/{name}"
+
+
+@MATRIX.row("an archive is missing when it is localised", Reason.CONTAINER_LOST, 90)
+def missing_archive(rig):
+    source = archive_in_hdfs(rig, "missing.zip", b"PK\x05\x06" + b"\0" * 18)
+    submitted = time.time()
+    application = rig.submit(job("true", archives={"data": source}))
+    rig.launcher.staging(rig.launcher.cluster.user).filesystem.delete("/tmp/faults/missing.zip")
+    return rig.end(application, submitted, expect=says("before its agent called"))
+
+
+@MATRIX.row("an archive is broken when it is localised", Reason.CONTAINER_LOST, 90)
+def broken_archive(rig):
+    source = archive_in_hdfs(rig, "broken.tar.gz", b"no archive at all " * 100)
+    submitted = time.time()
+    return rig.end(rig.submit(job("true", archives={"data": source})), submitted,
+                   expect=says("before its agent called"))
+
+
+@MATRIX.row("the interpreter is missing on the nodes", Reason.AM_FAILED, 90)
+def interpreter_missing(rig):
+    submitted = time.time()
+    return rig.end(rig.submit(job("true", environment=Environment("venv", "/no/such/folder"))), submitted,
+                   expect=says("driver failed with exit code 127"))
+
+
+@MATRIX.row("the interpreter is missing on a worker's node", Reason.CONTAINER_LOST, 90)
+def agents_interpreter_missing(rig):
+    """The application master's is there: the folder is that of the nodes, and one node lacks it."""
+    home = rig.folder / "half"
+    (home / "bin").mkdir(parents=True)
+    python = home / "bin" / "python"
+    python.write_text(f'#!/bin/bash\ncase " $* " in *" agent "*) exec /no/such/python "$@";; esac\n'
+                      f'exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    submitted = time.time()
+    application = rig.submit(job("true", environment=Environment("venv", str(home))))
+    outcome = rig.end(application, submitted, expect=says("worker:0 was lost: before its agent called"))
+    (task,) = rig.launcher.report(application).tasks
+    assert task.container_id.startswith("container_") and task.container_id in task.log_url  # where its log says why
+    return outcome
+
+
+# -- connections: the job goes on -----------------------------------------------------------------
+
+
+class Stranger:
+    """Somebody who connects to a coordinator: in clear text, or with whatever certificate it has."""
+
+    def __init__(self, rig, application, credentials=None, folder=None, tls=True):
+        self.socket = socket.create_connection(("127.0.0.1", rig.coordinator_port(application)), 10)
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            if credentials == "own":
+                home = Path(os.readlink(f"/proc/{rig.coordinator(application)}/cwd"))
+                context.load_cert_chain(home / ".skein.crt", home / ".skein.pem")
+            elif credentials:
+                (folder / "crt").write_bytes(credentials.certificate)
+                (folder / "key").write_bytes(credentials.key)
+                context.load_cert_chain(folder / "crt", folder / "key")
+            self.socket = context.wrap_socket(self.socket)
+        self.socket.settimeout(20)
+
+    def ask(self, content):
+        """Send; give what comes until the other end closes."""
+        heard = b""
+        with contextlib.suppress(OSError):
+            self.socket.sendall(content)
+        with contextlib.suppress(OSError):
+            while data := self.socket.recv(65536):
+                heard += data
+                if heard.endswith(b"\n"):
+                    break
+        self.socket.close()
+        return heard
+
+
+def registration(**change):
+    message = {"type": "register", "version": 1, "container": "worker_0", "nonce": "mine", "host": "h", "port": 1,
+               "generation": 1, "attempt": 0}  # fmt: skip
+    return json.dumps(message | change).encode() + b"\n"
+
+
+def goes_on(rig, tmp_path, blow):
+    """Play a fault that a running job has to survive: one generation, one attempt, success."""
+    gate = tmp_path / f"go-{time.monotonic_ns()}"
+    application = rig.submit(job(f"until [ -e {gate} ]; do sleep 0.1; done", losses=0))
+    rig.live(application)
+    struck = time.time()
+    try:
+        blow(application)
+        assert rig.launcher.report(application).reason is None
+    finally:
+        gate.touch()
+
+    def expect(report):
+        assert len(report.generations) == 1 and report.tasks[0].attempts == 1, report
+
+    return rig.end(application, struck, expect=expect)
+
+
+@pytest.fixture(scope="module")
+def rig(minicluster, tmp_path_factory):
+    rig = Rig(minicluster)
+    rig.folder = tmp_path_factory.mktemp("strangers")
+    return rig
+
+
+@MATRIX.row("a second agent says that it is worker_0", Reason.SUCCEEDED, 90)
+def connects_twice(rig):
+    def blow(application):
+        answer = json.loads(Stranger(rig, application, "own").ask(registration()))
+        assert answer["type"] == "refused" and "registered already" in answer["why"]
+
+    return goes_on(rig, rig.folder, blow)
+
+
+@MATRIX.row("an agent of another protocol version", Reason.SUCCEEDED, 90)
+def wrong_version(rig):
+    def blow(application):
+        answer = json.loads(Stranger(rig, application, "own").ask(registration(version=99)))
+        assert answer["type"] == "refused" and "version 99" in answer["why"]
+
+    return goes_on(rig, rig.folder, blow)
+
+
+@MATRIX.row("a stranger without certificate", Reason.SUCCEEDED, 90)
+def no_certificate(rig):
+    def blow(application):
+        with contextlib.suppress(ssl.SSLError, ConnectionError):
+            assert Stranger(rig, application).ask(registration()) == b""
+
+    return goes_on(rig, rig.folder, blow)
+
+
+@MATRIX.row("a stranger with a certificate of another job", Reason.SUCCEEDED, 90)
+def wrong_certificate(rig):
+    def blow(application):
+        with contextlib.suppress(ssl.SSLError, ConnectionError):
+            assert Stranger(rig, application, mint(), rig.folder).ask(registration()) == b""
+
+    return goes_on(rig, rig.folder, blow)
+
+
+@MATRIX.row("a stranger that sends garbage", Reason.SUCCEEDED, 90)
+def garbage(rig):
+    def blow(application):
+        assert b"refused" not in Stranger(rig, application, tls=False).ask(b"GET / HTTP/1.1\r\n\r\n")
+        assert Stranger(rig, application, "own").ask(b"\xff\x00 garbage\n") == b""
+
+    return goes_on(rig, rig.folder, blow)
+
+
+@MATRIX.row("a stranger that sends a line of 1 MB", Reason.SUCCEEDED, 90)
+def long_line(rig):
+    def blow(application):
+        assert Stranger(rig, application, "own").ask(b"x" * 1_000_000 + b"\n") == b""
+
+    return goes_on(rig, rig.folder, blow)
+
+
+@MATRIX.row("a stranger that sends half a line and is silent", Reason.SUCCEEDED, 90)
+def half_a_line(rig):
+    def blow(application):
+        started = time.monotonic()
+        assert Stranger(rig, application, "own").ask(registration()[:30]) == b""
+        assert time.monotonic() - started < 20, "it was let wait"
+
+    return goes_on(rig, rig.folder, blow)
+
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PIDFD_GETFD = 438
+
+
+def reset_connections(pid, port):
+    """Reset every connection of a process that came in on a port: both ends see it, as when a firewall does it."""
+    inodes = {}
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        words = line.split()
+        if int(words[1].rpartition(":")[2], 16) == port and words[3] == "01":
+            inodes[f"socket:[{words[9]}]"] = True
+    pidfd, count = os.pidfd_open(pid), 0
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if os.readlink(entry) in inodes:
+                copy = _LIBC.syscall(_PIDFD_GETFD, pidfd, int(entry.name), 0)
+                assert copy >= 0, os.strerror(ctypes.get_errno())
+                # An address of no family: the kernel sends the reset and forgets the connection.
+                assert _LIBC.connect(copy, ctypes.create_string_buffer(16), 16) == 0
+                os.close(copy)
+                count += 1
+    os.close(pidfd)
+    return count
+
+
+@MATRIX.row("the connection of an agent is reset", Reason.SUCCEEDED, 90)
+def tcp_reset(rig):
+    def blow(application):
+        pid = rig.coordinator(application)
+        log = Path(os.readlink(f"/proc/{pid}/fd/1"))
+        assert reset_connections(pid, rig.coordinator_port(application)) == 1
+        until(lambda: "worker_0 is back as worker:0" in log.read_text(errors="replace"), 20)
+
+    return goes_on(rig, rig.folder, blow)
+
+
+# -- coordinator and application master -------------------------------------------------------------
+
+
+@MATRIX.row("the coordinator gets SIGKILL", Reason.AM_FAILED, 90)
+def coordinator_sigkill(rig):
+    return rig.strike(job(), lambda application: kill(rig.coordinator(application)))
+
+
+@MATRIX.row("the coordinator is frozen (SIGSTOP)", Reason.AM_FAILED, 150)
+def coordinator_sigstop(rig):
+    spec = job(deadlines=Deadlines(stop_grace=2, heartbeat=60))
+    return rig.strike(spec, lambda application: kill(rig.coordinator(application), signal.SIGSTOP), timeout=280)
+
+
+@MATRIX.row("the application master's JVM gets SIGKILL", Reason.AM_FAILED, 90)
+def master_sigkill(rig):
+    return rig.strike(job(), lambda application: kill(rig.master(application)))
+
+
+@MATRIX.row("all 16 ports of the coordinator are taken", Reason.AM_FAILED, 90)
+def ports_taken(rig):
+    base = next(base for base in range(31000, 32000, PORTS) if _free(base))
+    launcher = rig.new_launcher(coordinator_ports=f"{base}-{base + PORTS - 1}")
+    with contextlib.ExitStack() as stack:
+        for port in range(base, base + PORTS):
+            stack.enter_context(socket.create_server(("", port)))
+        submitted = time.time()
+        application = launcher.submit(job("true"))
+        return rig.end(application, submitted, expect=says(f"the ports {base} to {base + PORTS - 1} are all taken"))
+
+
+def _free(base):
+    try:
+        with contextlib.ExitStack() as stack:
+            for port in range(base, base + PORTS):
+                stack.enter_context(socket.create_server(("", port)))
+    except OSError:
+        return False
+    return True
+
+
+@MATRIX.row("the application master's Python has no grpcio", Reason.AM_FAILED, 90)
+def no_grpcio(rig):
+    home = rig.folder / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
+    submitted = time.time()
+    application = rig.submit(job("true", environment=Environment("venv", str(home))))
+    outcome = rig.end(application, submitted, expect=says("needs grpcio and protobuf"))
+    url = f"{rig.url}/ws/v1/cluster/apps/{application}"
+    assert "needs grpcio and protobuf" in json.load(urllib.request.urlopen(url, timeout=10))["app"]["diagnostics"]
+    shutil.rmtree(home)
+    return outcome
+
+
+@pytest.fixture(scope="module")
+def played(request, rig):
+    with MATRIX.playing(rig, wanted(request)) as played:
+        yield played
+
+
+@pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)
+def test_a_fault_below_the_program_ends_as_the_matrix_says(row, played):
+    check(row, played)

@@ -1,0 +1,157 @@
+"""A task's log, from whichever place has it; the places are on the wire or programs on PATH."""
+
+import pytest
+
+import tf_yarn_ops.follow.logs
+from support.fake_yarn import STAMP, application
+from tf_yarn_ops.errors import ApplicationNotFound, SpecInvalid
+from tf_yarn_ops.follow.logs import Logs, default_task, find_log, unframed
+from tf_yarn_ops.follow.yarn_report import read_report
+from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
+
+ID = f"application_{STAMP}_0001"
+CONTAINER = f"container_{STAMP}_0001_01_000002"
+MASTER = f"container_{STAMP}_0001_01_000001"
+CONTENT = "line 1\nline 2\n\u00fc\n"
+
+
+def framed(content, trailing="\n*****\n\n"):
+    return (f"Container: {CONTAINER} on node:1\nLogAggregationType: LOCAL\n=====\nLogType:worker.log\n"
+            f"LogLength:{len(content)}\nLogContents:\n{content}End of LogType:worker.log.This log file may not be "
+            f"complete.{trailing}")
+
+
+def report(url, **fields):
+    task = TaskReport("worker:0", "failed", container_id=CONTAINER, log_url=f"{url}/node/containerlogs/c/ann/worker.log")
+    return JobReport(ID, reason=Reason.TASK_FAILED, message="x", tasks=(TaskReport("ps:0"), task), **fields)
+
+
+def logs(yarn, environ=None, clock=lambda: STAMP / 1000 + 3600, services=(), tail=""):
+    own = report(yarn.url, first_failure="worker:0")
+    own = JobReport(**{**vars(own), "tasks": (own.tasks[0], TaskReport(**{**vars(own.tasks[1]), "log_tail": tail}))})
+    yarn.add(application(1, "FINISHED", finalStatus="FAILED", finishedTime=STAMP, diagnostics=compose_diagnostics(own),
+                         amContainerLogs=f"{yarn.url}/node/containerlogs/{MASTER}/ann"))
+    cluster = Cluster((yarn.url,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein", log_services=services)
+    return Logs(cluster, cluster.resourcemanager(), environ=environ or {"PATH": "/none"}, clock=clock,
+                sleep=lambda seconds: None)
+
+
+def serve(yarn, container, name, text, base="/ws/v1/node"):
+    yarn.pages[f"{base}/containerlogs/{container}/{name}"] = ("text/plain;charset=utf-8", text)
+
+
+def test_from_the_node_without_yarns_frame(yarn):
+    serve(yarn, CONTAINER, "worker.log", framed(CONTENT))
+    assert "".join(logs(yarn).read(ID, "worker:0")) == CONTENT
+    assert yarn.requests[-1][3]["Accept"] == "text/plain"
+
+
+def test_the_default_is_what_failed_first(yarn):
+    serve(yarn, CONTAINER, "worker.log", framed(CONTENT))
+    assert "".join(logs(yarn).read(ID)) == CONTENT
+
+
+@pytest.mark.parametrize("task, name", [("coordinator", "application.driver.log"), ("master", "application.master.log")])
+def test_the_application_masters_own_logs(yarn, task, name):
+    serve(yarn, MASTER, name, framed("master's words\n"))
+    assert "".join(logs(yarn).read(ID, task)) == "master's words\n"
+
+
+def test_an_empty_log_is_a_log(yarn):
+    serve(yarn, CONTAINER, "worker.log", framed(""))
+    assert "".join(logs(yarn).read(ID)) == ""
+
+
+def test_then_from_the_log_server(yarn):
+    serve(yarn, CONTAINER, "worker.log", framed(CONTENT), "/ws/v1/history")
+    services = ("http://127.0.0.1:1/ws/v1/history", f"{yarn.url}/ws/v1/history")
+    assert "".join(logs(yarn, services=services).read(ID)) == CONTENT
+
+
+@pytest.fixture
+def yarn_program(tmp_path):
+    """A program ``yarn`` that prints what lies beside it and keeps its arguments."""
+    program = tmp_path / "yarn"
+    users = "$HADOOP_USER_NAME$HADOOP_PROXY_USER$HADOOP_TOKEN_FILE_LOCATION"
+    program.write_text(f'#!/bin/sh\necho "$@" "{users}" >>{tmp_path}/arguments\n'
+                       f"cat {tmp_path}/output 2>/dev/null\n")
+    program.chmod(0o755)
+    return tmp_path
+
+
+def test_then_by_the_program_yarn(yarn, yarn_program):
+    (yarn_program / "output").write_text(framed(CONTENT))
+    environ = {"PATH": f"{yarn_program}:/bin:/usr/bin", "HADOOP_PROXY_USER": "hdfs", "HADOOP_TOKEN_FILE_LOCATION": "/t"}
+    assert "".join(logs(yarn, environ).read(ID)) == CONTENT
+    assert (yarn_program / "arguments").read_text() == (
+        f"logs -applicationId {ID} -containerId {CONTAINER} -log_files worker.log -appOwner ann ann\n")
+
+
+def test_aggregation_is_waited_for_when_it_has_just_ended(yarn, yarn_program):
+    reader = logs(yarn, {"PATH": f"{yarn_program}:/bin:/usr/bin"}, clock=lambda: STAMP / 1000 + 2)
+
+    def finish(seconds):
+        (yarn_program / "output").write_text(framed(CONTENT))
+
+    reader._sleep = finish
+    assert "".join(reader.read(ID)) == CONTENT
+
+
+def test_a_clock_that_is_behind_yarns_does_not_prolong_the_wait(yarn, monkeypatch):
+    monkeypatch.setattr(tf_yarn_ops.follow.logs, "AGGREGATION_TIME", 0.2)
+    assert "".join(logs(yarn, clock=lambda: STAMP / 1000 - 3600, tail="the tail").read(ID)).startswith("the tail")
+
+
+def test_at_last_the_tail_with_the_command_to_type(yarn):
+    text = "".join(logs(yarn, tail="ValueError: bad shape").read(ID))
+    assert text == ("ValueError: bad shape\n(only the end, from the report; the whole log: "
+                    f"yarn logs -applicationId {ID} -containerId {CONTAINER} -log_files worker.log)\n")
+
+
+def test_nothing_anywhere_gives_the_command(yarn):
+    with pytest.raises(ApplicationNotFound, match=f"type: yarn logs -applicationId {ID} -containerId {CONTAINER}"):
+        list(logs(yarn).read(ID))
+
+
+def test_a_task_that_is_not_there_or_never_ran(yarn):
+    with pytest.raises(SpecInvalid, match=r"no task 'worker:1' \(did you mean 'worker:0'\?\); it has ps:0, worker:0"):
+        list(logs(yarn).read(ID, "worker:1"))
+    with pytest.raises(SpecInvalid, match=r"ps:0 of .* never had a container"):
+        list(logs(yarn).read(ID, "ps:0"))
+
+
+def test_an_application_that_never_ran_has_no_masters_log():
+    waiting = application(1, "ACCEPTED")
+    with pytest.raises(SpecInvalid, match="it never ran"):
+        find_log(waiting, read_report(waiting), "coordinator")
+
+
+def test_an_unknown_application(yarn):
+    reader = logs(yarn)
+    with pytest.raises(ApplicationNotFound):
+        list(reader.read("application_1_0009"))
+
+
+def test_default_task_without_a_failure():
+    tasks = (TaskReport("ps:0"), TaskReport("chief:0"))
+    assert default_task(JobReport(ID, tasks=tasks)) == "chief:0"
+    assert default_task(JobReport(ID, tasks=tasks[:1])) == "ps:0"
+    assert default_task(JobReport(ID)) == "coordinator"
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 5000])
+def test_the_frame_is_found_however_the_text_is_cut(size):
+    content = "".join(f"line {n}\n" for n in range(2000))
+    text = framed(content)
+    assert "".join(unframed(text[at:at + size] for at in range(0, len(text), size))) == content
+
+
+def test_a_log_that_says_end_of_log_itself_is_whole():
+    content = "End of LogType: not yet\nx\n"
+    assert "".join(unframed([framed(content)])) == content
+
+
+def test_a_server_that_adds_nothing():
+    assert "".join(unframed(["x" * 5000])) == "x" * 5000

@@ -1,0 +1,122 @@
+"""Submissions to a ResourceManager that has just been started and recovers its applications."""
+
+import signal
+import threading
+
+import pytest
+
+from support.fake_yarn import application, until
+from support.real_yarn import RealYarn
+from tf_yarn_ops.errors import ClusterUnreachable
+from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.hadoop.resourcemanager import ResourceManager
+from tf_yarn_ops.minicluster import MiniCluster
+
+POST = ("POST", "/ws/v1/cluster/apps")
+STARTING = '{"clusterInfo": {"state": "STARTED", "haState": "INITIALIZING"}}'
+
+
+def body_of(application_id):
+    """An application for which YARN starts nothing."""
+    return {"application-id": application_id, "application-name": "digits", "application-type": "skein", "queue": "default",
+            "unmanaged-AM": True, "max-app-attempts": 1, "am-container-spec": {"commands": {"command": "true"}},
+            "resource": {"memory": 64, "vCores": 1}, "application-tags": {"tag": ["mine"]}}  # fmt: skip
+
+
+def client(url, patience):
+    return ResourceManager([url], SimpleAuthentication("ann", "ann"), request_timeout=5, patience=patience)
+
+
+def starting(yarn, looks):
+    """Let the ResourceManager say so often that it is not active yet."""
+    left = [looks]
+
+    def fault(method, path):
+        if path.endswith("/info") and left[0]:
+            left[0] -= 1
+            return 200, {"Content-Type": "application/json"}, STARTING
+        return None
+
+    yarn.faults.append(fault)
+
+
+def test_it_is_given_nothing_before_it_is_active(yarn):
+    starting(yarn, 3)
+    resourcemanager = client(yarn.url, 20)
+    name, _ = resourcemanager.new_application()
+    resourcemanager.submit(body_of(name))
+    asked = [(method, path) for method, path, *_ in yarn.requests]
+    assert asked.index(POST) == len(asked) - 1 and asked.count(("GET", "/ws/v1/cluster/info")) == 4
+
+
+def test_one_that_does_not_become_active_is_unreachable(yarn):
+    starting(yarn, 10**9)
+    resourcemanager = client(yarn.url, 0.3)
+    name, _ = resourcemanager.new_application()
+    with pytest.raises(ClusterUnreachable, match="is still starting"):
+        resourcemanager.submit(body_of(name))
+    assert yarn.count(*POST) == 1  # the reservation
+
+
+def test_before_each_try_it_is_asked_again(yarn):
+    """The one that answered may be gone, and its successor recovering."""
+    lost = []
+
+    def fault(method, path):
+        if (method, path) == POST and not lost:
+            lost.append(path)
+            starting(yarn, 2)
+            raise ConnectionResetError
+        return None
+
+    yarn.faults.append(fault)
+    resourcemanager = client(yarn.url, 20)
+    name, _ = resourcemanager.new_application()
+    resourcemanager.submit(body_of(name))
+    paths = [path.rsplit("/", 1)[-1] for _, path, *_ in yarn.requests]
+    assert paths == ["new-application", "info", "apps", "info", "info", "info", "apps"]
+
+
+def test_what_it_says_of_its_configuration_before_it_is_active_is_asked_again(yarn):
+    """Until then it may not have read hdfs-site.xml, and HDFS would be looked for at its default port."""
+    starting(yarn, 3)
+    whole = yarn.conf
+    yarn.conf = {key: value for key, value in whole.items() if not key.startswith("dfs.")}
+
+    def read_all(method, path):
+        if path.endswith("/info") and yarn.count("GET", "/ws/v1/cluster/info") == 4:
+            yarn.conf = whole
+        return None
+
+    yarn.faults.append(read_all)
+    assert discover(yarn.url, environ={"HADOOP_USER_NAME": "ann"}).webhdfs == ("http://namenode:9870",)
+    assert yarn.count("GET", "/conf") == 2
+
+
+def test_one_that_starts_for_longer_than_a_person_waits_is_unreachable(yarn, monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.hadoop.cluster.DISCOVERY_PATIENCE", 0.3)
+    starting(yarn, 10**9)
+    with pytest.raises(ClusterUnreachable, match="is still starting"):
+        discover(yarn.url, environ={"HADOOP_USER_NAME": "ann"})
+
+
+@pytest.mark.cluster
+def test_a_submission_does_not_keep_it_from_starting(tmp_path):
+    """A ResourceManager that finds what it was given among what it recovers ends."""
+    with MiniCluster(tmp_path / "hadoop", light=True) as hadoop:
+        yarn = RealYarn(hadoop.resourcemanager_url)
+        for at in range(1, 41):  # to be recovered
+            yarn.add(application(at, user="ann", applicationTags="other"))
+        names = [yarn.reserve() for _ in range(20)]
+        hadoop.stop_daemon("rm", signal.SIGKILL)
+        submitting = [threading.Thread(target=client(hadoop.resourcemanager_url, 120).submit, args=[body_of(name)])
+                      for name in names]
+        for thread in submitting:
+            thread.start()
+        hadoop.start_daemon("rm")
+        for thread in submitting:
+            thread.join(120)
+        until(lambda: all(yarn.state(name) == "ACCEPTED" for name in names), 60, 0.2)
+        assert client(hadoop.resourcemanager_url, 5).info()["haState"] == "ACTIVE"
+        yarn.close()

@@ -1,0 +1,227 @@
+"""What is learned of a cluster, from where, and what is said when it can't be."""
+
+import dataclasses
+import os
+import pwd
+import time
+
+import pytest
+
+from support.fake_yarn import FakeYarn, closed_address, serving
+from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid, SubmissionRejected
+from tf_yarn_ops.hadoop.cluster import current_user, discover, parse_addresses
+from tf_yarn_ops.hadoop.configuration import CROSS_PLATFORM_CLASSPATH, Configuration
+from tf_yarn_ops.hadoop.site import Site, find_site, read_site
+
+
+def environ(tmp_path, **variables):
+    return {"HOME": str(tmp_path), "HADOOP_USER_NAME": "ann", **variables}
+
+
+def write_conf(folder, name="core-site.xml", **values):
+    folder.mkdir(exist_ok=True)
+    items = "".join(f"<property><name>{key.replace('__', '.')}</name><value>{value}</value></property>"
+                    for key, value in values.items())
+    (folder / name).write_text(f"<configuration>{items}</configuration>")
+
+
+def test_everything_is_learned_from_the_resourcemanagers_url(yarn, tmp_path):
+    cluster = discover(yarn.url, environ(tmp_path))
+    assert cluster.resourcemanagers == (yarn.url,)
+    assert (cluster.user, cluster.login) == ("ann", "ann")
+    assert cluster.default_filesystem == cluster.filesystem == "hdfs://namenode:8020"
+    assert cluster.webhdfs == ("http://namenode:9870",)
+    assert cluster.staging == "/user/ann/.skein"
+    assert cluster.directory("application_1_0001") == "/user/ann/.skein/application_1_0001"
+    assert cluster.application_classpath == ("/etc/hadoop/conf", "/opt/hadoop/*")
+    assert (cluster.secure, cluster.version, cluster.local_root) == (False, "3.4.3", None)
+
+
+def test_the_value_is_frozen(yarn, tmp_path):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        discover(yarn.url, environ(tmp_path)).user = "bob"
+
+
+def test_classpath_unset_is_hadoops_default(yarn, tmp_path):
+    yarn.conf["yarn.application.classpath"] = ""
+    assert discover(yarn.url, environ(tmp_path)).application_classpath == CROSS_PLATFORM_CLASSPATH
+
+
+def test_argument_then_environment_then_site_then_hadoop_conf_dir(yarn, tmp_path):
+    others = [FakeYarn() for _ in range(3)]
+    with serving(others[0]) as by_variable, serving(others[1]) as by_site, serving(others[2]) as by_conf:
+        site = tmp_path / "site.yaml"
+        site.write_text(f"resourcemanager: {by_site}\n")
+        write_conf(tmp_path / "conf", "yarn-site.xml",
+                   yarn__resourcemanager__webapp__address=by_conf.removeprefix("http://"))
+        write_conf(tmp_path / "conf", fs__defaultFS="hdfs://elsewhere:8020")
+        variables = environ(tmp_path, HADOOP_CONF_DIR=str(tmp_path / "conf"), YTF_SITE=str(site),
+                            YTF_RESOURCEMANAGER=by_variable)
+        assert discover(yarn.url, variables).resourcemanagers == (yarn.url,)
+        assert discover(None, variables).resourcemanagers == (by_variable,)
+        del variables["YTF_RESOURCEMANAGER"]
+        assert discover(None, variables).resourcemanagers == (by_site,)
+        del variables["YTF_SITE"]
+        learned = discover(None, variables)
+        assert learned.resourcemanagers == (by_conf,)
+        assert learned.default_filesystem == "hdfs://elsewhere:8020"
+
+
+def test_no_address_at_all_says_where_one_can_be_given(tmp_path):
+    with pytest.raises(ClusterUnreachable, match=r"--resourcemanager.*YTF_RESOURCEMANAGER.*site.yaml.*HADOOP_CONF_DIR"):
+        discover(None, environ(tmp_path))
+
+
+@pytest.mark.parametrize("text, urls", [
+    ("rm", ("http://rm:8088",)),
+    ("rm:80", ("http://rm:80",)),
+    (" https://rm/ , rm2:8088,", ("https://rm", "http://rm2:8088")),
+    ("", ()),
+])
+def test_addresses(text, urls):
+    assert parse_addresses(text) == urls
+
+
+@pytest.mark.parametrize("text", ["ftp://rm", "http://", "http://rm:port"])
+def test_wrong_addresses(text):
+    with pytest.raises(ClusterUnreachable, match="is not the address of a ResourceManager"):
+        parse_addresses(text)
+
+
+@pytest.mark.slow
+def test_nobody_there_is_said_in_seconds(tmp_path):
+    started = time.monotonic()
+    with pytest.raises(ClusterUnreachable, match="no ResourceManager answers"):
+        discover(closed_address(), environ(tmp_path))
+    assert time.monotonic() - started < 10
+
+
+def test_not_a_hadoop_at_all(yarn, tmp_path):
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "text/html"}, "<h1>Welcome to nginx!</h1>"))
+    with pytest.raises(ClusterUnreachable, match="is no YARN ResourceManager: Welcome to nginx!"):
+        discover(yarn.url, environ(tmp_path))
+
+
+def test_another_json_service_is_no_hadoop(yarn, tmp_path):
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, '{"status": "UP"}'))
+    with pytest.raises(ClusterUnreachable, match="is no YARN ResourceManager"):
+        discover(yarn.url, environ(tmp_path))
+
+
+def test_a_cluster_that_takes_us_for_somebody_else_is_refused(yarn, tmp_path):
+    yarn.user_seen = "dr.who"
+    with pytest.raises(SubmissionRejected, match=r"takes us for 'dr.who', not for 'ann'"):
+        discover(yarn.url, environ(tmp_path))
+
+
+def test_without_conf_the_missing_line_is_named(yarn, tmp_path):
+    yarn.faults.append(lambda method, path: (403, {}, "not for you") if path == "/conf" else None)
+    with pytest.raises(ClusterUnreachable, match=r"add a line to site.yaml: 'default_filesystem: hdfs://namenode:8020'"):
+        discover(yarn.url, environ(tmp_path))
+    site = Site(default_filesystem="hdfs://ns", webhdfs=["http://nn1:9870", "http://nn2:9870"])
+    cluster = discover(yarn.url, environ(tmp_path), site=site)
+    assert cluster.webhdfs == ("http://nn1:9870", "http://nn2:9870")
+    assert cluster.application_classpath == CROSS_PLATFORM_CLASSPATH
+
+
+def test_kerberos_is_seen(yarn, tmp_path):
+    yarn.conf["hadoop.security.authentication"] = "kerberos"
+    assert discover(yarn.url, environ(tmp_path)).secure
+
+
+def test_both_namenodes_of_a_name_service(yarn, tmp_path):
+    yarn.conf = {"fs.defaultFS": "hdfs://ns", "dfs.nameservices": "ns,other", "dfs.ha.namenodes.ns": "nn1, nn2",
+                 "dfs.namenode.http-address.ns.nn1": "one:9870", "dfs.namenode.http-address.ns.nn2": "two:9870"}
+    assert discover(yarn.url, environ(tmp_path)).webhdfs == ("http://one:9870", "http://two:9870")
+
+
+def test_a_viewfs_over_a_local_folder(yarn, tmp_path):
+    yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": "file:///data/files"}
+    cluster = discover(yarn.url, environ(tmp_path))
+    assert (cluster.filesystem, cluster.local_root, cluster.staging) == (
+        "viewfs://mini", "/data/files", "/user/ann/.skein")
+
+
+def test_a_viewfs_over_name_services(yarn, tmp_path):
+    yarn.conf = {"fs.defaultFS": "viewfs://all/", "fs.viewfs.mounttable.all.link./tmp": "hdfs://one:8020/tmp",
+                 "fs.viewfs.mounttable.all.link./user": "hdfs://two:8020/home",
+                 "dfs.namenode.http-address": "two:9870"}
+    cluster = discover(yarn.url, environ(tmp_path))
+    assert (cluster.filesystem, cluster.staging) == ("hdfs://two:8020", "/home/ann/.skein")
+
+
+def test_acting_for_another_user_moves_the_staging_directory(yarn, tmp_path):
+    cluster = discover(yarn.url, environ(tmp_path)).acting_for("bob")
+    assert (cluster.staging, cluster.login) == ("/user/bob/.skein", "ann")
+    assert cluster.authentication.parameters() == {"user.name": "ann", "doAs": "bob"}
+
+
+def test_log_services_come_from_the_configuration(yarn, tmp_path):
+    yarn.conf["yarn.log.server.url"] = "http://jhs:19888/jobhistory/logs"
+    assert discover(yarn.url, environ(tmp_path)).log_services == ("http://jhs:19888/ws/v1/history",)
+
+
+def test_configuration_substitutes_variables():
+    conf = Configuration({"a": "${b}/${env.HOME}", "b": "x${c}", "c": "1", "loop": "${loop}", "open": "${nobody}"},
+                         {"HOME": "/home/ann"})
+    assert conf.get("a") == "x1//home/ann"
+    assert conf.get("loop") == "${loop}"
+    assert conf.get("open") == "${nobody}"
+    assert conf.get("missing", "default") == "default"
+
+
+def test_who_we_are_is_not_the_environments_to_say(monkeypatch):
+    name = pwd.getpwuid(os.getuid()).pw_name
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(variable, "hdfs")
+    assert current_user({"LOGNAME": "hdfs", "USER": "hdfs"}) == name
+    assert Configuration({"dir": "/tmp/${user.name}"}, {"USER": "hdfs"}).get("dir") == f"/tmp/{name}"
+    assert current_user({"HADOOP_USER_NAME": "ann"}) == "ann"
+
+
+def test_resourcemanagers_of_a_high_available_pair(tmp_path):
+    write_conf(tmp_path / "conf", "yarn-site.xml", **{
+        "yarn__resourcemanager__ha__rm-ids": "a,b", "yarn__resourcemanager__hostname__a": "one",
+        "yarn__resourcemanager__webapp__address__b": "two:18088"})
+    conf = Configuration.from_directory(tmp_path / "conf")
+    assert conf.resourcemanagers() == ("http://one:8088", "http://two:18088")
+
+
+def test_a_broken_hadoop_conf_dir_names_the_file(tmp_path):
+    (tmp_path / "core-site.xml").write_text("<configuration>")
+    with pytest.raises(ClusterUnreachable, match=r"HADOOP_CONF_DIR .*core-site.xml is not XML"):
+        discover(None, environ(tmp_path, HADOOP_CONF_DIR=str(tmp_path)))
+
+
+def test_unknown_and_wrong_keys_of_a_site_file_are_all_named(tmp_path):
+    path = tmp_path / "site.yaml"
+    path.write_text("resource_manager: x\nstaging: relative\nsubmit_with: http\nrequest_timeout: soon\n")
+    with pytest.raises(SpecInvalid) as raised:
+        read_site(path)
+    text = str(raised.value)
+    assert "unknown key 'resource_manager' (did you mean 'resourcemanager'?)" in text
+    assert "request_timeout: 'soon' is not a number of seconds" in text
+    assert "submit_with: 'http' is not one of auto, rest, skein" in text
+
+
+@pytest.mark.parametrize("text", ["- a\n- b\n", "a: b: c", "\tx: 1"])
+def test_a_site_file_that_is_no_mapping(tmp_path, text):
+    path = tmp_path / "site.yaml"
+    path.write_text(text)
+    with pytest.raises(SpecInvalid, match="site file"):
+        read_site(path)
+
+
+def test_the_users_site_file_is_found(tmp_path):
+    folder = tmp_path / ".config" / "tf_yarn_ops"
+    folder.mkdir(parents=True)
+    (folder / "site.yaml").write_text("coordinator_ports: 31000-31031\nam_java_options: ''\n")
+    site = find_site(environ(tmp_path))
+    assert site.am_java_options == ""
+    assert {site.base_port(number) for number in range(10)} == {31000, 31016}
+
+
+@pytest.mark.parametrize("ports", ["20000", "1-20000", "20000-20010", "60000-70000", "b-a"])
+def test_port_ranges_that_can_not_be(ports):
+    with pytest.raises(SpecInvalid, match="coordinator_ports"):
+        Site(coordinator_ports=ports)

@@ -1,0 +1,279 @@
+"""The ResourceManager's REST interface: what is sent, fail-over, deadlines, errors."""
+
+import json
+import re
+import time
+
+import pytest
+
+from support.fake_yarn import STAMP, FakeYarn, amount, application, closed_address, serving, until
+from support.real_yarn import WIRE_AND_REAL, RealYarn, one_of
+from tf_yarn_ops.errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
+from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
+from tf_yarn_ops.hadoop.resourcemanager import Allocation, ResourceManager
+from tf_yarn_ops.hadoop.transport import RestUnavailable
+from tf_yarn_ops.minicluster import MiniCluster
+
+ID = f"application_{STAMP}_0001"
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory):
+    """A real ResourceManager, which many applications are left with."""
+    with MiniCluster(tmp_path_factory.mktemp("resourcemanager"), light=True) as hadoop:
+        yield hadoop
+
+
+@pytest.fixture(params=WIRE_AND_REAL)
+def place(request):
+    """The ResourceManager on the wire, and the real one behind a counting proxy."""
+    with one_of(request) as yarn:
+        yield yarn
+
+
+def client(*urls, user="ann", **options):
+    options = {"patience": 0.5, "request_timeout": 10} | options
+    return ResourceManager(urls, SimpleAuthentication("ann", user), **options)
+
+
+def test_every_request_says_who_asks_and_passes_the_csrf_filter(place):
+    resourcemanager = client(place.url)
+    resourcemanager.info()
+    resourcemanager.new_application()
+    for _, _, parameters, headers, _ in place.requests:
+        assert parameters["user.name"] == "ann" and "doAs" not in parameters
+        assert {name.lower() for name in headers} >= {"x-xsrf-header", "accept"}
+
+
+def test_another_user_is_asked_for_by_doas(yarn):
+    client(yarn.url, user="bob").info()
+    assert yarn.requests[0][2] == {"user.name": "ann", "doAs": "bob"}
+
+
+def test_proxies_of_the_environment_are_not_used(place, monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert client(place.url).info()["hadoopVersion"] == "3.4.3"
+
+
+def test_a_reservation_gives_id_and_maximum(place):
+    application_id, _ = client(place.url).new_application()
+    assert re.fullmatch(r"application_\d+_\d{4}", application_id)
+    # A ResourceManager names what is configured until scheduling-wait-ms after its start: 2^63-1 GPUs.
+    until(lambda: client(place.url).new_application()[1] == Allocation(16384, 32, 2), 30, 0.1)
+    assert client(place.url).new_application()[0] > application_id
+
+
+def test_allocation_without_gpus():
+    assert Allocation.read({"memory": 1024, "vCores": 2}) == Allocation(1024, 2, 0)
+    assert not Allocation.read(amount(1024, 2)).holds(Allocation(1024, 2, 1))
+
+
+def test_find_asks_by_tags_states_and_user(place):
+    stamp = str(time.time())
+    a, b = f"a{stamp}", f"b{stamp}"
+    both = place.add(application(1, "ACCEPTED", applicationTags=f"{a},{b}"))
+    place.add(application(2, "ACCEPTED", applicationTags=b))
+    bobs = place.add(application(3, "ACCEPTED", applicationTags=a, user="bob"))
+    ended = place.add(application(4, "FINISHED", applicationTags=a))
+    resourcemanager = client(place.url)
+
+    def found(*words):
+        return sorted(app["id"] for app in resourcemanager.find(*words))
+
+    assert found([a], ["ACCEPTED", "RUNNING"], "ann") == [both]
+    assert found([a]) == [both, bobs, ended]
+    assert place.requests[-1][2]["deSelects"] == "resourceRequests"
+    assert found([f"none{stamp}"]) == []
+
+
+def test_one_application_is_given_as_yarn_has_it(place):
+    name = place.add(application(1, "ACCEPTED", name="digits"))
+    found = client(place.url).get(name)
+    assert (found["id"], found["name"], found["user"], found["state"]) == (name, "digits", "ann", "ACCEPTED")
+    assert found["queue"].removeprefix("root.") == "default"
+    with pytest.raises(ApplicationNotFound):
+        client(place.url).get("application_1_0001")
+
+
+def test_kill_puts_the_state_with_our_words(place):
+    name = place.add(application(1))
+    resourcemanager = client(place.url)
+    assert resourcemanager.kill(name, "because") in ("KILLED", "ACCEPTED", "FINAL_SAVING", "KILLING")
+    assert place.requests[-1][4] == {"state": "KILLED", "diagnostics": "because"}
+    until(lambda: resourcemanager.state(name) == "KILLED")
+    assert "because" in resourcemanager.get(name)["diagnostics"]
+    assert resourcemanager.kill(name, "again") == "KILLED"
+
+
+def test_kill_of_what_is_unknown_says_so(place):
+    with pytest.raises(ApplicationNotFound, match=r"app with id: .* not found"):
+        client(place.url).kill(ID, "because")
+
+
+def test_lifetime_is_a_time_of_day_in_utc(yarn):
+    yarn.add(application(1))
+    client(yarn.url).set_lifetime(ID, 1700000000.4)
+    assert yarn.apps[ID]["lifetime"] == {"type": "LIFETIME", "expiryTime": "2023-11-14T22:13:20.000+0000"}
+
+
+@pytest.mark.cluster
+def test_yarn_ends_an_application_at_the_end_of_its_lifetime(light):
+    yarn = RealYarn(light.resourcemanager_url)
+    name = yarn.add(application(1))
+    resourcemanager = client(light.resourcemanager_url)
+    resourcemanager.set_lifetime(name, time.time() + 2)
+    until(lambda: resourcemanager.state(name) == "KILLED", 30, 0.1)
+    assert "exceeded the lifetime period" in resourcemanager.get(name)["diagnostics"]
+    yarn.close()
+
+
+def test_old_hadoop_does_not_know_userinfo(yarn):
+    yarn.faults.append(lambda method, path: (404, {}, "") if path.endswith("userinfo") else None)
+    assert client(yarn.url).user() is None
+
+
+def remote(status, message):
+    text = json.dumps({"RemoteException": {"message": message}})
+    return lambda method, path: (status, {"Content-Type": "application/json"}, text)
+
+
+@pytest.mark.parametrize("status, message, error, says", [
+    (400, "java.lang.Exception: x.y.BadException: no tag", SubmissionRejected, "YARN answers 400: no tag$"),
+    (403, "not allowed", SubmissionRejected, "YARN answers 403: not allowed"),
+    (403, "App submission via REST is disabled.", RestUnavailable, "via REST is disabled"),
+    (401, "Authentication required", RestUnavailable, "Kerberos or another login"),
+    (404, "app unknown", ApplicationNotFound, "app unknown"),
+    (500, "java.lang.NullPointerException", ClusterUnreachable, "answers 500"),
+])
+def test_answers_become_our_errors(yarn, status, message, error, says):
+    yarn.faults.append(remote(status, message))
+    with pytest.raises(error, match=says) as raised:
+        client(yarn.url).get(ID)
+    assert type(raised.value) is error
+
+
+def test_a_submission_that_another_client_sends_at_the_same_moment_is_a_success(yarn):
+    duplicate = remote(400, f"Application with id {ID} is already present! Cannot add a duplicate!")
+    yarn.faults.append(lambda method, path: duplicate(method, path) if method == "POST" else None)
+    client(yarn.url).submit({"application-id": ID})
+
+
+def test_what_is_no_resourcemanager_is_said(yarn):
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "text/html"}, "<html><b>It works!</b></html>"))
+    with pytest.raises(ClusterUnreachable, match="is no YARN ResourceManager: It works!"):
+        client(yarn.url).info()
+
+
+@pytest.mark.parametrize("text", ["", '{"app": {"id": "x"', "[]", "null", '{"other": 1}'])
+@pytest.mark.parametrize("ask", [
+    lambda rm: rm.info(), lambda rm: rm.get(ID), lambda rm: rm.state(ID), lambda rm: rm.scheduler(), lambda rm: rm.recovering(ID),
+    lambda rm: rm.kill(ID, "x"), lambda rm: rm.new_application(),
+], ids=["info", "get", "state", "scheduler", "recovering", "kill", "new application"])
+def test_an_answer_that_something_between_us_has_cut_is_no_traceback(yarn, text, ask):
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
+    with pytest.raises(ClusterUnreachable, match="does not answer as YARN does"):
+        ask(client(yarn.url))
+
+
+@pytest.mark.parametrize("text", [
+    "", '{"apps": {"app": [', "[]", '{"apps": "x", "nodes": "x"}', '{"apps": {"app": [1]}, "nodes": {"node": ["x"]}}'])
+def test_a_list_that_something_between_us_has_cut_is_no_traceback(yarn, text):
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
+    for ask in (lambda rm: rm.find(), lambda rm: rm.nodes()):
+        with pytest.raises(ClusterUnreachable, match=r"does not (answer|list (apps|nodes)) as YARN does"):
+            ask(client(yarn.url))
+
+
+@pytest.mark.parametrize("text, found", [
+    ('{"apps": null, "nodes": null}', []), ('{"apps": {}, "nodes": {}}', []), ("{}", []),
+    ('{"apps": {"app": {"id": "x"}}, "nodes": {"node": {"id": "x"}}}', [{"id": "x"}]),  # one of one, in some versions
+])
+def test_lists_as_yarn_writes_them(yarn, text, found):
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
+    asker = client(yarn.url)
+    assert (asker.find(), asker.nodes()) == (found, found)
+
+
+def test_nobody_there_is_said_within_the_patience():
+    started = time.monotonic()
+    address = closed_address()
+    with pytest.raises(ClusterUnreachable, match=f"no ResourceManager answers at {address}.*refused.*--resourcemanager"):
+        client(address, patience=0.3).info()
+    assert time.monotonic() - started < 2
+
+
+def test_a_resourcemanager_that_hangs_does_not_hang_us(place):
+    place.faults.append(lambda method, path: time.sleep(3))
+    started = time.monotonic()
+    with pytest.raises(ClusterUnreachable, match="timed out"):
+        client(place.url, patience=0.1, request_timeout=0.2).info()
+    assert time.monotonic() - started < 2
+
+
+def test_the_next_address_is_asked_when_the_first_is_down(place):
+    resourcemanager = client(closed_address(), place.url)
+    resourcemanager.info()
+    resourcemanager.info()
+    assert place.count("GET", "/ws/v1/cluster/info") == 2
+    assert resourcemanager.addresses.current() == place.url
+
+
+def test_a_standby_redirects_and_is_not_asked_again(place):
+    standby = FakeYarn()
+    with serving(standby) as url:
+        standby.faults.append(lambda method, path: (307, {"Location": f"{place.url}{path}?user.name=x"},
+                                                    "This is standby RM. The redirect url is: ..."))
+        resourcemanager = client(url, place.url)
+        assert resourcemanager.new_application()[0].startswith("application_")
+        name = place.add(application(1))
+        resourcemanager.kill(name, "because")
+        assert len(standby.requests) == 1
+        until(lambda: resourcemanager.state(name) == "KILLED")
+
+
+def test_no_active_resourcemanager_yet_is_waited_for(place):
+    answers = [(200, {"Content-Type": "text/plain", "Refresh": "3"}, "Can not find any active RM. Will retry.")] * 2
+    place.faults.append(lambda method, path: answers.pop() if answers else None)
+    assert client(place.url, patience=5).info()["haState"] == "ACTIVE"
+    assert len(place.requests) == 3
+
+
+def test_redirects_in_a_circle_end(place):
+    place.faults.append(lambda method, path: (307, {"Location": f"{place.url}{path}"}, ""))
+    with pytest.raises(ClusterUnreachable, match="redirects in a circle"):
+        client(place.url, patience=0.2).info()
+
+
+def test_a_dropped_connection_is_tried_again(place):
+    dropped = []
+
+    def drop(method, path):
+        if not dropped:
+            dropped.append(path)
+            raise ConnectionResetError
+
+    place.faults.append(drop)
+    assert client(place.url, patience=5).info()["hadoopVersion"]
+
+
+def test_what_a_restarted_resourcemanager_does_not_know_yet_is_not_called_unknown(yarn):
+    """It answers 404 until it has recovered; seen with a client that began to wait in that very moment."""
+    started = round(time.time() * 1000) - 2000
+    earlier, new = "application_1600000000000_0001", f"application_{started}_0001"
+    resourcemanager = client(yarn.url)
+    assert not resourcemanager.recovering(earlier), "it was started years ago"
+    yarn.started_on = started
+    assert resourcemanager.recovering(earlier) and not resourcemanager.recovering(new)
+    with pytest.raises(ClusterUnreachable, match=f"does not know {earlier} yet; ask again"):
+        resourcemanager.get_recovered(earlier)
+    with pytest.raises(ApplicationNotFound):
+        resourcemanager.get_recovered(new)
+    asked = len(yarn.requests)
+
+    def recover(method, path):
+        if len(yarn.requests) >= asked + 3:
+            yarn.apps.setdefault(earlier, application(1) | {"id": earlier})
+
+    yarn.faults.append(recover)
+    assert resourcemanager.get_recovered(earlier, 20)["id"] == earlier

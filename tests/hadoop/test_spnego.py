@@ -1,0 +1,302 @@
+"""SPNEGO with a real KDC and the real gssapi on both sides; the clients are processes of their own."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from support.fake_yarn import STAMP, FakeYarn, application, until
+from support.fake_yarn import serving as serving_simple
+from support.kerberos import Kdc, SecureYarn, serving
+from tf_yarn_ops.hadoop.authentication import KerberosAuthentication, SimpleAuthentication
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.hadoop.spnego import Negotiator, short_name
+
+pytestmark = pytest.mark.cluster
+
+ANN = "ann@EXAMPLE.COM"
+ID = f"application_{STAMP}_0001"
+YTF = "import sys; from tf_yarn_ops.cli import main; sys.argv[0] = 'ytf'; main()"
+GET_TWENTY_TIMES = f"""
+from tf_yarn_ops.hadoop.cluster import discover
+manager = discover().resourcemanager()
+for _ in range(20):
+    print(manager.get({ID!r})["state"])
+"""
+WATCH = f"""
+import asyncio
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.follow.watch import Watcher
+report = asyncio.run(Watcher(discover(), interval=0.05).wait({ID!r}, timeout=60))
+print(report.reason.name)
+"""
+WHO = """
+import sys
+from tf_yarn_ops.hadoop.cluster import discover
+cluster = discover(user=sys.argv[1] if sys.argv[1:] else None)
+print(cluster.login, cluster.user, cluster.secure, *cluster.resourcemanagers)
+print(len(cluster.resourcemanager().find(user="ann")))
+"""
+
+
+@pytest.fixture(scope="module")
+def kdc(tmp_path_factory):
+    with Kdc(tmp_path_factory.mktemp("kdc")).running() as running, pytest.MonkeyPatch.context() as patch:
+        # For the service's side, which is in this process.
+        patch.setenv("KRB5_CONFIG", running.variables["KRB5_CONFIG"])
+        patch.setenv("KRB5RCACHENAME", running.variables["KRB5RCACHENAME"])
+        yield running
+
+
+@pytest.fixture
+def yarn(kdc):
+    fake = SecureYarn(kdc.service_keytab)
+    with serving(fake):
+        fake.add(application(1))
+        yield fake
+
+
+@pytest.fixture
+def client(yarn, kdc, tmp_path):
+    """Give a function that starts a Python of its own with a ticket, or with other variables."""
+    def start(script, *arguments, url=None, **variables):
+        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "YTF_RESOURCEMANAGER": url or yarn.url,
+                   "HADOOP_USER_NAME": "mallory", **(variables or kdc.kinit())}
+        return subprocess.Popen([sys.executable, "-c", script, *arguments], env=environ, text=True, cwd=tmp_path,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return start
+
+
+def result(process):
+    """Give exit code and both outputs."""
+    out, err = process.communicate(timeout=60)
+    assert "Traceback" not in err, err
+    return process.returncode, out, err
+
+
+def all_of_ann(yarn):
+    """Check that everybody who was let in was ann, and that no claim of a name stood beside a proof."""
+    assert {principal for principal, *_ in yarn.seen} == {ANN}
+    for _, parameters, headers in yarn.raw:
+        # The filter's 401 sets an empty cookie, which proves nothing.
+        proof = headers.get("Authorization") or headers.get("Cookie", "").partition("=")[2]
+        assert not (proof and "user.name" in parameters)
+    assert all("user.name" not in parameters for *_, parameters in yarn.seen)
+
+
+def test_the_command_line_lists_looks_and_kills(yarn, client):
+    code, out, err = result(client(YTF, "list", "--json"))
+    assert (code, [item["application_id"] for item in json.loads(out)]) == (0, [ID]), err
+    code, out, err = result(client(YTF, "status", ID, "--json"))
+    assert (code, json.loads(out)["user"]) == (0, "ann"), err
+    code, _, err = result(client(YTF, "kill", ID))
+    assert yarn.apps[ID]["state"] == "KILLED", err
+    assert "could not be deleted" not in err
+    assert ("PUT", f"/ws/v1/cluster/apps/{ID}/state") in [row[1:3] for row in yarn.seen]
+    # The application's directory, which has its key, is deleted with a ticket as well.
+    assert ("DELETE", f"/webhdfs/v1/user/ann/.skein/{ID}") in [row[1:3] for row in yarn.seen]
+    all_of_ann(yarn)
+
+
+def test_a_watch_ends_with_the_application(yarn, client):
+    process = client(WATCH)
+    until(lambda: yarn.count("GET", "/ws/v1/cluster/apps") >= 3)
+    yarn.apps[ID].update(state="FINISHED", finalStatus="SUCCEEDED")
+    assert result(process)[:2] == (0, "SUCCEEDED\n")
+    all_of_ann(yarn)
+
+
+def test_one_handshake_serves_many_calls(yarn, client):
+    assert result(client(GET_TWENTY_TIMES))[:2] == (0, "RUNNING\n" * 20)
+    found = [headers for path, _, headers in yarn.raw if path.endswith(ID)]
+    assert len(found) == 21
+    assert sum("Authorization" in headers for headers in found) == 1
+    all_of_ann(yarn)
+
+
+def test_a_cookie_that_ran_out_is_replaced(yarn, client):
+    yarn.cookie_uses = 4
+    assert result(client(GET_TWENTY_TIMES))[:2] == (0, "RUNNING\n" * 20)
+    found = [headers for path, _, headers in yarn.raw if path.endswith(ID)]
+    assert sum("Authorization" in headers for headers in found) == 4
+    all_of_ann(yarn)
+
+
+def test_the_ticket_says_who_one_is(yarn, client):
+    assert result(client(WHO))[:2] == (0, f"ann ann True {yarn.url}\n1\n")
+    all_of_ann(yarn)
+
+
+def test_on_behalf_of_another_user(yarn, client):
+    assert result(client(WHO, "bob"))[:2] == (0, f"ann bob True {yarn.url}\n1\n")
+    assert {parameters.get("doAs") for *_, parameters in yarn.seen} == {"bob"}
+    all_of_ann(yarn)
+
+
+def test_a_keytab_does_without_kinit(yarn, client, kdc):
+    variables = kdc.cache("by-keytab") | {"KRB5_CLIENT_KTNAME": str(kdc.user_keytab)}
+    assert result(client(WHO, **variables))[:2] == (0, f"ann ann True {yarn.url}\n1\n")
+    all_of_ann(yarn)
+
+
+def test_without_a_ticket_it_says_kinit(yarn, client, kdc):
+    code, _, err = result(client(YTF, "status", ID, **kdc.cache("none")))
+    assert code == 4
+    assert "there is no valid Kerberos ticket (" in err and "Run kinit" in err
+    assert yarn.seen == []
+
+
+def test_with_an_expired_ticket_it_says_kinit(yarn, client, kdc):
+    variables = kdc.kinit("short", lifetime="1s")
+    until(lambda: kdc.expired(variables))
+    code, _, err = result(client(YTF, "status", ID, **variables))
+    assert code == 4
+    assert "there is no valid Kerberos ticket (" in err and "Run kinit" in err
+    assert yarn.seen == []
+
+
+def test_without_the_extra_it_says_what_to_install(yarn, client):
+    code, _, err = result(client(f"import sys; sys.modules['gssapi'] = None; {YTF}", "status", ID))
+    assert code == 3
+    assert "pip install 'tf-yarn-ops[kerberos]'" in err
+    assert yarn.seen == []
+
+
+def test_another_login_than_kerberos_is_named(yarn, client):
+    yarn.offers = 'Basic realm="hadoop"'
+    code, _, err = result(client(YTF, "status", ID))
+    assert code == 3
+    assert 'wants a login that is not Kerberos: Basic realm="hadoop"' in err
+    assert not any("Authorization" in headers for *_, headers in yarn.raw)
+
+
+def test_a_ticket_that_is_refused(yarn, client, kdc):
+    yarn.keytab = str(kdc.user_keytab)  # the service has lost its key
+    code, _, err = result(client(YTF, "status", ID))
+    assert code == 3
+    assert "does not accept the Kerberos ticket (Authentication required)" in err
+
+
+def test_a_service_that_proves_to_be_another(yarn, client):
+    yarn.false_proof = True
+    code, _, err = result(client(YTF, "status", ID))
+    assert code == 4
+    assert f"{yarn.url} does not prove to be HTTP/localhost" in err
+
+
+def test_a_service_that_the_kdc_does_not_know(yarn, client):
+    code, _, err = result(client(YTF, "status", ID, url=yarn.url.replace("localhost", "127.0.0.1")))
+    assert code == 4
+    assert "Kerberos gives no ticket for HTTP/127.0.0.1 (" in err
+    assert yarn.seen == []
+
+
+def test_a_kdc_that_does_not_answer(yarn, client, kdc, tmp_path):
+    config = tmp_path / "krb5.conf"
+    config.write_text(kdc.config.read_text().replace(f":{kdc.port}", ":1"))
+    code, _, err = result(client(YTF, "status", ID, **kdc.kinit() | {"KRB5_CONFIG": str(config)}))
+    assert code == 4
+    assert "Kerberos gives no ticket for HTTP/localhost (" in err
+
+
+def test_a_log_server_that_a_person_has_named_is_shown_a_ticket(yarn, client, kdc, tmp_path):
+    container = "container_1700000000000_0001_01_000001"
+    yarn.apps[ID].update(state="KILLED", finalStatus="KILLED", amContainerLogs=f"http://localhost:1/node/{container}/ann")
+    server = SecureYarn(kdc.service_keytab)
+    server.pages[f"/logs/containerlogs/{container}/application.driver.log"] = ("text/plain", "what it says\n")
+    site = tmp_path / ".config" / "tf_yarn_ops" / "site.yaml"
+    site.parent.mkdir(parents=True)
+    with serving(server):
+        site.write_text(f"log_server: {server.url}/logs\n")
+        code, out, err = result(client(YTF, "logs", ID, "--task", "coordinator", **kdc.kinit() | {"PATH": "/none"}))
+    assert (code, out) == (0, "what it says\n"), err
+    all_of_ann(yarn)
+    all_of_ann(server)
+
+
+def test_a_submission_goes_by_skein(yarn, client, kdc):
+    submit = "from tf_yarn_ops.cli import submit_main; submit_main()"
+    code, _, err = result(client(submit, "-v", "-r", "worker:1", "true", **kdc.kinit() | {"PATH": "/none"}))
+    assert code == 3
+    assert "because the cluster uses Kerberos" in err and "no 'yarn' on PATH" in err
+    all_of_ann(yarn)
+
+
+def test_a_standby_leads_to_the_other_configured_address(yarn, client, kdc):
+    active = SecureYarn(kdc.service_keytab)
+    with serving(active):
+        active.add(application(1))
+        yarn.location = active.url
+        code, out, _ = result(client(WHO, url=f"{yarn.url},{active.url}"))
+    assert (code, out) == (0, f"ann ann True {active.url} {yarn.url}\n1\n")
+    all_of_ann(active)
+
+
+def test_no_ticket_and_no_cookie_for_an_address_that_was_not_configured(yarn, client, kdc):
+    stranger = SecureYarn(kdc.service_keytab)
+    with serving(stranger):
+        process = client(f"""
+import sys, time
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.errors import TfYarnError
+manager = discover().resourcemanager()
+deadline = time.monotonic() + 30
+while time.monotonic() < deadline:
+    try:
+        manager.get({ID!r})
+    except TfYarnError as error:
+        sys.exit(str(error))
+""")
+        until(lambda: yarn.count("GET", f"/ws/v1/cluster/apps/{ID}") >= 3)
+        yarn.location = stranger.url
+        code, _, err = result(process)
+    assert code == 1
+    assert f"{stranger.url[len('http://'):]} wants a Kerberos ticket. Only an address that is configured" in err
+    assert stranger.raw and stranger.handshakes == []
+    assert not any({"Authorization", "Cookie"} & set(headers) for *_, headers in stranger.raw)
+
+
+def test_an_open_web_interface_of_a_secured_cluster_is_told_a_name():
+    yarn = FakeYarn()
+    yarn.conf["hadoop.security.authentication"] = "kerberos"
+    with serving_simple(yarn) as url:
+        cluster = discover(url, environ={"HADOOP_USER_NAME": "ann"}, site=Site())
+    assert cluster.secure
+    assert cluster.authentication == SimpleAuthentication("ann", "ann")
+    assert cluster.storage_authentication == KerberosAuthentication("ann", "ann")
+
+
+@pytest.mark.parametrize("header, kept", [
+    ('hadoop.auth="u=ann&t=kerberos&s=x="; Path=/', 'hadoop.auth="u=ann&t=kerberos&s=x="'),
+    ("other=1, hadoop.auth=token; Path=/", "hadoop.auth=token"),
+    ("hadoop.auth=; Path=/", None),
+    ('hadoop.auth=""; Path=/', None),
+    ("other=1", None),
+])
+def test_the_cookie_is_kept_as_it_came(header, kept):
+    negotiator = Negotiator(["http://rm:8088/"])
+    negotiator.learn("http://rm:8088/ws", header)
+    negotiator.learn("http://rm:9999/ws", "hadoop.auth=evil")
+    assert negotiator.cookie("http://RM:8088/conf") == kept
+    assert negotiator.cookie("http://rm:9999/ws") is None
+
+
+@pytest.mark.parametrize("url, status, header, asked", [
+    ("http://rm:8088/ws", 401, "Negotiate", True),
+    ("http://rm:8088/ws", 401, "Basic realm=x, negotiate", True),
+    ("http://rm:8088/ws", 401, "Basic", False),
+    ("http://rm:8088/ws", 200, "Negotiate", False),
+    ("https://rm:8088/ws", 401, "Negotiate", False),
+    ("http://rm/ws", 401, "Negotiate", False),
+    ("http://rm:8088@evil/ws", 401, "Negotiate", False),
+])
+def test_who_may_ask_for_a_ticket(url, status, header, asked):
+    assert Negotiator(["http://rm:8088"]).asked(url, status, header) is asked
+
+
+@pytest.mark.parametrize("name", ["ann", "ann@EXAMPLE.COM", "ann/host@EXAMPLE.COM"])
+def test_the_short_name_of_a_principal(name):
+    assert short_name(name) == "ann"

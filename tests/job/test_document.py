@@ -1,0 +1,137 @@
+"""Documents to jobs and back: round trips for any job, the exact words for what can't be read."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from support.strategies import jobs
+from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.job.document import read_document
+from tf_yarn_ops.job.parts import Resources, TensorBoard
+from tf_yarn_ops.job.spec import JobSpec
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(jobs())
+def test_from_dict_reads_what_to_dict_gives(job):
+    document = job.to_dict()
+    assert JobSpec.from_dict(document) == job
+    assert JobSpec.from_dict(json.loads(json.dumps(document))) == job
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(jobs())
+def test_from_yaml_reads_what_to_yaml_gives(job):
+    assert JobSpec.from_yaml(job.to_yaml()) == job
+
+
+def test_defaults_are_left_out():
+    assert JobSpec.from_dict({"tasks": {"worker": 2}, "command": "x"}).to_dict() == {
+        "tasks": {"worker": {"instances": 2}}, "command": "x"}  # fmt: skip
+
+
+def test_reads_what_people_write():
+    job = JobSpec.from_yaml("""
+command: python train.py
+tasks:
+  master:
+  ps: 2
+  worker: {instances: 4, memory: 8 GiB, indices: {0: {vcores: 4}}}
+tensorboard: true
+output: /out
+environment: venv:///opt/tf
+restart: {mode: task}
+deadlines: {heartbeat: 30}
+""")
+    assert list(job.tasks) == ["chief", "ps", "worker"]
+    assert job.tasks["ps"].instances == 2
+    assert job.tasks["worker"].resources(0) == Resources(memory=8192, vcores=4)
+    assert job.tensorboard == TensorBoard()
+    assert str(job.environment) == "venv:///opt/tf"
+    assert (job.restart.max_restarts, job.deadlines.heartbeat) == (3, 30)
+
+
+def faults_of(document):
+    with pytest.raises(SpecInvalid) as error:
+        JobSpec.from_dict(document)
+    return list(error.value.faults)
+
+
+WORKER = {"tasks": {"worker": 1}, "command": "x"}
+
+
+@pytest.mark.parametrize(
+    ("document", "messages"),
+    [
+        (3, ["a job is a mapping of keys to values, not int"]),
+        ({}, ["tasks: missing; a mapping of task types to their settings"]),
+        ({"tasks": 3, "command": "x"}, ["tasks: 3 is not a mapping of task types to their settings"]),
+        ({"tasks": {"worker": "2"}, "command": "x"}, ["tasks.worker: '2' is not a mapping of keys to values"]),
+        ({**WORKER, "restart": {"mode": "tsk"}}, ["restart.mode: 'tsk' is not one of never, task, cluster"]),
+        ({**WORKER, "restart": "task"}, ["restart: 'task' is not a mapping of keys to values"]),
+        ({**WORKER, "environment": "x"},
+         ["environment: 'x' is no environment; give python:///path/to/python3, venv:///folder, conda:///folder, "
+          "docker://image, or an archive (.tar.gz, .tgz, .zip)"]),
+        ({"tasks": {"master": 1, "chief": 1}, "command": "x"}, ["tasks.chief: task type 'chief' is named twice"]),
+        ({"tasks": {"worker": {"indices": {0: {"memory": "x"}}}}, "command": "x"},
+         ["tasks.worker.indices.0.memory: 'x' is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)"]),
+        ({**WORKER, "tensorboard": {"memory": 0}, "output": "/o"},
+         ["tensorboard.memory: 0 is no memory at all; at least 1 MiB is needed"]),
+    ],
+)  # fmt: skip
+def test_faults_of_a_document_are_named_by_their_keys(document, messages):
+    assert faults_of(document) == messages
+
+
+@pytest.mark.parametrize(
+    ("document", "beginning"),
+    [
+        ({**WORKER, "queu": "x"}, "queu: unknown key (did you mean 'queue'?); known: tasks, command, "),
+        ({"tasks": {"worker": {"memroy": 1}}, "command": "x"},
+         "tasks.worker.memroy: unknown key (did you mean 'memory'?)"),
+        ({**WORKER, "deadlines": {"heart": 9}}, "deadlines.heart: unknown key (did you mean 'heartbeat'?)"),
+        ({**WORKER, 3: "x"}, "3: unknown key; known: "),
+    ],
+)  # fmt: skip
+def test_unknown_keys_are_refused_with_the_nearest_name(document, beginning):
+    (fault,) = faults_of(document)
+    assert fault.startswith(beginning)
+
+
+def test_all_faults_of_a_document_come_together():
+    faults = faults_of({"tasks": {"ps": {"memory": "x"}}, "queu": 1, "deadlines": {"heartbeat": 1}, "success": "x"})
+    assert len(faults) >= 4
+
+
+def test_what_is_not_yaml():
+    with pytest.raises(SpecInvalid, match="not YAML, line 1, column 5: expected the node content"):
+        JobSpec.from_yaml("a: [")
+    with pytest.raises(SpecInvalid, match=r"not YAML, line 2, column \d+: ") as raised:
+        JobSpec.from_yaml("env:\n  API_KEY: \"hunter2\" tail\n")
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "beginning"),
+    [
+        (None, "spec: 'job.yaml' can't be read: [Errno 2] No such file"),
+        (b"\xff", "spec: 'job.yaml' can't be read: 'utf-8' codec"),
+        (b"tasks: {", "spec: 'job.yaml' can't be read: while parsing"),
+        (b"- 1", "spec: 'job.yaml' is not a mapping of keys to values; ytf-submit --dry_run prints one"),
+        (b"", "spec: 'job.yaml' is not a mapping of keys to values; ytf-submit --dry_run prints one"),
+    ],
+)  # fmt: skip
+def test_a_file_that_holds_no_job_is_named(tmp_path, content, beginning):
+    if content is not None:
+        (tmp_path / "job.yaml").write_bytes(content)
+    with pytest.raises(SpecInvalid) as error:
+        read_document("job.yaml", tmp_path)
+    assert error.value.faults[0].startswith(beginning)
+    with pytest.raises(SpecInvalid, match=r"^tf\.spec: "):
+        read_document("job.yaml", tmp_path, key="tf.spec")
+
+
+def test_the_first_document_of_a_dry_run_is_the_job(tmp_path):
+    (tmp_path / "job.yaml").write_text("name: digits\n---\nname: skein\n")
+    assert read_document("job.yaml", tmp_path) == {"name": "digits"}

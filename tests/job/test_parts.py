@@ -1,0 +1,91 @@
+"""The parts of a job: valid once they exist, with the exact words for what is not."""
+
+import pytest
+
+from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.job.parts import Acls, Deadlines, Environment, Resources, RestartPolicy, TensorBoard
+
+
+def faults_of(part, **values):
+    with pytest.raises(SpecInvalid) as error:
+        part(**values)
+    return list(error.value.faults)
+
+
+def test_defaults_are_the_documented_ones():
+    assert Resources() == Resources(memory=8192, vcores=1, gpus=0)
+    assert TensorBoard() == TensorBoard(memory=2048, vcores=1, linger=0)
+    assert Deadlines() == Deadlines(86400, 1800, 600, 60, 0, 604800, 10)
+    assert RestartPolicy() == RestartPolicy("never", 0, 3, (), (), 1.0, 0)
+
+
+def test_max_restarts_default_depends_on_the_mode():
+    assert RestartPolicy(mode="task").max_restarts == 3 == RestartPolicy(mode="cluster").max_restarts
+    assert RestartPolicy(mode="task", max_restarts=0).max_restarts == 0
+
+
+def test_amounts_are_read_as_people_write_them():
+    assert Resources(memory="8 GiB", vcores="2", gpus="1") == Resources(8192, 2, 1)
+    assert Deadlines(heartbeat="30").heartbeat == 30.0
+    assert Acls(view_users="ann").view_users == ("ann",)
+
+
+@pytest.mark.parametrize(
+    ("part", "values", "messages"),
+    [
+        (Resources, {"memory": 0, "vcores": 0, "gpus": -1}, [
+            "memory: 0 is no memory at all; at least 1 MiB is needed",
+            "vcores: 0 is not a whole number of at least 1",
+            "gpus: -1 is not a whole number of at least 0",
+        ]),
+        (Resources, {"vcores": True}, ["vcores: True is not a whole number of at least 1"]),
+        (Deadlines, {"queue": -1, "total": "soon", "execution": float("nan")}, [
+            "queue: -1 is not a number of seconds of at least 0",
+            "execution: nan is not a number of seconds of at least 0",
+            "total: 'soon' is not a number of seconds of at least 0",
+        ]),
+        (Deadlines, {"heartbeat": 4}, ["heartbeat: 4 is too short; at least 5 seconds, or 0 for none"]),
+        (TensorBoard, {"linger": -1}, ["linger: -1 is not a number of seconds of at least 0"]),
+        (RestartPolicy, {"mode": "sometimes"}, ["mode: 'sometimes' is not one of never, task, cluster"]),
+        (RestartPolicy, {"max_restarts": 2}, ["max_restarts: 2 needs a mode of task or cluster, not never"]),
+        (RestartPolicy, {"retry_exit_codes": 256}, ["retry_exit_codes: 256 is not an exit code; 1 to 255"]),
+        (RestartPolicy, {"retry_exit_codes": [1, 2], "fatal_exit_codes": [2]},
+         ["retry_exit_codes and fatal_exit_codes both name 2"]),
+        (Acls, {"view_users": 3}, ["view_users: 3 is not a list of texts"]),
+    ],
+)  # fmt: skip
+def test_faults_of_a_part_are_all_named(part, values, messages):
+    assert faults_of(part, **values) == messages
+
+
+@pytest.mark.parametrize(
+    ("text", "scheme", "location"),
+    [
+        ("python:///usr/bin/python3", "python", "/usr/bin/python3"),
+        ("venv:///opt/tf", "venv", "/opt/tf"),
+        ("conda:///opt/conda", "conda", "/opt/conda"),
+        ("docker://registry:5000/tf:2", "docker", "registry:5000/tf:2"),
+        ("env.tar.gz", "archive", "env.tar.gz"),
+        ("hdfs://nn/envs/tf.tgz", "archive", "hdfs://nn/envs/tf.tgz"),
+        ("/data/tf.zip", "archive", "/data/tf.zip"),
+    ],
+)
+def test_environments(text, scheme, location):
+    environment = Environment.parse(text)
+    assert (environment.scheme, environment.location) == (scheme, location)
+    assert str(environment) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("virtualenv:///x", "'virtualenv:///x' is no environment; give python:///path/to/python3, venv:///folder, "
+                            "conda:///folder, docker://image, or an archive (.tar.gz, .tgz, .zip)"),
+        ("venv://x", "venv://x needs an absolute path on the nodes: venv:///path, with three slashes"),
+        ("docker://", "docker:// names nothing"),
+    ],
+)  # fmt: skip
+def test_what_is_no_environment(text, message):
+    with pytest.raises(SpecInvalid) as error:
+        Environment.parse(text)
+    assert str(error.value) == message

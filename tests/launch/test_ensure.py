@@ -1,0 +1,493 @@
+"""Identity: tags, the table, claims, and `ensure` with every client that dies on the way."""
+
+import json
+import os
+import shutil
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.fake_yarn import STAMP, FakeYarn, application, serving, until
+from support.place import ID, USER, Place, cancel_at, job
+from tf_yarn_ops.errors import Cancelled, SpecInvalid, SubmissionRejected, Superseded
+from tf_yarn_ops.follow.identity import (
+    Action,
+    Decision,
+    Identity,
+    attempt_of,
+    decide,
+    deployment_tag,
+    generation_of,
+    latest_of,
+    successor_of,
+)
+from tf_yarn_ops.hadoop.resourcemanager import LIVE
+from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
+from tf_yarn_ops.launch.claims import Claims
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+from tf_yarn_ops.staging.sweep import sweep_claims
+
+ME = Identity("server dag run task", generation=1, attempt=2, deployment="server")
+
+
+@pytest.fixture
+def place(tmp_path):
+    root = tmp_path / "files"
+    root.mkdir()
+    yarn = FakeYarn()
+    with serving(yarn) as url:
+        yield Place(yarn, url, root)
+
+
+def number(value):
+    return f"application_{STAMP}_{value:04d}"
+
+
+def mine(at, state="RUNNING", generation=1, attempt=2, reason=None, **fields):
+    """One application of the identity."""
+    if reason is not None:
+        fields["diagnostics"] = compose_diagnostics(JobReport(number(at), reason=reason, message="x"))
+        fields["finalStatus"] = "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED"
+        state = "FINISHED"
+    tags = ",".join(Identity(ME.key, generation, attempt, ME.deployment).tags)
+    return application(at, state, **{"user": USER, "applicationTags": tags} | fields)
+
+
+@given(st.text(min_size=1), st.text(), st.integers(0, 10**9), st.integers(0, 10**9))
+def test_tags_are_what_yarn_takes_and_read_back(key, deployment, generation, attempt):
+    identity = Identity(key, generation, attempt, deployment)
+    for tag in identity.tags:
+        assert tag.isascii() and tag == tag.lower() and 1 <= len(tag) <= 100 and "," not in tag
+    document = {"applicationTags": ",".join(["other", *identity.tags])}
+    assert (generation_of(document), attempt_of(document)) == (generation, attempt)
+    assert len(identity.tags) == (4 if deployment else 3)
+
+
+def test_the_key_alone_tells_one_training_from_another():
+    assert Identity("a").tag == Identity("a", 3, 4).tag != Identity("b").tag
+    assert Identity("a", deployment="x").tag != Identity("a", deployment="y").tag
+    assert deployment_tag("x") in Identity("a", deployment="x").tags
+
+
+@pytest.mark.parametrize("values", [{"key": ""}, {"key": "a", "generation": -1}, {"key": "a", "attempt": "1"}])
+def test_what_is_no_identity(values):
+    with pytest.raises(SpecInvalid, match="identity"):
+        Identity(**values)
+
+
+def test_too_many_tags_are_said():
+    ME.check(job(tags=[str(n) for n in range(6)]))
+    with pytest.raises(SpecInvalid, match="7 given; YARN takes 10, and 4 are the job's identity, so at most 6"):
+        ME.check(job(tags=[str(n) for n in range(7)]))
+
+
+@pytest.mark.parametrize("tag", ["tfy-0", "TFYG-9", " tfya-1", "tfyd-0", "mine,tfyg-9"])
+def test_no_tag_of_a_job_passes_for_an_identity(tag):
+    with pytest.raises(SpecInvalid, match="would pass for an identity, whose tags begin with tfy-, tfyg-, tfya-, tfyd-"):
+        ME.check(job(tags=["mine", tag]))
+    ME.check(job(tags=["tfy", "tfyx-1", "my-tfy-1"]))
+
+
+TABLE = [
+    ([], Decision(Action.SUBMIT)),
+    ([mine(1, generation=2), mine(2)], Decision(Action.SUPERSEDED, number(1), (number(2),))),
+    ([mine(1, generation=0), mine(2), mine(3, generation=2), mine(4, generation=2)],
+     Decision(Action.SUPERSEDED, number(4), (number(1), number(2)))),
+    ([mine(1, generation=2, reason=Reason.TASK_FAILED)], Decision(Action.SUPERSEDED, number(1))),
+    ([mine(1, generation=0), mine(2, generation=0), mine(3)], Decision(Action.KILL, kill=(number(1), number(2)))),
+    ([mine(3), mine(1), mine(2, "ACCEPTED", attempt=9)], Decision(Action.ATTACH, number(1), (number(2), number(3)))),
+    ([mine(1, attempt=1)], Decision(Action.ATTACH, number(1))),
+    ([mine(1, attempt=0, reason=Reason.SUCCEEDED), mine(2, reason=Reason.TASK_FAILED)],
+     Decision(Action.REPORT, number(1))),
+    ([mine(1, reason=Reason.TASK_FAILED), mine(2, "KILLED", finalStatus="KILLED")],
+     Decision(Action.REPORT, number(2))),
+    ([mine(1, attempt=1, reason=Reason.TASK_FAILED)], Decision(Action.SUBMIT)),
+    ([mine(1, generation=0, reason=Reason.SUCCEEDED)], Decision(Action.SUBMIT)),
+    ([mine(1, user="stranger"), mine(2, user="stranger", generation=9)], Decision(Action.SUBMIT)),
+    ([mine(1, reason=Reason.ALLOCATION_TIMEOUT)], Decision(Action.REPORT, number(1))),
+]
+
+
+@pytest.mark.parametrize("found, decision", TABLE)
+def test_the_table(found, decision):
+    assert decide(found, ME, USER) == decision
+
+
+def test_ids_are_ordered_by_number_not_by_letter():
+    ids = ["application_9_10000", "application_9_9999", "application_10_0001"]
+    found = [mine(1) | {"id": name} for name in ids]
+    assert decide(found, ME, USER).application_id == "application_9_9999"
+
+
+def test_a_missed_allocation_may_be_submitted_again_as_often_as_allowed():
+    once, twice = [mine(1, reason=Reason.ALLOCATION_TIMEOUT)], [mine(n, reason=Reason.ALLOCATION_TIMEOUT) for n in (1, 2)]
+    assert decide(once, ME, USER, allocation_retries=1).action is Action.SUBMIT
+    assert decide(twice, ME, USER, allocation_retries=1) == Decision(Action.REPORT, number(2))
+    failed = [*once, mine(2, reason=Reason.TASK_FAILED)]
+    assert decide(failed, ME, USER, allocation_retries=5) == Decision(Action.REPORT, number(2))
+
+
+def test_the_latest_of_a_generation_is_known_whatever_its_state_and_user():
+    found = [mine(2, user="stranger", reason=Reason.TASK_FAILED), mine(1), mine(3, generation=0), mine(4, generation=2)]
+    assert latest_of(found, ME)["id"] == number(2)
+    assert latest_of(found[2:], ME) is None
+
+
+@pytest.mark.parametrize("reason, listed, successor", [
+    (Reason.KILLED, [mine(1)], number(1)),
+    (Reason.SUPERSEDED, [mine(1, attempt=0), mine(3)], number(1)),
+    (Reason.KILLED, [], None),
+    (Reason.KILLED, [mine(1, reason=Reason.SUCCEEDED), mine(3, "KILLED", finalStatus="KILLED")], None),
+    (Reason.KILLED, [mine(1, generation=2)], None),
+    (Reason.KILLED, [mine(1, user="stranger")], None),
+    (Reason.TASK_FAILED, [mine(1)], None),
+])
+def test_a_killed_one_has_a_successor_when_another_of_its_generation_lives(reason, listed, successor):
+    ended = JobReport(number(2), user=USER, reason=reason)
+    assert successor_of(ended, listed, ME) == successor
+
+
+def claims_of(place, identity=ME):
+    return Claims(place.launcher().staging(USER), identity)
+
+
+def test_a_claim_is_made_once_and_whole(place):
+    claims = claims_of(place)
+    assert claims.latest() is None
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda n: claims_of(place).make(0, number(n)), range(8)))
+    assert made.count(True) == 1
+    claim = claims.latest()
+    assert (claim.number, claim.application_id, claim.attempt, claim.submitted) == (0, number(made.index(True)), 2, False)
+    claims.mark_submitted(0)
+    assert claims.latest().submitted
+    assert claims.make(1, number(9)) and claims.latest().number == 1 and not claims.latest().submitted
+    assert claims_of(place, Identity(ME.key, 2, 0, ME.deployment)).latest() is None
+    folder = place.staging / "claims"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_claim_that_is_none_is_said(place):
+    claims = claims_of(place)
+    claims.make(0, number(1))
+    next((place.staging / "claims").iterdir()).write_text("{}")
+    with pytest.raises(SubmissionRejected, match="is no claim; delete it when no training of it runs"):
+        claims.latest()
+
+
+def test_old_claims_are_swept(place, monkeypatch):
+    claims = claims_of(place)
+    claims.make(0, number(1))
+    staging = place.launcher().staging(USER)
+    assert sweep_claims(staging) == 0
+    monkeypatch.setattr("tf_yarn_ops.staging.sweep.CLAIMS_FORGOTTEN_AFTER", -1000)
+    assert sweep_claims(staging) == 1 and claims.latest() is None
+
+
+def live(place):
+    return [name for name, app in place.yarn.apps.items() if app["state"] in LIVE]
+
+
+def end(place, name, reason):
+    final = "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED"
+    place.yarn.apps[name].update(state="FINISHED", finalStatus=final,
+                                 diagnostics=compose_diagnostics(JobReport(name, reason=reason, message="x")))
+
+
+def again(attempt=ME.attempt, generation=ME.generation):
+    return Identity(ME.key, generation, attempt, ME.deployment)
+
+
+def test_the_first_call_submits_with_all_tags_and_the_second_attaches(place):
+    known = []
+    report = place.launcher().ensure(job(tags=["Extra"]), ME, known.append)
+    assert (report.application_id, report.reason, known) == (ID, None, [ID])
+    assert set(place.yarn.apps[ID]["applicationTags"].split(",")) == {"extra", *ME.tags}
+    for attempt in (2, 3):
+        assert place.launcher().ensure(job(), again(attempt), known.append).application_id == ID
+    assert known == [ID] * 3 and len(place.yarn.apps) == 1
+
+
+def test_success_is_never_repeated_and_failure_only_by_another_attempt(place):
+    place.launcher().ensure(job(), ME)
+    end(place, ID, Reason.TASK_FAILED)
+    assert place.launcher().ensure(job(), ME).reason is Reason.TASK_FAILED
+    second = place.launcher().ensure(job(), again(3))
+    assert (second.application_id, second.reason) == (number(2), None)
+    end(place, number(2), Reason.SUCCEEDED)
+    for attempt in (2, 3, 4):
+        assert place.launcher().ensure(job(), again(attempt)).application_id == number(2)
+    assert len(place.yarn.apps) == 2
+    third = place.launcher().ensure(job(), again(4, generation=2))
+    assert (third.application_id, third.reason) == (number(3), None)
+
+
+def test_an_older_generation_is_killed_and_a_stale_one_is_told(place):
+    place.launcher().ensure(job(), ME)
+    newer = place.launcher().ensure(job(), again(0, generation=2))
+    assert live(place) == [newer.application_id]
+    assert place.launcher().report(ID).reason is Reason.SUPERSEDED
+    with pytest.raises(Superseded, match=f"{newer.application_id} is of a newer generation than 1"):
+        place.launcher().ensure(job(), again(3))
+    assert live(place) == [newer.application_id] and len(place.yarn.apps) == 2
+
+
+def test_what_a_stale_client_left_behind_is_killed_when_it_is_called_again(place):
+    """It was submitted after the newer generation's last look, and its client killed before its own."""
+    stale, newer = place.yarn.add(mine(98, "RUNNING")), place.yarn.add(mine(99, "RUNNING", generation=2))
+    with pytest.raises(Superseded):
+        place.launcher().ensure(job(), ME)
+    assert live(place) == [newer]
+    assert place.launcher().report(stale).message == f"Superseded by {newer}"
+
+
+def test_a_newer_generation_that_comes_during_the_submission_wins(place):
+    newer = mine(99, "ACCEPTED", generation=2)
+    place.yarn.faults.append(lambda method, path: place.yarn.add(newer) and None
+                             if (method, path) == ("POST", "/ws/v1/cluster/apps") else None)
+    with pytest.raises(Superseded):
+        place.launcher().ensure(job(), ME)
+    assert live(place) == [newer["id"]]
+    assert place.launcher().report(ID).reason is Reason.SUPERSEDED
+    assert place.directories() == []
+
+
+def test_a_strangers_application_with_the_same_tags_is_neither_attached_nor_killed(place):
+    for at, generation in ((50, 0), (51, 1), (52, 2)):
+        place.yarn.add(mine(at, generation=generation, user="stranger"))
+    assert place.launcher().ensure(job(), ME).application_id == ID
+    assert set(live(place)) == {ID, number(50), number(51), number(52)}
+
+
+def test_further_applications_of_the_generation_are_killed(place):
+    for at in (40, 41, 42):
+        place.yarn.add(mine(at))
+    assert place.launcher().ensure(job(), ME).application_id == number(40)
+    assert live(place) == [number(40)]
+
+
+def test_a_claim_that_was_never_submitted_is_submitted_under_its_id(place):
+    claims_of(place).make(0, number(7))
+    known = []
+    report = place.launcher().ensure(job(), ME, known.append)
+    assert (report.application_id, known) == (number(7), [number(7)])
+    assert not place.yarn.count("POST", "/ws/v1/cluster/apps/new-application")
+    assert claims_of(place).latest().submitted
+
+
+def test_a_submitted_claim_that_yarn_forgot_is_lost_and_never_submitted_again(place, monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.launch.ensure.RECOVERY_TIME", 0.1)
+    place.launcher().ensure(job(), ME)
+    place.yarn.apps.clear()
+    for identity in (ME, again(3)):
+        report = place.launcher().ensure(job(), identity)
+        assert (report.reason, report.application_id) == (Reason.LOST, ID)
+    assert place.yarn.apps == {}
+
+
+def test_submitted_but_not_marked_is_attached(place):
+    place.launcher().ensure(job(), ME)
+    for path in (place.staging / "claims").glob("*.submitted"):
+        path.unlink()
+    assert place.launcher().ensure(job(), again(3)).application_id == ID
+    assert len(place.yarn.apps) == 1
+
+
+def test_a_claim_that_can_not_be_marked_leaves_no_application_to_itself(place):
+    """The application runs: the client that has submitted it says so and waits for it."""
+    def lose_the_claims(method, path):
+        if (method, path) == ("POST", "/ws/v1/cluster/apps"):
+            shutil.rmtree(place.staging / "claims")
+
+    place.yarn.faults.append(lose_the_claims)
+    assert place.launcher().ensure(job(), ME).application_id == ID
+    assert live(place) == [ID]
+
+
+class Alarm(BaseException):
+    """As Airflow's ``AirflowTaskTimeout``, which is no `Exception`."""
+
+
+def ring(*_):
+    raise Alarm
+
+
+def test_an_alarm_during_a_submission_takes_it_back(place):
+    """The request is on its way when the alarm rings."""
+    def hold(method, path):
+        if (method, path) == ("POST", "/ws/v1/cluster/apps"):
+            os.kill(os.getpid(), signal.SIGALRM)
+
+    before = signal.signal(signal.SIGALRM, ring)
+    place.yarn.faults.append(hold)
+    try:
+        with pytest.raises(Alarm):
+            place.launcher().ensure(job(), ME)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    until(lambda: [app["state"] for app in place.yarn.apps.values()] in ([], ["KILLED"]))
+
+
+def test_racing_clients_submit_one(place):
+    for round_ in range(5):
+        identity = Identity(f"race {round_}")
+        barrier = threading.Barrier(2)
+
+        def go(identity=identity, barrier=barrier):
+            launcher = place.launcher()
+            barrier.wait(10)
+            return launcher.ensure(job(), identity).application_id
+
+        with ThreadPoolExecutor(2) as pool:
+            first, second = (future.result() for future in [pool.submit(go), pool.submit(go)])
+        assert first == second
+        tagged = [app for app in place.yarn.apps.values() if identity.tag in app["applicationTags"].split(",")]
+        assert len(tagged) == 1
+
+
+@pytest.mark.parametrize("method, start", [
+    ("GET", "/ws/v1/cluster/scheduler"),
+    ("POST", "/ws/v1/cluster/apps/new-application"),
+    ("POST", "/ws/v1/cluster/apps"),
+    ("GET", f"/ws/v1/cluster/apps/{ID}"),
+    ("PUT", f"/ws/v1/cluster/apps/{ID}/timeout"),
+])
+def test_cancelled_in_each_gap_leaves_nothing(place, method, start):
+    launcher = place.launcher()
+    cancel_at(place, launcher, method, start)
+    with pytest.raises(Cancelled):
+        launcher.ensure(job(), ME)
+    assert live(place) == [] and place.directories() == []
+
+
+def test_a_callback_that_fails_leaves_a_claim_that_the_next_call_continues(place):
+    def fail(application_id):
+        raise RuntimeError("database gone")
+
+    with pytest.raises(RuntimeError):
+        place.launcher().ensure(job(), ME, fail)
+    assert place.yarn.apps == {}
+    assert place.launcher().ensure(job(), ME).application_id == ID
+
+
+def test_a_wait_for_one_of_two_goes_on_with_the_other(place):
+    place.yarn.add(mine(1))
+    place.yarn.add(mine(2, "KILLED", finalStatus="KILLED"))
+    end_later = threading.Timer(0.2, lambda: end(place, number(1), Reason.SUCCEEDED))
+    end_later.start()
+    report = place.launcher().wait(number(2), identity=ME, poll_interval=0.02, timeout=20)
+    assert (report.application_id, report.reason) == (number(1), Reason.SUCCEEDED)
+    place.yarn.add(mine(3, "KILLED", finalStatus="KILLED"))
+    assert place.launcher().wait(number(3), identity=ME, poll_interval=0.02).reason is Reason.KILLED
+
+
+def test_what_yarn_could_not_launch_is_submitted_again_twice_in_one_attempt():
+    """Seen on 3.4.3 as an EOFException: nothing has trained, so nothing trains twice."""
+    lost = "Application x failed 1 times due to Error launching appattempt_1_0001_000001. Got exception: EOFException"
+    ended = [mine(n, "FAILED", finalStatus="FAILED", diagnostics=lost) for n in (1, 2, 3)]
+    assert [decide(ended[:n], ME, USER).action for n in (1, 2, 3)] == [Action.SUBMIT, Action.SUBMIT, Action.REPORT]
+    missed = [mine(n, reason=Reason.ALLOCATION_TIMEOUT) for n in (4, 5)]
+    assert decide([*ended, missed[0]], ME, USER, allocation_retries=1).action is Action.SUBMIT
+    assert decide([*ended, *missed], ME, USER, allocation_retries=1) == Decision(Action.REPORT, number(5))
+    crashed = mine(1, "FAILED", finalStatus="FAILED", diagnostics="AM Container exited with  exitCode: 1")
+    assert decide([crashed], ME, USER) == Decision(Action.REPORT, number(1))
+
+
+def test_run_with_an_identity_submits_again_after_a_missed_allocation(place, monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.01)
+    spec = job(restart=RestartPolicy(allocation_retries=1))
+
+    def fault(method, path):
+        name = path.rsplit("/", 1)[-1]
+        if method == "GET" and name in live(place) and place.yarn.apps[name].setdefault("seen", 0) >= 3:
+            end(place, name, Reason.ALLOCATION_TIMEOUT)
+        elif name in place.yarn.apps:
+            place.yarn.apps[name]["seen"] = place.yarn.apps[name].get("seen", 0) + 1
+
+    place.yarn.faults.append(fault)
+    report = place.launcher().run(spec, ME, poll_interval=0.01)
+    assert (report.reason, report.application_id) == (Reason.ALLOCATION_TIMEOUT, number(2))
+    assert place.launcher().ensure(spec, ME).application_id == number(2)
+    assert len(place.yarn.apps) == 2
+
+
+def test_a_first_claim_leaves_the_staging_directory_passable(place):
+    """Else NodeManagers would share nothing below it, for as long as it exists."""
+    shutil.rmtree(place.staging, ignore_errors=True)
+    claims_of(place).make(0, number(7))
+    assert [path.stat().st_mode & 0o777 for path in (place.staging, place.staging / "claims")] == [0o711, 0o700]
+
+
+def test_claims_hold_ids_and_nothing_of_the_key(place):
+    place.launcher().ensure(job(), ME)
+    texts = [path.read_text() for path in (place.staging / "claims").iterdir()]
+    assert sorted(texts) == ["", json.dumps({"id": ID, "attempt": 2})]
+    assert not any("dag" in path.name for path in (place.staging / "claims").iterdir())
+
+
+# -- what a review found ----------------------------------------------------------------------
+
+
+def test_a_cancelled_older_attempt_does_not_kill_what_a_newer_one_submitted(place):
+    """It hangs between claim and submission; the next attempt goes on with the claim; then it is told to end."""
+    go_on, seen = threading.Event(), []
+
+    def on_reserved(application_id):
+        seen.append(application_id)
+        assert go_on.wait(20)
+
+    old, new = place.launcher(), place.launcher()
+    with ThreadPoolExecutor(1) as pool:
+        hanging = pool.submit(old.ensure, job(), Identity("k", attempt=1), on_reserved)
+        until(lambda: seen)
+        report = new.ensure(job(), Identity("k", attempt=2))
+        assert report.application_id == seen[0]
+        old.cancel()
+        go_on.set()
+        with pytest.raises(Cancelled):
+            hanging.result(20)
+    assert new.report(report.application_id).reason is None
+    assert place.directories() == [report.application_id]
+
+
+def test_the_queue_deadline_holds_for_a_client_that_attaches(place):
+    spec = job(deadlines=Deadlines(queue=1))
+    first = place.launcher().ensure(spec, ME)
+    place.yarn.apps[first.application_id].update(state="ACCEPTED", elapsedTime=3600_000)
+    assert place.launcher().run(spec, ME, timeout=10, poll_interval=0.05).reason is Reason.QUEUE_TIMEOUT
+
+
+def test_a_refused_racer_leaves_the_files_of_the_application_that_runs(place):
+    go_on, seen = threading.Event(), []
+
+    def on_reserved(application_id):
+        seen.append(application_id)
+        assert go_on.wait(20)
+
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(place.launcher().ensure, job(), ME, on_reserved)
+        until(lambda: seen)
+        report = place.launcher().ensure(job(), ME)
+        place.yarn.faults.append(lambda method, path: (
+            (403, {}, "quota exceeded") if method == "POST" and path.endswith("/cluster/apps") else None))
+        go_on.set()
+        with pytest.raises(SubmissionRejected):
+            slow.result(20)
+    assert place.directories() == [report.application_id]
+
+
+@pytest.mark.slow
+def test_an_outage_in_the_middle_of_a_look_does_not_end_a_wait(place):
+    launcher = place.launcher()
+    report = launcher.ensure(job(), ME)
+    place.yarn.apps[report.application_id].update(state="KILLED", finalStatus="KILLED", finishedTime=1)
+    outage = iter(range(12))
+    place.yarn.faults.append(lambda method, path: (
+        (503, {}, "restarting") if path.endswith("/apps") and next(outage, None) is not None else None))
+    assert launcher.wait(report.application_id, identity=ME, timeout=60, poll_interval=0.05).reason is Reason.KILLED

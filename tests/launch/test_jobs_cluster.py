@@ -1,0 +1,383 @@
+"""Whole jobs on the real daemons: real AM, real agents, every ending told truthfully."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from support.appmaster import until
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.job.parts import Deadlines, Environment, Resources, RestartPolicy, TensorBoard
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+pytestmark = pytest.mark.cluster
+
+OURS = Environment("venv", sys.prefix)
+SMALL = {"memory": 256}
+FOREVER = "exec tail -f /dev/null"
+DIGITS = Path(__file__).parents[2] / "examples" / "digits"
+
+
+@pytest.fixture(scope="module")
+def launcher(minicluster, request):
+    launcher = Launcher(discover(minicluster.resourcemanager_url, environ={}), environ={**os.environ, **minicluster.environ},
+                        submit_with=getattr(request, "param", "rest"))
+    yield launcher
+    launcher.close()
+
+
+#: The same by Skein's Java client, as on a secured cluster.
+either_way = pytest.mark.parametrize("launcher", ["rest", "skein"], indirect=True)
+
+
+@pytest.fixture
+def submitted(launcher):
+    """Submit; whatever is left at the end of the test is killed."""
+    applications = []
+
+    def submit(spec):
+        applications.append(launcher.submit(spec))
+        return applications[-1]
+
+    yield submit
+    for application in applications:
+        if launcher.report(application).reason is None:
+            launcher.kill(application, "its test ended")
+
+
+@pytest.fixture
+def run(launcher, submitted):
+    """Run a job to its end and give the report."""
+    return lambda spec, timeout=90: launcher.wait(submitted(spec), timeout=timeout)
+
+
+def job(command, **fields):
+    tasks = fields.pop("tasks", {"ps": TaskSpec(command=FOREVER, **SMALL), "worker": TaskSpec(instances=2, **SMALL)})
+    fields.setdefault("deadlines", Deadlines(stop_grace=2, heartbeat=10))
+    return JobSpec(command=command, tasks=tasks, environment=OURS, **fields)
+
+
+def alone(command, **fields):
+    return job(command, tasks={"worker": TaskSpec(**SMALL)}, **fields)
+
+
+def task(report, name):
+    return next(t for t in report.tasks if t.task == name)
+
+
+def live(launcher, application):
+    """The live report, once all commands have started."""
+    def started():
+        report = launcher.report(application)
+        return report if report.tasks and all(t.attempts for t in report.tasks) else None
+    return until(started, 120, "the start of all commands")
+
+
+def left_of(application):
+    """Every living process of the application, by the environment that YARN or we gave it."""
+    left = []
+    for entry in Path("/proc").iterdir():
+        try:
+            environment = (entry / "environ").read_bytes() if entry.name.isdigit() else b""
+            state = (entry / "stat").read_text().rpartition(")")[2].split()[0] if environment else "Z"
+        except OSError:
+            continue
+        if state != "Z" and application.encode() in environment:
+            left.append((entry / "cmdline").read_bytes())
+    return left
+
+
+def assert_gone(launcher, minicluster, application):
+    """Nothing is live, no process is left, the directory with the key is deleted."""
+    assert launcher.report(application).reason is not None
+    until(lambda: not left_of(application), 20, f"the end of all processes, {left_of(application)}")
+    url = f"{minicluster.namenode_url}/webhdfs/v1/user/{launcher.cluster.user}/.skein/{application}?op=GETFILESTATUS"
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(url, timeout=10)
+
+
+# -- endings ------------------------------------------------------------------------------------
+
+
+def test_success_is_told_with_tasks_times_and_metrics(launcher, minicluster, submitted):
+    application = submitted(job('sleep 1; echo "{\\"accuracy\\": 0.97}" > $YTF_RESULT_FILE', name="good", output="/o"))
+    report = launcher.wait(application, timeout=90)
+    assert (report.reason, report.state, report.final_status) == (Reason.SUCCEEDED, "FINISHED", "SUCCEEDED")
+    assert (report.name, report.queue, report.output_path, report.metrics) == ("good", "default", "/o", {"accuracy": 0.97})
+    assert {t.task: t.state for t in report.tasks} == {
+        "ps:0": "stopped", "worker:0": "succeeded", "worker:1": "succeeded"}
+    assert all(re.fullmatch(r"container_.*_00000[2-4]", t.container_id) for t in report.tasks)
+    assert report.submitted_at <= report.started_at <= task(report, "worker:0").started_at <= report.finished_at
+    assert report.versions["skein"] == "0.8.2"
+    assert_gone(launcher, minicluster, application)
+
+
+def test_a_failing_worker_is_told_with_its_traceback(launcher, minicluster, submitted):
+    program = "import os; os.environ['TASK_INDEX'] == '1' and 1 / 0; import time; time.sleep(600)"
+    application = submitted(job(f'python -c "{program}"'))
+    report = launcher.wait(application, timeout=90)
+    assert (report.reason, report.final_status, report.first_failure) == (Reason.TASK_FAILED, "FAILED", "worker:1")
+    assert "exit code 1" in report.message and "ZeroDivisionError: division by zero" in report.message
+    assert "Traceback" in task(report, "worker:1").log_tail
+    assert task(report, "worker:0").state == "stopped"
+    assert_gone(launcher, minicluster, application)
+
+
+def test_a_failing_evaluator_fails_the_job(run):
+    tasks = {"worker": TaskSpec(command=FOREVER, **SMALL), "evaluator": TaskSpec(command="exit 5", **SMALL)}
+    report = run(job("x", tasks=tasks))
+    assert (report.reason, report.first_failure, task(report, "evaluator:0").exit_code) == (
+        Reason.TASK_FAILED, "evaluator:0", 5)
+
+
+def test_killed_is_not_success_and_says_who(launcher, minicluster, submitted):
+    application = submitted(job(FOREVER))
+    live(launcher, application)
+    report = launcher.kill(application, "the operator asked for it")
+    assert (report.reason, report.final_status) == (Reason.KILLED, "KILLED")
+    assert "the operator asked for it" in report.message
+    assert_gone(launcher, minicluster, application)
+
+
+def test_killed_while_it_waits_in_the_queue_leaves_no_directory(launcher, minicluster, submitted):
+    blocker = submitted(job(FOREVER, tasks={"worker": TaskSpec(memory=14 * 1024)}))
+    live(launcher, blocker)
+    application = submitted(alone(FOREVER, am_memory=8192))
+    assert launcher.report(application).state == "ACCEPTED"
+    assert launcher.kill(application, "no longer needed").reason is Reason.KILLED
+    assert_gone(launcher, minicluster, application)
+
+
+# -- what reaches the program --------------------------------------------------------------------
+
+
+@either_way
+def test_everything_arrives_byte_for_byte(run, tmp_path):
+    nasty = "blank  'quote' \"double\" $HOME `id` \\ ünï\n\tline 2 "
+    folder = tmp_path / "ünï 'folder'"
+    folder.mkdir()
+    (folder / "read me.txt").write_text("of a file")
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "inner.py").write_text("VALUE = 'of a folder'")
+    (tmp_path / "extra.py").write_text("VALUE = 'of a module'")
+    script = tmp_path / "main.py"
+    script.write_text(
+        "import json, os, sys, extra\nsys.path.insert(0, 'lib')\nimport inner\n"
+        "json.dump({'env': os.environ['NASTY'], 'argv': sys.argv[1:], 'file': open('read me.txt').read(),\n"
+        "  'module': extra.VALUE, 'folder': inner.VALUE, 'script': os.environ['DTF_TASK_SCRIPT'],\n"
+        "  'in': os.environ['DTF_INPUT_PATH']}, open(os.environ['YTF_RESULT_FILE'], 'w'))\n")
+    report = run(alone(
+        "python ${DTF_TASK_SCRIPT} 'a b' \"$NASTY\" ünï", env={"NASTY": nasty}, script=str(script),
+        files={"read me.txt": str(folder / "read me.txt"), "extra.py": str(tmp_path / "extra.py"),
+               "lib": str(tmp_path / "modules")},
+        input=f"{folder}/in"))
+    assert report.reason is Reason.SUCCEEDED, report.message
+    assert report.metrics == {
+        "env": nasty, "argv": ["a b", nasty, "ünï"], "file": "of a file", "module": "of a module",
+        "folder": "of a folder", "script": "main.py", "in": f"{folder}/in"}
+
+
+@either_way
+@pytest.mark.parametrize("form, place", [("gztar", "local"), ("zip", "local"), ("zip", "hdfs")])
+def test_an_archive_is_a_whole_environment(run, launcher, tmp_path, form, place):
+    home = tmp_path / "env"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "python").write_text(f"#!/bin/bash\nexec {sys.executable} \"$@\"\n")
+    (home / "bin" / "tool").write_text("#!/bin/bash\necho '{\"tool\": 1}' > $YTF_RESULT_FILE\n")
+    for name in ("python", "tool"):
+        (home / "bin" / name).chmod(0o755)
+    archive = shutil.make_archive(str(tmp_path / "env"), form, home)
+    if place == "hdfs":
+        files = launcher.staging(launcher.cluster.user).filesystem
+        archive, content = "/tmp/env.zip", Path(archive).read_bytes()
+        files.create(archive, content, 0o644)
+        archive = f"{launcher.cluster.default_filesystem}{archive}"
+    report = run(JobSpec(command="tool", tasks={"worker": TaskSpec(**SMALL)}, environment=Environment.parse(archive)))
+    assert (report.reason, report.metrics) == (Reason.SUCCEEDED, {"tool": 1}), report.message
+
+
+@pytest.mark.parametrize("text", [f"python://{sys.executable}", f"conda://{sys.prefix}"])
+def test_an_interpreter_of_the_nodes_is_first_on_the_path(run, text):
+    found = """echo "{\\"python\\": \\"$(command -v python)\\"}" > $YTF_RESULT_FILE"""
+    report = run(JobSpec(command=found, tasks={"worker": TaskSpec(**SMALL)}, environment=Environment.parse(text)))
+    assert (report.reason, report.metrics) == (Reason.SUCCEEDED, {"python": f"{sys.prefix}/bin/python"}), report.message
+
+
+def test_a_pex_is_the_interpreter_and_brings_its_packages(run, tmp_path):
+    (tmp_path / "packages" / "packed").mkdir(parents=True)
+    (tmp_path / "packages" / "packed" / "__init__.py").write_text("VALUE = 'of a package in the PEX'")
+    pex = tmp_path / "env.pex"
+    subprocess.run([sys.executable, "-m", "pex", "-D", str(pex.parent / "packages"), "-o", str(pex)], check=True, timeout=60)
+    script = tmp_path / "main.py"
+    script.write_text("import json, os, sys, packed\njson.dump({'value': packed.VALUE, 'argv': sys.argv[1:], "
+                      "'path': packed.__file__}, open(os.environ['YTF_RESULT_FILE'], 'w'))\n")
+    report = run(alone("PEX_ROOT=$PWD/.pex ./env.pex ${DTF_TASK_SCRIPT} 'a b'", script=str(script),
+                       files={"env.pex": str(pex)}))
+    assert report.reason is Reason.SUCCEEDED, report.message
+    assert report.metrics["value"] == "of a package in the PEX" and report.metrics["argv"] == ["a b"]
+    assert f"/{report.application_id}/container_" in report.metrics["path"] and "/.pex/" in report.metrics["path"]
+
+
+@either_way
+def test_resources_per_type_and_index_are_what_yarn_allocates(launcher, minicluster, submitted):
+    tasks = {"ps": TaskSpec(memory=128, vcores=1),
+             "worker": TaskSpec(instances=2, memory=256, vcores=2, indices={1: Resources(512, 3, 1)})}
+    application = submitted(job(FOREVER, tasks=tasks))
+    live(launcher, application)
+    url = f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
+    app = json.load(urllib.request.urlopen(url, timeout=10))["app"]
+    assert app["allocatedMB"] == 1024 + 128 + 256 + 512
+    assert app["allocatedVCores"] == 1 + 1 + 2 + 3
+    used = {item["name"]: item["value"] for item in
+            app["resourceInfo"]["resourceUsagesByPartition"][0]["used"]["resourceInformations"]["resourceInformation"]}
+    assert used["yarn.io/gpu"] == 1
+
+
+def test_progress_in_yarn_moves_with_the_tasks_that_have_finished(launcher, minicluster, submitted, tmp_path):
+    application = submitted(job(f"[ $TASK_INDEX = 0 ] || until [ -e {tmp_path}/go ]; do sleep 0.1; done"))
+    url = f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
+
+    def progress():
+        return json.load(urllib.request.urlopen(url, timeout=10))["app"]["progress"]
+
+    until(lambda: progress() == 50, 120, "half of the two workers")
+    (tmp_path / "go").touch()
+    assert launcher.wait(application, timeout=60).reason is Reason.SUCCEEDED
+    assert progress() == 100
+
+
+# -- TensorBoard -----------------------------------------------------------------------------------
+
+
+@either_way
+def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submitted, tmp_path):
+    go = tmp_path / "go"
+    application = submitted(job(f"until [ -e {go} ]; do sleep 0.1; done", output=str(tmp_path),
+                                tensorboard=TensorBoard(memory=1024)))
+    report = live(launcher, application)
+    pages = [report.tensorboard_url, f"{report.tracking_url.rstrip('/')}/pages/tensorboard/"]
+
+    def answers(page):
+        try:
+            return b"TensorBoard" in urllib.request.urlopen(page, timeout=5).read()
+        except OSError:
+            return False
+
+    for page in pages:
+        until(lambda page=page: answers(page), 60, f"an answer of {page}")
+    go.touch()
+    report = launcher.wait(application, timeout=60)
+    assert report.reason is Reason.SUCCEEDED
+    assert task(report, "tensorboard:0").state == "stopped"
+    assert report.tensorboard_url == pages[0]
+    assert not answers(pages[0])
+
+
+# -- restarts with real containers -----------------------------------------------------------------
+
+
+def agent_of(application, name):
+    listing = subprocess.run(["ps", "axww", "-o", "pid,args"], capture_output=True, text=True).stdout
+    return [int(line.split()[0]) for line in listing.splitlines()
+            if f"agent {name} {application}" in line and "bash" not in line]
+
+
+def test_a_lost_container_is_replaced_by_yarn_and_takes_the_vacated_index(launcher, minicluster, submitted):
+    """SIGTERM as from YARN; SIGKILL is a row of the fault matrix."""
+    application = submitted(job("if [ $YTF_GENERATION = 1 ]; then exec tail -f /dev/null; fi"))
+    live(launcher, application)
+    os.kill(agent_of(application, "worker")[0], signal.SIGTERM)
+    report = launcher.wait(application, timeout=60)
+    assert report.reason is Reason.SUCCEEDED, report.message
+    assert len(report.generations) == 2 and "was lost" in report.generations[1].cause
+    assert {t.task for t in report.tasks if t.container_id.endswith("_000005")} <= {"worker:0", "worker:1"}
+    assert_gone(launcher, minicluster, application)
+
+
+# -- real training -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory, minicluster):
+    """The handwritten digits, on a shared path and in HDFS."""
+    path = tmp_path_factory.mktemp("digits") / "digits.npz"
+    hdfs = f"{minicluster.default_filesystem}/tmp/digits.npz"
+    for target in (path, hdfs):
+        subprocess.run([sys.executable, DIGITS / "prepare.py", target, "--webhdfs", minicluster.namenode_url], check=True)
+    return path, hdfs
+
+
+def training(script, tasks, digits, output, options="", **fields):
+    files = {name: str(DIGITS / name) for name in ("digits.py", "storage.py")}
+    return JobSpec(command="python ${DTF_TASK_SCRIPT} " + options, script=str(DIGITS / script), files=files,
+                   input=str(digits), output=str(output), environment=OURS,
+                   tasks={name: TaskSpec(instances=count, memory=1024) for name, count in tasks.items()}, **fields)
+
+
+PARAMETER_SERVER = {"chief": 1, "worker": 2, "ps": 1, "evaluator": 1}
+
+
+def assert_trained(report, steps=600):
+    assert report.reason is Reason.SUCCEEDED, report.message + str([t.log_tail for t in report.tasks])
+    assert report.metrics["accuracy"] >= 0.95
+    assert report.metrics["steps"] == steps
+
+
+def test_parameter_server_training_reaches_its_accuracy(run, digits, tmp_path):
+    spec = training("parameter_server.py", PARAMETER_SERVER, digits[0], tmp_path / "out", success="chief")
+    report = run(spec, timeout=180)
+    assert_trained(report)
+    assert (tmp_path / "out" / "model" / "saved_model.pb").exists()
+
+
+def test_multi_worker_training_reads_its_data_from_hdfs(run, digits, minicluster, tmp_path):
+    env = {"WEBHDFS_URL": minicluster.namenode_url}
+    report = run(training("multi_worker.py", {"worker": 2}, digits[1], tmp_path / "out", env=env), timeout=180)
+    assert_trained(report)
+
+
+def test_a_single_task_trains(run, digits, tmp_path):
+    assert_trained(run(training("single.py", {"worker": 1}, digits[0], tmp_path / "out"), timeout=120))
+
+
+STRIKE = "--steps 800 --checkpoint_steps 50 --step_delay 0.01"
+
+
+def command_of(agent):
+    """The user's process below an agent."""
+    children = subprocess.run(["pgrep", "-P", str(agent)], capture_output=True, text=True).stdout.split()
+    return int(children[0])
+
+
+def test_training_survives_a_killed_worker_under_task_restarts(launcher, submitted, digits, tmp_path):
+    spec = training("parameter_server.py", PARAMETER_SERVER, digits[0], tmp_path / "out", STRIKE, success="chief",
+                    restart=RestartPolicy("task", max_restarts=2))
+    application = submitted(spec)
+    until(lambda: (tmp_path / "out" / "checkpoints" / "ckpt-50.index").exists(), 90, "the first checkpoint")
+    os.kill(command_of(agent_of(application, "worker")[0]), signal.SIGKILL)
+    report = launcher.wait(application, timeout=180)
+    assert_trained(report, 800)
+    assert sorted(t.attempts for t in report.tasks) == [1, 1, 1, 1, 2]
+    assert len(report.generations) == 1
+
+
+def test_training_goes_on_from_its_checkpoint_when_a_container_is_lost(launcher, submitted, digits, tmp_path):
+    spec = training("parameter_server.py", PARAMETER_SERVER, digits[0], tmp_path / "out", STRIKE, success="chief",
+                    restart=RestartPolicy(max_container_losses=1))
+    application = submitted(spec)
+    until(lambda: (tmp_path / "out" / "checkpoints" / "ckpt-50.index").exists(), 90, "the first checkpoint")
+    os.kill(agent_of(application, "worker")[0], signal.SIGKILL)
+    report = launcher.wait(application, timeout=180)
+    assert_trained(report, 800)
+    assert report.metrics["resumed_from_step"] >= 50
+    assert len(report.generations) == 2

@@ -1,0 +1,682 @@
+"""The embedded Hadoop without Java: settings, shims, ports, processes, and what it says when something is missing."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import xml.etree.ElementTree
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from support.fake_yarn import until
+from tf_yarn_ops.errors import MiniClusterError
+from tf_yarn_ops.minicluster import (
+    MiniCluster,
+    artefacts,
+    configuration,
+    daemons,
+    installation,
+    labels,
+    ports,
+    processes,
+    state,
+)
+from tf_yarn_ops.minicluster.commands import minicluster
+from tf_yarn_ops.minicluster.java import find_java, parse_feature_release
+from tf_yarn_ops.minicluster.shims import COMMANDS, build_shims
+
+SLEEP = "import sys, time; print(flush=True); time.sleep(600)"
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+
+
+def make_settings(directory=Path("/clusters/one"), nodes=1, light=False, stock=False, labels=None):
+    names = configuration.port_names(nodes, light)
+    return configuration.Settings(
+        directory=directory,
+        hadoop=Path("/cache/hadoop"),
+        java_home=Path("/opt/jdk"),
+        user="ada",
+        ports={name: 10000 + number for number, name in enumerate(names)},
+        memory=16384,
+        nodes=nodes,
+        light=light,
+        stock=stock,
+        labels=labels or {},
+    )
+
+
+def read_xml(text):
+    root = xml.etree.ElementTree.fromstring(text)
+    return {entry.findtext("name"): entry.findtext("value") for entry in root}
+
+
+def read_site(name, **options):
+    return read_xml(configuration.build_configuration(make_settings(**options))[name])
+
+
+def write_script(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+    return path
+
+
+def write_java(folder, version, home=None):
+    home = home or folder
+    write_script(
+        folder / "bin" / "java",
+        f'echo "    java.home = {home}" >&2\necho "    java.version = {version}" >&2\n',
+    )
+    return folder / "bin"
+
+
+# ---------------------------------------------------------------- configuration
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "value"),
+    [
+        ("core-site.xml", "fs.defaultFS", "hdfs://127.0.0.1:10005"),
+        ("hdfs-site.xml", "dfs.namenode.safemode.extension", "0"),
+        ("hdfs-site.xml", "dfs.permissions.enabled", "true"),
+        ("hdfs-site.xml", "dfs.replication", "1"),
+        ("yarn-site.xml", "yarn.nodemanager.vmem-check-enabled", "false"),
+        ("yarn-site.xml", "yarn.nodemanager.pmem-check-enabled", "true"),
+        ("yarn-site.xml", "yarn.nodemanager.container-monitor.interval-ms", "1000"),
+        ("yarn-site.xml", "yarn.scheduler.minimum-allocation-mb", "64"),
+        ("yarn-site.xml", "yarn.nodemanager.resource.memory-mb", "16384"),
+        ("yarn-site.xml", "yarn.nodemanager.resource.cpu-vcores", "32"),
+        ("yarn-site.xml", "yarn.nodemanager.resource-type.yarn.io/gpu", "2"),
+        ("yarn-site.xml", "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms", "100"),
+        ("yarn-site.xml", "yarn.resourcemanager.recovery.enabled", "true"),
+        ("yarn-site.xml", "yarn.resourcemanager.fs.state-store.uri", "file:///clusters/one/rm"),
+        ("yarn-site.xml", "yarn.node-attribute.fs-store.root-dir", "file:///clusters/one/rm/node-attributes"),
+        ("yarn-site.xml", "yarn.nodemanager.recovery.enabled", "true"),
+        ("yarn-site.xml", "yarn.resourcemanager.connect.retry-interval.ms", "1000"),
+        ("yarn-site.xml", "yarn.nm.liveness-monitor.expiry-interval-ms", "20000"),
+        ("yarn-site.xml", "yarn.log-aggregation-enable", "true"),
+        ("yarn-site.xml", "yarn.nodemanager.delete.debug-delay-sec", "0"),
+        ("yarn-site.xml", "yarn.application.classpath", "/clusters/one/conf,/cache/hadoop/jars/*"),
+        ("yarn-site.xml", "yarn.resourcemanager.scheduler.monitor.enable", "true"),
+        ("resource-types.xml", "yarn.resource-types", "yarn.io/gpu"),
+        ("capacity-scheduler.xml", "yarn.scheduler.capacity.root.queues", "default,low"),
+        ("capacity-scheduler.xml", "yarn.scheduler.capacity.maximum-am-resource-percent", "1.0"),
+        (
+            "capacity-scheduler.xml",
+            "yarn.scheduler.capacity.per-node-heartbeat.maximum-offswitch-assignments",
+            "100",
+        ),
+        (
+            "yarn-site.xml",
+            "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage",
+            "99.0",
+        ),
+    ],
+)
+def test_settings(file, name, value):
+    assert read_site(file)[name] == value
+
+
+def test_stock_keeps_hadoops_heartbeat_and_assignments():
+    assert "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms" not in read_site("yarn-site.xml", stock=True)
+    assert not any("offswitch" in name for name in read_site("capacity-scheduler.xml", stock=True))
+
+
+def test_light_has_no_hdfs_and_mounts_a_folder():
+    files = configuration.build_configuration(make_settings(light=True))
+    assert "hdfs-site.xml" not in files
+    core = read_xml(files["core-site.xml"])
+    assert core["fs.defaultFS"] == "viewfs://minicluster"
+    assert core["fs.viewfs.mounttable.minicluster.linkMergeSlash"] == "file:///clusters/one/files"
+    assert read_xml(files["yarn-site.xml"])["yarn.nodemanager.remote-app-log-dir"].startswith("file:///clusters/one/")
+    assert not any(name.startswith(("nn", "dn")) for name in make_settings(light=True).ports)
+
+
+def test_capacities_of_the_queues_add_up():
+    site = read_site("capacity-scheduler.xml")
+    assert sum(int(site[f"yarn.scheduler.capacity.root.{queue}.capacity"]) for queue in ("default", "low")) == 100
+
+
+def test_jvm_options_reach_containers_by_the_white_list_only():
+    site = read_site("yarn-site.xml")
+    assert {"JAVA_HOME", "HADOOP_CONF_DIR", "PATH", "LANG", "TZ", "JDK_JAVA_OPTIONS"} <= set(
+        site["yarn.nodemanager.env-whitelist"].split(",")
+    )
+    assert "yarn.nodemanager.admin-env" not in site
+
+
+@pytest.mark.parametrize("light", [False, True])
+@pytest.mark.parametrize("nodes", [1, 2, 8])
+def test_every_address_is_a_port_of_its_own_on_this_machine(nodes, light):
+    settings = make_settings(nodes=nodes, light=light)
+    sites = [read_xml(text) for name, text in configuration.build_configuration(settings).items() if ".xml" in name]
+    sites += [configuration.build_node_properties(settings, name) for name in configuration.node_names(nodes)]
+    addresses = [value for site in sites for name, value in site.items() if name.endswith("address")]
+    assert sorted(addresses) == sorted(f"127.0.0.1:{port}" for port in settings.ports.values())
+
+
+def test_two_nodes_share_no_folder():
+    settings = make_settings(nodes=2)
+    first, second = (configuration.build_node_properties(settings, name) for name in ("nm", "nm2"))
+    assert not set(first.values()) & set(second.values())
+    assert read_site("yarn-site.xml", nodes=2)["yarn.scheduler.include-port-in-node-name"] == "true"
+
+
+def test_labels_are_on_only_where_a_node_has_one():
+    assert not any("label" in name for file in ("yarn-site.xml", "capacity-scheduler.xml") for name in read_site(file))
+    labels = {"nm": "cpu", "nm2": "gpu"}
+    assert read_site("yarn-site.xml", nodes=2, labels=labels)["yarn.node-labels.enabled"] == "true"
+    scheduler = read_site("capacity-scheduler.xml", nodes=2, labels=labels)
+    prefix = "yarn.scheduler.capacity.root"
+    for label in ("cpu", "gpu"):
+        for queue in ("", ".default"):
+            assert scheduler[f"{prefix}{queue}.accessible-node-labels.{label}.capacity"] == "100"
+    assert scheduler[f"{prefix}.low.accessible-node-labels"] == " "
+
+
+def test_labels_are_read_and_checked_all_at_once():
+    assert labels.read_labels(["nm2=gpu", "nm = cpu"]) == {"nm2": "gpu", "nm": "cpu"}
+    with pytest.raises(MiniClusterError, match="NODE=LABEL, such as nm2=gpu, not as 'gpu', 'nm2'"):
+        labels.read_labels(["gpu", "nm=x", "nm2"])
+    with pytest.raises(MiniClusterError, match="a node one label at most: nm=a, nm=b"):
+        labels.read_labels(["nm=a", "nm=b"])
+    labels.check_labels({"nm": "a-B_9"}, 1)
+    with pytest.raises(MiniClusterError, match="no node 'nm3', only nm, nm2; '-x' is no node label"):
+        labels.check_labels({"nm3": "gpu", "nm2": "-x"}, 2)
+
+
+def test_values_survive_xml():
+    values = {"a": "<b> & \"c\" 'd'", "ü": "ß\n"}
+    assert read_xml(configuration.render_xml(values)) == values
+
+
+# ---------------------------------------------------------------- daemons
+
+
+def test_command_lines():
+    settings = make_settings(nodes=2)
+    commands = {d.name: daemons.build_command(settings, d) for d in daemons.list_daemons(settings)}
+    assert list(commands) == ["nn", "dn", "rm", "nm", "nm2"]
+    heaps = {name: next(flag for flag in command if flag.startswith("-Xmx")) for name, command in commands.items()}
+    assert heaps == {"nn": "-Xmx256m", "dn": "-Xmx192m", "rm": "-Xmx384m", "nm": "-Xmx384m", "nm2": "-Xmx384m"}
+    for name, command in commands.items():
+        assert command[0] == "/opt/jdk/bin/java"
+        assert {"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dproc_{name}"} <= set(command)
+        assert "-Dytf.minicluster=/clusters/one" in command
+        assert (daemons.OPENS in command) == (name in ("rm", "nm", "nm2"))
+
+
+def test_daemons_do_not_see_another_hadoop():
+    callers = {
+        "PATH": "/usr/bin", "TZ": "UTC", "HADOOP_USER_NAME": "eve", "HADOOP_CONF_DIR": "/etc/hadoop", "CLASSPATH": "x",
+        "YARN_CONF_DIR": "/etc", "JAVA_TOOL_OPTIONS": "-Xint", "JDK_JAVA_OPTIONS": "-Xint",
+    }  # fmt: skip
+    seen = daemons.build_environment(make_settings(), callers, {"HADOOP_CONF_DIR": "/clusters/one/conf"})
+    assert seen == {
+        "PATH": "/usr/bin", "TZ": "UTC", "LANG": "C.UTF-8", "HADOOP_CONF_DIR": "/clusters/one/conf",
+        "JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    }  # fmt: skip
+    assert "JDK_JAVA_OPTIONS" not in daemons.build_environment(make_settings(stock=True), callers, {})
+
+
+def test_log_tail_is_short_and_names_the_file(tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "rm.log").write_bytes(b"\xff\n" * 20000 + b"the cause\n")
+    tail = daemons.log_tail(tmp_path, "rm")
+    assert f"{tmp_path}/logs/rm.log" in tail
+    assert tail.endswith("  the cause")
+    assert len(tail.splitlines()) == 13
+
+
+# ---------------------------------------------------------------- processes
+
+
+@pytest.fixture
+def spawn():
+    started = []
+
+    def start(code, *arguments, **options):
+        process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, **options)
+        process.stdout.readline()
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_only_processes_with_both_marks_are_ours(tmp_path, spawn):
+    ours = spawn(SLEEP, "-Dproc_nm", f"-Dytf.minicluster={tmp_path}")
+    spawn(SLEEP, "-Dproc_nm", f"-Dytf.minicluster={tmp_path}2")
+    spawn(SLEEP, "-Dproc_nm")
+    assert daemons.find(tmp_path, "nm") == ours.pid
+    assert daemons.find(tmp_path, "rm") is None
+    assert daemons.find_all(tmp_path) == (ours.pid,)
+
+
+@pytest.mark.parametrize("order", [sorted, lambda pids: sorted(pids, reverse=True)], ids=["older first", "wrapped pids"])
+def test_what_a_daemon_forks_is_not_the_daemon(tmp_path, spawn, monkeypatch, order):
+    """Seen: after pids had begun anew, SIGKILL for the NodeManager hit the child that it had just forked."""
+    forking = f"import os; os.fork(); {SLEEP}"
+    ours = spawn(forking, "-Dproc_nm", f"-Dytf.minicluster={tmp_path}", start_new_session=True)
+    real = processes.find_by_arguments
+    until(lambda: len(real(daemons._marks(tmp_path, "nm"))) == 2)
+    monkeypatch.setattr(processes, "find_by_arguments", lambda marks: tuple(order(real(marks))))
+    try:
+        assert daemons.find(tmp_path, "nm") == ours.pid
+        ours.kill()
+        ours.wait()
+        assert daemons.find(tmp_path, "nm") not in (None, ours.pid), "what is left of it holds its ports and files"
+    finally:
+        os.killpg(ours.pid, signal.SIGKILL)
+    until(lambda: daemons.find(tmp_path, "nm") is None)
+
+
+def test_a_zombie_does_not_count(tmp_path, spawn):
+    ours = spawn(SLEEP, "-Dproc_nm", f"-Dytf.minicluster={tmp_path}")
+    ours.kill()
+    assert processes.wait_until(lambda: daemons.find(tmp_path, "nm") is None, 10)
+    assert ours.returncode is None
+
+
+def test_stop_ends_the_stubborn_and_the_stopped_and_nobody_else(tmp_path, spawn):
+    marks = ("-Dproc_nm", f"-Dytf.minicluster={tmp_path}")
+    stubborn, stopped, stranger = spawn(STUBBORN, *marks), spawn(SLEEP, *marks), spawn(SLEEP)
+    stopped.send_signal(signal.SIGSTOP)
+    daemons.stop(tmp_path, [stubborn.pid, stopped.pid, stranger.pid], 0.5)
+    assert stubborn.wait(10) == -signal.SIGKILL
+    assert stopped.wait(10) == -signal.SIGTERM
+    assert stranger.poll() is None
+
+
+def test_what_runs_in_containers_is_ended_with_its_group(tmp_path, spawn):
+    local = {"LOCAL_DIRS": f"{tmp_path}/nm/local/usercache/ada/appcache/application_1_1"}
+    task = spawn(STUBBORN, env={**os.environ, **local}, start_new_session=True)
+    stranger = spawn(SLEEP, env={**os.environ, "LOCAL_DIRS": f"{tmp_path}2/nm"}, start_new_session=True)
+    daemons.end_containers(tmp_path)
+    assert task.wait(10) == -signal.SIGKILL
+    assert stranger.poll() is None
+
+
+# ---------------------------------------------------------------- ports
+
+
+def test_ports_are_free_distinct_and_not_the_kernels_to_give_away():
+    chosen = ports.choose_ports(configuration.port_names(8, False))
+    assert len(set(chosen.values())) == len(chosen)
+    assert all(10000 <= port < 20000 and ports.is_free(port) for port in chosen.values())
+
+
+def test_a_listener_takes_its_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        assert ports.taken_ports({"rm": port}) == {"rm": port}
+
+
+# ---------------------------------------------------------------- shims
+
+
+@pytest.fixture
+def shims(tmp_path):
+    """A folder of shims whose Java prints its arguments, one a line."""
+    (tmp_path / "jars").mkdir()
+    for name in ("b.jar", "a.jar"):
+        (tmp_path / "jars" / name).touch()
+    write_script(tmp_path / "jdk" / "bin" / "java", 'for argument in "$@"; do echo "$argument"; done\n')
+    for name, text in build_shims(tmp_path / "cluster", tmp_path / "jars", tmp_path / "jdk").items():
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    return tmp_path
+
+
+def run_shim(shims, program, *arguments, **environ):
+    command = ["/bin/sh", str(shims / "bin" / program), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={"PATH": "/nonexistent", **environ})
+
+
+@pytest.mark.parametrize("program", COMMANDS)
+def test_classpath_is_answered_without_java(shims, program):
+    shutil.rmtree(shims / "jdk")
+    ran = run_shim(shims, program, "classpath", "--glob")
+    assert ran.stdout == f"{shims}/cluster/conf:{shims}/jars/a.jar:{shims}/jars/b.jar\n"
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert run_shim(shims, program, "classpath").stdout == f"{shims}/cluster/conf:{shims}/jars/*\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "command", "main_class"),
+    [(program, command, target) for program, table in COMMANDS.items() for command, target in table.items()],
+)
+def test_commands_run_their_class_with_arguments_as_typed(shims, program, command, main_class):
+    lines = run_shim(shims, program, command, "a b", "$HOME", "*").stdout.splitlines()
+    name, _, again = main_class.partition(" ")
+    expected = [name, *([command] if again else []), "a b", "$HOME", "*"]
+    assert lines[lines.index("-cp") + 1 :] == [f"{shims}/cluster/conf:{shims}/jars/*", *expected]
+
+
+def test_shims_obey_the_environment(shims):
+    write_script(shims / "other" / "bin" / "java", 'echo other "$HADOOP_CONF_DIR" "$@"\n')
+    environ = {"JAVA_HOME": f"{shims}/other", "HADOOP_CONF_DIR": "/site", "HADOOP_CLIENT_OPTS": "-Da=1 -Db=2"}
+    said = run_shim(shims, "yarn", "node", **environ).stdout
+    assert said.startswith("other /site -Xmx256m ")
+    assert f" -Da=1 -Db=2 -cp /site:{shims}/jars/* " in said
+
+
+def test_unknown_commands_are_told_what_is_known(shims):
+    ran = run_shim(shims, "hdfs", "balancer")
+    assert ran.returncode == 2
+    assert ran.stderr == (
+        "hdfs: unknown command 'balancer'; this minicluster knows: classpath dfs dfsadmin fsck getconf version\n"
+    )
+
+
+# ---------------------------------------------------------------- Java
+
+
+@pytest.mark.parametrize(("text", "feature"), [("17.0.15", 17), ("1.8.0_392", 8), ("24-ea", 24), ("21", 21), ("?", 0)])
+def test_feature_release(text, feature):
+    assert parse_feature_release(text) == feature
+
+
+@pytest.mark.parametrize("version", ["11.0.2", "17.0.15", "21", "23.0.1"])
+def test_java_on_path(tmp_path, version):
+    found = find_java({"PATH": f"{write_java(tmp_path / 'jdk', version)}:/usr/bin:/bin"})
+    assert (found.home, found.version) == (tmp_path / "jdk", int(version.partition(".")[0]))
+
+
+def test_java_home_wins_and_the_jvm_knows_its_home(tmp_path):
+    write_java(tmp_path / "wrapper", "17", home="/opt/real")
+    path = write_java(tmp_path / "old", "1.8.0_392")
+    assert find_java({"PATH": f"{path}:/bin", "JAVA_HOME": f"{tmp_path}/wrapper"}).home == Path("/opt/real")
+
+
+@pytest.mark.parametrize(
+    ("version", "fault"),
+    [
+        ("1.8.0_392", "Java 1.8.0_392 at {java} is too old: "),
+        ("10.0.2", "Java 10.0.2 at {java} is too old: "),
+        ("24", "Java 24 at {java} is too new, Hadoop fails from 24 on: "),
+        ("26-ea", "Java 26-ea at {java} is too new, Hadoop fails from 24 on: "),
+    ],
+)
+def test_wrong_java_is_said_in_one_line(tmp_path, version, fault):
+    path = write_java(tmp_path / "jdk", version)
+    with pytest.raises(MiniClusterError) as caught:
+        find_java({"PATH": f"{path}:/bin"})
+    assert str(caught.value) == fault.format(java=path / "java") + (
+        "install JDK 11, 17 or 21 (apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("environ", "fault"),
+    [
+        ({"PATH": "/nonexistent"}, "Java is missing: install JDK 11"),
+        ({}, "Java is missing: install JDK 11"),
+        ({"PATH": "/bin", "JAVA_HOME": "/nonexistent"}, "JAVA_HOME=/nonexistent has no bin/java: install JDK 11"),
+    ],
+)
+def test_missing_java_is_said_in_one_line(environ, fault):
+    with pytest.raises(MiniClusterError) as caught:
+        find_java(environ)
+    assert str(caught.value).startswith(fault)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("script", "fault"), [("exit 1\n", "does not tell its version (exit 1)"), ("echo hello\n", "(exit 0)")]
+)
+def test_a_program_that_is_no_java(tmp_path, script, fault):
+    write_script(tmp_path / "java", script)
+    with pytest.raises(MiniClusterError, match="does not tell its version") as caught:
+        find_java({"PATH": f"{tmp_path}:/bin"})
+    assert fault in str(caught.value)
+
+
+# ---------------------------------------------------------------- artefacts
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A machine with Java 17 and a Maven that makes one jar and counts its calls."""
+    write_java(tmp_path / "jdk", "17")
+    write_script(
+        tmp_path / "bin" / "mvn",
+        f"echo call >> {tmp_path}/calls\n"
+        'for a in "$@"; do case "$a" in -DoutputDirectory=*) out="${a#*=}" ;; esac; done\n'
+        'mkdir -p "$out" && touch "$out/hadoop-common-3.4.3.jar"\n',
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    monkeypatch.setenv("JAVA_HOME", f"{tmp_path}/jdk")
+    monkeypatch.setenv("YTF_CACHE", f"{tmp_path}/cache")
+    monkeypatch.delenv("YTF_MINICLUSTER_DIR", raising=False)
+    return tmp_path
+
+
+def fetch():
+    return artefacts.fetch_hadoop(os.environ, find_java(os.environ), lambda line: None)
+
+
+def test_hadoop_is_fetched_once_and_appears_as_a_whole(machine):
+    (machine / "cache" / ".hadoop-3.4.3-interrupted" / "jars").mkdir(parents=True)
+    assert fetch() == fetch() == machine / "cache" / "hadoop-3.4.3"
+    assert (machine / "calls").read_text() == "call\n"
+    assert [path.name for path in (machine / "cache" / "hadoop-3.4.3" / "jars").iterdir()] == [
+        "hadoop-common-3.4.3.jar"
+    ]
+    assert sorted(path.name for path in (machine / "cache").iterdir()) == [".hadoop-3.4.3-interrupted", "hadoop-3.4.3"]
+
+
+def test_losing_the_race_to_fetch_takes_the_winners(machine):
+    maven = machine / "bin" / "mvn"
+    maven.write_text(maven.read_text() + f"mkdir -p {machine}/cache/hadoop-3.4.3/jars/of-the-winner\n")
+    assert (fetch() / "jars" / "of-the-winner").is_dir()
+    assert [path.name for path in (machine / "cache").iterdir()] == ["hadoop-3.4.3"]
+
+
+def test_a_failing_maven_is_quoted_and_leaves_nothing(machine):
+    write_script(machine / "bin" / "mvn", 'echo noise\necho "[ERROR] no network"\nexit 7\n')
+    with pytest.raises(MiniClusterError) as caught:
+        fetch()
+    assert str(caught.value) == (
+        "Maven could not fetch Hadoop (exit 7): check the network, the disk and Maven's settings.xml, then try again\n"
+        "[ERROR] no network"
+    )
+    assert list((machine / "cache").iterdir()) == []
+
+
+def test_a_missing_maven_is_said_in_one_line(machine):
+    (machine / "bin" / "mvn").unlink()
+    with pytest.raises(MiniClusterError) as caught:
+        artefacts.fetch_hadoop({"YTF_CACHE": f"{machine}/cache"}, find_java(os.environ), lambda line: None)
+    assert str(caught.value) == (
+        "Maven is missing, it fetches Hadoop 3.4.3 once: install it (apt-get install maven) and try again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("environ", "folder"),
+    [
+        ({"YTF_CACHE": "/c"}, "/c"),
+        ({"YTF_CACHE": "/c", "XDG_CACHE_HOME": "/x"}, "/c"),
+        ({"XDG_CACHE_HOME": "/x"}, "/x/tf_yarn_ops"),
+        ({}, str(Path.home() / ".cache" / "tf_yarn_ops")),
+    ],
+)
+def test_cache_folder(environ, folder):
+    assert str(artefacts.cache_folder(environ)) == folder
+
+
+# ---------------------------------------------------------------- a cluster's folder
+
+
+def install(directory, **options):
+    options = {"nodes": 1, "light": False, "stock": False} | options
+    return installation.install(directory, **options, environ=os.environ, progress=lambda line: None)
+
+
+def test_a_folder_is_laid_out_and_remembered(machine):
+    (machine / "one").mkdir()
+    settings = install(machine / "one", light=True)
+    assert state.load(machine / "one") == settings
+    assert os.access(machine / "one" / "bin" / "yarn", os.X_OK)
+    shared = machine / "one" / "files" / "tmp" / "logs"
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
+
+
+def test_free_ports_are_kept_and_taken_ones_replaced(machine):
+    (machine / "one").mkdir()
+    first = install(machine / "one", light=True)
+    assert install(machine / "one", light=True).ports == first.ports
+    with socket.create_server(("127.0.0.1", first.ports["rm-web"])):
+        assert install(machine / "one", light=True).ports["rm-web"] != first.ports["rm-web"]
+
+
+def test_logs_of_the_last_run_stay_beside_the_new_ones(machine):
+    (machine / "one" / "logs").mkdir(parents=True)
+    (machine / "one" / "logs" / "rm.log").write_text("old")
+    install(machine / "one")
+    assert (machine / "one" / "logs" / "rm.log.1").read_text() == "old"
+    assert not (machine / "one" / "logs" / "rm.log").exists()
+
+
+@pytest.mark.parametrize("name", ["with blank", "with,comma", "with:colon", "with$dollar", "with'quote", "with\nline"])
+def test_paths_that_hadoop_misreads_are_refused(machine, name):
+    (machine / name).mkdir()
+    with pytest.raises(MiniClusterError, match=r"Hadoop cannot work in .*: use a path of letters, digits and"):
+        install(machine / name)
+
+
+def test_a_full_disk_is_refused_before_anything_starts(machine, monkeypatch):
+    usage = namedtuple("usage", "total used free")(100 * 2**30, 100 * 2**30 - 2**29, 2**29)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(MiniClusterError) as caught:
+        MiniCluster(machine / "one").up()
+    assert str(caught.value) == (
+        f"the disk of {machine}/one is full (512 MiB of 102400 MiB are free, Hadoop needs 1 % and 256 MiB):"
+        " free some, or use another folder (--dir)"
+    )
+
+
+def test_a_folder_that_cannot_be_made_is_said(machine):
+    (machine / "file").touch()
+    with pytest.raises(MiniClusterError, match=r"the cluster in .*/file/one could not be started: .*Not a directory"):
+        MiniCluster(machine / "file" / "one").up()
+
+
+def test_a_foreign_state_file_is_refused(tmp_path):
+    (tmp_path / "state.json").write_text('{"schema": 99}')
+    with pytest.raises(MiniClusterError, match=r"state\.json is not readable .*: remove .* and start anew"):
+        MiniCluster(tmp_path).up()
+
+
+# ---------------------------------------------------------------- the cluster, with a Java that dies
+
+
+@pytest.fixture
+def dying(machine):
+    """A machine whose Java tells its version, and runs no daemon."""
+    java = machine / "jdk" / "bin" / "java"
+    java.write_text(java.read_text() + 'case "$1" in -Xmx*) echo "Exception: no luck"; exit 3 ;; esac\n')
+    return machine
+
+
+def test_a_daemon_that_dies_on_the_way_is_reported_with_its_last_lines(dying):
+    with pytest.raises(MiniClusterError) as caught:
+        MiniCluster(dying / "one", light=True).up()
+    first, second, *_, last = str(caught.value).splitlines()
+    assert first == "the ResourceManager ended on the way (exit 3)"
+    assert second == f"the last lines of {dying}/one/logs/rm.log:"
+    assert last == "  Exception: no luck"
+    assert daemons.find_all(dying / "one") == ()
+
+
+def test_daemons_whose_folder_was_removed_are_ended_first(dying, spawn):
+    orphan = spawn(SLEEP, "-Dproc_rm", f"-Dytf.minicluster={dying}/one")
+    with pytest.raises(MiniClusterError, match="the ResourceManager ended on the way"):
+        MiniCluster(dying / "one", light=True).up()
+    assert orphan.wait(10) == -signal.SIGTERM
+
+
+def test_a_format_that_fails_is_reported_and_done_again_next_time(dying):
+    for _ in range(2):
+        with pytest.raises(MiniClusterError, match=r"(?s)HDFS was not formatted \(exit 3\).*format\.log.*no luck"):
+            MiniCluster(dying / "one").up()
+
+
+def test_commands_end_with_the_error_and_not_with_a_traceback(dying):
+    ran = CliRunner().invoke(minicluster, ["up", "--light", "--dir", str(dying / "one")])
+    assert ran.exit_code == 1
+    assert "starting ResourceManager (rm)\n" in ran.stderr
+    assert "Error: the ResourceManager ended on the way (exit 3)\n" in ran.stderr
+    assert ran.stdout == ""
+
+
+def test_where_nothing_was_started(machine):
+    directory = machine / "cache" / "minicluster"
+    fault = f"there is no cluster in {directory}: start one with `ytf minicluster up`"
+    for use in (MiniCluster.attach, lambda: MiniCluster().environ, lambda: MiniCluster().resourcemanager_url):
+        with pytest.raises(MiniClusterError) as caught:
+            use()
+        assert str(caught.value) == fault
+    ran = CliRunner().invoke(minicluster, ["env"])
+    assert (ran.exit_code, ran.stderr) == (1, f"Error: {fault}\n")
+    ran = CliRunner().invoke(minicluster, ["status"])
+    assert (ran.exit_code, ran.stdout) == (3, f"there is no cluster in {directory}\n")
+    ran = CliRunner().invoke(minicluster, ["status", "--json"])
+    assert json.loads(ran.stdout) == {"directory": str(directory), "ready": False}
+    ran = CliRunner().invoke(minicluster, ["down"])
+    assert (ran.exit_code, ran.stderr) == (0, f"nothing runs in {directory}\n")
+    assert not directory.exists()
+
+
+def test_the_default_folder_can_be_named(machine, monkeypatch):
+    monkeypatch.setenv("YTF_MINICLUSTER_DIR", str(machine / "mine"))
+    assert MiniCluster().directory == machine / "mine"
+
+
+def test_env_is_what_a_shell_can_eval(machine):
+    (machine / "one").mkdir()
+    settings = install(machine / "one")
+    ran = CliRunner().invoke(minicluster, ["env", "--dir", str(machine / "one")])
+    script = ran.stdout + "command -v yarn; echo $YTF_RESOURCEMANAGER $HADOOP_CONF_DIR $JAVA_HOME\n"
+    said = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True).stdout
+    assert said.split() == [
+        f"{machine}/one/bin/yarn",
+        f"http://127.0.0.1:{settings.ports['rm-web']}",
+        f"{machine}/one/conf",
+        f"{machine}/jdk",
+    ]
+
+
+@pytest.mark.parametrize("nodes", [0, -1, 9])
+def test_the_number_of_nodes_is_bounded(nodes):
+    with pytest.raises(MiniClusterError, match=f"a minicluster has 1 to 8 nodes, not {nodes}"):
+        MiniCluster(nodes=nodes)
+
+
+def test_unknown_daemons_are_told_what_is_known(machine):
+    (machine / "one").mkdir()
+    install(machine / "one", light=True)
+    with pytest.raises(MiniClusterError, match="has no daemon 'nn', only rm, nm"):
+        MiniCluster(machine / "one").stop_daemon("nn")
+    with pytest.raises(MiniClusterError, match=r"nm of .* does not run"):
+        MiniCluster(machine / "one").stop_daemon("nm")
+
+
+def test_the_package_is_cheap_to_import():
+    script = "import sys, tf_yarn_ops.minicluster; print('tf_yarn_ops.minicluster.cluster' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert said == "False\n"

@@ -1,0 +1,269 @@
+"""`decide` is pure: tables of what it says, and laws over random histories of events."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tf_yarn_ops.runtime.common.contract import TaskId
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.roles import role_of
+from tf_yarn_ops.runtime.master.lifecycle import (
+    FAILED,
+    LOST,
+    PENDING,
+    REGISTERED,
+    RUNNING,
+    SUCCEEDED,
+    Exited,
+    Expired,
+    Lost,
+    Registered,
+    Rules,
+    State,
+    decide,
+    needed,
+)
+
+LOSSES = (Reason.CONTAINER_LOST, Reason.PREEMPTED, Reason.NODE_LOST, Reason.HEARTBEAT_LOST, Reason.OUT_OF_MEMORY)
+
+
+def tasks(*names):
+    return [TaskId.parse(name) for name in names]
+
+
+def start(*names, mode="never", success="all_workers", restarts=0, losses=0, **rules):
+    ids = tasks(*names)
+    return (Rules({task.type: role_of(task.type) for task in ids}, success=success, mode=mode, **rules),
+            State(dict.fromkeys(ids, PENDING), restarts_left=restarts, losses_left=losses))
+
+
+def play(rules, state, *events):
+    """Give the last state and all actions that were more than nothing."""
+    actions = []
+    for event in events:
+        state, decision = decide(rules, state, event)
+        if decision.action != "none":
+            actions.append(decision.action)
+    return state, actions
+
+
+def registered(*names):
+    return [Registered(task) for task in tasks(*names)]
+
+
+W0, W1, PS, CHIEF, EVALUATOR, BOARD = tasks(
+    "worker:0", "worker:1", "ps:0", "chief:0", "evaluator:0", "tensorboard:0")
+
+
+def test_the_spec_is_published_when_the_last_needed_task_has_registered():
+    rules, state = start("ps:0", "worker:0", "tensorboard:0")
+    state, actions = play(rules, state, *registered("worker:0"))
+    assert (actions, state.phases[W0]) == ([], REGISTERED)
+    state, actions = play(rules, state, *registered("ps:0"))
+    assert (actions, state.phases[W0], state.phases[BOARD]) == (["publish"], RUNNING, PENDING)
+    _, actions = play(rules, state, *registered("tensorboard:0"))
+    assert actions == ["start"]
+
+
+@pytest.mark.parametrize("names, success, exits, reason", [
+    (("worker:0", "worker:1"), "all_workers", [(W0, 0)], None),
+    (("worker:0", "worker:1"), "all_workers", [(W0, 0), (W1, 0)], Reason.SUCCEEDED),
+    (("worker:0", "worker:1"), "all_workers", [(W0, 0), (W1, 1)], Reason.TASK_FAILED),
+    (("ps:0", "worker:0"), "all_workers", [(W0, 0)], Reason.SUCCEEDED),
+    (("ps:0", "worker:0"), "all_workers", [(PS, 0)], None),
+    (("ps:0", "worker:0"), "all_workers", [(PS, 137)], Reason.TASK_FAILED),
+    (("worker:0", "evaluator:0"), "all_workers", [(W0, 0)], None),
+    (("worker:0", "evaluator:0"), "all_workers", [(EVALUATOR, 2)], Reason.TASK_FAILED),
+    (("worker:0", "tensorboard:0"), "all_workers", [(BOARD, 1)], None),
+    (("chief:0", "worker:0"), "chief", [(CHIEF, 0)], Reason.SUCCEEDED),
+    (("chief:0", "worker:0"), "chief", [(W0, 0)], None),
+    (("chief:0", "worker:0"), "chief", [(W0, 1)], Reason.TASK_FAILED),
+])
+def test_the_table_decides(names, success, exits, reason):
+    rules, state = start(*names, success=success)
+    state, _ = play(rules, state, *registered(*names), *(Exited(task, code, 60.0) for task, code in exits))
+    assert (state.verdict.reason if state.verdict else None) is reason
+
+
+def test_the_first_failure_is_the_verdict_and_later_ones_are_not():
+    rules, state = start("worker:0", "worker:1")
+    state, actions = play(rules, state, *registered("worker:0", "worker:1"), Exited(W1, 3, 9.0), Exited(W0, 4, 9.0))
+    assert state.verdict.task == W1
+    assert actions == ["publish", "finish"]
+
+
+@pytest.mark.parametrize("mode, code, rules, action", [
+    ("task", 1, {}, "start"),
+    ("cluster", 1, {}, "restart"),
+    ("never", 1, {}, "finish"),
+    ("task", 1, {"retry_exit_codes": (2,)}, "finish"),
+    ("task", 2, {"retry_exit_codes": (2,)}, "start"),
+    ("cluster", 2, {"fatal_exit_codes": (2,)}, "finish"),
+])
+def test_a_failure_is_forgiven_as_mode_and_codes_say(mode, code, rules, action):
+    rules, state = start("worker:0", "worker:1", mode=mode, restarts=1, **rules)
+    _, actions = play(rules, state, *registered("worker:0", "worker:1"), Exited(W0, code, 60.0))
+    assert actions[-1] == action
+
+
+def test_back_off_doubles_and_has_a_limit():
+    rules, state = start("worker:0", mode="task", restarts=20, backoff=2.0)
+    state, _ = play(rules, state, *registered("worker:0"))
+    delays = []
+    for _ in range(10):
+        state, decision = decide(rules, state, Exited(W0, 1, 60.0))
+        delays.append(decision.delay)
+    assert delays == [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0]
+
+
+def test_quick_failures_of_several_tasks_are_no_row_when_each_is_restarted_alone():
+    names = [f"worker:{n}" for n in range(4)]
+    rules, state = start(*names, mode="task", restarts=50)
+    state, _ = play(rules, state, *registered(*names), *(Exited(task, 1, 1.0) for task in tasks(*names)))
+    assert state.verdict is None
+    state, _ = play(rules, state, Exited(W0, 1, 1.0), Exited(W0, 1, 1.0))
+    assert "3 times in a row" in state.verdict.message
+
+
+def test_a_cluster_restart_waits_for_every_task_again():
+    rules, state = start("worker:0", "worker:1", mode="cluster", restarts=1)
+    state, actions = play(rules, state, *registered("worker:0", "worker:1"), Exited(W0, 0, 60.0), Exited(W1, 1, 60.0),
+                          *registered("worker:1"))
+    assert (actions, state.generation) == (["publish", "restart"], 2)
+    state, actions = play(rules, state, *registered("worker:0"))
+    assert actions == ["publish"]
+
+
+@pytest.mark.parametrize("reason", LOSSES[:4])
+def test_a_lost_container_restarts_the_cluster_until_the_budget_is_spent(reason):
+    rules, state = start("worker:0", "worker:1", losses=1)
+    state, actions = play(rules, state, *registered("worker:0", "worker:1"), Lost(W0, reason, "gone"))
+    assert (actions, state.phases[W0], state.phases[W1]) == (["publish", "restart"], LOST, PENDING)
+    state, actions = play(rules, state, *registered("worker:0", "worker:1"), Lost(W1, reason, "gone again"))
+    assert actions == ["publish", "finish"]
+    assert (state.verdict.reason, state.verdict.task) == (reason, W1)
+
+
+def test_a_lost_evaluator_is_started_alone():
+    rules, state = start("worker:0", "evaluator:0", losses=1)
+    state, actions = play(rules, state, *registered("worker:0", "evaluator:0"),
+                          Lost(EVALUATOR, Reason.NODE_LOST, "gone"), *registered("evaluator:0"))
+    assert (actions, state.generation) == (["publish", "start"], 1)
+
+
+def test_containers_lost_before_they_call_use_up_the_budget_too():
+    rules, state = start("worker:0", losses=2)
+    gone = Lost(W0, Reason.CONTAINER_LOST, "no python")
+    state, actions = play(rules, state, gone, gone)
+    assert (actions, state.losses_left) == ([], 0)
+    state, actions = play(rules, state, gone)
+    assert actions == ["finish"]
+
+
+def test_memory_kills_are_not_retried():
+    rules, state = start("worker:0", mode="cluster", restarts=3, losses=3)
+    state, _ = play(rules, state, *registered("worker:0"), Lost(W0, Reason.OUT_OF_MEMORY, "2 GB of 1 GB"))
+    assert state.verdict.reason is Reason.OUT_OF_MEMORY
+
+
+# -- laws ---------------------------------------------------------------------------------------
+
+NAMES = ("chief:0", "worker:0", "worker:1", "ps:0", "evaluator:0", "tensorboard:0", "custom:0")
+jobs = st.lists(st.sampled_from(NAMES), min_size=1, unique=True).filter(
+    lambda names: any(role_of(name.partition(":")[0]).awaited for name in names))
+modes = st.sampled_from(["never", "task", "cluster"])
+codes = st.sampled_from([0, 0, 0, 1, 2, 137])
+
+
+@st.composite
+def histories(draw):
+    names = draw(jobs)
+    mode = draw(modes)
+    rules, state = start(
+        *names, mode=mode, restarts=draw(st.integers(0, 3)) if mode != "never" else 0, losses=draw(st.integers(0, 3)),
+        success=draw(st.sampled_from(["all_workers", "chief"])) if "chief:0" in names else "all_workers",
+        retry_exit_codes=draw(st.sampled_from([(), (1,)])), fatal_exit_codes=draw(st.sampled_from([(), (2,)])))
+    any_task = st.one_of(st.sampled_from(tasks(*names)), st.sampled_from(tasks(*NAMES)))
+    opening = draw(st.sampled_from([[], registered(*names)]))
+    events = opening + draw(st.lists(st.one_of(
+        st.builds(Registered, any_task),
+        st.builds(Registered, any_task),
+        st.builds(Exited, any_task, codes, st.sampled_from([1.0, 60.0])),
+        st.builds(Lost, any_task, st.sampled_from(LOSSES), st.just("gone")),
+        st.builds(Expired, st.just(Reason.TOTAL_TIMEOUT), st.just("late")).filter(lambda _: draw(st.booleans())),
+    ), max_size=60))
+    return rules, state, events
+
+
+def forgiveness_is_spent(rules, before, event):
+    """Whether nothing allowed another try: not the mode, not the codes, not the budget, or three quick ones in a row."""
+    whose = event.task if rules.mode == "task" else None
+    return (rules.mode == "never" or event.code in rules.fatal_exit_codes or before.restarts_left == 0
+            or (bool(rules.retry_exit_codes) and event.code not in rules.retry_exit_codes)
+            or (event.seconds < 10 and before.quick.get(whose, 0) >= 2))
+
+
+@settings(max_examples=500, deadline=None)
+@given(histories())
+def test_laws_of_every_history(history):
+    rules, state, events = history
+    codes = {}  # what the commands that ran last ended with, by our own record
+    finishes = 0
+    for event in events:
+        before = state
+        state, decision = decide(rules, state, event)
+        if isinstance(event, Exited) and before.phases.get(event.task) == RUNNING and not before.verdict:
+            codes[event.task] = event.code
+        if decision.action == "restart":
+            codes.clear()
+        elif decision.action == "start":
+            codes.pop(decision.task, None)
+        assert state.restarts_left >= 0 and state.losses_left >= 0, "budgets never go below zero"
+        assert state.generation >= before.generation and set(state.phases) == set(before.phases)
+        if before.verdict:
+            assert state == before and decision.action == "none", "one verdict"
+            continue
+        finishes += decision.action == "finish"
+        assert (decision.action == "finish") == (state.verdict is not None)
+        if decision.action == "publish":
+            assert all(phase == RUNNING for task, phase in state.phases.items() if needed(rules, task))
+        if decision.action == "start":
+            assert state.phases[decision.task] == RUNNING and state.published
+        if state.verdict is None:
+            assert decision.action != "none" or not (isinstance(event, Exited) and codes.get(event.task) and
+                                                     rules.roles[event.task.type].fatal), "no failure is passed over"
+            continue
+        awaited = [task for task in state.phases if rules.roles[task.type].awaited]
+        if state.verdict.reason is Reason.SUCCEEDED:
+            assert not any(code and rules.roles[task.type].fatal for task, code in codes.items()), \
+                "no success with a failed fatal task"
+            ended_well = {task for task, code in codes.items() if code == 0}
+            assert ended_well >= ({CHIEF} if rules.success == "chief" else set(awaited)), \
+                "no success while an awaited task runs"
+        elif isinstance(event, Exited):
+            assert event.code and before.phases[event.task] == RUNNING and rules.roles[event.task.type].fatal, \
+                "only the failure of a command that runs and matters fails a job"
+            assert (state.verdict.reason, state.verdict.task) == (Reason.TASK_FAILED, event.task)
+            assert forgiveness_is_spent(rules, before, event)
+        elif isinstance(event, Lost):
+            assert before.phases[event.task] not in (SUCCEEDED, FAILED) and needed(rules, event.task), \
+                "only the loss of what is needed fails a job"
+            assert (state.verdict.reason, state.verdict.task) == (event.reason, event.task)
+            assert before.losses_left == 0 or event.reason is Reason.OUT_OF_MEMORY, "only beyond the budget"
+        else:
+            assert isinstance(event, Expired) and state.verdict.reason is event.reason
+    assert finishes <= 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(jobs, st.randoms(use_true_random=False))
+def test_whatever_the_order_a_job_without_faults_succeeds(names, random):
+    rules, state = start(*names)
+    order = registered(*names)
+    random.shuffle(order)
+    state, _ = play(rules, state, *order)
+    assert state.published
+    exits = [Exited(task, 0, 60.0) for task in state.phases if rules.roles[task.type].awaited]
+    random.shuffle(exits)
+    state, actions = play(rules, state, *exits)
+    assert state.verdict.reason is Reason.SUCCEEDED and actions == ["finish"]

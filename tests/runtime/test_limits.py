@@ -1,0 +1,94 @@
+"""The runtime where the machine refuses: no more open files, processes that can't be ended, a port that is taken."""
+
+import json
+import re
+import resource
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.appmaster import AppMaster
+from support.runtime_jobs import FOREVER, QUICK, job, task
+from tf_yarn_ops.job.parts import RestartPolicy
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+ROOT = Path(__file__).resolve().parents[2]
+TAKEN = 'echo "bind: Address already in use" >&2; exit 1'
+
+
+def run(folder, spec):
+    with AppMaster(folder / "job", spec) as am:
+        return am.wait()
+
+
+def test_a_taken_port_of_a_task_outside_the_cluster_is_the_programs_own_failure(tmp_path):
+    """An evaluator listens on nothing that we have promised to anybody."""
+    tasks = {"worker": TaskSpec(command=FOREVER), "evaluator": TaskSpec(command=TAKEN, hold_port=False)}
+    report = run(tmp_path, JobSpec(command="x", tasks=tasks, deadlines=QUICK))
+    assert (report.reason, report.first_failure) == (Reason.TASK_FAILED, "evaluator:0")
+    assert len(report.generations) == 1
+    assert "Address already in use" in task(report, "evaluator:0").log_tail
+
+
+def test_a_taken_port_of_a_task_in_the_cluster_is_tried_again_with_another(tmp_path):
+    tasks = {"worker": TaskSpec(command=f"[ $YTF_GENERATION = 2 ] || {{ {TAKEN}; }}", hold_port=False)}
+    report = run(tmp_path, JobSpec(command="x", tasks=tasks, deadlines=QUICK, restart=RestartPolicy(max_container_losses=1)))
+    assert report.reason is Reason.SUCCEEDED
+    assert "its port was taken before it could use it" in report.generations[1].cause
+
+
+@pytest.mark.slow
+def test_a_coordinator_with_too_many_open_files_accepts_again_when_it_can(tmp_path):
+    spec = job(f"[ $YTF_GENERATION = 2 ] || {FOREVER}", ps=False, workers=1,
+               restart=RestartPolicy(max_container_losses=1))  # fmt: skip
+    with AppMaster(tmp_path / "job", spec) as am:
+        am.log_says("Published the cluster spec")
+        port = int(re.search(r"Listening on port (\d+)", am.coordinator_log.read_text())[1])
+        pid = int(Path(f"/proc/{am.coordinator.pid}/task/{am.coordinator.pid}/children").read_text().split()[0])
+        limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+        with socket.create_connection(("127.0.0.1", port)):
+            am.log_says("A connection could not be accepted: [Errno 24] Too many open files")
+        assert not am.ended and am.coordinator.poll() is None
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+        am.container("worker_0").kill()
+        report = am.wait()
+    assert (report.reason, len(report.generations)) == (Reason.SUCCEEDED, 2)
+
+
+#: A command whose leftover refuses every signal, as one that belongs to another user does.
+UNKILLABLE = """\
+import json, os, select, signal, time
+from tf_yarn_ops.runtime import command
+
+command.become_subreaper()
+kill, refused = os.kill, []
+
+def refuse(pid, number):
+    refused.append(number)
+    raise PermissionError(1, "Operation not permitted")
+
+os.kill = refuse
+started = time.monotonic()
+one = command.Command("tail -f /dev/null & echo $! ; exit 4", dict(os.environ))
+while not one.reap():
+    select.select([], [], [], 0.05)
+left = command.descendants()
+for pid in left:
+    kill(pid, signal.SIGKILL)
+print(json.dumps({"code": one.ending.code, "left": len(left), "refused": sorted(set(refused)),
+                  "seconds": time.monotonic() - started}))
+"""
+
+
+@pytest.mark.slow
+def test_what_can_not_be_ended_does_not_hold_the_commands_ending_for_ever():
+    ran = subprocess.run([sys.executable, "-c", UNKILLABLE], capture_output=True, text=True, timeout=60, check=True,
+                         env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"})  # fmt: skip
+    told = json.loads(ran.stdout.splitlines()[-1])
+    assert (told["code"], told["left"], told["refused"]) == (4, 1, [9, 15])
+    assert 6 <= told["seconds"] < 20

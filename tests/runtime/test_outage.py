@@ -1,0 +1,140 @@
+"""The ResourceManager is away when a job ends: the verdict waits for it."""
+
+import asyncio
+import socket
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from support.appmaster import APPLICATION, AppMaster
+from support.fake_yarn import FakeYarn, application, serving, until
+from support.runtime_jobs import job
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
+from tf_yarn_ops.runtime.master import ending
+from tf_yarn_ops.runtime.master import yarn as asking
+from tf_yarn_ops.runtime.master.containers import SkeinFailed
+
+STATE = f"/ws/v1/cluster/apps/{APPLICATION}/state"
+
+
+def away(method, path):
+    return 503, {}, "starting"
+
+
+@pytest.fixture
+def yarn():
+    made = FakeYarn()
+    made.add(application(42))
+    return made
+
+
+@pytest.mark.slow
+def test_a_verdict_waits_until_a_resourcemanager_answers(yarn, tmp_path):
+    """Skein would give up after 30 s, and YARN would call a training that succeeded AM_FAILED."""
+    mark = tmp_path / "mark"
+    command = f"while [ ! -e {mark} ]; do sleep 0.05; done"
+    with serving(yarn) as url, AppMaster(tmp_path / "job", job(command, ps=False), resourcemanagers=(url,)) as am:
+        until(lambda: yarn.count("GET", STATE))
+        yarn.faults.append(away)
+        mark.touch()
+        until(lambda: "the verdict waits for it" in am.coordinator_log.read_text())
+        seen = yarn.count("GET", STATE)
+        until(lambda: yarn.count("GET", STATE) > seen)
+        assert am.ended == []
+        yarn.faults.clear()
+        assert am.wait().reason is Reason.SUCCEEDED
+
+
+def test_a_resourcemanager_that_never_answered_holds_up_nothing(yarn, tmp_path):
+    """The nodes need not reach its web port."""
+    yarn.faults.append(away)
+    with serving(yarn) as url, AppMaster(tmp_path / "job", job("true", ps=False), resourcemanagers=(url,)) as am:
+        assert am.wait().reason is Reason.SUCCEEDED
+        assert "the verdict waits" not in am.coordinator_log.read_text()
+
+
+def test_a_kill_that_yarn_has_forgotten_is_repeated_and_never_counts_as_done(monkeypatch):
+    """An exit with 0 would be the first word in YARN: 'completed successfully', whatever the verdict."""
+    asked = []
+    monkeypatch.setattr(ending, "kill_by_rest", lambda *words: asked.append(words))
+    monkeypatch.setattr(ending, "RESOURCEMANAGER_LOOKS", 0.0)
+    monkeypatch.setattr(ending, "SHUTDOWN_PAUSES", (0.0,))
+
+    class Refusing:
+        async def shutdown(self, *words):
+            raise SkeinFailed("no")
+
+    verdict = JobReport(APPLICATION, reason=Reason.TASK_FAILED, message="worker:0 failed")
+    with pytest.raises(ending.VerdictNotTaken) as raised:
+        asyncio.run(ending.end_application(Refusing(), SimpleNamespace(resourcemanagers=(), user="ann"), verdict))
+    assert raised.value.report is verdict and len(asked) == ending.KILLS > 1
+    assert all("worker:0 failed" in words[-1] for words in asked)
+
+
+@pytest.mark.slow
+def test_a_verdict_that_nobody_took_is_sent_once_more_as_it_was(yarn, tmp_path):
+    """The coordinator's own failure is not what the training's readers are to hear; and it exits as failed."""
+    yarn.faults.append(lambda method, path: (503, {}, "starting") if method == "PUT" else None)
+    failing = job("exit 3", ps=False, workers=1)
+    with serving(yarn) as url, \
+            AppMaster(tmp_path / "job", failing, hiccups={"shutdown": 99}, resourcemanagers=(url,)) as am:
+        assert am.coordinator.wait(60) == 1
+    kills = [request for request in yarn.requests if request[0] == "PUT"]
+    assert len(kills) == ending.KILLS + 1
+    reports = [parse_diagnostics(body["diagnostics"]) for *_, body in kills]
+    assert [(report.reason, report.message) for report in reports] == [(Reason.TASK_FAILED, reports[0].message)] * len(kills)
+    assert "worker:0" in reports[0].message
+
+
+def test_a_verdict_waits_until_the_application_is_recovered(yarn, tmp_path):
+    mark = tmp_path / "mark"
+    command = f"while [ ! -e {mark} ]; do sleep 0.05; done"
+    with serving(yarn) as url, AppMaster(tmp_path / "job", job(command, ps=False), resourcemanagers=(url,)) as am:
+        until(lambda: yarn.count("GET", STATE))
+        forgotten = yarn.apps.pop(APPLICATION)
+        mark.touch()
+        until(lambda: "the verdict waits for it" in am.coordinator_log.read_text())
+        assert am.ended == []
+        yarn.add(forgotten)
+        assert am.wait().reason is Reason.SUCCEEDED
+
+
+@pytest.mark.parametrize("status, text, known", [
+    (200, '{"state": "RUNNING"}', True),
+    (200, "<html>a proxy's page</html>", False),
+    (200, "null", False),
+    (401, "Authentication required", True),
+    (403, "forbidden", True),
+    (404, "not recovered", False),
+    (503, "starting", False),
+])
+def test_what_counts_as_a_resourcemanager_that_knows_us(yarn, status, text, known):
+    yarn.faults.append(lambda method, path: (status, {"Content-Type": "application/json"}, text))
+    with serving(yarn) as url:
+        assert asking.knows_us(["http://127.0.0.1:1", url], APPLICATION) is known
+
+
+def test_a_standby_leads_to_the_active_one(yarn):
+    """Only one address was named, and it is not at work any more."""
+    standby = FakeYarn()
+    with serving(yarn) as active, serving(standby) as url:
+        standby.faults.append(lambda method, path: (307, {"Location": f"{active}{path}"}, "This is standby RM."))
+        assert asking.knows_us([url], APPLICATION)
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", b"\x16\x03\x01\r\n\r\n", b""])
+def test_a_server_that_dies_in_the_middle_of_its_answer_is_no_answer(answer):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        assert not asking.knows_us([f"http://127.0.0.1:{server.getsockname()[1]}"], APPLICATION)
+        thread.join(10)

@@ -1,0 +1,187 @@
+"""Lines between agents and coordinator: whatever arrives, the coordinator goes on."""
+
+import asyncio
+import json
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.wire import Wire, coordinator_of, job, registration
+from tf_yarn_ops.job.parts import RestartPolicy
+from tf_yarn_ops.runtime.common.contract import TaskId
+from tf_yarn_ops.runtime.common.protocol import ProtocolError, decode, encode
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import compose_diagnostics, parse_diagnostics
+from tf_yarn_ops.runtime.master.containers import cause_of
+from tf_yarn_ops.runtime.master.lifecycle import Lost
+from tf_yarn_ops.runtime.master.registry import Refused, Registry
+from tf_yarn_ops.runtime.master.summary import build_report, status
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3), max_leaves=6)
+KINDS = ["register", "running", "exited", "terminated", "ping", "stop", "", "handle"]
+KEYS = ["version", "container", "nonce", "host", "port", "generation", "attempt", "code", "signal", "seconds", "log_tail",
+        "result", "stopped", "started_at", "finished_at", "cpu_seconds", "peak_memory_mib", "yarn_container", "node_http"]
+plausible = st.sampled_from([0, 1, 2, 137, "worker_0", "worker_1", "ps_0", "n", "h", True])
+messages = st.builds(lambda kind, fields: {**fields, "type": kind}, st.sampled_from(KINDS) | st.text(),
+                     st.dictionaries(st.sampled_from(KEYS), values | plausible))
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_message_or_a_protocol_error(line):
+    try:
+        assert isinstance(decode(line)["type"], str)
+    except ProtocolError:
+        pass
+
+
+@pytest.mark.parametrize("line", [b"", b"[" * 100_000, b'{"type": 1}', b"null", b'"register"', b"\xff\xfe", b"{}"])
+def test_what_is_no_message_is_refused(line):
+    with pytest.raises(ProtocolError):
+        decode(line)
+
+
+@given(st.sampled_from(KINDS), st.dictionaries(st.text(string.ascii_lowercase, min_size=1), values))
+def test_messages_survive_the_journey(kind, fields):
+    fields.pop("type", None)
+    fields.pop("kind", None)
+    line = encode(kind, **fields)
+    assert line.endswith(b"\n") and line.count(b"\n") == 1
+    assert decode(line) == {"type": kind, **fields}
+
+
+@given(messages)
+def test_any_registration_is_taken_or_refused(message):
+    try:
+        peer, resumed = Registry(job()).admit(message)
+    except Refused as refused:
+        assert str(refused)
+    else:
+        assert not resumed and peer.task in job().tasks()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(messages, max_size=8))
+def test_no_message_of_an_agent_ends_the_coordinator(history):
+    async def play():
+        coordinator = coordinator_of(job())
+        wire = Wire()
+        peer = await coordinator.greet(wire, registration())
+        await coordinator.greet(Wire(), registration("worker_1"))
+        await coordinator.greet(Wire(), registration("ps_0"))
+        assert coordinator.state.published
+        for message in history:
+            coordinator.heard(peer, wire, message)
+        report = build_report(coordinator)
+        assert json.loads(json.dumps(status(coordinator)))["application_id"] == "application_1_1"
+        assert parse_diagnostics(compose_diagnostics(report)) is not None
+
+    asyncio.run(play())
+
+
+EXITED = {"type": "exited", "generation": 1, "attempt": 1, "seconds": 60.0}
+
+
+@pytest.mark.parametrize(("how", "state"), [
+    ({"code": None, "signal": 6}, "failed"), ({"code": 3}, "failed"), ({"code": 0}, "succeeded"),
+    ({"code": None, "signal": 15, "stopped": True}, "stopped"),
+])
+def test_what_ends_by_itself_behind_the_verdict_is_called_what_it_is(how, state):
+    """One worker fails, and the other aborts in its collective at the same moment."""
+
+    async def play():
+        coordinator = coordinator_of(job())
+        wires = {name: Wire() for name in ("worker_0", "worker_1", "ps_0")}
+        peers = {name: await coordinator.greet(wire, registration(name)) for name, wire in wires.items()}
+        coordinator.heard(peers["worker_0"], wires["worker_0"], {**EXITED, "code": 1})
+        assert coordinator.state.verdict.reason is Reason.TASK_FAILED
+        coordinator.heard(peers["worker_1"], wires["worker_1"], {**EXITED, **how})
+        return {task.task: task.state for task in build_report(coordinator).tasks}
+
+    assert asyncio.run(play())["worker:1"] == state
+
+
+def test_an_agent_that_comes_back_hears_what_it_has_missed():
+    """Whatever got lost with the connection: the start, the restart of the cluster, its own new registration."""
+
+    async def play():
+        coordinator = coordinator_of(job(restart=RestartPolicy("cluster", backoff=0)))
+        peers = {name: await coordinator.greet(Wire(), registration(name)) for name in ("ps_0", "worker_1", "worker_0")}
+
+        async def back(**fields):
+            peer = peers["worker_0"]
+            coordinator.gone(peer, peer.connection)
+            wire = Wire()
+            assert await coordinator.greet(wire, registration(**fields)) is peer
+            return wire
+
+        wire = await back(generation=1, attempt=0)
+        assert wire.last() == ("start", 1, 1), "the start had been lost"
+        wire = await back(generation=1, attempt=1)
+        assert wire.last() == ("start", 1, 1), "it is told again and passes over what it knows"
+        assert coordinator.registry.records[TaskId("worker", 0)]["attempts"] == 1, "its word of the start had been lost"
+        failed = {"type": "exited", "generation": 1, "attempt": 1, "code": 1, "seconds": 60.0}
+        coordinator.heard(peers["worker_1"], peers["worker_1"].connection, failed)
+        assert coordinator.state.generation == 2
+        wire = await back(generation=1, attempt=1)
+        assert wire.last() == ("renew", 2, None), "the restart had been lost"
+        wire = await back(generation=2, attempt=0, port=2001)
+        for name in ("ps_0", "worker_1"):
+            coordinator.heard(peers[name], peers[name].connection, registration(name, generation=2))
+        assert wire.last() == ("start", 2, 1), "it had renewed its port while the connection was down"
+        assert "h:2001" in wire.said[-1]["cluster"]["worker"]
+
+    asyncio.run(play())
+
+
+def test_an_agent_that_was_given_up_is_not_heard_any_more():
+    async def play():
+        coordinator = coordinator_of(job(restart=RestartPolicy("cluster", backoff=0)))
+        peers = {name: await coordinator.greet(Wire(), registration(name)) for name in ("ps_0", "worker_1", "worker_0")}
+        late = peers["worker_0"]
+        coordinator.registry.vacate(late)
+        coordinator.apply(Lost(late.task, Reason.HEARTBEAT_LOST, "silent"))
+        for peer in peers.values():
+            coordinator.heard(peer, peer.connection, registration(peer.container, generation=2))
+        assert not coordinator.state.published and coordinator.state.verdict is None
+        await coordinator.greet(Wire(), registration("worker_2"))
+        assert coordinator.state.published
+
+    asyncio.run(play())
+
+
+def test_a_replacement_takes_the_vacated_index_and_its_own_number_when_that_is_free():
+    registry = Registry(job())
+    second, _ = registry.admit(registration("worker_1"))
+    first, _ = registry.admit(registration("worker_0"))
+    assert (first.task, second.task) == (TaskId("worker", 0), TaskId("worker", 1))
+    with pytest.raises(Refused, match="no task is waiting for worker_2"):
+        registry.admit(registration("worker_2"))
+    registry.vacate(first)
+    replacement, _ = registry.admit(registration("worker_2"))
+    assert replacement.task == TaskId("worker", 0)
+
+
+def test_an_agent_that_comes_back_is_known_by_its_nonce():
+    registry = Registry(job())
+    peer, _ = registry.admit(registration())
+    assert registry.admit(registration(port=2001)) == (peer, True)
+    assert peer.address == "h:2001"
+    with pytest.raises(Refused, match="registered already, by another agent"):
+        registry.admit(registration(nonce="stolen"))
+
+
+@pytest.mark.parametrize("message, reason", [
+    ("536.5 MB of 256 MB physical memory used", Reason.OUT_OF_MEMORY),
+    ("Container killed by YARN for exceeding memory limits.", Reason.OUT_OF_MEMORY),
+    ("Container [pid=1,containerID=c] is running 5B beyond the 'PHYSICAL' memory limit.", Reason.OUT_OF_MEMORY),
+    ("Container preempted by scheduler", Reason.PREEMPTED),
+    ("Container released on a *lost* node", Reason.NODE_LOST),
+    ("Container failed during execution, see logs for more information.", Reason.CONTAINER_LOST),
+    ("", Reason.CONTAINER_LOST),
+])
+def test_skeins_text_names_the_cause(message, reason):
+    assert cause_of(message) is reason

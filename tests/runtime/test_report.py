@@ -1,0 +1,121 @@
+"""The report travels in diagnostics: bounded, found whatever stands around it, read by later versions."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from support.strategies import logs, reports
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import (
+    MAX_DIAGNOSTICS,
+    SCHEMA,
+    JobReport,
+    TaskReport,
+    compose_diagnostics,
+    parse_diagnostics,
+)
+
+APP = "application_1700000000000_0001"
+
+
+@given(reports)
+def test_from_dict_reads_what_to_dict_gives(report):
+    assert JobReport.from_dict(report.to_dict()) == report
+    assert JobReport.from_dict(json.loads(json.dumps(report.to_dict()))) == report
+
+
+@given(reports)
+def test_parse_reads_what_compose_gives(report):
+    assert parse_diagnostics(compose_diagnostics(report)) == report
+
+
+@given(reports, logs.filter(lambda text: "{" not in text), logs)
+def test_report_is_found_whatever_stands_around_it(report, before, behind):
+    assert parse_diagnostics(f"{before}\n{compose_diagnostics(report)}{behind}") == report
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(reports, st.integers(0, 6000), st.text(min_size=1, max_size=2), st.integers(0, 60))
+def test_diagnostics_are_bounded_and_stay_readable(report, length, letters, tasks):
+    many = tuple(TaskReport(f"worker:{index}", "failed", 1, log_tail=letters * length) for index in range(tasks))
+    report = JobReport(**{**vars(report), "tasks": report.tasks + many, "message": letters * length,
+                          "metrics": {"note": letters * length}})  # fmt: skip
+    text = compose_diagnostics(report)
+    assert len(text.encode()) <= MAX_DIAGNOSTICS
+    read = parse_diagnostics(text)
+    assert (read.application_id, read.reason, read.first_failure) == (APP, report.reason, report.first_failure)
+
+
+def test_starts_with_a_sentence_on_one_line():
+    report = JobReport(APP, reason=Reason.TASK_FAILED, message="worker:1\nfailed")
+    sentence, document = compose_diagnostics(report).split("\n", 1)
+    assert sentence == "worker:1 failed"
+    assert document.startswith('{"schema":1,"application_id":"application_1700000000000_0001"')
+
+
+def failing(tails):
+    tasks = tuple(TaskReport(name, "failed", 1, log_tail=tail) for name, tail in tails.items())
+    return JobReport(APP, reason=Reason.TASK_FAILED, message="no", first_failure="worker:1", tasks=tasks,
+                     metrics={"accuracy": 0.5})  # fmt: skip
+
+
+def test_a_report_that_the_sentence_quotes_is_passed_over():
+    report = JobReport(APP, message='{"schema":1} is quoted')
+    assert parse_diagnostics(compose_diagnostics(report)) == report
+
+
+def test_sheds_log_tails_of_other_tasks_first():
+    report = failing({"worker:0": "a" * 9000, "worker:1": "b" * 2000, "worker:2": "c" * 9000})
+    read = parse_diagnostics(compose_diagnostics(report))
+    assert [len(task.log_tail) for task in read.tasks] == [0, 2000, 0]
+    assert read.metrics == {"accuracy": 0.5}
+
+
+def test_the_end_of_the_first_failures_log_is_kept():
+    read = parse_diagnostics(compose_diagnostics(failing({"worker:0": "a" * 9000, "worker:1": "b" * 9000 + "THE END"})))
+    (tail,) = [task.log_tail for task in read.tasks if task.log_tail]
+    assert tail.endswith("THE END")
+
+
+def test_sheds_tasks_before_metrics_and_the_first_failure_last():
+    read = parse_diagnostics(compose_diagnostics(failing({f"worker:{index}": "" for index in range(300)})))
+    assert read.metrics == {"accuracy": 0.5}
+    assert 0 < len(read.tasks) < 300
+    assert "worker:1" in [task.task for task in read.tasks]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "killed by ann", '{"schema":', '{"schema":1}', '{"schema":2,"application_id":"x"}',
+     '{"schema":1,"application_id":3}',
+     '{"schema":1,"application_id":"x","reason":"NEW"}', '{"schema":1,"application_id":"x","tasks":[3]}',
+     '{"schema":1,"application_id":"x","tasks":[{}]}'],
+)  # fmt: skip
+def test_what_is_no_report(text):
+    assert parse_diagnostics(text) is None
+
+
+@given(st.text(max_size=80))
+def test_no_text_makes_the_reader_fail(text):
+    parse_diagnostics(text)
+    parse_diagnostics('{"schema":1,"application_id":' + text)
+
+
+def test_keys_of_a_later_version_are_passed_over():
+    document = {**JobReport(APP, tasks=(TaskReport("worker:0"),)).to_dict(), "later": 1}
+    document["tasks"][0]["later"] = 2
+    assert JobReport.from_dict(document).tasks == (TaskReport("worker:0"),)
+
+
+def test_yarn_puts_text_in_front():
+    text = compose_diagnostics(JobReport(APP, reason=Reason.SUCCEEDED, message="ok"))
+    assert parse_diagnostics(f"Attempt recovered after RM restart{text}").reason is Reason.SUCCEEDED
+
+
+def test_exit_code_and_retryable_follow_the_reason():
+    assert (JobReport(APP).exit_code, JobReport(APP).retryable) == (0, False)
+    report = JobReport(APP, reason=Reason.NODE_LOST)
+    assert (report.exit_code, report.retryable, report.to_dict()["retryable"]) == (5, True, True)
+    assert report.to_dict()["schema"] == SCHEMA

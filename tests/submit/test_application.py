@@ -1,0 +1,81 @@
+"""The whole request to Skein, held by golden files for three canonical jobs."""
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tf_yarn_ops.job.parts import Acls, Environment, Resources, RestartPolicy, TensorBoard
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.submit.application import build, job_file
+
+GOLDEN = Path(__file__).parent / "golden"
+MNIST = "python ${DTF_TASK_SCRIPT} --job_name ${DTF_TASK_JOB_NAME} --task_index ${DTF_TASK_INDEX}"
+JOBS = {
+    "seed": JobSpec(
+        command=MNIST, tasks={"ps": TaskSpec(instances=2), "worker": TaskSpec(instances=4)},
+        script="/home/user1/mnist/mnist.py", input="/home/user1/mnist/data", output="/home/user1/mnist/train10",
+        tensorboard=TensorBoard(),
+    ),
+    "everything": JobSpec(
+        command="train", name="Every thing", queue="low", user="ann", priority=3, tags=("Team-A",), node_label="x",
+        tasks={"chief": TaskSpec(memory="4 GiB", vcores=2, gpus=1, node_label="gpu", command="lead", env={"K": "1"}),
+               "worker": TaskSpec(instances=3, memory=2048, indices={1: Resources(4096, 2, 1)}),
+               "evaluator": TaskSpec(memory=1024, hold_port=False)},
+        env={"L": "$x 'y'\n"}, files={"digits.py": "/src/digits.py"}, archives={"data": "hdfs://nn/data.tgz"},
+        environment=Environment.parse("hdfs://nn/env.tar.gz"), success="chief",
+        restart=RestartPolicy("task", max_container_losses=1), file_systems=("hdfs://other",),
+        acls=Acls(view_users=("bob",), ui_users=("*",)), am_memory=2048, am_vcores=2,
+    ),
+    "docker": JobSpec(command="python train.py", tasks={"worker": TaskSpec(instances=2)},
+                      environment=Environment.parse("docker://tensorflow/tensorflow:2.16.1"),
+                      input="/data/in", output="hdfs://nn/out"),
+}
+
+
+def rendered(spec):
+    application = build(spec, base_port=21000, resourcemanagers=("http://rm:8088",), user="me",
+                        docker_folders=("/opt/hadoop",))
+    job = job_file(spec, base_port=21000, resourcemanagers=("http://rm:8088",), user="me").decode()
+    return application.to_yaml() + "---\n" + job + "\n"
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_request_is_what_it_was(name):
+    golden = GOLDEN / f"{name}.yaml"
+    text = rendered(JOBS[name])
+    if os.environ.get("ACCEPT_GOLDEN"):
+        golden.write_text(text)
+    assert text == golden.read_text(), (
+        f"the request of the {name!r} job changed; if that is meant, accept it with "
+        "ACCEPT_GOLDEN=1 ./dev test fast -k test_the_request_is_what_it_was and read the diff")
+
+
+def test_building_twice_gives_the_same():
+    assert rendered(JOBS["everything"]) == rendered(JOBS["everything"])
+
+
+def test_no_word_of_the_user_reaches_the_scripts():
+    for spec in JOBS.values():
+        application = build(spec, base_port=21000)
+        for part in (application.master, *application.services.values()):
+            words = " ".join(part.script.split())
+            assert not any(text in words for text in ("mnist", "train", "lead", "$x", "user1"))
+
+
+def test_only_the_coordinator_decides():
+    for spec in JOBS.values():
+        application = build(spec, base_port=21000)
+        assert application.max_attempts == 1
+        assert all(service.allow_failures for service in application.services.values())
+
+
+def test_indices_with_other_resources_become_services_of_their_own():
+    application = build(JOBS["everything"], base_port=21000)
+    job = yaml.safe_load(job_file(JOBS["everything"], base_port=21000))
+    assert job["services"]["worker"] == {"type": "worker", "indices": [0, 2]}
+    assert job["services"]["worker.1"] == {"type": "worker", "indices": [1]}
+    big = application.services["worker.1"]
+    assert (big.instances, big.resources.memory, big.resources.vcores, big.resources.gpus) == (1, 4096, 2, 1)
+    assert application.services["worker"].instances == 2

@@ -1,0 +1,41 @@
+"""What the environment argument means in a container."""
+
+import pytest
+
+from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.job.parts import Environment
+from tf_yarn_ops.submit.environment import Placed, place
+
+
+@pytest.mark.parametrize("text, placed", [
+    ("python:///usr/bin/python3.11", Placed("/usr/bin/python3.11", ("/usr/bin",))),
+    ("venv:///opt/tf", Placed("/opt/tf/bin/python", ("/opt/tf/bin",))),
+    ("conda:///opt/conda/envs/tf", Placed("/opt/conda/envs/tf/bin/python", ("/opt/conda/envs/tf/bin",))),
+    ("hdfs:///envs/tf.tar.gz", Placed("environment/bin/python", ("environment/bin",),
+                                      {"environment": "hdfs:///envs/tf.tar.gz"})),
+    ("tf.zip", Placed("environment/bin/python", ("environment/bin",), {"environment": "tf.zip"})),
+])
+def test_each_scheme_has_its_place(text, placed):
+    assert place(Environment.parse(text)) == placed
+
+
+def test_without_an_environment_the_nodes_own_python_serves():
+    assert place(None) == Placed("python3")
+
+
+def test_docker_gets_yarns_variables_and_the_seeds_mounts():
+    placed = place(Environment.parse("docker://tensorflow/tensorflow:2.16.1"), ("/data/in", "hdfs://nn/out"),
+                   ("/opt/hadoop", "/usr/java"))
+    assert placed.docker_image == "tensorflow/tensorflow:2.16.1"
+    assert placed.variables == {
+        "YARN_CONTAINER_RUNTIME_TYPE": "docker",
+        "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": "tensorflow/tensorflow:2.16.1",
+        "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS":
+            "/opt/hadoop:/opt/hadoop:ro,/usr/java:/usr/java:ro,/data/in:/data/in:ro",
+    }
+
+
+@pytest.mark.parametrize("text", ["tf", "venv://opt/tf", "python://", "http://x/y.rpm", "docker://"])
+def test_what_is_no_environment_is_refused(text):
+    with pytest.raises(SpecInvalid, match=r"environment|absolute|nothing"):
+        Environment.parse(text)

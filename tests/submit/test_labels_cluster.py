@@ -1,0 +1,124 @@
+"""Node labels on real daemons: containers run where their label says, and a label that can't be had is said as such."""
+
+import json
+import signal
+from dataclasses import replace
+
+import pytest
+
+from support import two_nodes
+from support.fake_yarn import until
+from support.two_nodes import directories, launcher_on
+from support.wire_proxy import Proxy
+from tf_yarn_ops.minicluster import MiniCluster
+from tf_yarn_ops.minicluster.labels import put_labels
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def hadoop(tmp_path_factory):
+    with MiniCluster(tmp_path_factory.mktemp("labels"), light=True, nodes=2, labels={"nm2": "gpu"}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def launcher(hadoop):
+    with launcher_on(hadoop) as made:
+        yield made
+
+
+def submit(hadoop, *words):
+    return two_nodes.submit(hadoop, "--json", "--wait", "-m", "256", *words, timeout=150)
+
+
+def placed(hadoop, launcher, folder, *words):
+    """Run a ps and a worker; give the NodeManagers of master, ps and worker."""
+    where = folder / "where"
+    done = submit(hadoop, "-r", "ps:1,worker:1", *words, f'echo "$DTF_TASK_JOB_NAME $NM_PORT" >> {where}; sleep 0.5')
+    assert done.returncode == 0, done.stderr
+    node_of = {hadoop.settings.ports[name]: name for name in ("nm", "nm2")}
+    page_of = {hadoop.settings.ports[f"{name}-web"]: name for name in ("nm", "nm2")}
+    found = {task: node_of[int(port)] for task, port in map(str.split, where.read_text().splitlines())}
+    application = launcher.resourcemanager.get(json.loads(done.stdout)["application_id"])
+    return page_of[int(application["amHostHttpAddress"].rpartition(":")[2])], found["ps"], found["worker"]
+
+
+@pytest.mark.parametrize("words, nodes", [
+    ((), ("nm", "nm", "nm")),
+    (("--node_label", "worker:gpu"), ("nm", "nm", "nm2")),
+    (("--node_label", "gpu"), ("nm2", "nm2", "nm2")),
+], ids=["no label", "of the workers", "of the job"])
+def test_containers_run_where_their_label_says(hadoop, launcher, tmp_path, words, nodes):
+    assert placed(hadoop, launcher, tmp_path, *words) == nodes
+
+
+def test_a_type_has_its_own_label_command_and_environment(hadoop, tmp_path):
+    where = tmp_path / "where"
+    command = f'echo "$DTF_TASK_JOB_NAME $NM_PORT $WHO" >> {where}; sleep 0.5'
+    spec = tmp_path / "job.yaml"
+    spec.write_text(json.dumps({"command": command, "env": {"WHO": "everyone"}, "tasks": {
+        "ps": {"memory": 256, "command": f"echo its own command >> {where}; {command}"},
+        "worker": {"memory": 256, "node_label": "gpu", "env": {"WHO": "ann"}}}}))
+    done = submit(hadoop, "--spec", str(spec))
+    assert done.returncode == 0, done.stderr
+    ports = hadoop.settings.ports
+    assert sorted(where.read_text().splitlines()) == [
+        "its own command", f"ps {ports['nm']} everyone", f"worker {ports['nm2']} ann"]
+
+
+UNKNOWN = "there is no node label 'gpuu' (did you mean 'gpu'?), which worker asks for; the cluster has gpu"
+CLOSED = "queue 'low' may not use node label 'gpu', which worker asks for; these may: default"
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--node_label", "worker:gpuu"], UNKNOWN),
+    (["--node_label", "gpuu"], UNKNOWN.replace("worker", "the job")),
+    (["-q", "low", "--node_label", "worker:gpu"], CLOSED),
+    (["--submit_with", "skein", "--node_label", "worker:gpuu"], UNKNOWN),
+], ids=["of the workers", "of the job", "of the queue", "by Skein"])
+def test_a_label_that_can_not_be_had_is_refused_before_an_id_is_reserved(hadoop, launcher, words, says):
+    done = submit(hadoop, "-r", "worker:1", *words, "true")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["reason"], report["application_id"]) == (3, "SUBMISSION_REJECTED", "")
+    assert says in report["message"]
+    assert launcher.list() == [] and directories(launcher) == []
+
+
+@pytest.mark.parametrize("words, hidden, says", [
+    (["--node_label", "worker:gpuu"], {"gpu": "gpuu"}, "Invalid label resource request, cluster do not contain , label= gpuu"),
+    (["-q", "low", "--node_label", "worker:gpu"], {"nodeLabels": "unknown"},
+     "queue=low doesn't have permission to access all labels"),
+], ids=["unknown", "of the queue"])
+def test_what_yarn_refuses_behind_our_look_is_no_failure_of_the_cluster(hadoop, launcher, words, hidden, says):
+    """YARN refuses when the master asks for the containers, and that ends Skein's; on the wire labels look different."""
+    with Proxy(hadoop.resourcemanager_url) as proxy:
+        proxy.replaced, proxy.rewritten = hidden, {"/ws/v1/cluster/get-node-labels", "/ws/v1/cluster/scheduler"}
+        done = submit(hadoop, "--resourcemanager", proxy.url, "-r", "worker:1", *words, "true")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["reason"]) == (3, "SUBMISSION_REJECTED")
+    assert says in report["message"] and ".java" not in report["message"]
+    until(lambda: directories(launcher) == [])
+
+
+def test_a_label_without_a_node_is_a_warning_and_a_restarted_resourcemanager_knows_the_labels(hadoop, launcher, tmp_path):
+    hadoop.stop_daemon("rm", signal.SIGKILL)
+    hadoop.start_daemon("rm")
+    until(lambda: len(launcher.resourcemanager.nodes()) == 2, 60, 0.1)
+    assert launcher.resourcemanager.labels()["nodeLabelInfo"]["name"] == "gpu"
+    assert placed(hadoop, launcher, tmp_path, "--node_label", "worker:gpu") == ("nm", "nm", "nm2")
+    put_labels(replace(hadoop.settings, labels={"nm": "gpu"}))
+    hadoop.up()  # also what an `up` that was killed left undone
+    labels = {int(node["id"].rpartition(":")[2]): "".join(node.get("nodeLabels") or "")
+              for node in launcher.resourcemanager.nodes()}
+    assert labels == {hadoop.settings.ports["nm"]: "", hadoop.settings.ports["nm2"]: "gpu"}
+    hadoop.stop_daemon("nm2")
+    until(lambda: len(launcher.resourcemanager.nodes()) == 1, 60, 0.1)
+    nowhere = "the cluster has no running node with label 'gpu' now, for worker"
+    words = ["-r", "worker:1", "--node_label", "worker:gpu", "true"]
+    refused = submit(hadoop, "--strict_placement", *words)
+    report = json.loads(refused.stdout)
+    assert (refused.returncode, report["reason"], report["message"]) == (3, "RESOURCES_IMPOSSIBLE", nowhere)
+    waited = submit(hadoop, "--allocation_timeout", "3", *words)
+    assert f"{nowhere}; the job waits until there is one" in waited.stderr
+    assert (waited.returncode, json.loads(waited.stdout)["reason"]) == (5, "ALLOCATION_TIMEOUT")

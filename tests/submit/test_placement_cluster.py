@@ -1,0 +1,118 @@
+"""Containers that no node could hold, on nodes of two sizes: a warning, or refused with ``--strict_placement``.
+
+Hadoop's maximum allocation is what the configuration says until ``scheduling-wait-ms`` after the
+ResourceManager's start (time for the nodes to come back), then the largest memory, vcores and GPUs
+that any node has, each on its own. Above it: RESOURCES_IMPOSSIBLE. Below it, and yet no node: the warning.
+"""
+
+import json
+import re
+import signal
+
+import pytest
+
+from support.fake_yarn import until
+from support.two_nodes import directories, launcher_on, submit
+from tf_yarn_ops.hadoop.resourcemanager import Allocation
+from tf_yarn_ops.minicluster import MiniCluster
+from tf_yarn_ops.minicluster.daemons import log_tail
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+pytestmark = pytest.mark.cluster
+
+WAIT = "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms"
+GPUS = "yarn.nodemanager.resource-type.yarn.io/gpu"
+MEMORY = "yarn.nodemanager.resource.memory-mb"
+MAXIMUM = "yarn.scheduler.maximum-allocation-mb"
+
+
+def configure(cluster, **values):
+    """Change the cluster's yarn-site.xml as an administrator does; a daemon reads it when it starts."""
+    path = cluster.directory / "conf" / "yarn-site.xml"
+    text = path.read_text()
+    for name, value in values.items():
+        text, found = re.subn(rf"(<name>{re.escape(name)}</name><value>)[^<]*", rf"\g<1>{value}", text)
+        assert found, name
+    path.write_text(text)
+
+
+def begin(cluster, wait):
+    """Start YARN anew: one node with two GPUs and 16,384 MiB, one with none and 20,000 MiB.
+
+    ``wait``: milliseconds in which the nodes may come back.
+    """
+    for name in ("nm2", "nm", "rm"):
+        cluster.stop_daemon(name, signal.SIGKILL if name == "rm" else signal.SIGTERM)
+    configure(cluster, **{WAIT: wait, MAXIMUM: 32000, GPUS: 2, MEMORY: 16384})
+    cluster.start_daemon("rm")
+    cluster.start_daemon("nm")
+    configure(cluster, **{GPUS: 0, MEMORY: 20000})
+    cluster.start_daemon("nm2")
+
+
+@pytest.fixture(scope="module")
+def hadoop(tmp_path_factory):
+    with MiniCluster(tmp_path_factory.mktemp("placement"), light=True, nodes=2) as cluster:
+        begin(cluster, 2000)
+        yield cluster
+
+
+@pytest.fixture
+def launcher(hadoop):
+    with launcher_on(hadoop) as made:
+        yield made
+
+
+def nodes_are(hadoop, launcher, count=2):
+    """Wait for the nodes; where they don't come, say what YARN and their logs say."""
+    try:
+        until(lambda: len(launcher.resourcemanager.nodes()) == count, 60, 0.1)
+    except AssertionError:
+        seen = launcher.resourcemanager.request("GET", "/ws/v1/cluster/nodes").text
+        logs = (f"{name} (pid {hadoop.pid(name)})\n{log_tail(hadoop.directory, name)}" for name in ("rm", "nm", "nm2"))
+        pytest.fail("\n".join([f"not {count} nodes: {seen}", *logs]))
+
+
+FIVE = ["-r", "worker:1", "-m", "256", "--task_gpus", "5"]
+BOTH = ["-r", "worker:1", "-m", "18000", "--task_gpus", "1"]
+NO_NODE = ("no node could hold worker, which asks for 18000 MiB, 1 vcores, 1 GPUs; "
+           "the largest of 2 nodes: 20000 MiB, 32 vcores, 2 GPUs")
+
+
+def test_memory_of_one_node_and_gpus_of_another_are_a_warning_and_the_job_waits(hadoop, launcher):
+    nodes_are(hadoop, launcher)
+    until(lambda: launcher.resourcemanager.new_application()[1] == Allocation(20000, 32, 2), 30, 0.1)
+    refused = submit(hadoop, "--strict_placement", "--json", *BOTH, "true")
+    assert (refused.returncode, json.loads(refused.stdout)["reason"]) == (3, "RESOURCES_IMPOSSIBLE")
+    assert NO_NODE in refused.stderr
+    assert launcher.list() == [] and directories(launcher) == []
+
+    above = submit(hadoop, *FIVE, "true")
+    assert above.returncode == 3
+    assert "worker asks for 256 MiB, 1 vcores, 5 GPUs; the cluster's maximum allocation is 20000 MiB" in above.stderr
+    assert launcher.list() == [] and directories(launcher) == []
+
+    taken = submit(hadoop, *BOTH, "--allocation_timeout", "3", "true")
+    assert taken.returncode == 0 and f"{NO_NODE}; the job waits until there is one" in taken.stderr
+    report = launcher.wait(taken.stdout.strip(), timeout=120)
+    assert report.reason is Reason.ALLOCATION_TIMEOUT and "worker_0" in report.message
+    until(lambda: directories(launcher) == [])
+
+
+def test_more_gpus_than_any_node_has_while_the_nodes_come_back_is_a_warning(hadoop, launcher):
+    begin(hadoop, 3600_000)
+    nodes_are(hadoop, launcher)
+    refused = submit(hadoop, "--strict_placement", "--json", *FIVE, "true")
+    assert (refused.returncode, json.loads(refused.stdout)["reason"]) == (3, "RESOURCES_IMPOSSIBLE")
+    assert "no node could hold worker, which asks for 256 MiB, 1 vcores, 5 GPUs" in refused.stderr
+    assert launcher.list() == [] and directories(launcher) == []
+
+    taken = submit(hadoop, *FIVE, "true")
+    assert taken.returncode == 0 and "5 GPUs; the largest of 2 nodes" in taken.stderr
+    application_id = taken.stdout.strip()
+    assert launcher.kill(application_id, "enough").reason is Reason.KILLED
+    until(lambda: directories(launcher) == [])
+
+    above = submit(hadoop, "-r", "worker:1", "-m", "900g", "true")
+    assert above.returncode == 3
+    assert "the cluster's maximum allocation is 32000 MiB, 32 vcores, any number of GPUs" in above.stderr

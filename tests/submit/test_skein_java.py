@@ -1,0 +1,311 @@
+"""Submissions through Skein's Java client: its processes are real, the JVM is a program that speaks Skein's protocol."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from support.fake_yarn import STAMP, FakeYarn, application, serving, until
+from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, ResourcesImpossible, SubmissionRejected
+from tf_yarn_ops.follow.identity import Identity
+from tf_yarn_ops.hadoop.cluster import current_user, discover
+from tf_yarn_ops.job.parts import Deadlines
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.launch import route as submitting
+from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.submit import skein_java as skeinsubmitter
+
+pytestmark = pytest.mark.slow
+
+USER = current_user({})
+ME = Identity("digits", 1, 2, "airflow")
+ID, SECOND = (f"application_{STAMP}_000{number}" for number in (1, 2))
+#: Skein's driver: tells its port, answers ping and submit; YARN learns of a submission by REST.
+DRIVER = """\
+import json, os, socket, struct, sys, threading, time, urllib.request
+from concurrent import futures
+seen = {seen!r}
+with open(seen + ".part", "w") as file:
+    json.dump({{"pid": os.getpid(), "environ": dict(os.environ)}}, file)
+os.rename(seen + ".part", seen)
+if {hangs}:
+    time.sleep(120)
+import grpc
+from skein import proto
+from skein.proto import skein_pb2_grpc as wire
+class Driver(wire.DriverServicer):
+    def ping(self, request, context):
+        return proto.Empty()
+    def submit(self, request, context):
+        number = json.load(urllib.request.urlopen(urllib.request.Request(
+            {url!r} + "/ws/v1/cluster/apps/new-application?user.name=x", data=b"", method="POST")))["application-id"]
+        body = {{"application-id": number, "application-tags": {{"tag": list(request.tags)}},
+                "application-name": request.name, "queue": request.queue}}
+        urllib.request.urlopen(urllib.request.Request({url!r} + "/ws/v1/cluster/apps?user.name={user}",
+            data=json.dumps(body).encode(), headers={{"Content-Type": "application/json"}}, method="POST"))
+        if {dies}:
+            os._exit(9)
+        return proto.Application(id=number)
+server = grpc.server(futures.ThreadPoolExecutor(2))
+wire.add_DriverServicer_to_server(Driver(), server)
+certificate, key = (os.environ[name].encode() for name in ("SKEIN_CERTIFICATE", "SKEIN_KEY"))
+credentials = grpc.ssl_server_credentials([(key, certificate)], certificate, True)
+port = server.add_secure_port("127.0.0.1:0", credentials)
+server.start()
+with socket.create_connection(("127.0.0.1", int(os.environ["SKEIN_CALLBACK_PORT"]))) as callback:
+    callback.sendall(struct.pack("!i", port))
+sys.stdin.read()
+os._exit(0)
+"""
+
+
+class Place:
+    """A fake YARN and a folder with what stands for ``yarn`` and ``java``."""
+
+    def __init__(self, folder, yarn, url):
+        self.folder, self.yarn, self.url, self.seen = folder, yarn, url, folder / "seen.json"
+        self.environ = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder)}
+        (folder / "bin").mkdir()
+        self.program("yarn", "#!/bin/sh\necho /none\n")
+
+    def program(self, name, text):
+        path = self.folder / "bin" / name
+        path.write_text(text)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def launcher(self, user=USER, hangs=False, dies=False, **environ):
+        driver = DRIVER.format(seen=str(self.seen), hangs=hangs, dies=dies, url=self.url, user=user)
+        self.program("java", f"#!{sys.executable}\n{driver}")
+        cluster = discover(self.url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER})
+        return Launcher(cluster, submit_with="skein", environ={**self.environ, **environ})
+
+    def driver(self):
+        """Give what the driver saw, once it has started."""
+        until(self.seen.exists, 60)
+        return json.loads(self.seen.read_text())
+
+
+@pytest.fixture
+def place(tmp_path):
+    yarn = FakeYarn()
+    with serving(yarn) as url:
+        yield Place(tmp_path, yarn, url)
+
+
+def job():
+    return JobSpec(tasks={"worker": TaskSpec(instances=1, memory=512)}, command="true", name="digits")
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def in_thread(call, *words):
+    """Run a call in a thread; gives the thread and a list that gets what it raises or returns."""
+    result = []
+
+    def run():
+        try:
+            result.append(call(*words))
+        except Exception as error:
+            result.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, result
+
+
+def test_skeins_answer_is_the_id_and_its_environment_names_nobody_else(place):
+    launcher = place.launcher(HADOOP_PROXY_USER="ceo", HADOOP_TOKEN_FILE_LOCATION="/x", PYTHONPATH="/evil")
+    assert launcher.ensure(job(), ME).application_id == ID
+    assert set(ME.tags) <= set(place.yarn.apps[ID]["applicationTags"].split(","))
+    seen = place.driver()
+    assert seen["environ"]["HADOOP_USER_NAME"] == USER
+    assert not [name for name in seen["environ"] if name.startswith(("PYTHON", "HADOOP_PROXY", "HADOOP_TOKEN"))]
+    until(lambda: not alive(seen["pid"]))
+
+
+@pytest.mark.parametrize(("child", "error"), [
+    ("print('refused Call From h/1.2.3.4 to rm:8032 failed on connection exception: Connection refused')", ClusterUnreachable),
+    ("print('refused Cannot create directory /x. Name node is in safe mode.')", ClusterUnreachable),
+    ("print('refused Operation category READ is not supported in state standby')", ClusterUnreachable),
+    ("print('refused java.net.UnknownHostException: rm')", ClusterUnreachable),
+    ("print('refused java.io.IOException: Broken pipe')", ClusterUnreachable),
+    ("print('broken Unable to connect to driver')", ClusterUnreachable),
+    ("print('refused User ann cannot submit applications to queue root.low')", SubmissionRejected),
+    ("print('refused File does not exist: hdfs://n/x')", SubmissionRejected),
+    ("import os; os.kill(os.getpid(), 9)", ClusterUnreachable),
+    ("import sys; sys.exit('java.net.ConnectException: Connection refused')", ClusterUnreachable),
+    ("import sys; sys.exit('no such class')", SubmissionRejected),
+])
+def test_a_cluster_that_is_away_is_no_refusal(place, monkeypatch, child, error):
+    """What may succeed in a moment is retryable; a scheduler gives up for good what is refused."""
+    monkeypatch.setattr(skeinsubmitter, "_START", child)
+    monkeypatch.setattr(submitting, "_LEFTOVER_SECONDS", 0.1)
+    with pytest.raises(error) as raised:
+        place.launcher().submit(job())
+    assert raised.value.reason.retryable is (error is ClusterUnreachable)
+
+
+class Alarm(BaseException):
+    """As Airflow's time limit is."""
+
+
+@pytest.mark.parametrize("error", [Alarm("time is up"), KeyboardInterrupt(), ClusterUnreachable("no answer in time")], ids=repr)
+@pytest.mark.parametrize("identity", [ME, None], ids=["identity", "no identity"])
+def test_what_was_submitted_before_its_id_was_told_is_taken_back(place, monkeypatch, identity, error):
+    def submit(self, spec, tags):
+        self.uncertain = True
+        place.yarn.add(application(1, "RUNNING", user=USER, applicationTags=",".join(tags)))
+        raise error
+
+    monkeypatch.setattr(skeinsubmitter.SkeinSubmitter, "submit", submit)
+    launcher = place.launcher()
+    with pytest.raises(type(error)):
+        launcher.ensure(job(), identity) if identity else launcher.submit(job())
+    assert place.yarn.apps[ID]["state"] == "KILLED"
+
+
+@pytest.mark.parametrize(("child", "left"), [
+    ("import sys; sys.exit(3)", []),
+    ("import os; os.kill(os.getpid(), 9)", []),
+    ("print('refused java.io.EOFException')", []),
+    ("print('broken no reason given')", []),
+    ("print('refused User ann cannot submit applications to queue root.low')", [ID]),
+])
+@pytest.mark.parametrize("identity", [ME, None], ids=["identity", "no identity"])
+def test_a_client_that_ends_without_a_clear_answer_may_have_submitted(place, monkeypatch, identity, child, left):
+    """What it submitted first is killed; after a refusal there is nothing to look for."""
+    monkeypatch.setattr(skeinsubmitter, "_START", child)
+    await_child = skeinsubmitter.SkeinSubmitter._await
+
+    def submit_and_await(self, child):
+        place.yarn.add(application(1, "RUNNING", user=USER, applicationTags=",".join(asked[-1])))
+        await_child(self, child)
+
+    def write(self, spec, folder, tags):
+        asked.append(tuple(tags))
+
+    asked = []
+    monkeypatch.setattr(skeinsubmitter.SkeinSubmitter, "_await", submit_and_await)
+    monkeypatch.setattr(skeinsubmitter.SkeinSubmitter, "_write", write)
+    launcher = place.launcher()
+    with pytest.raises((SubmissionRejected, ClusterUnreachable)):
+        launcher.ensure(job(), identity) if identity else launcher.submit(job())
+    assert [name for name, found in place.yarn.apps.items() if found["state"] == "RUNNING"] == left
+
+
+@pytest.mark.parametrize("identity", [ME, None], ids=["identity", "no identity"])
+def test_what_the_java_client_had_submitted_before_it_died_is_killed(place, identity):
+    launcher = place.launcher(dies=True)
+    with pytest.raises(ClusterUnreachable, match="Unable to connect to driver"):
+        launcher.ensure(job(), identity) if identity else launcher.submit(job())
+    assert {name: app["state"] for name, app in place.yarn.apps.items()} == {ID: "KILLED"}
+
+
+def test_a_machine_that_can_not_write_is_no_fault_of_the_request(place, monkeypatch):
+    def full(self, spec, folder, tags):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(skeinsubmitter.SkeinSubmitter, "_write", full)
+    with pytest.raises(ClusterUnreachable, match=r"this machine can.t run Skein.s Java client: .* No space left"):
+        place.launcher().submit(job())
+
+
+def test_the_priority_that_skein_can_not_give_is_given_behind_it(place, caplog):
+    looks = place.yarn.launch_after(ID, 6)
+    assert place.launcher().submit(replace(job(), priority=3, deadlines=Deadlines(total=0))) == ID
+    asked = [(method, path.rpartition("/")[2], body) for method, path, _, _, body in place.yarn.requests]
+    changed = asked.index(("PUT", "priority", {"priority": 3}))
+    assert (len(looks), asked[changed - 1][:2]) == (7, ("GET", ID)), "not while its master is launched"
+    place.yarn.faults.append(lambda method, path: (403, {"Content-Type": "application/json"}, "{}")
+                             if path.endswith("/priority") else None)
+    assert place.launcher().submit(replace(job(), priority=3)) == SECOND
+    assert f"{SECOND} has no priority in YARN: " in caplog.text
+
+
+def test_directories_of_those_who_are_gone_are_swept_here_too(place, tmp_path):
+    place.yarn.conf |= {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}"}
+    left = tmp_path / f"user/{USER}/.skein/application_{STAMP}_0099"
+    left.mkdir(parents=True)
+    place.yarn.add(application(99, "KILLED", user=USER))
+    place.launcher().submit(job())
+    assert not left.exists()
+
+
+def test_what_yarn_would_refuse_is_refused_before_java_starts(place):
+    launcher = place.launcher()
+    with pytest.raises(SubmissionRejected, match=r"no queue 'defualt' \(did you mean 'default'\?\)"):
+        launcher.submit(replace(job(), queue="defualt"))
+    strict = Launcher(launcher.cluster, submit_with="skein", environ=place.environ, strict_placement=True)
+    place.yarn.nodes = []
+    with pytest.raises(ResourcesImpossible, match="no running node"):
+        strict.ensure(job(), ME)
+    assert not place.seen.exists()
+
+
+def test_where_queues_and_nodes_can_not_be_read_yarn_decides(place):
+    place.yarn.faults.append(lambda method, path: (
+        403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "not for you"}}')
+        if path.endswith(("/scheduler", "/nodes")) else None)
+    assert place.launcher().submit(job()) == ID
+
+
+def test_a_cancel_ends_the_java_client(place):
+    launcher = place.launcher(hangs=True)
+    thread, result = in_thread(launcher.ensure, job(), ME)
+    pid = place.driver()["pid"]
+    launcher.cancel("told to")
+    thread.join(20)
+    assert [type(error) for error in result] == [Cancelled]
+    assert not alive(pid)
+    assert place.yarn.apps == {}
+
+
+def test_what_was_submitted_the_moment_before_a_cancel_is_killed(place):
+    """The request is through, the answer is not: only the tags tell which application it was."""
+    launcher = place.launcher(hangs=True)
+    thread, result = in_thread(launcher.ensure, job(), ME)
+    place.driver()
+    tags = ",".join(ME.tags)
+    other = ",".join(Identity(ME.key, ME.generation, ME.attempt + 1, ME.deployment).tags)
+    place.yarn.add(application(1, "ACCEPTED", user=USER, applicationTags=tags))
+    place.yarn.add(application(2, "ACCEPTED", user=USER, applicationTags=other))
+    launcher.cancel("told to")
+    thread.join(20)
+    assert [type(error) for error in result] == [Cancelled]
+    assert {name: app["state"] for name, app in place.yarn.apps.items()} == {ID: "KILLED", SECOND: "ACCEPTED"}
+    assert "told to" in place.yarn.apps[ID]["diagnostics"]
+
+
+def test_the_java_client_does_not_outlive_a_killed_launcher(place):
+    place.launcher(hangs=True)
+    script = ("import sys; from tf_yarn_ops.hadoop.cluster import discover; from tf_yarn_ops.launch.launcher import Launcher; "
+              "from tf_yarn_ops.job.spec import JobSpec, TaskSpec; "
+              "Launcher(discover(sys.argv[1]), submit_with='skein').submit("
+              "JobSpec(tasks={'worker': TaskSpec(instances=1, memory=512)}, command='true'))")
+    with subprocess.Popen([sys.executable, "-c", script, place.url], env=place.environ) as launcher:
+        try:
+            pid = place.driver()["pid"]
+            child = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        finally:
+            launcher.send_signal(signal.SIGKILL)
+    until(lambda: not alive(pid) and not alive(child))
+    assert place.yarn.apps == {}
+
+
+def test_a_client_that_submits_as_somebody_else_is_told_once(place):
+    launcher = place.launcher(user="ceo")
+    with pytest.raises(SubmissionRejected, match=f"{ID} runs as 'ceo', not as '{USER}': the Hadoop client here submits"):
+        launcher.ensure(job(), ME)
+    assert {name: app["state"] for name, app in place.yarn.apps.items()} == {ID: "KILLED"}

@@ -1,0 +1,75 @@
+"""What the tests of dags_examples share: a copy of the DAGs as a data engineer makes one, and the data in HDFS."""
+
+import getpass
+import os
+import sys
+from io import BytesIO
+from pathlib import Path
+
+import hdfs
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+ROOT = Path(__file__).parents[2]
+DAGS = ROOT / "dags_examples"
+#: Seconds for one training, from the start of its DAG run, on a machine that does much else.
+TRAINING = 400
+
+
+def copy_dags(folder, edits=()):
+    """Put the DAG files into a folder, edited as their new owner would; the programs stay beside them.
+
+    Parameters
+    ----------
+    edits : tuples of file name, old and new text
+    """
+    dags = folder / "dags_examples"
+    dags.mkdir(parents=True)
+    (folder / "examples").symlink_to(ROOT / "examples")
+    for file in DAGS.glob("*.py"):
+        text = file.read_text()
+        for name, old, new in edits:
+            if name == file.name:
+                assert text.count(old) == 1, f"{name} has {old!r} {text.count(old)} times"
+                text = text.replace(old, new)
+        (dags / file.name).write_text(text)
+    return dags
+
+
+class Lake:
+    """A folder of the minicluster's HDFS."""
+
+    def __init__(self, minicluster, name):
+        user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+        self.path = f"/user/{user}/{name}"
+        self.url = f"{minicluster.default_filesystem}{self.path}"
+        self._client = hdfs.InsecureClient(minicluster.namenode_url, user=user)
+
+    def write(self, name, arrays):
+        content = BytesIO()
+        np.savez(content, **arrays)
+        self._client.write(f"{self.path}/{name}", data=content.getvalue(), overwrite=True)
+
+    def read(self, url):
+        assert url.startswith(f"{self.url}/"), url
+        with self._client.read(f"{self.path}/{url.removeprefix(self.url).lstrip('/')}") as reader:
+            return reader.read()
+
+    def files(self, url):
+        """The names of the files right below a folder."""
+        return self._client.list(f"{self.path}/{url.removeprefix(self.url).lstrip('/')}")
+
+
+def digits():
+    """The arrays that prepare.py writes."""
+    images, labels = load_digits(return_X_y=True)
+    images, labels = (images / 16).astype(np.float32), labels.astype(np.int64)
+    split = train_test_split(images, labels, test_size=360, random_state=0, stratify=labels)
+    return dict(zip(("train_images", "test_images", "train_labels", "test_labels"), split, strict=True))
+
+
+def variables(**values):
+    """Airflow Variables as the environment names them; the nodes are this machine, and their Python is ours."""
+    return {f"AIRFLOW_VAR_{name.upper()}": value for name, value in {
+        "tf_environment": f"venv://{sys.prefix}", **values}.items()}

@@ -1,0 +1,130 @@
+"""What the rows share: YARN's side of a DAG run, and tests that run side by side.
+
+A row is a test function with the parameters ``site, yarn, kind``. All rows of a file that were
+collected begin together, a few at a time; each test then waits for its own row.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from support.airflow_site import environments
+from support.fake_yarn import until
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.launch.launcher import Launcher
+
+LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
+KINDS = ("deferred", "sync")
+SUCCEEDED, FAILED, KILLED = ("FINISHED", "SUCCEEDED"), ("FINISHED", "FAILED"), ("KILLED", "KILLED")
+#: Seconds for a job of one task on a busy machine, from the trigger to the end.
+JOB = 300
+#: Rows at a time.
+AT_ONCE = 6
+
+
+class Yarn:
+    """The applications of DAG runs, as the ResourceManager shows them, and their processes."""
+
+    def __init__(self, hadoop):
+        self.hadoop = hadoop
+        self.client = httpx.Client(base_url=f"{hadoop.resourcemanager_url}/ws/v1/cluster", timeout=30, trust_env=False,
+                                   headers={"Accept": "application/json"})
+        self.launcher = Launcher(discover(hadoop.resourcemanager_url, environ={}))
+
+    def applications(self, run):
+        """Give all applications with the run's tag, the oldest first."""
+        found = self.client.get("/apps", params={"applicationTags": run.id}).json()["apps"] or {}
+        return sorted(found.get("app", ()), key=lambda item: int(item["id"].rsplit("_", 1)[1]))
+
+    def ids(self, run):
+        return [item["id"] for item in self.applications(run)]
+
+    def live(self, run):
+        return [item["id"] for item in self.applications(run) if item["state"] in LIVE]
+
+    def report(self, application_id):
+        return self.client.get(f"/apps/{application_id}").json()["app"]
+
+    def kill(self, application_id):
+        """Kill as a stranger does, without a word of ours."""
+        answer = self.client.put(f"/apps/{application_id}/state", json={"state": "KILLED"},
+                                 params={"user.name": self.report(application_id)["user"]})
+        assert answer.is_success, answer.text
+
+    def programs(self, application_id):
+        """Give the pids of the user's programs of an application, by their environment."""
+        wanted = f"YTF_APPLICATION_ID={application_id}".encode()
+        return [pid for pid, variables in environments() if wanted in variables and pid != os.getpid()]
+
+    def processes(self, application_id):
+        """Give the pids of all that YARN has started for an application: master, coordinator and agents too."""
+        name = application_id.encode()
+        return [pid for pid, variables in environments()
+                if pid != os.getpid() and any(name in variable for variable in variables)]
+
+    def directories(self):
+        """Give the names of the applications' directories in HDFS."""
+        files = self.launcher.staging(self.launcher.cluster.user).filesystem
+        return [status.name for status in files.list(self.launcher.cluster.staging)]
+
+    def training(self, run, seconds=JOB):
+        """Wait until a program of the run trains; give its application."""
+        def runs():
+            return next((item for item in self.live(run) if self.programs(item)), None)
+
+        return until(runs, seconds, 0.2)
+
+    def gone(self, run, seconds=60):
+        """Wait until the run's applications have ended, and have left no process and no directory; gives them."""
+        try:
+            until(lambda: not self.live(run), seconds, 0.2)
+        except AssertionError:
+            raise AssertionError(f"{run} left alive: {self.live(run)}\n{run.log()[-4000:]}") from None
+        ended = self.applications(run)
+        ids = [item["id"] for item in ended]
+        until(lambda: not any(map(self.processes, ids)), 60, 0.2)
+        until(lambda: not {*ids} & {*self.directories()}, 60, 0.2)
+        return ended
+
+    def settled(self, run, *endings, seconds=60):
+        """Hold that the run's applications end like this, one after the other, and leave nothing; gives their ids."""
+        ended = self.gone(run, seconds)
+        assert [(item["state"], item["finalStatus"]) for item in ended] == list(endings), (
+            [(item["id"], item["state"], item["diagnostics"][:500]) for item in ended], run.log()[-4000:])
+        return [item["id"] for item in ended]
+
+
+def first_then(path, first, then):
+    """Give a command that does one thing the first time, and another one ever after."""
+    return f"test -e {path} && {{ {then}; exit; }}; touch {path}; {first}"
+
+
+def until_there(path):
+    """Give a command that trains until a file is there."""
+    return f"until test -e {path}; do sleep 0.2; done"
+
+
+def row(*kinds):
+    """Make a test of a row that runs beside the others, once for each kind of task."""
+    def decorate(body):
+        @pytest.mark.parametrize("kind", kinds)
+        def test(under_way, kind):
+            under_way[body.__name__, kind].result()
+
+        test.__name__, test.__doc__, test.body = body.__name__, body.__doc__, body
+        return test
+
+    return decorate
+
+
+@contextmanager
+def all_at_once(request, site, yarn):
+    """Begin every row of the file that was asked for; gives the future of each by name and kind."""
+    wanted = [item for item in request.session.items
+              if item.module is request.module and hasattr(item.function, "body")]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {(item.function.__name__, kind): pool.submit(item.function.body, site, yarn, kind)
+               for item in wanted for kind in [item.callspec.params["kind"]]}

@@ -1,0 +1,93 @@
+"""A DAG run of an `AirflowSite` and its task, as a person sees and treats them in the UI."""
+
+import json
+
+import psutil
+
+from support.fake_yarn import until
+
+
+class Run:
+    """A DAG run, and its task ``train``."""
+
+    def __init__(self, site, dag, run, task="train"):
+        self.site, self.dag, self.id, self.task = site, dag, run, task
+        self.path = f"dags/{dag}/dagRuns/{run}"
+
+    def __repr__(self):
+        return f"{self.dag}/{self.id}"
+
+    @property
+    def state(self):
+        return self.site.get(self.path)["state"]
+
+    def instance(self, task=None):
+        return self.site.get(f"{self.path}/taskInstances/{task or self.task}")
+
+    def task_state(self):
+        return self.instance()["state"]
+
+    def until_state(self, *states, seconds=90):
+        """Wait for the task's state, and give the task instance."""
+        def there():
+            seen.append(self.instance())
+            return seen[-1]["state"] in states
+
+        seen = []
+        try:
+            until(there, seconds, 0.5)
+        except AssertionError:
+            raise AssertionError(f"{self} is {seen[-1]['state']} after {seconds} s, not {' or '.join(states)}:\n"
+                                 f"{self.log()[-6000:]}") from None
+        return seen[-1]
+
+    def mark(self, state):
+        """Mark the task as a person does in the UI."""
+        self.site.call("PATCH", f"{self.path}/taskInstances/{self.task}", new_state=state)
+
+    def mark_run(self, state):
+        self.site.call("PATCH", self.path, state=state)
+
+    def clear(self):
+        self.site.call("POST", f"dags/{self.dag}/clearTaskInstances", dry_run=False, dag_run_id=self.id,
+                       task_ids=[self.task], only_failed=False, reset_dag_runs=True)
+
+    def xcom(self, key="return_value", task=None):
+        """Give a value; None when there is none."""
+        response = self.site.client.get(f"/api/v2/{self.path}/taskInstances/{task or self.task}/xcomEntries/{key}",
+                                        params={"deserialize": "false", "stringify": "false"})
+        if response.status_code == 404:
+            return None
+        assert response.is_success, response.text
+        value = response.json()["value"]
+        return json.loads(value) if isinstance(value, str) and value[:1] in "{[" else value
+
+    def links(self):
+        return self.site.get(f"{self.path}/taskInstances/{self.task}/links")["extra_links"]
+
+    def log(self, attempt=None):
+        """Give the task's log as text, of the last attempt unless told; nothing for a mapped task, which has many."""
+        found = self.site.client.get(f"/api/v2/{self.path}/taskInstances/{self.task}")
+        if not found.is_success:
+            return ""
+        attempt = attempt or max(1, found.json()["try_number"])
+        response = self.site.client.get(f"/api/v2/{self.path}/taskInstances/{self.task}/logs/{attempt}",
+                                        params={"full_content": "true"}, headers={"Accept": "application/json"})
+        if response.status_code == 404:
+            return ""
+        lines = response.json()["content"]
+        return "\n".join(line if isinstance(line, str) else f"{line.get('timestamp') or ''} {line['event']}"
+                         + (f" {line['error_detail']}" if line.get("error_detail") else "") for line in lines)
+
+    def log_file(self, attempt=1):
+        """Give the path of a worker's log below the folder of logs."""
+        return f"dag_id={self.dag}/run_id={self.id}/task_id={self.task}/attempt={attempt}.log"
+
+    def worker(self):
+        """Give the process that runs the task now, and its supervisor, once both are there."""
+        def found():
+            pid = self.instance()["pid"]
+            return pid and psutil.pid_exists(pid) and psutil.Process(pid)
+
+        process = until(found, 60, 0.05)
+        return process, process.parent()

@@ -1,0 +1,269 @@
+"""A whole Airflow of this machine: its four processes, each ours, driven by REST as people drive it.
+
+No ``airflow standalone``: it leaves children behind. Every process that has this site's
+AIRFLOW_HOME in its environment is the site's, whoever its parent is, and is ended with it.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import psutil
+
+from support.airflow_run import Run
+from support.fake_yarn import until
+from tf_yarn_ops.minicluster.ports import choose_ports
+
+#: The processes and their words; what must answer first stands first.
+COMPONENTS = {
+    "api-server": ["api-server", "--host", "127.0.0.1", "--workers", "1"],
+    "dag-processor": ["dag-processor"],
+    "scheduler": ["scheduler", "--skip-serve-logs"],
+    "triggerer": ["triggerer", "--skip-serve-logs"],
+}
+#: Everything that Airflow waits for, made short: rows are about us, not about its patience.
+SETTINGS = {
+    "CORE__EXECUTOR": "LocalExecutor",
+    "CORE__PARALLELISM": "16",
+    "CORE__LOAD_EXAMPLES": "False",
+    "CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+    # The API server asks for a connection in its event loop; with the default of 15 it waits for itself.
+    "DATABASE__SQL_ALCHEMY_POOL_SIZE": "100",
+    "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+    "CORE__MAX_ACTIVE_TASKS_PER_DAG": "100",
+    "CORE__MAX_ACTIVE_RUNS_PER_DAG": "100",
+    "API__SECRET_KEY": "only of this test",
+    "API_AUTH__JWT_SECRET": "only of this test, and long enough for a key of SHA-512, which has 64 bytes",
+    "API__EXPOSE_CONFIG": "True",
+    "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+    "DAG_PROCESSOR__REFRESH_INTERVAL": "3600",
+    "SCHEDULER__JOB_HEARTBEAT_SEC": "1",
+    "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
+    "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
+    "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "2",
+    "SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "20",
+    "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
+    "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "1",
+    "SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "1",
+    "TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+    "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
+    "WORKERS__EXECUTION_API_TIMEOUT": "30",
+    "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
+}
+READY = 300.0
+#: Read by every process of Airflow. SQLite lets one write at a time, so nobody waits for the disk meanwhile. The API
+#: server writes its audit log in its event loop, in which others wait to finish their writes: there it gives up at
+#: once, and `AirflowSite.call` tries again. What every task imports is imported once, before the workers are forked.
+LOCAL_SETTINGS = """\
+import asyncio
+import sqlite3
+import sys
+
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+from sqlalchemy.pool import Pool
+
+@event.listens_for(Engine, "connect")
+def do_not_wait_for_the_disk(connection, record):
+    connection.cursor().execute("PRAGMA synchronous = OFF")
+
+@event.listens_for(Pool, "checkout")
+def do_not_hold_up_the_event_loop(connection, record, proxy):
+    if isinstance(connection, sqlite3.Connection):
+        waits = 20000 if asyncio._get_running_loop() is None else 50
+        connection.execute(f"PRAGMA busy_timeout = {waits}")
+
+if "scheduler" in sys.argv:
+    import airflow.sdk.execution_time.supervisor
+    import airflow.sdk.execution_time.task_runner
+"""
+
+
+class AirflowSite:
+    """Airflow in a folder of its own.
+
+    Parameters
+    ----------
+    home : Path
+        AIRFLOW_HOME.
+    dags : Path
+        Folder of the DAG files.
+    environ : dict
+        Added to every process's environment: connections, further settings.
+    """
+
+    def __init__(self, home, dags, environ=None):
+        self.home = Path(home)
+        self.port = choose_ports(["api-server"])["api-server"]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.environ = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "HADOOP"))},
+            **{f"AIRFLOW__{name}": value for name, value in SETTINGS.items()},
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__PORT": str(self.port),
+            # setproctitle would write over what /proc shows as the environment.
+            "SPT_NOENV": "1",
+            "NO_PROXY": "127.0.0.1,localhost",
+            **(environ or {}),
+        }
+        self.running = {}
+        self._writing = threading.Lock()
+        self.client = httpx.Client(base_url=self.url, timeout=180, trust_env=False)
+
+    def __enter__(self):
+        (self.home / "config").mkdir(parents=True, exist_ok=True)
+        (self.home / "config" / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
+        try:
+            self.airflow("db", "migrate")
+            for name in COMPONENTS:
+                self.start(name)
+            self.await_ready()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    # --- processes
+
+    def airflow(self, *words):
+        """Run one of Airflow's commands; gives its output."""
+        done = subprocess.run([sys.executable, "-m", "airflow", *words], env=self.environ, text=True, timeout=180,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.home)
+        assert done.returncode == 0, done.stdout[-4000:]
+        return done.stdout
+
+    def start(self, name):
+        with open(self.home / f"{name}.log", "ab") as log:
+            self.running[name] = subprocess.Popen(
+                [sys.executable, "-m", "airflow", *COMPONENTS[name]], env=self.environ, stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log, start_new_session=True, cwd=self.home)
+
+    def stop(self, name, number=signal.SIGTERM, timeout=60):
+        """End one of the four with all its children; SIGTERM lets it end them itself."""
+        process = self.running.pop(name)
+        family = psutil.Process(process.pid).children(recursive=True)
+        if number == signal.SIGKILL:
+            for child in family:
+                end(child.pid, signal.SIGKILL)
+        process.send_signal(number)
+        await_end(process, number, timeout)
+        for child in psutil.wait_procs(family, 10)[1]:
+            end(child.pid, signal.SIGKILL)
+
+    def kill_alone(self, name):
+        """Kill one of the four and leave its children to themselves."""
+        process = self.running.pop(name)
+        process.kill()
+        process.wait(10)
+
+    def pids(self):
+        """Give the pids of all processes of the site, found by their environment."""
+        wanted = f"AIRFLOW_HOME={self.home}".encode()
+        return [pid for pid, variables in environments() if wanted in variables and pid != os.getpid()]
+
+    def close(self):
+        for pid in self.pids():  # the scheduler would wait for its tasks
+            end(pid, signal.SIGKILL)
+        for process in self.running.values():
+            process.wait(30)
+        self.running.clear()
+        self.client.close()
+        until(lambda: not self.pids(), 20, 0.1)
+
+    def await_ready(self):
+        """Wait until all four are at work and every DAG is known."""
+        def healthy():
+            for name, process in self.running.items():
+                assert process.poll() is None, f"{name} has ended:\n{self.tail(name)}"
+            try:
+                health = self.client.get("/api/v2/monitor/health").json()
+            except (httpx.HTTPError, ValueError):
+                return False
+            return all(part.get("status") == "healthy" for part in health.values())
+
+        until(healthy, READY, 0.2)
+        # The API that tasks talk to is built at its first call, which takes seconds.
+        self.client.get("/execution/health/ping").raise_for_status()
+        token = self.client.get("/auth/token").json()["access_token"]
+        self.client.headers["Authorization"] = f"Bearer {token}"
+
+        def parsed():
+            faults = self.get("importErrors")["import_errors"]
+            assert not faults, "\n".join(fault["stack_trace"] for fault in faults)
+            return self.get("dags")["total_entries"]
+
+        until(parsed, READY, 0.2)
+
+    def tail(self, name, lines=40):
+        return "\n".join((self.home / f"{name}.log").read_text(errors="replace").splitlines()[-lines:])
+
+    # --- REST
+
+    def call(self, method, path, **body):
+        """Change something. One at a time, and again where SQLite was locked: Airflow then answers 500."""
+        def answered():
+            response = self.client.request(method, f"/api/v2/{path}", json=body or None)
+            return response if response.status_code != 500 else None
+
+        with self._writing:
+            response = until(answered, 180, 0.1)
+        assert response.is_success, f"{method} {path}: {response.status_code} {response.text[:2000]}"
+        return response.json() if response.content else None
+
+    def get(self, path, **parameters):
+        response = self.client.get(f"/api/v2/{path}", params=parameters)
+        assert response.is_success, f"GET {path}: {response.status_code} {response.text[:2000]}"
+        return response.json()
+
+    def connect(self, name, url, **extra):
+        """Make a connection to a ResourceManager."""
+        self.call("POST", "connections", connection_id=name, conn_type="tf_yarn", host=url, extra=json.dumps(extra))
+
+    def trigger(self, dag, run=None, **conf):
+        """Start a DAG run; gives it."""
+        run = run or f"row-{time.time_ns()}"
+        self.call("POST", f"dags/{dag}/dagRuns", dag_run_id=run, logical_date=None, conf=conf)
+        return Run(self, dag, run)
+
+
+def environments():
+    """Give pid and environment, a set of bytes, of every process that we may look at."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                yield int(entry), set(Path(f"/proc/{entry}/environ").read_bytes().split(b"\0"))
+            except OSError:
+                continue
+
+
+def end(pid, number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def await_end(process, number, seconds):
+    """Wait for the end of a process that has a signal; after so many seconds it gets it again, twice at most.
+
+    Airflow's scheduler raises SystemExit in its handler. Where that comes while Python is in a callback of its
+    garbage collector ("Exception ignored in ..."), nobody hears it, and the scheduler goes on.
+    """
+    for _ in range(2):
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+    return process.wait(seconds)

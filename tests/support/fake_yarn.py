@@ -1,0 +1,216 @@
+"""A ResourceManager on the wire: as much of YARN's REST interface as the clients speak, and faults on demand."""
+
+import json
+import socket
+import threading
+import time
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, unquote, urlsplit
+
+STAMP = 1700000000000
+CONF = {
+    "fs.defaultFS": "hdfs://namenode:8020", "dfs.namenode.http-address": "namenode:9870",
+    "yarn.application.classpath": "/etc/hadoop/conf, /opt/hadoop/*", "hadoop.security.authentication": "simple",
+}
+LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
+
+
+def amount(memory, vcores, gpus=0):
+    values = {"memory-mb": memory, "vcores": vcores, "yarn.io/gpu": gpus}
+    return {"memory": memory, "vCores": vcores, "resourceInformations": {
+        "resourceInformation": [{"name": name, "value": value} for name, value in values.items()]}}
+
+
+def application(number=1, state="RUNNING", **fields):
+    document = {"id": f"application_{STAMP}_{number:04d}", "user": "ann", "name": "digits", "queue": "root.default",
+                "state": state, "finalStatus": "UNDEFINED", "trackingUrl": "", "diagnostics": "",
+                "applicationType": "skein", "applicationTags": "", "startedTime": STAMP, "launchTime": 0,
+                "finishedTime": 0, "elapsedTime": 1000}
+    return document | fields
+
+
+class FakeYarn:
+    """The state of a ResourceManager; tests read and write it freely."""
+
+    def __init__(self):
+        self.conf = dict(CONF)
+        self.apps = {}
+        self.requests = []  # (method, path, parameters, headers, body)
+        self.faults = []  # callables (method, path) -> (status, headers, body) or None, asked first
+        self.pages = {}  # further paths: (content type, text)
+        self.maximum = amount(16384, 32, 2)
+        self.nodes = [{"state": "RUNNING", "totalResource": amount(16384, 32, 2)}]
+        self.queues = [{"type": "capacitySchedulerLeafQueueInfo", "queueName": name, "queuePath": f"root.{name}",
+                        "state": state} for name, state in (("default", "RUNNING"), ("low", "RUNNING"),
+                                                            ("closed", "STOPPED"))]
+        self.labels = {}  # name: whether it is exclusive
+        self.user_seen = None
+        self.started_on = STAMP
+        self.next_number = 1
+        self.lock = threading.Lock()
+
+    def add(self, document):
+        self.apps[document["id"]] = document
+        return document["id"]
+
+    def end(self, name, diagnostics, state="KILLED", final="KILLED"):
+        """Let an application end."""
+        self.apps[name].update(state=state, finalStatus=final, diagnostics=diagnostics)
+
+    def launch_after(self, name, looks):
+        """Let an application's master be launched when it has been looked at so often; gives the list of the looks."""
+        early = []
+
+        def fault(method, path):
+            app = self.apps.get(name)
+            if app and method == "GET" and path.endswith(name):
+                app["launchTime"] = STAMP if len(early) >= looks else 0
+                early.append(path)
+
+        self.faults.append(fault)
+        return early
+
+    def reserve(self):
+        """Give an id that nobody submits."""
+        return f"application_{STAMP}_9999"
+
+    def count(self, method, start):
+        return sum(m == method and path.startswith(start) for m, path, *_ in self.requests)
+
+    def answer(self, method, path, parameters, body):
+        """Give status and document."""
+        part = path.removeprefix("/ws/v1/cluster")
+        if path == "/conf":
+            return 200, {"properties": [{"key": key, "value": value} for key, value in self.conf.items()]}
+        if part == "/info":
+            return 200, {"clusterInfo": {"hadoopVersion": "3.4.3", "haState": "ACTIVE", "startedOn": self.started_on}}
+        if part == "/userinfo":
+            return 200, {"rmLoginUser": "yarn", "requestedUser": self.user_seen or parameters.get("user.name")}
+        if part == "/scheduler":
+            return 200, {"scheduler": {"schedulerInfo": {
+                "type": "capacityScheduler", "queueName": "root", "queuePath": "root",
+                "maximumAllocation": self.maximum, "queues": {"queue": self.queues}}}}
+        if part == "/nodes":
+            return 200, {"nodes": {"node": self.nodes}}
+        if part == "/get-node-labels":
+            found = [{"name": name, "exclusivity": str(own).lower()} for name, own in self.labels.items()]
+            return 200, {"nodeLabelInfo": found[0] if len(found) == 1 else found} if found else {}
+        if part == "/apps/new-application":
+            with self.lock:
+                number, self.next_number = self.next_number, self.next_number + 1
+            return 200, {"application-id": f"application_{STAMP}_{number:04d}",
+                         "maximum-resource-capability": self.maximum}
+        if part == "/apps" and method == "POST":
+            tags = ",".join(body["application-tags"]["tag"])
+            known = self.apps.setdefault(body["application-id"], application(
+                int(body["application-id"][-4:]), "ACCEPTED", user=parameters["user.name"], applicationTags=tags,
+                name=body["application-name"], queue=body["queue"], launchTime=STAMP))
+            known.setdefault("body", body)
+            return 202, None
+        if part == "/apps":
+            return 200, {"apps": {"app": [self.shown(app) for app in self.apps.values() if self.fits(app, parameters)]}}
+        if part.startswith("/apps/"):
+            return self.about(method, part.split("/")[2:], body)
+        return 404, {"RemoteException": {"message": "no such page"}}
+
+    def shown(self, app):
+        return {key: value for key, value in app.items() if key != "body"}
+
+    def fits(self, app, parameters):
+        tags = set(filter(None, parameters.get("applicationTags", "").split(",")))
+        states = list(filter(None, parameters.get("states", "").split(",")))
+        return ((not tags or tags & set(app["applicationTags"].split(",")))
+                and (not states or app["state"] in states)
+                and parameters.get("user", app["user"]) == app["user"])
+
+    def about(self, method, words, body):
+        app = self.apps.get(words[0])
+        if app is None:
+            return 404, {"RemoteException": {"exception": "NotFoundException",
+                                             "message": f"java.lang.Exception: app with id: {words[0]} not found"}}
+        if words[1:] == ["state"] and method == "PUT":
+            if app["state"] in LIVE:
+                app.update(state="KILLED", finalStatus="KILLED", finishedTime=STAMP + 5000,
+                           diagnostics=f"Application killed by user. {body.get('diagnostics', '')}")
+            return 202, {"state": app["state"]}
+        if words[1:] == ["state"]:
+            return 200, {"state": app["state"]}
+        if words[1:] == ["priority"]:
+            app["priority"] = body["priority"]
+            return 200, body
+        if words[1:] == ["timeout"]:
+            app["lifetime"] = body["timeout"]
+            return 200, body
+        return 200, {"app": self.shown(app)}
+
+
+def _handler(yarn):
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_one(self):
+            split = urlsplit(self.path)
+            path = unquote(split.path)
+            length = int(self.headers.get("content-length") or 0)
+            raw = self.rfile.read(length)
+            body = json.loads(raw) if raw else None
+            parameters = {key: values[-1] for key, values in parse_qs(split.query).items()}
+            yarn.requests.append((self.command, path, parameters, dict(self.headers), body))
+            for fault in list(yarn.faults):
+                answer = fault(self.command, path)
+                if answer:
+                    return self.reply(*answer)
+            if path in yarn.pages:
+                kind, text = yarn.pages[path]
+                return self.reply(200, {"Content-Type": kind}, text)
+            status, document = yarn.answer(self.command, path, parameters, body)
+            self.reply(status, {"Content-Type": "application/json"}, "" if document is None else json.dumps(document))
+
+        def reply(self, status, headers, text):
+            content = text.encode()
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            with suppress(ConnectionError):  # a client that was told to end does not wait for answers
+                self.wfile.write(content)
+
+        do_GET = do_POST = do_PUT = handle_one
+
+        def log_message(self, *words):
+            pass
+
+    return Handler
+
+
+@contextmanager
+def serving(yarn):
+    """Serve a `FakeYarn`; gives its URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(yarn))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def until(condition, seconds=20.0, pause=0.01):
+    """Poll; give the first true value, fail after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, "not in time"
+        time.sleep(pause)
+
+
+def closed_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}"

@@ -1,0 +1,45 @@
+"""A fake YARN, a file system of the test, and launchers on both."""
+
+from support.fake_yarn import STAMP
+from tf_yarn_ops.hadoop.cluster import current_user, discover
+from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.launch.launcher import Launcher
+
+USER = current_user({})
+
+
+ID = f"application_{STAMP}_0001"
+
+
+class Place:
+    """A fake YARN, a file system and launchers on both."""
+
+    def __init__(self, yarn, url, root):
+        self.yarn, self.url, self.root = yarn, url, root
+        yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{root}",
+                     "yarn.application.classpath": "/etc/hadoop/conf,/opt/hadoop/*"}
+
+    def launcher(self, site=None, **options):
+        cluster = discover(self.url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER}, site=site or Site())
+        return Launcher(cluster, **options)
+
+    @property
+    def staging(self):
+        return self.root / "user" / USER / ".skein"
+
+    def directories(self):
+        return sorted(path.name for path in self.staging.glob("application_*"))
+
+    def body(self):
+        return self.yarn.apps[ID]["body"]
+
+
+def job(**values):
+    tasks = values.pop("tasks", {"worker": TaskSpec(instances=2, memory=512)})
+    return JobSpec(tasks=tasks, **{"command": "true", "name": "digits"} | values)
+
+
+def cancel_at(place, launcher, method, start):
+    """Cancel when a request begins with this."""
+    place.yarn.faults.append(lambda m, path: launcher.cancel() if m == method and path.startswith(start) else None)

@@ -1,0 +1,100 @@
+"""Hypothesis strategies: any valid job, any report."""
+
+from hypothesis import strategies as st
+
+from tf_yarn_ops.job.parts import Acls, Deadlines, Environment, Resources, RestartPolicy, TensorBoard
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import Generation, JobReport, TaskReport
+
+#: What a process can be given, and YAML can hold: no NUL, no lone surrogates.
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=30)
+commands = texts.filter(str.strip)
+seconds = st.floats(0, 1e6, allow_nan=False).map(lambda value: round(value, 3))
+names = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True)
+variables = st.dictionaries(
+    st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True).filter(
+        lambda name: not name.startswith(("DTF_", "YTF_", "SKEIN_")) and name != "TF_CONFIG"),
+    texts, max_size=3,
+)  # fmt: skip
+resources = st.builds(Resources, memory=st.integers(1, 10**6), vcores=st.integers(1, 64), gpus=st.integers(0, 8))
+flags = st.none() | st.booleans()
+
+
+@st.composite
+def tasks(draw):
+    """Any valid TaskSpec that has a command."""
+    instances = draw(st.integers(1, 5))
+    return TaskSpec(
+        instances=instances, memory=draw(st.integers(1, 10**6)), vcores=draw(st.integers(1, 64)),
+        gpus=draw(st.integers(0, 8)), node_label=draw(st.none() | names), command=draw(commands), env=draw(variables),
+        indices=draw(st.dictionaries(st.integers(0, instances - 1), resources, max_size=2)),
+        in_cluster=draw(flags), awaited=draw(st.sampled_from([None, True])), fatal=draw(flags),
+        hold_port=draw(st.booleans()),
+    )  # fmt: skip
+
+
+@st.composite
+def restarts(draw):
+    """Any valid RestartPolicy."""
+    mode = draw(st.sampled_from(["never", "task", "cluster"]))
+    codes = st.integers(1, 255)
+    retry = draw(st.sets(codes, max_size=2))
+    return RestartPolicy(
+        mode=mode, max_restarts=None if mode == "never" else draw(st.none() | st.integers(0, 9)),
+        max_container_losses=draw(st.integers(0, 9)), retry_exit_codes=tuple(retry),
+        fatal_exit_codes=tuple(draw(st.sets(codes, max_size=2)) - retry), backoff=draw(seconds),
+        allocation_retries=draw(st.integers(0, 3)),
+    )  # fmt: skip
+
+
+deadlines = st.builds(
+    Deadlines, queue=seconds, allocation=seconds, registration=seconds, heartbeat=st.just(0.0) | st.floats(5, 1000),
+    execution=seconds, total=seconds, stop_grace=seconds,
+)  # fmt: skip
+people = st.lists(names, max_size=2).map(tuple)
+environments = st.sampled_from([
+    "python:///usr/bin/python3", "venv:///opt/tf", "conda:///opt/conda/envs/tf", "docker://registry:5000/tf:2.21",
+    "env.tar.gz", "hdfs://nn/envs/tf.zip",
+]).map(Environment.parse)  # fmt: skip
+
+
+@st.composite
+def jobs(draw):
+    """Any valid JobSpec."""
+    types = draw(st.lists(names.filter(lambda name: name not in ("ps", "tensorboard", "chiefworker", "master")),
+                          min_size=1, max_size=3, unique=True))  # fmt: skip
+    tensorboard = draw(st.none() | st.builds(TensorBoard, memory=st.integers(1, 9999), linger=seconds))
+    return JobSpec(
+        tasks={name: draw(tasks()) for name in types}, command=draw(st.none() | commands), name=draw(texts),
+        queue=draw(names), user=draw(st.none() | names), priority=draw(st.integers(0, 100)),
+        tags=tuple(draw(st.lists(names, max_size=3))), node_label=draw(st.none() | names), env=draw(variables),
+        files=draw(st.dictionaries(names, texts.filter(bool), max_size=2)),
+        script=draw(st.none() | st.just("/x/train.py")),
+        input=draw(st.none() | texts), output="/out" if tensorboard else draw(st.none() | texts),
+        environment=draw(st.none() | environments), tensorboard=tensorboard, restart=draw(restarts()),
+        deadlines=draw(deadlines), acls=draw(st.builds(Acls, view_users=people, modify_groups=people)),
+        am_memory=draw(st.integers(1, 9999)), am_vcores=draw(st.integers(1, 4)),
+        report_log_tail=draw(st.integers(0, 8192)), file_systems=tuple(draw(st.lists(texts, max_size=2))),
+    )  # fmt: skip
+
+
+moments = st.none() | st.floats(0, 4e9, allow_nan=False)
+#: A log may hold anything, lone surrogates of undecodable bytes included.
+logs = st.text(st.characters(exclude_categories=()), max_size=60)
+task_reports = st.builds(
+    TaskReport, task=st.builds("{}:{}".format, names, st.integers(0, 99)),
+    state=st.sampled_from(["pending", "registered", "running", "succeeded", "failed", "stopped", "lost"]),
+    exit_code=st.none() | st.integers(0, 255), signal=st.none() | st.integers(1, 64), host=st.none() | names,
+    attempts=st.integers(0, 5), started_at=moments, finished_at=moments, log_tail=logs,
+)  # fmt: skip
+reports = st.builds(
+    JobReport, application_id=st.just("application_1700000000000_0001"), name=logs, queue=names, user=names,
+    state=st.sampled_from(["ACCEPTED", "RUNNING", "FINISHED"]), final_status=st.sampled_from(["UNDEFINED", "FAILED"]),
+    reason=st.none() | st.sampled_from(list(Reason)), message=logs, submitted_at=moments,
+    generations=st.lists(st.builds(Generation, st.integers(1, 9), st.floats(0, 4e9), logs), max_size=3).map(tuple),
+    tasks=st.lists(task_reports, max_size=6, unique_by=lambda task: task.task).map(tuple),
+    first_failure=st.none() | st.just("worker:0"),
+    metrics=st.none() | st.dictionaries(names, st.integers() | st.text(max_size=9), max_size=3),
+    output_path=st.none() | texts, versions=st.dictionaries(names, names, max_size=2),
+)  # fmt: skip

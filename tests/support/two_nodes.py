@@ -1,0 +1,32 @@
+"""What tests on a cluster of two nodes share: jobs by ``ytf-submit`` in a process of its own, and what they leave."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.launch.launcher import Launcher
+
+ROOT = Path(__file__).resolve().parents[2]
+SUBMIT = [sys.executable, "-c", "from tf_yarn_ops.cli import submit_main; submit_main()"]
+
+
+@contextlib.contextmanager
+def launcher_on(hadoop):
+    """A launcher whose live jobs are killed at the end."""
+    with contextlib.closing(Launcher(discover(hadoop.resourcemanager_url, environ={}))) as made:
+        yield made
+        for report in made.list():
+            made.kill(report.application_id, "the test is over")
+
+
+def submit(hadoop, *words, timeout=60):
+    return subprocess.run([*SUBMIT, "--environment", f"venv://{sys.prefix}", *words], capture_output=True, text=True,
+                          timeout=timeout, env={**os.environ, **hadoop.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+
+
+def directories(launcher):
+    files = launcher.staging(launcher.cluster.user).filesystem
+    return [status.name for status in files.list(launcher.cluster.staging) if status.name.startswith("application_")]

@@ -1,0 +1,42 @@
+"""A coordinator without a network: what it says to its agents is kept."""
+
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.runtime.common.protocol import decode
+from tf_yarn_ops.runtime.master.containers import Container, Containers
+from tf_yarn_ops.runtime.master.coordinator import Coordinator
+from tf_yarn_ops.submit.application import job_of
+
+
+class Wire:
+    """One end of a connection: keeps what the coordinator says."""
+
+    address = "test"
+
+    def __init__(self):
+        self.said = []
+
+    def send(self, line):
+        self.said.append(decode(line))
+
+    def close(self):
+        pass
+
+    def last(self):
+        return self.said[-1]["type"], self.said[-1].get("generation"), self.said[-1].get("attempt")
+
+
+def coordinator_of(job):
+    coordinator = Coordinator(job, "application_1_1", Containers())
+    coordinator.known = {f"{name}_{n}": Container(f"{name}_{n}", name, "RUNNING", "")
+                         for name in ("worker", "ps") for n in range(3)}
+    return coordinator
+
+
+def job(**fields):
+    spec = JobSpec(command="x", tasks={"ps": TaskSpec(), "worker": TaskSpec(instances=2)}, **fields)
+    return job_of(spec, base_port=20000, resourcemanagers=(), user="u")
+
+
+def registration(container="worker_0", **fields):
+    return {"type": "register", "version": 1, "container": container, "nonce": f"of {container}", "host": "h",
+            "port": 2000, **fields}

@@ -1,0 +1,251 @@
+"""The layout keeps its law: who imports whom, what ships to the cluster, what is documented."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from support.source import MODULES, PACKAGE, ROOT, imported_modules, name_of, tree_of
+
+#: docs/design.md, section "Rooms". A room imports itself and the rooms that its row names, and no other.
+CORE = ("runtime.common", "errors", "validation", "job", "hadoop", "staging", "follow", "submit", "launch")
+ALLOWED = {
+    **{room: set(CORE[:number]) for number, room in enumerate(CORE)},
+    "hadoop": {"runtime.common", "errors", "validation"},
+    "runtime.agent": {"runtime.common"},
+    "runtime.master": {"runtime.common"},
+    "runtime.entry": {"runtime.agent", "runtime.master"},
+    "terminal": {"runtime.common", "errors"},
+    **{door: {*CORE, "terminal"} for door in ("cli", "airflow", "azkaban")},
+    "minicluster": {"errors"},
+}
+#: Levels of the longest chain of rooms that import each other.
+MOST_LEVELS = 10
+#: The only foreign package of the runtime: the coordinator talks to Skein's application master.
+SKEIN_IN_RUNTIME = {"skein"}
+
+
+def room_of(module):
+    """Return the room of a module's dotted name below the package: ``runtime.common`` of ``runtime.common.report``."""
+    parts = module.split(".")
+    return ".".join(parts[:2]) if parts[0] == "runtime" else parts[0]
+
+
+def dotted(path):
+    """Return a file's dotted name below the package; a room's own name for its ``__init__``."""
+    return name_of(path).replace("/", ".").removesuffix(".__init__")
+
+
+#: Each module with the modules of the package that it imports, for types too.
+GRAPH = {dotted(path): {name.removeprefix("tf_yarn_ops.") for name in imported_modules(path)
+                        if name.startswith("tf_yarn_ops.")} - {dotted(path)}
+         for path in MODULES if path != PACKAGE / "__init__.py"}
+ROOMS = sorted({room_of(module) for module in GRAPH} - {"runtime"})
+
+
+def circles(graph):
+    """Return the groups of nodes that reach each other."""
+
+    def reachable(start):
+        seen, todo = set(), [start]
+        while todo:
+            for other in graph.get(todo.pop(), ()):
+                if other not in seen:
+                    seen.add(other)
+                    todo.append(other)
+        return seen
+
+    reach = {node: reachable(node) for node in graph}
+    return {frozenset(other for other in reach[node] if node in reach.get(other, ())) for node in graph
+            if node in reach[node]}
+
+
+def levels(graph):
+    """Return the number of nodes on the longest chain of imports; the graph has no circle."""
+    depth = {}
+
+    def of(node):
+        if node not in depth:
+            depth[node] = 1 + max((of(other) for other in graph.get(node, ())), default=0)
+        return depth[node]
+
+    return max(map(of, graph))
+
+
+ROOM_GRAPH = {room: {room_of(other) for module in GRAPH if room_of(module) == room for other in GRAPH[module]} - {room}
+              for room in ROOMS}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_the_rooms_that_its_row_names(room):
+    assert room in ALLOWED, f"{room} has no row in ALLOWED; add it here and to docs/design.md"
+    assert ROOM_GRAPH[room] <= ALLOWED[room], f"{room} must not import {sorted(ROOM_GRAPH[room] - ALLOWED[room])}"
+
+
+def test_no_module_is_part_of_a_circle_of_imports():
+    assert not circles(GRAPH)
+
+
+def test_a_circle_would_be_seen():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == {frozenset("abc")}
+
+
+def test_the_rooms_stand_on_few_levels():
+    assert levels(ROOM_GRAPH) <= MOST_LEVELS
+
+
+def test_a_wrong_import_would_be_seen():
+    assert "errors" in GRAPH["job.spec"] and "launch" not in ALLOWED["follow"]
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if (PACKAGE / room.replace(".", "/")).is_dir()])
+def test_a_room_says_what_comes_in_what_goes_out_and_what_it_never_does(room):
+    text = " ".join((ast.get_docstring(tree_of(PACKAGE / room.replace(".", "/") / "__init__.py")) or "").split())
+    assert re.search(r"In comes? .*; out go(es)? .*", text) and " never " in text, room
+
+
+@pytest.mark.parametrize("room", sorted(room for room in ROOMS if "." not in room))
+def test_the_design_and_the_contributors_guide_name_each_room(room):
+    for page in ("docs/design.md", "CONTRIBUTING.md"):
+        assert re.search(rf"^\s*{room}(/|\.py)", (ROOT / page).read_text(encoding="utf-8"), re.M), f"{page}: {room}"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "runtime").rglob("*.py")), ids=name_of)
+def test_runtime_is_standard_library_only(path):
+    foreign = {name.split(".")[0] for name in imported_modules(path)} - set(sys.stdlib_module_names) - {"tf_yarn_ops"}
+    outside = {name for name in imported_modules(path)
+               if name.startswith("tf_yarn_ops.") and not name.startswith("tf_yarn_ops.runtime")}
+    assert not outside
+    assert foreign <= SKEIN_IN_RUNTIME
+
+
+def test_one_module_of_the_runtime_knows_skein():
+    knows = [path.name for path in (PACKAGE / "runtime").rglob("*.py")
+             if any(name.split(".")[0] == "skein" for name in imported_modules(path))]
+    assert len(knows) <= 1, knows
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "runtime").rglob("*.py")), ids=name_of)
+def test_runtime_is_python_3_9(path):
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source, feature_version=(3, 9))
+    if "from __future__ import annotations" in source:
+        return
+    for node in ast.walk(tree):
+        for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            unions = [part for part in ast.walk(annotation)
+                      if isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitOr)] if annotation else []
+            assert not unions, f"{path.name}:{node.lineno}: X | Y needs Python 3.10; write Optional or Union"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nothing_imports_tensorflow_and_airflow_stays_in_its_room(path):
+    foreign = {name.split(".")[0] for name in imported_modules(path)}
+    assert not foreign & {"tensorflow", "keras", "tensorboard"}
+    assert "airflow" not in foreign or room_of(dotted(path)) == "airflow"
+
+
+@pytest.mark.parametrize("module", ["tf_yarn_ops", "tf_yarn_ops.job.spec", "tf_yarn_ops.cli"])
+def test_import_is_light(module):
+    heavy = ("skein", "grpc", "httpx", "hdfs", "requests", "cryptography", "rich", "tensorflow")
+    script = f"import sys, {module}; print(*[name for name in {heavy!r} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert (run.stdout.split(), run.stderr) == ([], "")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_print_and_no_bare_except(path):
+    faults = []
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            faults.append(f"line {node.lineno}: print; use logging, in the command line click.echo")
+        if isinstance(node, ast.ExceptHandler) and node.type is None:
+            faults.append(f"line {node.lineno}: bare except")
+    assert not faults
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_public_names_have_docstrings(path):
+    tree = tree_of(path)
+    missing = [] if ast.get_docstring(tree) else ["the module"]
+    for node in tree.body:
+        named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if named and not node.name.startswith("_") and not ast.get_docstring(node):
+            missing.append(node.name)
+    assert not missing
+
+
+def test_logging_is_not_configured_on_import():
+    for path in MODULES:
+        for node in tree_of(path).body:
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                assert not ast.unparse(node.value.func).endswith("basicConfig"), path.name
+
+
+@pytest.mark.parametrize("word", ["up", "testing", "lint me"])
+def test_dev_refuses_what_it_does_not_know(word):
+    run = subprocess.run([ROOT / "dev", word], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 2
+    assert f"'{word}' is not a command" in run.stderr
+
+
+def test_dev_lists_its_commands():
+    run = subprocess.run([ROOT / "dev"], capture_output=True, text=True, timeout=60, check=True)
+    for command in ("demo", "test", "lint", "bench", "venv"):
+        assert f"./dev {command}" in run.stdout
+
+
+def call_dev(function, folder, java=None):
+    """Call a function of ./dev where PATH has no package manager, no Python and no Maven."""
+    for name in ("bash", "cat", "dirname", "mkdir", "sed", "head", "id"):
+        (folder / name).symlink_to(shutil.which(name))
+    env = {"PATH": str(folder), "HOME": str(folder)}
+    if java:
+        (folder / "bin").mkdir()
+        (folder / "bin" / "java").write_text(f"#!/bin/bash\necho 'openjdk version \"{java}\"' >&2\n")
+        (folder / "bin" / "java").chmod(0o755)
+        env["JAVA_HOME"] = str(folder)
+    return subprocess.run(["bash", "-c", f". '{ROOT}/dev' >/dev/null && {function}"], capture_output=True, text=True,
+                          timeout=60, env=env)
+
+
+@pytest.mark.parametrize(("function", "java", "says"), [
+    ("ensure_java", "1.8.0_392", r"Java 11, 17 or 21 is needed, found JAVA_HOME=\S+ release '8'; install "
+                                 r"openjdk-17-jdk-headless \(apt-get\) or java-17-openjdk-devel \(dnf\), or set JAVA_HOME"),
+    ("ensure_java", "24.0.1", r"Java 11, 17 or 21 is needed, found JAVA_HOME=\S+ release '24'; install .*"),
+    ("ensure_java", "17.0.9", r"Maven is needed to fetch Hadoop once; install the package maven"),
+    ("find_python", None, r"no Python of at least 3.10 on PATH; install python3.11 \(.*\)"),
+])
+def test_dev_says_in_one_line_what_to_install_where_it_can_not_do_so(tmp_path, function, java, says):
+    ran = call_dev(function, tmp_path, java)
+    assert ran.returncode == 2 and re.fullmatch(rf"dev: {says}\n", ran.stderr), ran.stderr
+
+
+def test_the_package_installs_with_its_programs_and_data(tmp_path):
+    """What pip takes from it: a wheel with both programs, the type marker and the files that are no Python."""
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(PACKAGE, tmp_path / "tf_yarn_ops", ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run([sys.executable, "setup.py", "-q", "bdist_wheel"], cwd=tmp_path, check=True, timeout=120,
+                   capture_output=True)
+    with zipfile.ZipFile(next(tmp_path.glob("dist/tf_yarn_ops-*.whl"))) as wheel:
+        names = set(wheel.namelist())
+        said = {Path(name).name: wheel.read(name).decode() for name in names if ".dist-info/" in name}
+    assert {path.relative_to(ROOT).as_posix() for path in MODULES} <= names
+    assert {"tf_yarn_ops/py.typed", "tf_yarn_ops/minicluster/pom.xml"} <= names
+    assert "ytf-submit = tf_yarn_ops.cli:submit_main" in said["entry_points.txt"]
+    assert re.search(r"^ytf = tf_yarn_ops\.cli:main$", said["entry_points.txt"], re.M)
+    assert "Requires-Python: >=3.10" in said["METADATA"]
+    assert {"airflow", "tensorflow", "s3", "kerberos", "dev"} <= set(re.findall(r"Provides-Extra: (\w+)", said["METADATA"]))
+
+
+def test_readme_and_ci_name_the_commands():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "./dev demo" in readme and "./dev test" in readme
+    assert "./dev lint" in ci and "./dev test" in ci

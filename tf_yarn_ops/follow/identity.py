@@ -1,0 +1,223 @@
+"""Which application is mine: the identity of a training, and the table that decides what to do.
+
+Schedulers retry, crash and run twice. An identity stands in the application's YARN tags,
+so that whoever comes later finds what an earlier client has submitted. Everything here is
+pure; `ensuring` acts on it.
+
+References
+----------
+docs/design.md, section 5.
+"""
+
+import enum
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import SpecInvalid
+from ..hadoop.resourcemanager import ENDED
+from ..job.spec import JobSpec
+from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport
+from .yarn_report import never_launched, read_report
+
+#: How often a job is submitted again because YARN could not launch its application master.
+LAUNCH_RETRIES = 2
+#: YARN takes as many tags.
+MAX_TAGS = 10
+#: How the tags of an identity begin; YARN keeps all tags in lower case.
+PREFIXES = ("tfy-", "tfyg-", "tfya-", "tfyd-")
+_GENERATION, _ATTEMPT = re.compile(r"tfyg-(\d+)\Z"), re.compile(r"tfya-(\d+)\Z")
+#: The ends of one that may have been one of two of the same generation.
+GIVEN_WAY = (Reason.KILLED, Reason.SUPERSEDED)
+_ID = re.compile(r"application_(\d+)_(\d+)\Z")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who asks for a training, and for the how-manieth time.
+
+    Parameters
+    ----------
+    key : str
+        What names the training everywhere and for ever, the asking server included:
+        ``airflow https://host dag run task -1``. Only its hash leaves the process.
+    generation : int, optional
+        Grows when somebody asks to train again. Default 0.
+    attempt : int, optional
+        Grows with each retry of the engine. Default 0.
+    deployment : str, optional
+        The asking server. Jobs of one deployment share a tag, by which one watcher sees them all.
+    """
+
+    key: str
+    generation: int = 0
+    attempt: int = 0
+    deployment: str = ""
+
+    def __post_init__(self) -> None:
+        faults = [f"identity: {name} is {value!r}, not a whole number of at least 0"
+                  for name, value in (("generation", self.generation), ("attempt", self.attempt))
+                  if isinstance(value, bool) or not isinstance(value, int) or value < 0]
+        if not self.key:
+            faults.append("identity: the key is empty")
+        if faults:
+            raise SpecInvalid(faults)
+
+    @property
+    def hash(self) -> str:
+        """Forty hexadecimal digits of the key, the deployment included."""
+        return _hash(f"{self.deployment}\0{self.key}")
+
+    @property
+    def tag(self) -> str:
+        """The tag that every application of this training has."""
+        return f"tfy-{self.hash}"
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """All tags of an application that this identity submits, lower-case ASCII."""
+        own = (self.tag, f"tfyg-{self.generation}", f"tfya-{self.attempt}")
+        return (*own, deployment_tag(self.deployment)) if self.deployment else own
+
+    def check(self, spec: JobSpec) -> None:
+        """See whether the job leaves room for the tags, and has none that passes for one; SpecInvalid if not."""
+        free = MAX_TAGS - len(self.tags)
+        faults = [f"tags: {tag!r} would pass for an identity, whose tags begin with {', '.join(PREFIXES)}"
+                  for tag in spec.tags if is_reserved(tag)]
+        if len(spec.tags) > free:
+            faults.append(f"tags: {len(spec.tags)} given; YARN takes {MAX_TAGS}, and "
+                          f"{len(self.tags)} are the job's identity, so at most {free} are allowed")
+        if faults:
+            raise SpecInvalid(faults)
+
+
+def is_reserved(tag: str, *prefixes: str) -> bool:
+    """Tell whether a tag, as YARN lists it, begins like one of an identity, or with one of ``prefixes``."""
+    # YARN lists the tags of an application joined by commas.
+    return any(part.strip().startswith((*PREFIXES, *prefixes)) for part in tag.lower().split(","))
+
+
+def deployment_tag(deployment: str) -> str:
+    """Give the tag that all jobs of a deployment share."""
+    return f"tfyd-{_hash(deployment)}"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:40]
+
+
+class Action(enum.Enum):
+    """What to do about the applications that were found."""
+
+    SUPERSEDED = "superseded"
+    KILL = "kill"
+    ATTACH = "attach"
+    REPORT = "report"
+    SUBMIT = "submit"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A row of the table.
+
+    Attributes
+    ----------
+    action : Action
+    application_id : str
+        To attach to, or whose report it is; of the newer generation when superseded.
+    kill : tuple of str
+        To be killed: older generations, or further ones of this generation; of this one as well when superseded.
+    """
+
+    action: Action
+    application_id: str = ""
+    kill: tuple[str, ...] = ()
+
+
+def order(application_id: str) -> tuple[int, int]:
+    """Give what sorts ids by age."""
+    match = _ID.match(application_id)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def generation_of(application: Mapping[str, Any]) -> int:
+    """Give the generation in an application's tags."""
+    return _number(application, _GENERATION)
+
+
+def attempt_of(application: Mapping[str, Any]) -> int:
+    """Give the attempt in an application's tags."""
+    return _number(application, _ATTEMPT)
+
+
+def _number(application: Mapping[str, Any], pattern: re.Pattern[str]) -> int:
+    tags = (tag.strip() for tag in str(application.get("applicationTags") or "").split(","))
+    return next((int(match[1]) for tag in tags if (match := pattern.match(tag))), 0)
+
+
+def decide(applications: Iterable[Mapping[str, Any]], identity: Identity, user: str,
+           allocation_retries: int = 0) -> Decision:
+    """Give the first row of the table that fits.
+
+    Parameters
+    ----------
+    applications : iterable of mapping
+        What YARN lists for the identity's tag, in any state.
+    identity : Identity
+    user : str
+        Only this user's applications count; anybody can write a tag.
+    allocation_retries : int, optional
+        How often an attempt may submit again after ALLOCATION_TIMEOUT.
+    """
+    own = sorted((a for a in applications if a.get("user") == user), key=lambda a: order(a["id"]))
+    newer = [a["id"] for a in own if generation_of(a) > identity.generation]
+    live = [a for a in own if a["state"] not in ENDED]
+    if newer:
+        return Decision(Action.SUPERSEDED, newer[-1], tuple(a["id"] for a in live if a["id"] not in newer))
+    older = tuple(a["id"] for a in live if generation_of(a) < identity.generation)
+    if older:
+        return Decision(Action.KILL, kill=older)
+    if live:
+        return Decision(Action.ATTACH, live[0]["id"], tuple(a["id"] for a in live[1:]))
+    ended = [a for a in own if generation_of(a) == identity.generation]
+    succeeded = [a["id"] for a in ended if read_report(a).reason is Reason.SUCCEEDED]
+    if succeeded:
+        return Decision(Action.REPORT, succeeded[0])
+    same = [a for a in ended if attempt_of(a) == identity.attempt]
+    if same and not may_try_again([read_report(a) for a in same], allocation_retries):
+        return Decision(Action.REPORT, same[-1]["id"])
+    return Decision(Action.SUBMIT)
+
+
+def latest_of(applications: Iterable[Mapping[str, Any]], identity: Identity) -> Mapping[str, Any] | None:
+    """Give the application of this generation that was submitted last, whoever's it is; None for none."""
+    own = (a for a in applications if generation_of(a) == identity.generation)
+    return max(own, key=lambda a: order(a["id"]), default=None)
+
+
+def successor_of(ended: JobReport, listed: Iterable[Mapping[str, Any]], identity: Identity) -> str | None:
+    """Give the live one, of all that carry the tag, in whose favour this one was killed; None for no such end."""
+    if ended.reason not in GIVEN_WAY:
+        return None
+    decision = decide((a for a in listed if a["state"] not in ENDED), identity, ended.user)
+    return decision.application_id if decision.action is Action.ATTACH else None
+
+
+def may_try_again(ended: Sequence[JobReport], allocation_retries: int) -> bool:
+    """Tell whether an attempt has another submission left, because nothing has trained.
+
+    Parameters
+    ----------
+    ended : sequence of JobReport
+        How its applications ended, the latest last.
+    allocation_retries : int
+        How often it may submit again after ALLOCATION_TIMEOUT; `LAUNCH_RETRIES` times more where
+        YARN could not launch the application master.
+    """
+    latest = ended[-1]
+    if latest.reason is Reason.ALLOCATION_TIMEOUT:
+        return sum(report.reason is Reason.ALLOCATION_TIMEOUT for report in ended) <= allocation_retries
+    return never_launched(latest) and sum(never_launched(report) for report in ended) <= LAUNCH_RETRIES

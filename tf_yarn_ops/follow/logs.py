@@ -1,0 +1,233 @@
+"""A task's log, from wherever it lies: its node, the log server, ``yarn logs``, the report's tail.
+
+In come an application and a task's name; out go chunks of text. While a container
+runs its NodeManager has the log; half a second after its end only the aggregated copy
+is left, which is complete about two seconds later.
+"""
+
+import logging
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..errors import ApplicationNotFound, SpecInvalid, TfYarnError
+from ..hadoop.cluster import Cluster
+from ..hadoop.imports import import_httpx
+from ..hadoop.resourcemanager import ResourceManager
+from ..hadoop.transport import CONNECT_TIMEOUT
+from ..runtime.common.report import JobReport
+from ..validation import did_you_mean
+from .live import LiveStatus
+from .yarn_report import read_report
+
+logger = logging.getLogger(__name__)
+
+#: Names for the application master's own logs beside the tasks'.
+COORDINATOR, MASTER = "coordinator", "master"
+_MASTER_FILES = {COORDINATOR: "application.driver.log", MASTER: "application.master.log"}
+#: Seconds for which a log that has just ended is looked for again; aggregation takes two.
+AGGREGATION_TIME = 15.0
+_YARN_TIMEOUT = 120.0
+_START, _END = "LogContents:\n", "End of LogType:"
+#: Longest text around the content of a log that YARN adds.
+_FRAME = 2048
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A file of a container's log directory.
+
+    Attributes
+    ----------
+    container_id : str
+    name : str
+    node : str or None
+        URL of the NodeManager's pages, where it is known.
+    user : str
+        Who owns the application.
+    application_id : str
+    """
+
+    container_id: str
+    name: str
+    node: str | None
+    user: str
+    application_id: str
+
+    def command(self) -> str:
+        """Give what a person types to see it."""
+        return (f"yarn logs -applicationId {self.application_id} -containerId {self.container_id} "
+                f"-log_files {self.name}")
+
+
+class Logs:
+    """Reads logs of one cluster's applications.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    resourcemanager : ResourceManager
+    environ : mapping of str to str, optional
+        For the program ``yarn``. Default: the process's environment.
+    clock, sleep : callable, optional
+        For tests.
+    """
+
+    def __init__(self, cluster: Cluster, resourcemanager: ResourceManager, *,
+                 environ: Mapping[str, str] | None = None, clock: Callable[[], float] = time.time,
+                 sleep: Callable[[float], None] = time.sleep):
+        self._cluster = cluster
+        self._resourcemanager = resourcemanager
+        self._environ = dict(os.environ if environ is None else environ)
+        self._live = LiveStatus(cluster)
+        self._clock = clock
+        self._sleep = sleep
+
+    def read(self, application_id: str, task: str | None = None) -> Iterator[str]:
+        """Give a task's log in chunks.
+
+        Parameters
+        ----------
+        application_id : str
+        task : str, optional
+            ``worker:1``, or ``coordinator`` and ``master`` for the application master's own.
+            Default: what failed first, else the chief or the first task, else the coordinator.
+
+        Raises
+        ------
+        ApplicationNotFound
+            The ResourceManager does not know the application.
+        SpecInvalid
+            The job has no such task, or it never ran.
+        """
+        application = self._resourcemanager.get(application_id)
+        report = read_report(application, self._live.fetch(application))
+        task = task or default_task(report)
+        file = find_log(application, report, task)
+        began = time.monotonic()  # the ResourceManager's clock, which says when it ended, may be ahead of ours
+        while True:
+            for source in (self._from_node, self._from_server, self._from_yarn):
+                chunks = source(file)
+                first = next(chunks, None)
+                if first is not None:
+                    yield first
+                    yield from chunks
+                    return
+            ended = report.finished_at
+            waited = time.monotonic() - began
+            if ended is None or max(self._clock() - ended, waited) > AGGREGATION_TIME:
+                break
+            self._sleep(0.5)
+        yield from _tail(report, task, file)
+
+    def _from_node(self, file: LogFile) -> Iterator[str]:
+        if file.node:
+            yield from self._fetch(f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}")
+
+    def _from_server(self, file: LogFile) -> Iterator[str]:
+        for server in self._cluster.log_services:
+            found = False
+            for chunk in self._fetch(f"{server}/containerlogs/{file.container_id}/{file.name}"):
+                found = True
+                yield chunk
+            if found:
+                return
+
+    def _fetch(self, url: str) -> Iterator[str]:
+        httpx = import_httpx()
+        timeout = httpx.Timeout(self._cluster.site.request_timeout, connect=CONNECT_TIMEOUT)
+        verify = self._cluster.site.ca_file or url.startswith("https:")
+        site, authentication = self._cluster.site, self._cluster.authentication
+        # Who keeps logs is YARN's word; a ticket goes only to whom a person has named.
+        negotiation = authentication.http_options([*self._cluster.resourcemanagers, *filter(None, [site.log_server])])
+        try:
+            with httpx.Client(trust_env=False, verify=verify, timeout=timeout, follow_redirects=True,
+                              **negotiation) as client, \
+                    client.stream("GET", url, params=authentication.parameters(),
+                                  headers={"Accept": "text/plain"}) as answer:
+                if answer.status_code == 200 and "text/plain" in answer.headers.get("content-type", ""):
+                    yield from unframed(answer.iter_text())
+                else:
+                    logger.debug("no log at %s: HTTP %s", url, answer.status_code)
+        except (httpx.HTTPError, TfYarnError) as error:
+            logger.debug("no log at %s: %s", url, error)
+
+    def _from_yarn(self, file: LogFile) -> Iterator[str]:
+        program = shutil.which("yarn", path=self._environ.get("PATH"))
+        if program is None:
+            return
+        command = [program, *file.command().split()[1:], "-appOwner", file.user]
+        # Whom HADOOP_PROXY_USER names, or whose tokens lie in a file, was not asked for.
+        others = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION")
+        environ = {name: value for name, value in self._environ.items() if name not in others}
+        environ["HADOOP_USER_NAME"] = self._cluster.login
+        try:
+            done = subprocess.run(command, env=environ, capture_output=True, timeout=_YARN_TIMEOUT, check=False,
+                                  stdin=subprocess.DEVNULL)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            logger.debug("%s: %s", file.command(), error)
+            return
+        text = done.stdout.decode(errors="replace")
+        if done.returncode == 0 and _START in text:
+            yield from unframed([text])
+
+
+def default_task(report: JobReport) -> str:
+    """Give the task whose log one wants to see first."""
+    names = [task.task for task in report.tasks]
+    usual = "chief:0" if "chief:0" in names else next(iter(names), COORDINATOR)
+    return report.first_failure or usual
+
+
+def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> LogFile:
+    """Give the log file of a task; SpecInvalid when there is no such task or it never had a container."""
+    user, application_id = str(application.get("user") or ""), report.application_id
+    if task in _MASTER_FILES:
+        where = urlsplit(str(application.get("amContainerLogs") or ""))
+        container = next((part for part in where.path.split("/") if part.startswith("container_")), "")
+        if not container:
+            raise SpecInvalid(f"{application_id} has no application master's log: it never ran")
+        return LogFile(container, _MASTER_FILES[task], f"{where.scheme}://{where.netloc}", user, application_id)
+    tasks = {item.task: item for item in report.tasks}
+    if task not in tasks:
+        known = [*tasks, *_MASTER_FILES]
+        raise SpecInvalid(f"{application_id} has no task {task!r}{did_you_mean(task, known)}; "
+                          f"it has {', '.join(known)}")
+    item = tasks[task]
+    if not item.container_id:
+        raise SpecInvalid(f"{task} of {application_id} has no log: it never had a container")
+    url = urlsplit(item.log_url or "")
+    name = url.path.rsplit("/", 1)[-1] or f"{task.partition(':')[0]}.log"
+    node = f"{url.scheme}://{url.netloc}" if url.netloc else None
+    return LogFile(item.container_id, name, node, user, application_id)
+
+
+def unframed(chunks: Iterable[str]) -> Iterator[str]:
+    """Give the content of a log as YARN shows it, without the lines around it."""
+    held, inside = "", False
+    for chunk in chunks:
+        held += chunk
+        if not inside and _START in held:
+            held, inside = held.split(_START, 1)[1], True
+            yield ""  # there is a log, though it may be empty
+        if not inside and len(held) > _FRAME:
+            inside = True  # another kind of server, which adds nothing
+        if inside and len(held) > _FRAME:
+            yield held[:-_FRAME]
+            held = held[-_FRAME:]
+    end = held.rfind(_END)
+    yield held[:end] if end >= 0 else held
+
+
+def _tail(report: JobReport, task: str, file: LogFile) -> Iterator[str]:
+    tail = next((item.log_tail for item in report.tasks if item.task == task), "")
+    if not tail:
+        raise ApplicationNotFound(f"the log of {task} is neither on its node nor at a log server; on a machine with "
+                                  f"Hadoop's client type: {file.command()}")
+    yield f"{tail.rstrip()}\n"
+    yield f"(only the end, from the report; the whole log: {file.command()})\n"

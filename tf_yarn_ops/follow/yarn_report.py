@@ -1,0 +1,176 @@
+"""What YARN says of an application as a `JobReport`: pure, by tables.
+
+In come the ResourceManager's JSON object of an application and, while it runs, the
+coordinator's live report; out goes one report in the words of `runtime.report`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..hadoop.resourcemanager import ENDED
+from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport, parse_diagnostics
+
+#: What YARN's text means when an application ended without a report of ours.
+_TEXTS = (
+    ("KILLED", re.compile(r"exceed(?:ing|ed) (?:its|the) lifetime period", re.IGNORECASE),
+     Reason.TOTAL_TIMEOUT),
+    ("FAILED", re.compile(r"unknown queue|to queue : \S+|is not a leaf|Queue \S+ is STOPPED|does not exist\b.*queue|"
+                          r"AccessControlException|cannot submit applications|Application rejected|"
+                          r"reject(?:ed|ing) application", re.IGNORECASE), Reason.SUBMISSION_REJECTED),
+    ("FAILED", re.compile(r"invalid label resource request|invalid resource request, .*\blabel", re.IGNORECASE),
+     Reason.SUBMISSION_REJECTED),
+    ("FAILED", re.compile(r"invalid resource request|InvalidResourceRequest|exceeds? maximum allowed allocation|"
+                          r"requested resource type=\[\S+\] < 0 or greater", re.IGNORECASE),
+     Reason.RESOURCES_IMPOSSIBLE),
+    ("FAILED", re.compile(r"exitCode: -100\b"), Reason.NODE_LOST),
+    ("FAILED", re.compile(r"exitCode: -102\b"), Reason.PREEMPTED),
+    ("FAILED", re.compile(r"exitCode: -10[34]\b"), Reason.OUT_OF_MEMORY),
+)
+_REFUSALS = (Reason.SUBMISSION_REJECTED, Reason.RESOURCES_IMPOSSIBLE)
+#: What is meant where no text says more, by YARN's state and final status.
+_ENDINGS = {
+    ("FINISHED", "SUCCEEDED"): Reason.SUCCEEDED,
+    ("FINISHED", "KILLED"): Reason.KILLED,
+    ("KILLED", "KILLED"): Reason.KILLED,
+}
+_SENTENCES = {
+    Reason.SUCCEEDED: "The application succeeded",
+    Reason.KILLED: "The application was killed",
+    Reason.TOTAL_TIMEOUT: "YARN ended the application at the end of its lifetime",
+    Reason.QUEUE_TIMEOUT: "YARN ended the application at the end of its lifetime; it had never left the queue",
+    Reason.SUBMISSION_REJECTED: "YARN refused the application",
+    Reason.RESOURCES_IMPOSSIBLE: "YARN refused the size of the application",
+    Reason.NODE_LOST: "The application master's node was lost",
+    Reason.PREEMPTED: "The application master's container was preempted",
+    Reason.OUT_OF_MEMORY: "The application master was killed for its memory; give it more (am_memory)",
+    Reason.AM_FAILED: "The application master ended without a report",
+}
+_LONGEST_TEXT = 2000
+#: A line of a Java stack trace: it tells an operator nothing, and hides what stands behind it.
+_FRAME = re.compile(r"\s*(?:at \S+\([^()]*\)|\.\.\. \d+ more)(?: ~?\[\S*\])?\s*")
+#: Seconds after its launch in which a master asks for the containers with which the job begins. Later refusals
+#: are of replacements: YARN's maximum has shrunk with a lost node, or somebody has taken a label away.
+_FIRST_REQUEST = 120.0
+
+
+def read_report(application: Mapping[str, Any], live: JobReport | None = None) -> JobReport:
+    """Give the report of an application.
+
+    Parameters
+    ----------
+    application : mapping
+        The ``app`` object of YARN's REST interface.
+    live : JobReport, optional
+        What the coordinator says while the application runs.
+
+    Returns
+    -------
+    JobReport
+        States, times, queue and tracking URL are YARN's; the rest is the coordinator's,
+        where there is one. ``reason`` is None until the end.
+    """
+    state, final_status = str(application["state"]), str(application.get("finalStatus") or "UNDEFINED")
+    diagnostics = str(application.get("diagnostics") or "")
+    ended = state in ENDED
+    ours = parse_diagnostics(diagnostics) if ended else live
+    report = ours or JobReport(str(application["id"]))
+    if ended and report.reason is None:
+        reason = _reason(application, state, final_status, diagnostics)
+        report = replace(report, reason=reason, message=report.message or _message(reason, diagnostics))
+    elif not ended:
+        report = replace(report, reason=None, message=report.message or _first_line(diagnostics))
+    submitted, launched = _seconds(application.get("startedTime")), _seconds(application.get("launchTime"))
+    started = launched or report.started_at
+    return replace(
+        report, application_id=str(application["id"]), name=str(application.get("name") or ""),
+        queue=str(application.get("queue") or "").removeprefix("root."), user=str(application.get("user") or ""),
+        state=state, final_status=final_status, tracking_url=_tracking_url(application) or report.tracking_url,
+        submitted_at=submitted, started_at=started, finished_at=_seconds(application.get("finishedTime")),
+        queue_seconds=round(max(0.0, started - submitted), 3) if started and submitted else None)
+
+
+def never_launched(report: JobReport) -> bool:
+    """Tell whether the application ended because YARN could not launch its application master: nothing has trained.
+
+    References
+    ----------
+    Hadoop's AMLauncher. It reads the tokens of an application while the state store may write them, and
+    a reading at the same moment ends in an EOFException (seen on 3.4.3, once in some thousand applications).
+    """
+    return report.reason is Reason.AM_FAILED and "Error launching appattempt" in report.message
+
+
+def lost_report(application_id: str) -> JobReport:
+    """Give the report of an application that the ResourceManager does not know."""
+    return JobReport(application_id, reason=Reason.LOST,
+                     message="YARN no longer knows the application; it may have ended long ago, or never began")
+
+
+def unsubmitted_report(application_id: str, why: str) -> JobReport:
+    """Give the report of an application whose id was reserved and which never came to YARN."""
+    return JobReport(application_id, reason=Reason.KILLED, final_status="KILLED",
+                     message=f"{why} (before it was submitted)")
+
+
+def kill_report(application: Mapping[str, Any], reason: Reason, why: str, live: JobReport | None = None) -> JobReport:
+    """Give the report that goes into YARN's diagnostics with a kill of ours."""
+    report = read_report(application, live)
+    return replace(report, reason=reason, message=why, final_status="KILLED")
+
+
+def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str | None:
+    """Tell in a sentence that an application waits for its master for too long; None while it may.
+
+    Parameters
+    ----------
+    application : mapping
+        The ``app`` object; its ``elapsedTime`` is by the ResourceManager's clock.
+    queue_timeout : float
+        Seconds; 0 for no limit.
+    """
+    if not queue_timeout or application["state"] not in ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED"):
+        return None
+    waited = int(application.get("elapsedTime") or 0) / 1000
+    if waited < queue_timeout:
+        return None
+    cause = " ".join(str(application.get("diagnostics") or "").split())[:500]
+    launched = int(application.get("launchTime") or 0) > 0  # still ACCEPTED while it is localised and starts
+    how = (f"was launched from queue {application.get('queue')}, and does not run {waited:.0f} s after the submission"
+           if launched else f"has waited in queue {application.get('queue')} for {waited:.0f} s")
+    return (f"The application master {how}, longer than the {queue_timeout:g} s of the queue deadline"
+            f"{f': {cause}' if cause else ''}")
+
+
+def _reason(application: Mapping[str, Any], state: str, final_status: str, diagnostics: str) -> Reason:
+    began, ended = int(application.get("launchTime") or 0), int(application.get("finishedTime") or 0)
+    replacing = state == "FINISHED" and 0 < began < ended - 1000 * _FIRST_REQUEST
+    for at, pattern, reason in _TEXTS:
+        if at in (state, final_status) and pattern.search(diagnostics) and not (replacing and reason in _REFUSALS):
+            never_ran = not application.get("launchTime") and not application.get("amContainerLogs")
+            return Reason.QUEUE_TIMEOUT if reason is Reason.TOTAL_TIMEOUT and never_ran else reason
+    return _ENDINGS.get((state, final_status), Reason.AM_FAILED)
+
+
+def _message(reason: Reason, diagnostics: str) -> str:
+    lines = (line for line in diagnostics.splitlines() if not _FRAME.fullmatch(line))
+    sentence, text = _SENTENCES[reason], " ".join(" ".join(lines).split())[:_LONGEST_TEXT]
+    return f"{sentence}: {text}" if text and reason is not Reason.SUCCEEDED else f"{sentence}."
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0][:500] if text.strip() else ""
+
+
+def _seconds(milliseconds: Any) -> float | None:
+    # YARN writes 0 for a time that has not come yet, and -1 for the launch of an unmanaged application master.
+    return int(milliseconds) / 1000 if milliseconds and int(milliseconds) > 0 else None
+
+
+def _tracking_url(application: Mapping[str, Any]) -> str | None:
+    url = str(application.get("trackingUrl") or "")
+    if not url or url == "N/A":
+        return None
+    return url if "://" in url else f"http://{url}"

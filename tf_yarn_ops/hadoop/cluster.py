@@ -1,0 +1,300 @@
+"""`Cluster`: what is known of a Hadoop cluster, learned from the ResourceManager's URL alone.
+
+In come an address, the environment, a site file or a HADOOP_CONF_DIR; out goes a
+frozen value that staging, submission and logs need and nobody asks again.
+"""
+
+import logging
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ..errors import ClusterUnreachable, SubmissionRejected, TfYarnError
+from .authentication import Authentication, KerberosAuthentication, SimpleAuthentication
+from .configuration import Configuration, system_user
+from .resourcemanager import ResourceManager
+from .site import Site, find_site
+from .spnego import principal, short_name
+from .transport import PATIENCE, KerberosDemanded, OddAnswer, RestUnavailable
+
+logger = logging.getLogger(__name__)
+
+#: YARN's own port for its pages, where an address names none.
+RESOURCEMANAGER_PORT = 8088
+#: Seconds for which `discover` tries; a person is waiting.
+DISCOVERY_PATIENCE = 3.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster as its clients need to know it.
+
+    Attributes
+    ----------
+    resourcemanagers : tuple of str
+        HTTP addresses.
+    user : str
+        In whose name applications run.
+    login : str
+        Who sends the requests; another one than ``user`` only with Hadoop's ``proxyuser`` settings.
+    default_filesystem : str
+        ``fs.defaultFS``, without a slash at the end.
+    filesystem : str
+        Where the staging directory lies, as URLs of it begin: the default file system, what a
+        viewfs mount leads to, or the site's ``staging_url``.
+    webhdfs : tuple of str
+        HTTP addresses of its NameNodes or HttpFS; empty when it has none.
+    local_root : str or None
+        The folder that holds ``/`` of the file system, where it is a mount of a local one.
+    staging_template : str
+        Path of the staging directory, ``{user}`` in place of the user.
+    application_classpath : tuple of str
+    log_services : tuple of str
+        Where finished containers' logs are served over REST.
+    secure : bool
+        Whether Kerberos is on.
+    negotiates : bool or None
+        Whether the ResourceManager asks for tickets over HTTP as well, which is a setting of its own.
+        None: as ``secure`` says.
+    version : str
+        Of Hadoop.
+    site : Site
+        Settings of the site.
+    """
+
+    resourcemanagers: tuple[str, ...]
+    user: str
+    login: str
+    default_filesystem: str
+    filesystem: str
+    staging_template: str
+    webhdfs: tuple[str, ...] = ()
+    local_root: str | None = None
+    application_classpath: tuple[str, ...] = ()
+    log_services: tuple[str, ...] = ()
+    secure: bool = False
+    negotiates: bool | None = None
+    version: str = ""
+    site: Site = field(default_factory=Site)
+
+    @property
+    def staging(self) -> str:
+        """Path of the staging directory."""
+        return self.staging_template.replace("{user}", self.user)
+
+    def acting_for(self, user: str) -> "Cluster":
+        """Give the same cluster as another user sees it; its ``proxyuser`` settings have to allow that."""
+        return self if user == self.user else replace(self, user=user)
+
+    @property
+    def authentication(self) -> Authentication:
+        """Who asks the ResourceManager."""
+        kerberos = self.secure if self.negotiates is None else self.negotiates
+        return (KerberosAuthentication if kerberos else SimpleAuthentication)(self.login, self.user)
+
+    @property
+    def storage_authentication(self) -> Authentication:
+        """Who asks the file system: where Kerberos is on, a NameNode always asks for tickets."""
+        return (KerberosAuthentication if self.secure else SimpleAuthentication)(self.login, self.user)
+
+    def resourcemanager(self, patience: float = PATIENCE) -> ResourceManager:
+        """Give a client of this cluster's ResourceManagers."""
+        return ResourceManager(self.resourcemanagers, self.authentication, ca_file=self.site.ca_file,
+                               request_timeout=self.site.request_timeout, patience=patience)
+
+    def directory(self, application_id: str) -> str:
+        """Give the path of an application's directory."""
+        return f"{self.staging}/{application_id}"
+
+
+def current_user(environ: Mapping[str, str]) -> str:
+    """Give the user as Hadoop's clients see it: $HADOOP_USER_NAME, else the system's."""
+    return environ.get("HADOOP_USER_NAME") or system_user()
+
+
+def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | None = None, user: str | None = None,
+             site: Site | None = None) -> Cluster:
+    """Learn a cluster.
+
+    Parameters
+    ----------
+    resourcemanager : str, optional
+        One or several addresses, comma-separated. Default: $YTF_RESOURCEMANAGER, the site
+        file, then HADOOP_CONF_DIR.
+    environ : mapping of str to str, optional
+        Default: the process's environment.
+    user : str, optional
+        In whose name to submit. Default: $HADOOP_USER_NAME, else the system's user.
+    site : Site, optional
+        Default: the site file of this machine.
+
+    Raises
+    ------
+    ClusterUnreachable
+        No address is known, nobody answers there, or it is not a ResourceManager.
+    SubmissionRejected
+        The cluster takes us for somebody else.
+    SpecInvalid
+        The site file has faults.
+    """
+    environ = os.environ if environ is None else environ
+    site = find_site(environ) if site is None else site
+    local: Configuration | None = None
+    named = resourcemanager or environ.get("YTF_RESOURCEMANAGER") or ",".join(site.resourcemanager)
+    urls = parse_addresses(named)
+    if not urls and environ.get("HADOOP_CONF_DIR"):
+        local = _read_directory(environ["HADOOP_CONF_DIR"], environ)
+        urls = local.resourcemanagers()
+    if not urls:
+        raise ClusterUnreachable(
+            "no ResourceManager is known. Give --resourcemanager http://host:8088 (or $YTF_RESOURCEMANAGER), "
+            "a line 'resourcemanager: http://host:8088' in ~/.config/tf_yarn_ops/site.yaml, or a HADOOP_CONF_DIR "
+            "whose yarn-site.xml has yarn.resourcemanager.webapp.address")
+    login = current_user(environ)
+    try:
+        return _ask(urls, SimpleAuthentication(login, user or login), site, local)
+    except KerberosDemanded as demanded:
+        logger.debug("asking again with a ticket: %s", demanded)
+    # The ticket says who we are, as in Hadoop's own clients; $HADOOP_USER_NAME does not count then.
+    login = short_name(principal())
+    return _ask(urls, KerberosAuthentication(login, user or login), site, local)
+
+
+def _ask(urls: tuple[str, ...], authentication: Authentication, site: Site, local: Configuration | None) -> Cluster:
+    asker = ResourceManager(urls, authentication, patience=DISCOVERY_PATIENCE,
+                            request_timeout=site.request_timeout, ca_file=site.ca_file)
+    try:
+        return _learn(asker, urls, site, local)
+    finally:
+        asker.close()
+
+
+def parse_addresses(text: str) -> tuple[str, ...]:
+    """Read comma-separated addresses: ``host``, ``host:port`` or a URL.
+
+    Returns
+    -------
+    tuple of str
+        URLs without a path. A bare host gets port 8088.
+    """
+    urls = []
+    for part in (part.strip() for part in text.split(",")):
+        if not part:
+            continue
+        if "://" not in part:
+            part = f"http://{part}" if ":" in part else f"http://{part}:{RESOURCEMANAGER_PORT}"
+        try:
+            split = urlsplit(part)
+            valid = split.scheme in ("http", "https") and bool(split.hostname) and (split.port or 1) > 0
+        except ValueError:
+            valid = False
+        if not valid:
+            raise ClusterUnreachable(f"{part!r} is not the address of a ResourceManager; give http://host:8088")
+        urls.append(f"{split.scheme}://{split.netloc}")
+    return tuple(urls)
+
+
+def _read_directory(directory: str, environ: Mapping[str, str]) -> Configuration:
+    try:
+        return Configuration.from_directory(directory, environ)
+    except (OSError, ValueError) as error:
+        raise ClusterUnreachable(f"HADOOP_CONF_DIR {directory} can't be read: {error}") from error
+
+
+def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Configuration | None) -> Cluster:
+    with ThreadPoolExecutor(3) as pool:
+        info_answer = pool.submit(asker.info)
+        user_answer = pool.submit(asker.user)
+        conf_answer = pool.submit(_read_conf, asker)
+        try:
+            info = info_answer.result()
+        except TfYarnError as error:
+            if isinstance(error, ClusterUnreachable | RestUnavailable) and not isinstance(error, OddAnswer):
+                raise
+            if isinstance(error, SubmissionRejected) and "impersonate" in str(error):
+                raise
+            raise ClusterUnreachable(f"{asker.addresses} answers, but is no YARN ResourceManager ({error}); "
+                                     "its address looks like http://host:8088") from error
+        seen_as = user_answer.result()
+        conf = conf_answer.result()
+    if info.get("haState") == "INITIALIZING":  # until it is active, its /conf may lack what hdfs-site.xml says
+        asker.await_active()
+        conf = _read_conf(asker)
+    login, user = _identify(asker.authentication, seen_as)
+    negotiates = isinstance(asker.authentication, KerberosAuthentication)
+    known = conf if local is None else local
+    filesystem = site.default_filesystem or known.get("fs.defaultFS") or conf.get("fs.defaultFS")
+    if not filesystem or filesystem.startswith("file:"):
+        raise ClusterUnreachable(f"the cluster's default file system is not known ({filesystem or 'no fs.defaultFS'}); "
+                                 "add a line to site.yaml: 'default_filesystem: hdfs://namenode:8020'")
+    where = _locate(filesystem.rstrip("/"), site.staging.rstrip("/"), site, [known, conf])
+    return Cluster(
+        resourcemanagers=tuple(url for url in asker.addresses.urls if url in urls or not negotiates),
+        user=user, login=login, default_filesystem=filesystem.rstrip("/"),
+        filesystem=where[0], webhdfs=where[1], local_root=where[2], staging_template=where[3],
+        application_classpath=site.application_classpath or conf.application_classpath(),
+        log_services=_log_services(site, conf),
+        secure=negotiates or conf.get("hadoop.security.authentication", "simple") != "simple", negotiates=negotiates,
+        version=str(info.get("hadoopVersion", "")), site=site)
+
+
+def _identify(authentication: Authentication, seen_as: str | None) -> tuple[str, str]:
+    """Give login and user; refuse to go on as somebody else than was asked for."""
+    login, user = authentication.login, authentication.user
+    if seen_as is None:
+        return login, user
+    if isinstance(authentication, SimpleAuthentication):
+        if seen_as != user:
+            raise SubmissionRejected(f"the ResourceManager takes us for {seen_as!r}, not for {user!r}: "
+                                     "its web interface does not believe user.name; ask its administrator for "
+                                     "simple authentication, or use Kerberos")
+        return login, user
+    seen_as = short_name(seen_as)
+    if user == login:
+        return seen_as, seen_as  # hadoop.security.auth_to_local may give a principal any name
+    if seen_as != user:
+        raise SubmissionRejected(f"the ResourceManager takes us for {seen_as!r}, not for {user!r}: let the "
+                                 f"administrator set hadoop.proxyuser.{login}.*, or run kinit as {user!r}")
+    return login, user
+
+
+def _read_conf(asker: ResourceManager) -> Configuration:
+    try:
+        return Configuration.from_conf(asker.conf())
+    except KerberosDemanded:
+        raise
+    except (TfYarnError, ValueError) as error:
+        logger.debug("no /conf from %s: %s", asker.addresses, error)
+        return Configuration({})
+
+
+def _log_services(site: Site, conf: Configuration) -> tuple[str, ...]:
+    """Give the REST bases: the configured one, else that of the job history server whose pages are named."""
+    services = [site.log_server or conf.get("yarn.log.server.web-service.url")]
+    pages = urlsplit(conf.get("yarn.log.server.url"))
+    if pages.netloc:
+        services.append(f"{pages.scheme}://{pages.netloc}/ws/v1/history")
+    return tuple(service.rstrip("/") for service in services if service)
+
+
+def _locate(default: str, staging: str, site: Site,
+            configurations: list[Configuration]) -> tuple[str, tuple[str, ...], str | None, str]:
+    """Find the file system of the staging directory: its URL, its HTTP addresses, its local folder, the path on it."""
+    filesystem = (site.staging_url or default).rstrip("/")
+    for known in configurations if filesystem.startswith("viewfs:") else ():
+        target = urlsplit(known.mounted(filesystem, staging))
+        if target.scheme == "file":
+            return filesystem, (), str(Path(target.path[: len(target.path) - len(staging)] or "/")), staging
+        if target.scheme:
+            filesystem, staging = f"{target.scheme}://{target.netloc}", target.path
+            break
+    if site.webhdfs:
+        return filesystem, tuple(url.rstrip("/") for url in site.webhdfs), None, staging
+    if filesystem.startswith("hdfs:"):
+        for known in configurations:
+            if known.namenodes(filesystem):
+                return filesystem, known.namenodes(filesystem), None, staging
+    return filesystem, (), None, staging

@@ -1,0 +1,185 @@
+"""The file system of the staging directory, behind one small interface.
+
+`webhdfs.WebHdfs` speaks to NameNodes or an HttpFS; `MountedFileSystem` is a local folder
+that the cluster sees through a viewfs mount. Errors of either become ours.
+"""
+
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Protocol
+
+from ..errors import SubmissionRejected
+
+
+@dataclass(frozen=True)
+class FileStatus:
+    """What a file system says of one path.
+
+    Attributes
+    ----------
+    name : str
+        The last part of the path.
+    is_directory : bool
+    length : int
+        Bytes.
+    modified, accessed : int
+        Milliseconds since the epoch.
+    owner : str
+    permission : int
+        The nine bits, and the sticky one.
+    """
+
+    name: str
+    is_directory: bool
+    length: int
+    modified: int
+    accessed: int
+    owner: str
+    permission: int
+
+    def describe(self) -> str:
+        """Give what a message says of it."""
+        return f"owner {self.owner}, permission {self.permission:o}, {self.length} bytes"
+
+
+class FileSystem(Protocol):
+    """What staging needs of a file system; every method raises our errors only."""
+
+    def status(self, path: str) -> FileStatus | None:
+        """Give the status, None when there is nothing."""
+
+    def list(self, path: str) -> list[FileStatus]:
+        """Give what is in a directory; empty when there is none."""
+
+    def makedirs(self, path: str, permission: int) -> None:
+        """Make a directory and its parents; what exists stays as it is."""
+
+    def create(self, path: str, data: bytes | IO[bytes], permission: int) -> bool:
+        """Write a new file; False, and nothing changed, when the path is taken."""
+
+    def set_modified(self, path: str, modified: int) -> None:
+        """Set a file's modification time, milliseconds since the epoch."""
+
+    def rename(self, source: str, target: str) -> bool:
+        """Rename a file; False when the target is taken."""
+
+    def read(self, path: str) -> bytes | None:
+        """Give a small file's content, None when there is nothing."""
+
+    def delete(self, path: str) -> bool:
+        """Delete a file or a directory with all in it; False when there was nothing."""
+
+
+class MountedFileSystem:
+    """A folder of this machine that the cluster sees as a file system.
+
+    Parameters
+    ----------
+    root : str
+        The folder that is ``/`` there.
+    """
+
+    def __init__(self, root: str):
+        self._root = Path(root)
+
+    def _path(self, path: str) -> Path:
+        return self._root / path.lstrip("/")
+
+    @contextmanager
+    def _translated(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise SubmissionRejected(f"{what}: {error.strerror} ({error.filename})") from error
+
+    def status(self, path: str) -> FileStatus | None:
+        with self._translated(f"looking at {path}"):
+            try:
+                return _local_status(self._path(path))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def list(self, path: str) -> list[FileStatus]:
+        with self._translated(f"listing {path}"):
+            try:
+                return [_local_status(item) for item in sorted(self._path(path).iterdir())]
+            except FileNotFoundError:
+                return []
+
+    def makedirs(self, path: str, permission: int) -> None:
+        with self._translated(f"making the directory {path}"):
+            missing = [part for part in [self._path(path), *self._path(path).parents] if not part.exists()]
+            for part in reversed(missing):
+                part.mkdir(exist_ok=True)
+                part.chmod(permission)
+
+    def create(self, path: str, data: bytes | IO[bytes], permission: int) -> bool:
+        with self._translated(f"writing {path}"):
+            try:
+                descriptor = os.open(self._path(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, permission)
+            except FileExistsError:
+                return False
+            with open(descriptor, "wb") as target:
+                os.fchmod(descriptor, permission)
+                if isinstance(data, bytes):
+                    target.write(data)
+                else:
+                    shutil.copyfileobj(data, target)
+        return True
+
+    def set_modified(self, path: str, modified: int) -> None:
+        with self._translated(f"setting the time of {path}"):
+            os.utime(self._path(path), ns=(modified * 1_000_000, modified * 1_000_000))
+
+    def rename(self, source: str, target: str) -> bool:
+        with self._translated(f"renaming {source}"):
+            try:
+                os.link(self._path(source), self._path(target))
+            except FileExistsError:
+                return False
+            self._path(source).unlink()
+        return True
+
+    def read(self, path: str) -> bytes | None:
+        with self._translated(f"reading {path}"):
+            try:
+                return self._path(path).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def delete(self, path: str) -> bool:
+        target = self._path(path)
+        with self._translated(f"deleting {path}"):
+            if target.is_dir():
+                # Renamed first: a reader sees the whole directory or none of it.
+                grave = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+                try:
+                    target.rename(grave)
+                except FileNotFoundError:
+                    return False
+                shutil.rmtree(grave, ignore_errors=True)
+                return True
+            try:
+                target.unlink()
+            except FileNotFoundError:
+                return False
+        return True
+
+
+def _local_status(path: Path) -> FileStatus:
+    import pwd
+
+    found = path.stat()
+    try:
+        owner = pwd.getpwuid(found.st_uid).pw_name
+    except KeyError:
+        owner = str(found.st_uid)
+    # Hadoop's local file system truncates to milliseconds.
+    return FileStatus(path.name, stat.S_ISDIR(found.st_mode), found.st_size, found.st_mtime_ns // 1_000_000,
+                      found.st_atime_ns // 1_000_000, owner, stat.S_IMODE(found.st_mode))

@@ -1,0 +1,160 @@
+"""`Site`: what the administrator of a site says about it, read from ``site.yaml``.
+
+Everything here has a default; most sites need no file. Unknown keys are errors.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ..errors import SpecInvalid
+from ..runtime.common.protocol import PORTS
+from ..validation import check, did_you_mean, normalise, optional, read_seconds, read_text, read_texts
+
+SUBMIT_WITH = ("auto", "rest", "skein")
+#: Below the ephemeral ports of Linux (32768 and up).
+COORDINATOR_PORTS = "20000-29999"
+
+#: The application master's JVM starts in 0.85 of the time; the second part is for Skein's page links on Java 17.
+AM_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC --add-opens=java.base/java.util=ALL-UNNAMED"
+
+
+def _read_port_range(value: object) -> str:
+    first, dash, last = str(value).partition("-")
+    if not (dash and first.strip().isdigit() and last.strip().isdigit()):
+        raise ValueError(f"{value!r} is not a range of ports such as {COORDINATOR_PORTS}")
+    low, high = int(first), int(last)
+    if not 1024 <= low <= high - PORTS + 1 <= 65535 or high > 65535:
+        raise ValueError(f"{value!r} is not a range of at least {PORTS} ports between 1024 and 65535")
+    return f"{low}-{high}"
+
+
+def _read_submit_with(value: object) -> str:
+    if value not in SUBMIT_WITH:
+        raise ValueError(f"{value!r} is not one of {', '.join(SUBMIT_WITH)}{did_you_mean(str(value), SUBMIT_WITH)}")
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Settings of a site; None and empty mean "as the cluster's own configuration says".
+
+    Parameters
+    ----------
+    resourcemanager : sequence of str, optional
+        HTTP addresses of the ResourceManagers.
+    default_filesystem : str, optional
+        ``fs.defaultFS``, for clusters whose ``/conf`` can't be read.
+    staging_url : str, optional
+        URL of another file system for the staging directory, ``hdfs://other:8020``.
+        Default: the default file system.
+    webhdfs : sequence of str, optional
+        HTTP addresses of its NameNodes, or of an HttpFS.
+    staging : str, optional
+        Directory for applications and the cache. ``{user}`` is replaced. Default ``/user/{user}/.skein``.
+    shared_cache : str, optional
+        Directory of a second cache that ``trusted_owner`` fills for everybody; looked at first.
+    trusted_owner : str, optional
+        A user whose cached files are used besides one's own.
+    application_classpath : sequence of str, optional
+        Instead of ``yarn.application.classpath``.
+    log_server : str, optional
+        REST base of the job history or timeline server, ``http://host:19888/ws/v1/history``.
+    coordinator_ports : str, optional
+        Where coordinators listen, ``first-last``. Default 20000-29999.
+    am_java_options : str, optional
+        JDK_JAVA_OPTIONS of the application master; empty leaves the variable alone.
+    docker_folders : sequence of str, optional
+        Folders of the nodes that Docker containers see read-only; the seed's are the nodes'
+        HADOOP_HOME, HADOOP_CONF_DIR and JAVA_HOME. Default: none.
+    request_timeout : float, optional
+        Seconds for one request to the ResourceManager or a NameNode. Default 10.
+    unreachable_timeout : float, optional
+        Seconds for which a waiting client goes on without a ResourceManager. Default 600:
+        a fail-over takes a minute, a restart with recovery some.
+    submit_with : {"auto", "rest", "skein"}, optional
+        Default auto: plain HTTP, and Skein's Java client where that can't work.
+    ca_file : str, optional
+        Certificates (PEM) that sign the daemons' HTTPS pages. Default: the machine's.
+    """
+
+    resourcemanager: tuple[str, ...] = ()
+    default_filesystem: str | None = None
+    staging_url: str | None = None
+    webhdfs: tuple[str, ...] = ()
+    staging: str = "/user/{user}/.skein"
+    shared_cache: str | None = None
+    trusted_owner: str | None = None
+    application_classpath: tuple[str, ...] = ()
+    log_server: str | None = None
+    coordinator_ports: str = COORDINATOR_PORTS
+    am_java_options: str = AM_JAVA_OPTIONS
+    docker_folders: tuple[str, ...] = ()
+    request_timeout: float = 10.0
+    unreachable_timeout: float = 600.0
+    submit_with: str = "auto"
+    ca_file: str | None = None
+
+    def __post_init__(self) -> None:
+        faults = normalise(self, {
+            "resourcemanager": read_texts, "default_filesystem": optional(read_text),
+            "staging_url": optional(read_text), "webhdfs": read_texts,
+            "shared_cache": optional(read_text), "staging": read_text, "trusted_owner": optional(read_text),
+            "application_classpath": read_texts, "log_server": optional(read_text),
+            "coordinator_ports": _read_port_range, "am_java_options": read_text, "docker_folders": read_texts,
+            "request_timeout": read_seconds,
+            "unreachable_timeout": read_seconds, "submit_with": _read_submit_with, "ca_file": optional(read_text),
+        })
+        if not faults and not self.staging.startswith("/"):
+            faults.append(f"staging: {self.staging!r} is not an absolute path of the file system")
+        if not faults and not self.request_timeout:
+            faults.append("request_timeout: 0 would wait for ever; give seconds")
+        check(faults)
+
+    def base_port(self, seed: int) -> int:
+        """Give the first of 16 consecutive ports for one job, chosen by ``seed`` (its number)."""
+        low, high = map(int, self.coordinator_ports.split("-"))
+        blocks = (high - low + 1) // PORTS
+        return low + (seed % blocks) * PORTS
+
+
+def read_site(path: str | Path) -> Site:
+    """Read a site file.
+
+    Raises
+    ------
+    SpecInvalid
+        With every fault of the file, unknown keys with the nearest name.
+    """
+    import yaml
+
+    try:
+        document = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SpecInvalid(f"site file {path} can't be read: {error}") from error
+    if not isinstance(document, Mapping):
+        raise SpecInvalid(f"site file {path} is not a mapping of keys to values")
+    valid = [field.name for field in fields(Site)]
+    faults = [f"{path}: unknown key {name!r}{did_you_mean(str(name), valid)}; known: {', '.join(valid)}"
+              for name in document if name not in valid]
+    known: dict[str, Any] = {name: value for name, value in document.items() if name in valid and value is not None}
+    site = Site()
+    try:
+        site = Site(**known)
+    except SpecInvalid as error:
+        faults += [f"{path}: {fault}" for fault in error.faults]
+    check(faults)
+    return site
+
+
+def find_site(environ: Mapping[str, str]) -> Site:
+    """Give the site of this machine: $YTF_SITE, then the user's file, then /etc's, else the defaults."""
+    if environ.get("YTF_SITE"):
+        return read_site(environ["YTF_SITE"])
+    home = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
+    for path in (Path(home, "tf_yarn_ops", "site.yaml"), Path("/etc/tf_yarn_ops/site.yaml")):
+        if path.is_file():
+            return read_site(path)
+    return Site()

@@ -1,0 +1,101 @@
+"""Claims: files that make a submission happen exactly once, whoever dies on the way.
+
+``<staging>/claims/<hash>-<generation>-<n>`` names the application id that is to be
+submitted; it comes into being whole or not at all and is never overwritten. The file
+with ``.submitted`` behind says that YARN has taken it.
+"""
+
+import json
+import uuid
+from dataclasses import dataclass
+
+from ..errors import SubmissionRejected
+from ..follow.identity import Identity
+from ..staging.store import PASSABLE, Staging
+
+SUBMITTED = ".submitted"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One submission of a training.
+
+    Attributes
+    ----------
+    number : int
+        From 0; the next one only after this one's application ended without success.
+    application_id : str
+    attempt : int
+        Of the engine, when it was made.
+    submitted : bool
+        Whether YARN has taken it.
+    """
+
+    number: int
+    application_id: str
+    attempt: int
+    submitted: bool = False
+
+
+class Claims:
+    """The claims of one identity's generation.
+
+    Parameters
+    ----------
+    staging : Staging
+    identity : Identity
+    """
+
+    def __init__(self, staging: Staging, identity: Identity):
+        self._files = staging.filesystem
+        self._owner = staging.cluster.user
+        self._staging = staging.cluster.staging
+        self._folder = f"{self._staging}/claims"
+        self._stem = f"{identity.hash}-{identity.generation}-"
+        self._attempt = identity.attempt
+
+    def latest(self) -> Claim | None:
+        """Give the claim with the highest number.
+
+        Raises
+        ------
+        SubmissionRejected
+            It is not ours, or not readable as a claim.
+        """
+        number = -1
+        while status := self._files.status(self._path(number + 1)):
+            if status.owner != self._owner:
+                raise SubmissionRejected(f"{self._path(number + 1)} belongs to {status.owner}, not to {self._owner}")
+            number += 1
+        if number < 0:
+            return None
+        path = self._path(number)
+        content = self._files.read(path)
+        try:
+            document = json.loads(content or b"")
+            return Claim(number, str(document["id"]), int(document["attempt"]),
+                         self._files.status(f"{path}{SUBMITTED}") is not None)
+        except (ValueError, KeyError, TypeError) as error:
+            raise SubmissionRejected(f"{path} is no claim; delete it when no training of it runs") from error
+
+    def make(self, number: int, application_id: str) -> bool:
+        """Claim a number for an application id; False when somebody was faster."""
+        # First the staging directory: HDFS gives the parents that it makes the mode of what was asked for,
+        # and NodeManagers share cached files only below directories that everybody may pass.
+        self._files.makedirs(self._staging, PASSABLE)
+        self._files.makedirs(self._folder, 0o700)
+        passing = f"{self._folder}/.{uuid.uuid4().hex}"
+        content = json.dumps({"id": application_id, "attempt": self._attempt}).encode()
+        self._files.create(passing, content, 0o600)
+        if self._files.rename(passing, self._path(number)):
+            return True
+        self._files.delete(passing)
+        # A NameNode that failed over may have done it and answered no more.
+        return self._files.read(self._path(number)) == content
+
+    def mark_submitted(self, number: int) -> None:
+        """Keep that YARN has taken the claim's application."""
+        self._files.create(f"{self._path(number)}{SUBMITTED}", b"", 0o600)
+
+    def _path(self, number: int) -> str:
+        return f"{self._folder}/{self._stem}{number}"

@@ -1,0 +1,238 @@
+"""`ensure`: exactly one application of an identity, whatever clients did before and do meanwhile.
+
+Loops over "look, decide, act" until the table says attach or report. What it acts on
+is YARN's list and the claims; nothing is remembered in the process.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, Superseded
+from ..follow.identity import Action, Decision, Identity, attempt_of, decide, generation_of, may_try_again
+from ..follow.yarn_report import lost_report, read_report
+from ..hadoop.resourcemanager import ENDED, RECOVERY_TIME
+from ..hadoop.transport import RestUnavailable
+from ..job.spec import JobSpec
+from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport
+from ..submit.preflight import check_files
+from .claims import Claim, Claims
+from .route import SKEIN
+
+if TYPE_CHECKING:
+    from ..submit.rest import RestSubmitter
+    from .launcher import Launcher
+
+logger = logging.getLogger(__name__)
+
+#: Rounds of look, decide, act; each ends because somebody else was faster.
+_MAX_ROUNDS = 50
+
+
+class Ensuring:
+    """One call of `Launcher.ensure`.
+
+    Parameters
+    ----------
+    launcher : Launcher
+    spec : JobSpec
+    identity : Identity
+    on_reserved : callable or None
+    """
+
+    def __init__(self, launcher: "Launcher", spec: JobSpec, identity: Identity,
+                 on_reserved: Callable[[str], None] | None):
+        self._launcher = launcher
+        self._submitting = launcher.submitting
+        self._resourcemanager = launcher.resourcemanager
+        self._spec = spec
+        self._identity = identity
+        self._on_reserved = on_reserved
+        self._user = spec.user or launcher.cluster.user
+        self._submitted = ""
+        self._announced = ""
+
+    def run(self) -> JobReport:
+        """Give the report of the one application, live or ended."""
+        self._identity.check(self._spec)
+        for _ in range(_MAX_ROUNDS):
+            self._launcher.checkpoint()
+            decision = self._decide()
+            superseded = decision.action is Action.SUPERSEDED
+            for application_id in decision.kill:
+                self._kill(application_id, decision.application_id if superseded else "")
+            if superseded:
+                self._give_way(decision.application_id)
+            if decision.action in (Action.ATTACH, Action.REPORT):
+                return self._attach(decision)
+            if decision.action is Action.SUBMIT:
+                report = self._submit()
+                if report is not None:
+                    return report
+        raise ClusterUnreachable(f"{_MAX_ROUNDS} rounds have not settled which application trains; others keep "
+                                 f"changing those with the tag {self._identity.tag}")
+
+    def _decide(self) -> Decision:
+        found = self._resourcemanager.find(tags=[self._identity.tag], user=self._user)
+        return decide(found, self._identity, self._user, self._spec.restart.allocation_retries)
+
+    def _give_way(self, newer: str) -> None:
+        """A newer generation exists: nothing of it is touched, our own is killed."""
+        if self._submitted:
+            self._launcher.kill(self._submitted, f"Superseded by {newer}", reason=Reason.SUPERSEDED)
+        raise Superseded(f"{newer} is of a newer generation than {self._identity.generation} of this training; "
+                         "it was left alone, and nothing was submitted")
+
+    def _kill(self, application_id: str, newer: str = "") -> None:
+        why = f"Superseded by {newer or f'generation {self._identity.generation} of the same training'}"
+        try:
+            self._launcher.kill(application_id, why, reason=Reason.SUPERSEDED)
+        except ApplicationNotFound:
+            logger.debug("%s has gone by itself", application_id)
+
+    def _attach(self, decision: Decision) -> JobReport:
+        self._announce(decision.application_id)
+        self._launcher.remember(decision.application_id, self._spec)
+        report = self._launcher.report(decision.application_id)
+        if decision.application_id != self._submitted:
+            logger.info("attached to %s (%s)", decision.application_id, report.state)
+        return report
+
+    def _announce(self, application_id: str) -> None:
+        if self._on_reserved is not None and self._announced != application_id:
+            self._announced = application_id
+            self._on_reserved(application_id)
+
+    def _submit(self) -> JobReport | None:
+        """Submit, or continue what another client began; None when one has to look again."""
+        check_files(self._spec)
+        if self._submitting.way() != SKEIN:
+            try:
+                return self._submit_once()
+            except RestUnavailable as error:
+                if not self._submitting.falls_back(error):
+                    raise
+        if self._submitted:
+            self._refuse_strangers()
+        self._submitted = self._submitting.with_skein(self._spec, self._announce, self._identity.tags,
+                                                      self._is_of_this_try)
+        return None
+
+    def _refuse_strangers(self) -> None:
+        """An application that runs as another user is never found as ours, and would be submitted for ever."""
+        try:
+            application = self._resourcemanager.get_recovered(self._submitted, RECOVERY_TIME)
+        except ApplicationNotFound:
+            return
+        if application["user"] != self._user:
+            error = SubmissionRejected(f"{self._submitted} runs as {application['user']!r}, not as {self._user!r}: "
+                                       "the Hadoop client here submits as somebody else")
+            self._submitting.take_back(self._submitted, error)
+            raise error
+
+    def _is_of_this_try(self, application: Mapping[str, Any]) -> bool:
+        ours = self._identity
+        return application["user"] == self._user and (
+            generation_of(application), attempt_of(application)) == (ours.generation, ours.attempt)
+
+    def _submit_once(self) -> JobReport | None:
+        """Submit by a claim."""
+        submitter = self._submitting.rest_submitter(self._spec)
+        claims = Claims(self._launcher.staging(self._user), self._identity)
+        claim = claims.latest()
+        if claim is not None:
+            application = self._application(claim)
+            if application is None and claim.submitted:
+                return lost_report(claim.application_id)
+            if application is not None:
+                if application["state"] not in ENDED:
+                    return None
+                report = self._settled(application)
+                if report is not None:
+                    return report
+                claim = self._new_claim(submitter, claims, claim.number + 1)
+        else:
+            claim = self._new_claim(submitter, claims, 0)
+        if claim is not None:
+            self._announce(claim.application_id)
+            self._submit_claim(submitter, claims, claim)
+        return None
+
+    def _application(self, claim: Claim) -> Mapping[str, Any] | None:
+        """Give a claim's application; one that was submitted is asked for until a restart must be over."""
+        until = time.monotonic() + (RECOVERY_TIME if claim.submitted else 0.0)
+        while True:
+            try:
+                return self._resourcemanager.get(claim.application_id)
+            except ApplicationNotFound:
+                if time.monotonic() >= until:
+                    return None
+            self._launcher.checkpoint()
+            time.sleep(0.5)
+
+    def _settled(self, application: Mapping[str, Any]) -> JobReport | None:
+        """The report of a claim's application that has ended, unless another one may follow."""
+        report = read_report(application)
+        same_attempt = attempt_of(application) == self._identity.attempt
+        retries = self._spec.restart.allocation_retries
+        if report.reason is Reason.SUCCEEDED or (same_attempt and not may_try_again([report], retries)):
+            return self._launcher.report(report.application_id)
+        return None
+
+    def _new_claim(self, submitter: "RestSubmitter", claims: Claims, number: int) -> Claim | None:
+        submitter.check(self._spec)
+        self._launcher.checkpoint()
+        application_id = submitter.reserve(self._spec)
+        if not claims.make(number, application_id):
+            logger.info("another client of the same training was faster; looking again")
+            return None
+        return Claim(number, application_id, self._identity.attempt)
+
+    def _submit_claim(self, submitter: "RestSubmitter", claims: Claims, claim: Claim) -> None:
+        """Submit a claimed id. Another client may do the same at this moment, which is harmless."""
+        application_id = claim.application_id
+        try:
+            self._launcher.checkpoint()
+            submitter.submit(self._spec, application_id, self._identity.tags)
+            self._submitted = application_id
+            self._mark_submitted(claims, claim)
+            self._submitting.submitted(application_id, self._spec)
+            self._launcher.checkpoint()
+        except RestUnavailable:
+            raise
+        except SubmissionRejected:
+            application = self._seen(claim)
+            if application is not None and application["state"] in ENDED:
+                self._launcher.forget(application_id)
+            raise
+        except BaseException as error:
+            # Told to end, by whatever (Airflow's alarm is an exception of its own): nothing of ours may stay.
+            # Any ordinary failure leaves the claim for the next try.
+            told = isinstance(error, Cancelled) or not isinstance(error, Exception)
+            if told and self._may_take_back(claim):
+                self._submitting.take_back(application_id, error)
+            raise
+
+    def _mark_submitted(self, claims: Claims, claim: Claim) -> None:
+        """Note that YARN has taken it. A mark that fails costs a later client a look; the application runs."""
+        try:
+            claims.mark_submitted(claim.number)
+        except (SubmissionRejected, ClusterUnreachable) as error:
+            logger.warning("%s is submitted, but its claim could not be marked: %s", claim.application_id, error)
+
+    def _may_take_back(self, claim: Claim) -> bool:
+        """Whether nobody but us trains under a claimed id: a later attempt may have submitted it meanwhile."""
+        try:
+            application = self._seen(claim)
+        except ClusterUnreachable:
+            return True
+        return application is None or attempt_of(application) == self._identity.attempt
+
+    def _seen(self, claim: Claim) -> Mapping[str, Any] | None:
+        """What YARN says of a claimed id now."""
+        try:
+            return self._resourcemanager.get(claim.application_id)
+        except ApplicationNotFound:
+            return None

@@ -1,0 +1,220 @@
+"""`Submitting`: which way a job goes to YARN, and that nothing is left when it does not get there."""
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Cancelled, ClusterUnreachable, SubmissionRejected, TfYarnError
+from ..hadoop.resourcemanager import ENDED, LIVE
+from ..hadoop.transport import RestUnavailable
+from ..job.spec import JobSpec
+from ..staging.sweep import sweep
+from ..submit.placement import check_placement, read_surroundings
+from ..submit.preflight import check_files
+
+if TYPE_CHECKING:
+    from ..submit.rest import RestSubmitter
+    from .launcher import Launcher
+
+logger = logging.getLogger(__name__)
+
+REST, SKEIN, AUTO = "rest", "skein", "auto"
+#: Seconds for which the application master's launch is waited for, where the queue has room.
+LAUNCH_WAIT = 2.0
+#: Seconds by which YARN's lifetime outlasts the deadlines, so that their owners come first.
+LIFETIME_SLACK = 300.0
+#: Seconds in which YARN lists what was on its way when Skein's client was ended.
+_LEFTOVER_SECONDS = 3.0
+
+
+class Submitting:
+    """The submissions of one launcher.
+
+    Parameters
+    ----------
+    launcher : Launcher
+    submit_with : {"auto", "rest", "skein"}
+    strict_placement : bool
+    environ : mapping of str to str or None
+        For Skein's Java client.
+    """
+
+    def __init__(self, launcher: "Launcher", submit_with: str, strict_placement: bool,
+                 environ: Mapping[str, str] | None):
+        self._launcher = launcher
+        self._way = submit_with
+        self._strict_placement = strict_placement
+        self._environ = environ
+
+    def way(self) -> str:
+        """Give how to submit: ``rest``, ``skein``, or ``auto`` while plain HTTP is to be tried first."""
+        if self._way == AUTO and self._launcher.cluster.secure:
+            self._turn_to_skein("the cluster uses Kerberos")
+        return self._way
+
+    def falls_back(self, error: RestUnavailable) -> bool:
+        """Take that HTTP is closed; give whether Skein's Java client is to be tried from now on."""
+        if self._way != AUTO:
+            return False
+        self._turn_to_skein(f"HTTP is closed: {error}")
+        return True
+
+    def _turn_to_skein(self, why: str) -> None:
+        logger.info("submitting with Skein's Java client, because %s", why)
+        self._way = SKEIN
+
+    def submit(self, spec: JobSpec, on_reserved: Callable[[str], None] | None) -> str:
+        """Submit a job; see `Launcher.submit`."""
+        check_files(spec)
+        self._launcher.checkpoint()
+        if self.way() != SKEIN:
+            try:
+                return self._with_rest(spec, on_reserved)
+            except RestUnavailable as error:
+                if not self.falls_back(error):
+                    raise
+        return self.with_skein(spec, on_reserved, (f"tfy-{secrets.token_hex(8)}",), lambda _: True)
+
+    def rest_submitter(self, spec: JobSpec) -> "RestSubmitter":
+        """Give what submits this job over HTTP."""
+        from ..submit.rest import RestSubmitter
+
+        launcher = self._launcher
+        cluster = launcher.cluster.acting_for(spec.user or launcher.cluster.user)
+        resourcemanager = launcher.resourcemanager if cluster is launcher.cluster else cluster.resourcemanager()
+        return RestSubmitter(cluster, resourcemanager, launcher.staging(cluster.user),
+                             strict_placement=self._strict_placement, checkpoint=launcher.checkpoint)
+
+    def _with_rest(self, spec: JobSpec, on_reserved: Callable[[str], None] | None) -> str:
+        submitter = self.rest_submitter(spec)
+        submitter.check(spec)
+        self._launcher.checkpoint()
+        application_id = submitter.reserve(spec)
+        if on_reserved is not None:
+            on_reserved(application_id)
+        try:
+            self._launcher.checkpoint()
+            submitter.submit(spec, application_id)
+            self.submitted(application_id, spec)
+            self._launcher.checkpoint()
+        except BaseException as error:
+            self.take_back(application_id, error)
+            raise
+        return application_id
+
+    def with_skein(self, spec: JobSpec, on_reserved: Callable[[str], None] | None, tags: Sequence[str],
+                   is_ours: Callable[[Mapping[str, Any]], bool]) -> str:
+        """Submit through Skein's Java client; ``on_reserved`` is called after the submission.
+
+        The client tells no id before YARN has taken the application. Should it end in between, or we,
+        the first tag finds the application, and ``is_ours`` says of each that has it whether it is to be killed.
+        """
+        from ..submit.skein_java import SkeinSubmitter
+
+        self._look_ahead(spec)
+        submitter = SkeinSubmitter(self._launcher.cluster, environ=self._environ, checkpoint=self._launcher.checkpoint)
+        try:
+            application_id = submitter.submit(spec, tags)
+        except BaseException as error:
+            if submitter.uncertain:
+                self._take_back_unnamed(tags[0], is_ours, error)
+            raise
+        try:
+            self.submitted(application_id, spec)
+            if on_reserved is not None:
+                on_reserved(application_id)
+            if spec.priority:  # Skein's client can't give it
+                self._amend(application_id, "priority",
+                            lambda _: self._launcher.resourcemanager.set_priority(application_id, spec.priority))
+            self._sweep(application_id)
+            if self._launcher.cancelled:
+                raise Cancelled(f"{application_id} was submitted, and is killed")
+        except BaseException as error:
+            self.take_back(application_id, error)
+            raise
+        return application_id
+
+    def _sweep(self, application_id: str) -> None:
+        """Delete the directories of those who are gone; whatever hinders it hinders nothing else."""
+        launcher = self._launcher
+        try:
+            sweep(launcher.staging(launcher.cluster.user), launcher.resourcemanager, keep=application_id)
+        except TfYarnError as error:
+            logger.debug("not swept: %s", error)
+
+    def _look_ahead(self, spec: JobSpec) -> None:
+        """Refuse what YARN would, before Skein's client starts; where the ResourceManager can't be read, YARN does."""
+        try:
+            around = read_surroundings(spec, self._launcher.resourcemanager)
+        except TfYarnError as error:
+            logger.log(logging.WARNING if self._strict_placement else logging.DEBUG,
+                       "submitting without a look at queues, labels and nodes: %s", error)
+        else:
+            check_placement(spec, around, self._strict_placement)
+
+    def submitted(self, application_id: str, spec: JobSpec) -> None:
+        """Say that YARN has taken an application, and keep what its waiting client enforces."""
+        self._launcher.remember(application_id, spec)
+        logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
+        lifetime = lifetime_of(spec)
+        if lifetime is not None:  # YARN's own backstop: it ends the job even when nobody else is alive to do so
+            self._amend(application_id, "lifetime", lambda found: self._launcher.resourcemanager.set_lifetime(
+                application_id, int(found["startedTime"]) / 1000 + lifetime))
+
+    def _amend(self, application_id: str, what: str, change: Callable[[Mapping[str, Any]], None]) -> None:
+        """Change an application that YARN has taken; one that can't be changed runs all the same."""
+        try:
+            change(self._launched(application_id))
+        except Cancelled:
+            raise
+        except TfYarnError as error:
+            logger.warning("%s has no %s in YARN: %s", application_id, what, error)
+
+    def _launched(self, application_id: str) -> dict[str, Any]:
+        """Give the application once its master is launched, or so late that it must be waiting in the queue.
+
+        A ResourceManager that stores a change while it launches the master may lose the master's token,
+        and the application fails ("SIMPLE authentication is not enabled", EOFException; seen on Hadoop 3.4.3).
+        """
+        until, pause = time.monotonic() + LAUNCH_WAIT, 0.01
+        while True:
+            application = self._launcher.resourcemanager.get(application_id)
+            over = application["state"] in ("RUNNING", *ENDED) or int(application.get("launchTime") or 0) > 0
+            if over or time.monotonic() >= until:
+                return application
+            self._launcher.checkpoint()
+            time.sleep(pause)
+            pause = min(0.5, pause * 2)
+
+    def _take_back_unnamed(self, tag: str, is_ours: Callable[[Mapping[str, Any]], bool], error: BaseException) -> None:
+        """Kill what Skein submitted the moment before it ended; nobody has told us the id."""
+        launcher, until = self._launcher, time.monotonic() + _LEFTOVER_SECONDS
+        try:
+            while time.monotonic() < until:
+                for application in launcher.resourcemanager.find(tags=[tag], states=LIVE):
+                    if is_ours(application):
+                        self.take_back(application["id"], error)
+                        return
+                time.sleep(0.25)
+        except (SubmissionRejected, ClusterUnreachable) as second:
+            logger.warning("whether anything was submitted could not be seen: %s", second)
+
+    def take_back(self, application_id: str, error: BaseException) -> None:
+        """Kill an application on the way out of a failure, which a second one is not to cover."""
+        logger.info("taking back %s after %s", application_id, type(error).__name__)
+        try:
+            why = self._launcher.why_cancelled or f"The submission ended with {type(error).__name__}"
+            self._launcher.kill(application_id, why)
+        except (SubmissionRejected, ClusterUnreachable) as second:
+            logger.warning("%s could not be taken back: %s", application_id, second)
+
+
+def lifetime_of(spec: JobSpec) -> float | None:
+    """Give the seconds after which YARN itself ends the job; None where it may take for ever.
+
+    The clock starts with the submission, so both the queue and the run have to be limited.
+    """
+    queue, total = spec.deadlines.queue, spec.deadlines.total
+    return queue + total + LIFETIME_SLACK if queue and total else None

@@ -1,0 +1,277 @@
+"""The agent: one in every container. It holds a port, registers, runs the command, reports.
+
+In come the job file and the messages of `protocol`; out go the user's process and
+its ending. One thread, one `poll`; small on purpose: an agent costs at most
+20 MiB and 60 ms of CPU.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any, Dict, List, Optional
+
+from ..common import protocol
+from ..common.contract import JOB_FILE, RESULT_FILE, VERSION, TaskId, load_job, task_environment
+from ..common.processes import become_subreaper, descendants, signal_all
+from .command import UNKILLABLE_SECONDS, Command
+from .contact import Contact
+from .link import reserve_port
+
+#: Longest result, bytes: all of it has to fit into the application's diagnostics.
+MAX_RESULT = 8 * 1024
+#: How long a command that a signal ended may be ours before we look whether the container is being killed, seconds.
+SIGNAL_PAUSE = 0.05
+#: NodeManagers send SIGKILL 250 ms after SIGTERM; what is left is ended before that, seconds.
+LAST_WORDS = 0.15
+
+
+def log(text: str, *args: object) -> None:
+    """Write a line to the container's log."""
+    os.write(2, ("tf_yarn_ops agent: %s\n" % (text % args)).encode("utf-8", "replace"))
+
+
+def read_result(path: str) -> Optional[Dict[str, Any]]:
+    """Give what the user's program wrote into YTF_RESULT_FILE; None, and a line in the log, when it is unusable."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MAX_RESULT + 1)
+    except OSError:
+        return None
+    try:
+        if len(content) > MAX_RESULT:
+            raise ValueError("it is longer than %d bytes" % MAX_RESULT)
+        result = json.loads(content)
+        if not isinstance(result, dict):
+            raise ValueError("it is not a JSON object")
+        return result
+    except (ValueError, RecursionError) as error:
+        log("the result file is not used: %s", error)
+        return None
+
+
+class Agent:
+    """One container's part in the job; `run` gives the exit code."""
+
+    def __init__(self, container: str, address: str, application_id: str):
+        with open(JOB_FILE, "rb") as file:
+            self.job = load_job(file.read())
+        self.container = container
+        self.application_id = application_id
+        self.nonce = os.urandom(16).hex()
+        self.folder = os.getcwd()
+        self.host = os.environ.get("NM_HOST") or socket.getfqdn()
+        self.held: Optional[socket.socket] = None
+        self.port = 0
+        self.generation = 1
+        self.attempt = 0
+        self.command: Optional[Command] = None
+        self.renewal: Optional[Dict[str, Any]] = None
+        self.start: Optional[Dict[str, Any]] = None
+        self.start_at = 0.0
+        self.exit_code: Optional[int] = None
+        self.terminated = False
+        self.new_port()
+        coordinator = address.rpartition(":")[0] or address
+        patience = float(self.job.deadlines["heartbeat"])
+        self.contact = Contact(coordinator, self.job.ports, patience, self.registration, log)
+
+    def new_port(self) -> None:
+        """Let go of the port, take another."""
+        if self.held:
+            self.held.close()
+        self.held = reserve_port()
+        self.port = self.held.getsockname()[1]
+
+    def run(self) -> int:
+        """Serve until the coordinator says bye, the container is ended, or the contact is lost for too long."""
+        become_subreaper()
+        wakeup, writer = os.pipe()
+        for end in (wakeup, writer):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self.on_term)
+        signal.signal(signal.SIGINT, self.on_term)
+        while self.exit_code is None:
+            self.contact.keep()
+            poll = select.poll()
+            poll.register(wakeup, select.POLLIN)
+            if self.contact.link:
+                poll.register(self.contact.link, select.POLLIN)
+            poll.poll(self.pause() * 1000)
+            try:
+                os.read(wakeup, 4096)
+            except BlockingIOError:
+                pass
+            if self.terminated:
+                return self.last_words()
+            for message in self.contact.receive():
+                handler = getattr(self, "on_" + str(message["type"]), None)
+                if handler:
+                    handler(message)
+            self.tend()
+            if self.contact.silence() and self.exit_code is None:
+                log("no word from the coordinator for %d seconds, ending", self.contact.silence())
+                self.exit_code = 1
+        self.end_now(self.job.deadlines["stop_grace"] if self.exit_code else 0.0)
+        return self.exit_code
+
+    def on_term(self, *_: object) -> None:
+        """Note that YARN ends the container."""
+        self.terminated = True
+
+    def pause(self) -> float:
+        """How long nothing needs to be done, seconds."""
+        if self.command and self.command.waiting:
+            return 0.05
+        pause = self.contact.pause()
+        return min(pause, max(0.0, self.start_at - time.monotonic())) if self.start else pause
+
+    def registration(self) -> bytes:
+        """Give the line that says who we are."""
+        return protocol.encode(
+            "register", version=VERSION, container=self.container, nonce=self.nonce, generation=self.generation,
+            attempt=self.attempt, host=self.host, port=self.port, yarn_container=os.environ.get("CONTAINER_ID", ""),
+            node_http="%s:%s" % (self.host, os.environ.get("NM_HTTP_PORT", "")),
+        )
+
+    def on_welcome(self, message: Dict[str, Any]) -> None:
+        """Registered; the coordinator names the task, and a new agent takes over the generation."""
+        if self.attempt == 0:
+            self.generation = message["generation"]
+        log("%s registered as %s with port %d", self.container, message["task"], self.port)
+
+    def on_refused(self, message: Dict[str, Any]) -> None:
+        """Not wanted."""
+        log("the coordinator refused %s: %s", self.container, message["why"])
+        self.exit_code = 1
+
+    def on_start(self, message: Dict[str, Any]) -> None:
+        """Start the command, after the delay; a start that we know already is passed over."""
+        if message["generation"] == self.generation and message["attempt"] > self.attempt:
+            self.attempt = message["attempt"]
+            self.start = message
+            self.start_at = time.monotonic() + message["delay"]
+
+    def on_renew(self, message: Dict[str, Any]) -> None:
+        """End the command, take another port, register for the next generation."""
+        if message["generation"] > self.generation:
+            self.renewal = message
+            self.start = None
+            if self.command:
+                self.command.end(message["grace"])
+
+    def on_stop(self, message: Dict[str, Any]) -> None:
+        """End the command and report it; one that was still to start has ended before it began."""
+        if self.command:
+            self.command.end(message["grace"])
+        elif self.start:
+            self.contact.send(protocol.encode("exited", generation=self.generation, attempt=self.attempt, stopped=True))
+        self.start = None
+
+    def on_ack(self, _: Dict[str, Any]) -> None:
+        """The ending has arrived."""
+        self.contact.unacknowledged = None
+
+    def on_bye(self, _: Dict[str, Any]) -> None:
+        """All is done."""
+        self.exit_code = 0
+
+    def tend(self) -> None:
+        """Start, watch and report the command."""
+        if self.command and self.command.reap():
+            self.report(self.command)
+            self.command = None
+        if self.renewal and self.command is None:
+            self.generation, self.renewal = self.renewal["generation"], None
+            self.attempt = 0
+            self.contact.unacknowledged = None
+            self.new_port()
+            self.contact.register()
+        if self.start and self.command is None and time.monotonic() >= self.start_at:
+            message, self.start = self.start, None
+            self.launch(message)
+
+    def launch(self, message: Dict[str, Any]) -> None:
+        """Start the user's command."""
+        task = TaskId.parse(message["task"])
+        plan = self.job.types[task.type]
+        address = "%s:%d" % (self.host, self.port)
+        env = task_environment(
+            self.job, task, message["cluster"], os.environ, application_id=self.application_id,
+            generation=self.generation, address=address, folder=self.folder,
+        )
+        result = os.path.join(self.folder, RESULT_FILE)
+        if os.path.exists(result):
+            os.unlink(result)
+        if not plan.hold_port and self.held:
+            self.held.close()
+            self.held = None
+        log("%s starts, generation %d, attempt %d, on %s", task, self.generation, self.attempt, address)
+        self.command = Command(plan.command, env)
+        self.contact.send(protocol.encode("running", generation=self.generation, attempt=self.attempt))
+
+    def report(self, command: Command) -> None:
+        """Tell how the command ended."""
+        ending = command.ending
+        assert ending is not None
+        if ending.signal and not command.stopping:
+            select.select([], [], [], SIGNAL_PAUSE)
+            if self.terminated:
+                return
+        bad = not command.stopping and (ending.signal or ending.code)
+        tail = command.log_tail(self.job.report_log_tail) if bad else ""
+        how = "signal %d" % ending.signal if ending.signal else "exit code %s" % ending.code
+        log("the command ended with %s after %.1f seconds", how, ending.seconds)
+        fields = {
+            "generation": self.generation, "attempt": self.attempt, "code": ending.code, "signal": ending.signal,
+            "seconds": round(ending.seconds, 3), "started_at": command.started_at, "finished_at": command.finished_at,
+            "cpu_seconds": round(ending.cpu_seconds, 3), "peak_memory_mib": round(ending.peak_memory_mib, 1),
+            "result": read_result(os.path.join(self.folder, RESULT_FILE)), "stopped": command.stopping,
+        }
+        line = protocol.encode("exited", log_tail=tail, **fields)
+        while len(line) >= protocol.MAX_LINE:  # one character may take twelve bytes
+            tail = tail[len(tail) // 2 + 1:]
+            line = protocol.encode("exited", log_tail=tail, **fields)
+        self.contact.unacknowledged = line
+        self.contact.send(line)
+
+    def end_now(self, grace: float) -> None:
+        """End whatever runs and wait for it, as long as that can help."""
+        if self.command:
+            self.command.end(grace)
+            until = time.monotonic() + grace + UNKILLABLE_SECONDS
+            while not self.command.reap() and time.monotonic() < until:
+                select.select([], [], [], 0.05)
+
+    def last_words(self) -> int:
+        """YARN ends the container: say so, and leave nothing behind before its SIGKILL comes."""
+        self.contact.send(protocol.encode("terminated"))
+        signal_all(descendants(), signal.SIGTERM)
+        began = time.monotonic()
+        while descendants() and time.monotonic() < began + LAST_WORDS:
+            select.select([], [], [], 0.01)
+        while descendants() and time.monotonic() < began + UNKILLABLE_SECONDS:
+            signal_all(descendants(), signal.SIGKILL)
+            select.select([], [], [], 0.005)
+        return 143
+
+
+def main(arguments: List[str]) -> int:
+    """Run the agent of this container.
+
+    Parameters
+    ----------
+    arguments : list of str
+        The service and the application id, for whoever reads ``ps``.
+    """
+    names = ("SKEIN_CONTAINER_ID", "SKEIN_APPMASTER_ADDRESS", "SKEIN_APPLICATION_ID")
+    return Agent(*(os.environ[name] for name in names)).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

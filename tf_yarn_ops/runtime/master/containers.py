@@ -1,0 +1,112 @@
+"""Skein's view of the containers: the one module of the coordinator that imports skein.
+
+Every call runs in a thread with a deadline, so that a hanging application master
+can't stop the coordinator's clock.
+"""
+
+import asyncio
+import logging
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, List, NamedTuple
+
+from ..common.contract import CERTIFICATE_FILE, KEY_FILE
+from ..common.reasons import Reason
+
+logger = logging.getLogger(__name__)
+
+CALL_SECONDS = 20.0
+#: What Skein's text for a lost container says about the cause, first match counts.
+_CAUSES = (
+    (re.compile(r"(physical|virtual)'? memory (limit|used)|exceeding memory limits", re.I), Reason.OUT_OF_MEMORY),
+    (re.compile(r"preempted", re.I), Reason.PREEMPTED),
+    (re.compile(r"lost\W* node|node\b.*\b(lost|removed|unusable|decommission)", re.I | re.S), Reason.NODE_LOST),
+)
+FINISHED = ("SUCCEEDED", "FAILED", "KILLED")
+
+
+class SkeinFailed(OSError):
+    """Skein's application master did not answer, or answered with an error."""
+
+
+class Container(NamedTuple):
+    """One container: Skein's id (``worker_0``), state, message, the node's ``host:port`` and YARN's id once known."""
+
+    id: str
+    service: str
+    state: str
+    message: str
+    node: str = ""
+    yarn_id: str = ""
+
+
+def cause_of(message: str) -> Reason:
+    """Give the reason that Skein's exit message names; CONTAINER_LOST when it names none."""
+    for pattern, reason in _CAUSES:
+        if pattern.search(message):
+            return reason
+    return Reason.CONTAINER_LOST
+
+
+class Containers:
+    """The application master, as far as the coordinator needs it."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(4, thread_name_prefix="skein")
+        self._client: Any = None
+        self.version = ""
+
+    async def connect(self) -> None:
+        """Import skein and connect; ImportError when its interpreter lacks grpcio or protobuf."""
+        await self._call(self._connect)
+
+    def _connect(self) -> None:
+        import skein
+
+        with open(CERTIFICATE_FILE, "rb") as certificate, open(KEY_FILE, "rb") as key:
+            security = skein.Security(cert_bytes=certificate.read(), key_bytes=key.read())
+        address, application_id = os.environ["SKEIN_APPMASTER_ADDRESS"], os.environ["SKEIN_APPLICATION_ID"]
+        self._client = skein.ApplicationClient(address, application_id, security=security)
+        self.version = getattr(skein, "__version__", "")
+
+    async def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        try:
+            return await asyncio.wait_for(loop.run_in_executor(self._threads, function, *arguments), CALL_SECONDS)
+        except ImportError:
+            raise
+        except Exception as error:  # Skein's errors have no common base
+            raise SkeinFailed(f"{type(error).__name__}: {error}") from error
+
+    async def list(self) -> List[Container]:
+        """Give all containers, finished ones included."""
+        states = ("WAITING", "REQUESTED", "RUNNING", *FINISHED)
+        found = await self._call(lambda: self._client.get_containers(states=states))
+        return [Container(c.id, c.service_name, str(c.state), c.exit_message or "", c.yarn_node_http_address or "",
+                          c.yarn_container_id or "") for c in found]
+
+    async def replace(self, container: Container) -> None:
+        """Kill a container that no longer answers and ask for another."""
+        try:
+            await self._call(self._client.kill_container, container.id)
+        except SkeinFailed as error:  # it may have ended just now; a task waits for the other one all the same
+            logger.warning("%s could not be killed: %s", container.id, error)
+        await self._call(self._client.add_container, container.service)
+
+    async def progress(self, fraction: float) -> None:
+        """Tell YARN how far the job is, 0 to 1."""
+        await self._call(self._client.set_progress, fraction)
+
+    async def add_page(self, route: str, target: str, link: str) -> None:
+        """Add a page below the tracking URL, ``/pages/<route>/``."""
+        await self._call(self._client.ui.add_page, route, target, link)
+
+    async def shutdown(self, succeeded: bool, diagnostics: str) -> None:
+        """End the application."""
+        await self._call(self._client.shutdown, "SUCCEEDED" if succeeded else "FAILED", diagnostics)
+
+
+def exit_now(code: int) -> None:
+    """End the process without waiting for threads that may hang in a call."""
+    os._exit(code)

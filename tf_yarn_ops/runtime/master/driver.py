@@ -1,0 +1,158 @@
+"""The coordinator's program in the application master: watchdog outside, event loop inside.
+
+The outer process only waits: a coordinator that is silent for a minute is killed, and the
+application ends as failed instead of hanging. So is one whose application master has died:
+mostly the NodeManager ends both, but it may have died as well.
+"""
+
+import asyncio
+import logging
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from typing import List, Optional
+
+from ..common.contract import JOB_FILE, Job, load_job
+from ..common.processes import die_with_parent
+from ..common.reasons import Reason
+from ..common.report import JobReport, compose_diagnostics
+from . import page
+from .containers import Containers, exit_now
+from .coordinator import Coordinator
+from .ending import VerdictNotTaken, end_application, stop_tasks, until_known
+from .lifecycle import Expired
+from .overseer import Overseer
+from .server import PortsTaken, listen, server_context
+from .summary import build_report, status
+from .yarn import kill_by_rest, knows_us
+
+logger = logging.getLogger(__name__)
+
+BEAT_SECONDS = 5.0
+SILENCE_SECONDS = 60.0
+
+
+def watch_over() -> Optional[int]:
+    """Fork: the child goes on as the coordinator with the pipe it has to write to, the parent watches.
+
+    Returns
+    -------
+    int or None
+        The descriptor to beat on. The parent never returns; it exits as the child did.
+    """
+    reader, writer = os.pipe()
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        die_with_parent()
+        if os.getppid() != parent:
+            os._exit(1)
+        return writer
+    os.close(writer)
+    master = os.getppid()
+    while True:
+        readable, _, _ = select.select([reader], [], [], SILENCE_SECONDS)
+        if not readable:
+            sys.stderr.write("tf_yarn_ops: the coordinator was silent for %d s, killing it\n" % SILENCE_SECONDS)
+            os.kill(child, signal.SIGKILL)
+            break
+        if not os.read(reader, 4096):
+            break
+        if os.getppid() != master:
+            sys.stderr.write("tf_yarn_ops: the application master is gone, ending the coordinator\n")
+            os.kill(child, signal.SIGKILL)
+            break
+    _, status = os.waitpid(child, 0)
+    os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
+
+
+async def beat(descriptor: int) -> None:
+    """Show the watchdog that the event loop turns."""
+    while True:
+        os.write(descriptor, b".")
+        await asyncio.sleep(BEAT_SECONDS)
+
+
+async def run(job: Job, application_id: str) -> None:
+    """Coordinate the job and end the application with its verdict."""
+    containers = Containers()
+    coordinator = Coordinator(job, application_id, containers)
+    try:
+        listener = listen(job.ports)
+        logger.info("Listening on port %d for %d tasks", listener.getsockname()[1], len(coordinator.state.phases))
+    except PortsTaken as error:
+        listener = None
+        coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator can't listen: {error}"))
+    context = server_context()
+    await containers.connect()
+    reachable = asyncio.get_running_loop().run_in_executor(
+        None, knows_us, job.resourcemanagers, application_id)
+    background = [asyncio.ensure_future(Overseer(coordinator).watch())]
+    if listener:
+        background.append(asyncio.ensure_future(coordinator.server.serve(listener, context)))
+    _server, port = await page.serve(lambda: status(coordinator))
+    background.append(asyncio.ensure_future(coordinator.show_page("ytf", f"127.0.0.1:{port}", "Training")))
+    verdict = asyncio.ensure_future(coordinator.decided.wait())
+    while not verdict.done():
+        await asyncio.wait([verdict, *background], return_when=asyncio.FIRST_COMPLETED)
+        for task in [task for task in background if task.done()]:
+            background.remove(task)
+            if task.exception():
+                logger.error("A part of the coordinator ended", exc_info=task.exception())
+                coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator failed: {task.exception()!r}"))
+    await stop_tasks(coordinator)
+    if await reachable:
+        await until_known(job.resourcemanagers, application_id)
+    await end_application(containers, job, build_report(coordinator))
+    logger.info("Ended after %.1f s", time.monotonic() - coordinator.began)
+
+
+def allow_many_connections() -> None:
+    """Raise the soft limit of open files to the hard one: there is a connection for every agent."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def main(arguments: List[str]) -> int:
+    """Run the coordinator of this application master.
+
+    Parameters
+    ----------
+    arguments : list of str
+        The application id, for whoever reads ``ps``.
+    """
+    pulse = watch_over()
+    logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    with open(JOB_FILE, "rb") as file:
+        job = load_job(file.read())
+    application_id = os.environ["SKEIN_APPLICATION_ID"]
+    allow_many_connections()
+
+    async def all_of_it() -> None:
+        assert pulse is not None
+        beating = asyncio.ensure_future(beat(pulse))
+        await run(job, application_id)
+        beating.cancel()
+
+    try:
+        asyncio.run(all_of_it())
+        code = 0
+    except Exception as error:  # the program's last line of defence: say why, end the application
+        logger.exception("The coordinator failed")
+        code = 1
+        message = f"the coordinator failed: {type(error).__name__}: {error}"
+        if isinstance(error, ImportError):
+            message = (f"the coordinator's Python {sys.executable} can't talk to Skein: {error}; it needs grpcio and "
+                       "protobuf: name an environment that has them (--environment venv:///folder, or an archive)")
+        report = error.report if isinstance(error, VerdictNotTaken) else JobReport(
+            application_id, name=job.name, queue=job.queue, user=job.user, state="FAILED", final_status="FAILED",
+            reason=Reason.AM_FAILED, message=message)
+        kill_by_rest(job.resourcemanagers, application_id, job.user, compose_diagnostics(report))
+    logging.shutdown()
+    sys.stdout.flush()
+    exit_now(code)
+    return code

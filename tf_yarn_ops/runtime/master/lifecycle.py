@@ -1,0 +1,271 @@
+"""When a job ends, and what happens before: a pure function from events to decisions.
+
+The coordinator tells what happened (an agent registered, a command exited, a
+container was lost, a deadline passed); `decide` gives the next state and what to
+do. There is one verdict, and nothing follows it.
+"""
+
+from typing import Dict, Mapping, NamedTuple, Optional, Tuple, Union
+
+from ..common.contract import Job, TaskId
+from ..common.reasons import Reason
+from ..common.roles import CHIEF, Role
+
+#: A command that fails within so many seconds of its start has not really run.
+QUICK_SECONDS = 10.0
+#: So many quick failures in a row end the job, whatever the budget says.
+QUICK_FAILURES = 3
+MAX_BACKOFF = 300.0
+
+PENDING, REGISTERED, RUNNING = "pending", "registered", "running"
+SUCCEEDED, FAILED, LOST = "succeeded", "failed", "lost"
+
+
+class Rules(NamedTuple):
+    """What does not change during a job."""
+
+    roles: Mapping[str, Role]
+    success: str = "all_workers"
+    mode: str = "never"
+    retry_exit_codes: Tuple[int, ...] = ()
+    fatal_exit_codes: Tuple[int, ...] = ()
+    backoff: float = 1.0
+
+
+class Verdict(NamedTuple):
+    """How the job ends: reason, a sentence, and the task that failed first."""
+
+    reason: Reason
+    message: str
+    task: Optional[TaskId] = None
+
+
+class State(NamedTuple):
+    """Where a job stands.
+
+    Attributes
+    ----------
+    phases : mapping of TaskId to str
+    restarts_left, losses_left : int
+        The two budgets, never below 0.
+    restarts : int
+        How many failures were forgiven, for the back-off.
+    quick : mapping of TaskId or None to int
+        Failures in a row within `QUICK_SECONDS` of their start: of each task when tasks are
+        restarted alone, else of the job (None).
+    generation : int
+        Of the cluster spec, from 1.
+    published : bool
+        Whether this generation's cluster spec has gone out.
+    verdict : Verdict or None
+    """
+
+    phases: Mapping[TaskId, str]
+    restarts_left: int = 0
+    losses_left: int = 0
+    restarts: int = 0
+    quick: Mapping[Optional[TaskId], int] = {}
+    generation: int = 1
+    published: bool = False
+    verdict: Optional[Verdict] = None
+
+
+class Registered(NamedTuple):
+    """An agent waits for its command."""
+
+    task: TaskId
+
+
+class Exited(NamedTuple):
+    """A command ended by itself. ``code`` is 0 to 255, or 128 + n for signal n; ``cause`` a short text."""
+
+    task: TaskId
+    code: int
+    seconds: float
+    cause: str = ""
+
+
+class Lost(NamedTuple):
+    """A container, or the contact to it, is gone; ``reason`` is one of the reasons of infrastructure."""
+
+    task: TaskId
+    reason: Reason
+    cause: str
+
+
+class Expired(NamedTuple):
+    """A deadline of the whole job passed, or the coordinator can't go on."""
+
+    reason: Reason
+    cause: str
+    task: Optional[TaskId] = None
+
+
+Event = Union[Registered, Exited, Lost, Expired]
+
+
+class Decision(NamedTuple):
+    """What the coordinator has to do.
+
+    Attributes
+    ----------
+    action : str
+        ``none``; ``publish`` the cluster spec and start every registered task;
+        ``start`` the task alone; ``restart`` the cluster with a new generation;
+        ``finish``.
+    task : TaskId or None
+        Of ``start``.
+    delay : float
+        Seconds before it.
+    cause : str
+        Of ``restart`` and ``start``, for log and report.
+    """
+
+    action: str
+    task: Optional[TaskId] = None
+    delay: float = 0.0
+    cause: str = ""
+
+
+NOTHING = Decision("none")
+
+
+def rules_of(job: Job) -> Rules:
+    """Give the rules that a job file names."""
+    return Rules(
+        roles={name: Role(plan.in_cluster, plan.awaited, plan.fatal) for name, plan in job.types.items()},
+        success=job.success,
+        mode=job.restart["mode"],
+        retry_exit_codes=tuple(job.restart["retry_exit_codes"]),
+        fatal_exit_codes=tuple(job.restart["fatal_exit_codes"]),
+        backoff=job.restart["backoff"],
+    )
+
+
+def begin(job: Job) -> State:
+    """Give the state before anything happened."""
+    return State(
+        phases=dict.fromkeys(job.tasks(), PENDING),
+        restarts_left=job.restart["max_restarts"],
+        losses_left=job.restart["max_container_losses"],
+    )
+
+
+def needed(rules: Rules, task: TaskId) -> bool:
+    """Whether the cluster spec waits for the task: all but those that nobody awaits and whose failure is no matter."""
+    role = rules.roles[task.type]
+    return role.in_cluster or role.awaited or role.fatal
+
+
+def decide(rules: Rules, state: State, event: Event) -> Tuple[State, Decision]:
+    """Give the state after an event and what is to be done.
+
+    Parameters
+    ----------
+    rules : Rules
+    state : State
+    event : Registered, Exited, Lost or Expired
+        Late, doubled and impossible events change nothing.
+
+    Returns
+    -------
+    state : State
+    decision : Decision
+    """
+    if state.verdict is not None:
+        return state, NOTHING
+    if isinstance(event, Expired):
+        return _finish(state, Verdict(event.reason, event.cause, event.task))
+    if event.task not in state.phases:
+        return state, NOTHING
+    if isinstance(event, Registered):
+        return _registered(rules, state, event)
+    if isinstance(event, Exited):
+        return _exited(rules, state, event)
+    return _lost(rules, state, event)
+
+
+def _registered(rules: Rules, state: State, event: Registered) -> Tuple[State, Decision]:
+    if state.phases[event.task] not in (PENDING, LOST):
+        return state, NOTHING
+    if state.published:
+        return _with(state, event.task, RUNNING), Decision("start", event.task, cause="its container was replaced")
+    state = _with(state, event.task, REGISTERED)
+    if any(phase != REGISTERED and needed(rules, task) for task, phase in state.phases.items()):
+        return state, NOTHING
+    phases = {task: RUNNING if phase == REGISTERED else phase for task, phase in state.phases.items()}
+    return state._replace(phases=phases, published=True), Decision("publish")
+
+
+def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]:
+    if state.phases[event.task] != RUNNING:
+        return state, NOTHING
+    if event.code == 0:
+        state = _with(state, event.task, SUCCEEDED)
+        if not _succeeded(rules, state):
+            return state, NOTHING
+        who = "The chief" if rules.success == "chief" else "All awaited tasks"
+        return _finish(state, Verdict(Reason.SUCCEEDED, f"{who} ended with exit code 0."))
+    state = _with(state, event.task, FAILED)
+    if not rules.roles[event.task.type].fatal:
+        return state, NOTHING
+    whose = event.task if rules.mode == "task" else None
+    quick = state.quick.get(whose, 0) + 1 if event.seconds < QUICK_SECONDS else 0
+    state = state._replace(quick={**state.quick, whose: quick})
+    what = "%s %s" % (event.task, event.cause or "failed with exit code %d" % event.code)
+    verdict = Verdict(Reason.TASK_FAILED, what, event.task)
+    if not _forgivable(rules, event.code):
+        return _finish(state, verdict)
+    if quick >= QUICK_FAILURES:
+        late = "%s; a task failed within %g seconds of its start %d times in a row" % (what, QUICK_SECONDS, quick)
+        return _finish(state, verdict._replace(message=late))
+    if state.restarts_left <= 0:
+        spent = "; all %d restarts are used up" % state.restarts if state.restarts else ""
+        return _finish(state, verdict._replace(message=what + spent))
+    delay = min(MAX_BACKOFF, rules.backoff * 2.0**state.restarts)
+    state = state._replace(restarts_left=state.restarts_left - 1, restarts=state.restarts + 1)
+    if rules.mode == "task":
+        return _with(state, event.task, RUNNING), Decision("start", event.task, delay, what)
+    return _restart(state, what, delay)
+
+
+def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
+    if state.phases[event.task] in (SUCCEEDED, FAILED):
+        return state, NOTHING
+    role = rules.roles[event.task.type]
+    state = _with(state, event.task, LOST)
+    if not needed(rules, event.task):
+        return state, NOTHING
+    what = "%s was lost: %s" % (event.task, event.cause)
+    if event.reason is Reason.OUT_OF_MEMORY or state.losses_left <= 0:
+        return _finish(state, Verdict(event.reason, what, event.task))
+    state = state._replace(losses_left=state.losses_left - 1)
+    if not state.published or not role.in_cluster:
+        return state, NOTHING
+    return _restart(state, what, 0.0)
+
+
+def _forgivable(rules: Rules, code: int) -> bool:
+    if rules.mode == "never" or code in rules.fatal_exit_codes:
+        return False
+    return not rules.retry_exit_codes or code in rules.retry_exit_codes
+
+
+def _succeeded(rules: Rules, state: State) -> bool:
+    if rules.success == "chief":
+        return any(task.type == CHIEF and phase == SUCCEEDED for task, phase in state.phases.items())
+    return all(phase == SUCCEEDED for task, phase in state.phases.items() if rules.roles[task.type].awaited)
+
+
+def _restart(state: State, cause: str, delay: float) -> Tuple[State, Decision]:
+    phases: Dict[TaskId, str] = {task: LOST if phase == LOST else PENDING for task, phase in state.phases.items()}
+    state = state._replace(phases=phases, published=False, generation=state.generation + 1)
+    return state, Decision("restart", delay=delay, cause=cause)
+
+
+def _with(state: State, task: TaskId, phase: str) -> State:
+    return state._replace(phases={**state.phases, task: phase})
+
+
+def _finish(state: State, verdict: Verdict) -> Tuple[State, Decision]:
+    return state._replace(verdict=verdict), Decision("finish")

@@ -1,0 +1,62 @@
+"""A local folder as one archive, the same bytes every time, so that the cache knows it again."""
+
+import gzip
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from ..errors import ClusterUnreachable, SpecInvalid
+
+
+def pack(folder: Path, target: Path) -> None:
+    """Write a folder's content as a ``.tar.gz`` file.
+
+    A tar, not a zip: YARN unpacks zips without the executable bits. Names are sorted,
+    times, owners and the gzip header fixed; symbolic links stay links.
+
+    Parameters
+    ----------
+    folder : Path
+    target : Path
+        The file, which is made or overwritten.
+
+    Raises
+    ------
+    SpecInvalid
+        Something in it may not be read, or vanished meanwhile.
+    ClusterUnreachable
+        This machine has no room for the archive, or can't read a disk: another may, so a try again can help.
+    """
+    try:
+        with target.open("wb") as archive:
+            _pack(folder, archive)
+    except (FileNotFoundError, PermissionError) as error:
+        raise SpecInvalid(f"{folder} can't be packed: {error}") from error
+    except OSError as error:
+        raise ClusterUnreachable(f"{folder} can't be packed on this machine: {error}") from error
+
+
+def _pack(folder: Path, target: IO[bytes]) -> None:
+    with gzip.GzipFile(filename="", mode="wb", fileobj=target, compresslevel=1, mtime=0) as compressed, \
+            tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path in _walk(folder):
+            member = archive.gettarinfo(path, arcname=str(path.relative_to(folder)))
+            if member is None or not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
+                continue  # sockets and devices have no place in a container
+            member.mtime, member.uid, member.gid, member.uname, member.gname = 0, 0, 0, "", ""
+            if member.islnk():
+                member.type, member.linkname, member.size = tarfile.REGTYPE, "", path.stat().st_size
+            if member.isreg():
+                with path.open("rb") as content:
+                    archive.addfile(member, content)
+            else:
+                archive.addfile(member)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for parent, folders, files in os.walk(folder):
+        folders.sort()
+        for name in sorted([*folders, *files]):
+            yield Path(parent, name)

@@ -1,0 +1,38 @@
+"""`Resource`: a file as YARN localises it."""
+
+from dataclasses import dataclass
+
+from ..validation import ARCHIVE_SUFFIXES
+
+PUBLIC, PRIVATE, APPLICATION = "PUBLIC", "PRIVATE", "APPLICATION"
+FILE, ARCHIVE = "FILE", "ARCHIVE"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A file as YARN localises it.
+
+    Attributes
+    ----------
+    url : str
+        Not percent-encoded.
+    size : int
+        Bytes.
+    timestamp : int
+        Modification time, milliseconds since the epoch; YARN refuses the file when it differs.
+    visibility : str
+        ``PUBLIC``, ``PRIVATE`` or ``APPLICATION``.
+    type : str
+        ``FILE`` or ``ARCHIVE``.
+    """
+
+    url: str
+    size: int
+    timestamp: int
+    visibility: str = APPLICATION
+    type: str = FILE
+
+
+def type_of(name: str) -> str:
+    """Give the type that a file's name suggests."""
+    return ARCHIVE if name.endswith(ARCHIVE_SUFFIXES) else FILE

@@ -1,0 +1,68 @@
+"""What nobody deleted, because everybody who could have was killed: directories, and old claims."""
+
+import logging
+import random
+import re
+import time
+
+from ..errors import ApplicationNotFound
+from ..hadoop.resourcemanager import ENDED, ResourceManager
+from .store import Staging
+
+logger = logging.getLogger(__name__)
+
+#: Directories that one submission looks at.
+AT_MOST = 20
+#: Milliseconds after which an application that YARN does not know is over: twice the longest
+#: default of a job. Less would be dangerous where two clusters share one file system.
+FORGOTTEN_AFTER = 14 * 24 * 3600 * 1000
+#: Milliseconds after which nobody asks for a training again under a claim.
+CLAIMS_FORGOTTEN_AFTER = 90 * 24 * 3600 * 1000
+#: Their folder may hold many thousands, so few submissions look at it, and delete more.
+CLAIMS_CHANCE, CLAIMS_AT_MOST = 0.02, 200
+
+_APPLICATION = re.compile(r"application_\d+_\d+\Z")
+
+
+def sweep(staging: Staging, resourcemanager: ResourceManager, keep: str = "") -> list[str]:
+    """Delete directories of one's own applications that have ended.
+
+    Parameters
+    ----------
+    staging : Staging
+    resourcemanager : ResourceManager
+    keep : str, optional
+        The application that is being submitted.
+
+    Returns
+    -------
+    list of str
+        The ids whose directory was deleted.
+    """
+    owner = staging.cluster.user
+    found = [status for status in staging.filesystem.list(staging.cluster.staging)
+             if status.is_directory and status.owner == owner and status.name != keep
+             and _APPLICATION.match(status.name)]
+    deleted = []
+    for status in random.sample(found, min(AT_MOST, len(found))):
+        try:
+            over = resourcemanager.state(status.name) in ENDED
+        except ApplicationNotFound:
+            over = time.time() * 1000 - status.modified > FORGOTTEN_AFTER
+        if over and staging.delete(status.name):
+            deleted.append(status.name)
+    if deleted:
+        logger.info("deleted the directories of %s ended applications", len(deleted))
+    if random.random() < CLAIMS_CHANCE:
+        sweep_claims(staging)
+    return deleted
+
+
+def sweep_claims(staging: Staging) -> int:
+    """Delete some of the claims that are too old for anybody; give how many."""
+    folder = f"{staging.cluster.staging}/claims"
+    oldest = time.time() * 1000 - CLAIMS_FORGOTTEN_AFTER
+    old = [status.name for status in staging.filesystem.list(folder)
+           if status.modified < oldest and status.owner == staging.cluster.user]
+    chosen = random.sample(old, min(CLAIMS_AT_MOST, len(old)))
+    return sum(staging.filesystem.delete(f"{folder}/{name}") for name in chosen)

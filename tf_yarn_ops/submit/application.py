@@ -1,0 +1,183 @@
+"""`JobSpec` to Skein: a pure function, printable before anything is sent.
+
+In comes a valid spec; out go the Skein application, whose files still have to be
+staged, and the job file that coordinator and agents read.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from .. import __version__
+from ..hadoop.site import AM_JAVA_OPTIONS
+from ..job.parts import Resources
+from ..job.spec import JobSpec, TaskSpec
+from ..runtime.common.contract import JOB_FILE, RUNTIME_FILE, VERSION, Job, ServicePlan, TypePlan, dump_job
+from ..runtime.common.protocol import PORTS
+from ..runtime.common.roles import ROLES, TENSORBOARD
+from .environment import Placed, place
+
+if TYPE_CHECKING:
+    import skein
+
+#: Sources that staging replaces by what it makes itself.
+RUNTIME_SOURCE = "ytf:///runtime.zip"
+JOB_SOURCE = "ytf:///job.json"
+#: Binds to the node's own name, not to every interface; TensorBoard has no authentication.
+TENSORBOARD_COMMAND = 'exec tensorboard --logdir "$DTF_OUTPUT_PATH" --host "$YTF_HOST" --port "$YTF_PORT"'
+
+_SCRIPT = """\
+{before}exec {interpreter} {flags} {runtime} {part} {words}
+"""
+
+
+def build(
+    spec: JobSpec,
+    *,
+    base_port: int,
+    resourcemanagers: Sequence[str] = (),
+    user: str = "",
+    am_java_options: str = AM_JAVA_OPTIONS,
+    docker_folders: Sequence[str] = (),
+) -> "skein.ApplicationSpec":
+    """Give the Skein application of a job.
+
+    Parameters
+    ----------
+    spec : JobSpec
+    base_port : int
+        First of the 16 ports on which the coordinator may listen.
+    resourcemanagers : sequence of str, optional
+        URLs for the job file.
+    user : str, optional
+        Who submits, for the job file.
+    am_java_options : str, optional
+        JDK_JAVA_OPTIONS of the application master; empty for clusters whose ``admin-env`` sets it.
+    docker_folders : sequence of str, optional
+        Folders of the nodes that Docker containers see: HADOOP_HOME, HADOOP_CONF_DIR and JAVA_HOME.
+
+    Returns
+    -------
+    skein.ApplicationSpec
+        Every service allows failures, so that only the coordinator decides. The
+        sources ``ytf:///runtime.zip`` and ``ytf:///job.json`` stand for what staging makes.
+    """
+    import skein
+
+    placed = place(spec.environment, (spec.input, spec.output), docker_folders)
+    job = job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user)
+    ours = {
+        RUNTIME_FILE: skein.File(RUNTIME_SOURCE, type="file"),
+        JOB_FILE: skein.File(JOB_SOURCE, type="file", visibility="application"),
+    }
+    files = {**ours, **user_files(spec, placed)}
+    services = {
+        name: skein.Service(
+            instances=len(plan.indices),
+            resources=skein.Resources(**asdict(_resources(spec, plan))),
+            script=_script(placed, "agent", plan.type, flags="-I -S"),
+            files=files,
+            env=dict(placed.variables),
+            node_label=(_task(spec, plan.type).node_label or "") if plan.type in spec.tasks else "",
+            max_restarts=spec.restart.max_container_losses,
+            allow_failures=True,
+        )
+        for name, plan in job.services.items()
+    }
+    environment = {name: files[name] for name in placed.archives}
+    acls = {name: list(value) for name, value in asdict(spec.acls).items()}
+    master = skein.Master(
+        resources=skein.Resources(memory=spec.am_memory, vcores=spec.am_vcores),
+        script=_script(placed, "coordinator", "", flags="-u"),
+        files=ours | environment,
+        env={**placed.variables, **({"JDK_JAVA_OPTIONS": am_java_options} if am_java_options else {})},
+    )
+    return skein.ApplicationSpec(
+        name=spec.name,
+        queue=spec.queue,
+        user=spec.user or "",
+        node_label=spec.node_label or "",
+        tags={tag.lower() for tag in spec.tags},
+        file_systems=list(spec.file_systems),
+        acls=skein.ACLs(enable=any(acls.values()), **acls),
+        max_attempts=1,
+        master=master,
+        services=services,
+    )
+
+
+def job_file(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str] = (), user: str = "") -> bytes:
+    """Give the content of the job file; it holds commands and environments, so it is for the job's user alone."""
+    return dump_job(job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user))
+
+
+def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], user: str) -> Job:
+    """Give what coordinator and agents have to know of a job."""
+    placed = place(spec.environment, (spec.input, spec.output))
+    types = {
+        name: TypePlan(task.instances, task.command or spec.command or "", {**spec.env, **task.env},
+                       *task.role(name), task.hold_port)
+        for name, task in spec.tasks.items()
+    }
+    services = {}
+    for name, task in spec.tasks.items():
+        services.update(_services(name, task))
+    if spec.tensorboard:
+        types[TENSORBOARD] = TypePlan(1, TENSORBOARD_COMMAND, dict(spec.env), *ROLES[TENSORBOARD], False)
+        services[TENSORBOARD] = ServicePlan(TENSORBOARD, (0,))
+    return Job(
+        version=VERSION, name=spec.name, queue=spec.queue, user=spec.user or user, program=spec.command or "",
+        types=types, services=services, ports=tuple(range(base_port, base_port + PORTS)), path=placed.path,
+        script=spec.script.rsplit("/", 1)[-1] if spec.script else None, input=spec.input, output=spec.output,
+        docker_image=placed.docker_image, success=spec.success, restart=asdict(spec.restart),
+        deadlines=asdict(spec.deadlines), linger=spec.tensorboard.linger if spec.tensorboard else 0.0,
+        report_log_tail=spec.report_log_tail, resourcemanagers=tuple(resourcemanagers), version_of_package=__version__,
+    )
+
+
+def user_files(spec: JobSpec, placed: Placed) -> Mapping[str, "skein.File"]:
+    """Give what the user wants in the working directory: script, files, archives, the packed environment."""
+    import skein
+
+    files = {name: skein.File(source, type="file") for name, source in spec.files.items()}
+    if spec.script:
+        files[spec.script.rsplit("/", 1)[-1]] = skein.File(spec.script, type="file")
+    archives = {**spec.archives, **placed.archives}
+    return files | {name: skein.File(source, type="archive") for name, source in archives.items()}
+
+
+def _services(task_type: str, task: TaskSpec) -> dict[str, ServicePlan]:
+    """Group the indices of a type by their resources; Skein's services are all of one size.
+
+    The first group has the type's name, further ones a dot and their lowest index, which no type can have.
+    """
+    groups: dict[Resources, list[int]] = {}
+    for index in range(task.instances):
+        groups.setdefault(task.resources(index), []).append(index)
+    return {
+        task_type if number == 0 else f"{task_type}.{indices[0]}": ServicePlan(task_type, tuple(indices))
+        for number, indices in enumerate(groups.values())
+    }
+
+
+def _task(spec: JobSpec, task_type: str) -> TaskSpec:
+    return spec.tasks[task_type]
+
+
+def _resources(spec: JobSpec, plan: ServicePlan) -> Resources:
+    if plan.type == TENSORBOARD and spec.tensorboard:
+        return Resources(spec.tensorboard.memory, spec.tensorboard.vcores)
+    return _task(spec, plan.type).resources(plan.indices[0])
+
+
+def _script(placed: Placed, part: str, service: str, *, flags: str) -> str:
+    """Give the one shell script that we write; no word of it comes from commands or values of the user."""
+    return _SCRIPT.format(
+        before="unset JDK_JAVA_OPTIONS\n" if part == "coordinator" else "",
+        interpreter=shlex.quote(placed.interpreter),
+        flags=flags,
+        runtime=RUNTIME_FILE,
+        part=part,
+        words=" ".join(filter(None, (service, '"$SKEIN_APPLICATION_ID"'))),
+    )

@@ -1,0 +1,81 @@
+"""From the environment argument to what containers need: PATH, an archive, Docker's variables."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from ..job.parts import Environment
+from ..runtime.common.contract import ENVIRONMENT_FOLDER
+
+#: The variables whose folders the seed mounts into Docker containers, next to local input and output paths.
+HADOOP_FOLDERS = ("HADOOP_HOME", "HADOOP_CONF_DIR", "JAVA_HOME")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What an environment means inside a container.
+
+    Attributes
+    ----------
+    interpreter : str
+        What runs agent and coordinator.
+    path : tuple of str
+        Folders that come first on PATH; relative ones are below the working directory.
+    archives : mapping of str to str
+        Name in the working directory to source.
+    variables : mapping of str to str
+        For YARN, in the container's launch environment.
+    docker_image : str or None
+    """
+
+    interpreter: str = "python3"
+    path: tuple[str, ...] = ()
+    archives: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    docker_image: str | None = None
+
+
+def place(
+    environment: Environment | None, paths: Sequence[str | None] = (), folders: Sequence[str] = ()
+) -> Placed:
+    """Give what an environment means inside a container.
+
+    Parameters
+    ----------
+    environment : Environment or None
+        None: what the nodes have.
+    paths : sequence of str or None, optional
+        Input and output; those that are local paths are mounted into Docker containers.
+    folders : sequence of str, optional
+        Further folders of the nodes that Docker containers see read-only; the seed's are
+        what `HADOOP_FOLDERS` name. YARN expands no variables in mounts, so these are paths.
+
+    References
+    ----------
+    Hadoop's "Launching Applications Using Docker Containers" for YARN_CONTAINER_RUNTIME_*;
+    seed 001, ``--docker_image``, for the mounts.
+    """
+    if environment is None:
+        return Placed()
+    location = environment.location
+    if environment.scheme == "python":
+        return Placed(interpreter=location, path=(str(PurePosixPath(location).parent),))
+    if environment.scheme in ("venv", "conda"):
+        return Placed(interpreter=f"{location}/bin/python", path=(f"{location}/bin",))
+    if environment.scheme == "archive":
+        binaries = f"{ENVIRONMENT_FOLDER}/bin"
+        return Placed(interpreter=f"{binaries}/python", path=(binaries,), archives={ENVIRONMENT_FOLDER: location})
+    return Placed(docker_image=location, variables=docker_variables(location, paths, folders))
+
+
+def docker_variables(image: str, paths: Sequence[str | None], folders: Sequence[str]) -> dict[str, str]:
+    """Give YARN's variables for a Docker container: folders and input read-only, output writable, URIs not mounted."""
+    mounts = [f"{folder}:{folder}:ro" for folder in folders]
+    for path, mode in zip(paths, ("ro", "rw"), strict=False):
+        if path and path.startswith("/"):
+            mounts.append(f"{path}:{path}:{mode}")
+    return {
+        "YARN_CONTAINER_RUNTIME_TYPE": "docker",
+        "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": image,
+        **({"YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": ",".join(mounts)} if mounts else {}),
+    }

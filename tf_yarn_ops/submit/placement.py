@@ -1,0 +1,214 @@
+"""Where containers could run: queues, node labels and the sizes of nodes, from what the ResourceManager lists.
+
+A queue or a node label that is not there, or a label that the queue may not use: errors, because YARN
+refuses them for ever; the label of a task type only when the application master asks, and ends by it.
+No node that could hold a container now: a warning, because clusters grow.
+
+What YARN does not tell is left to YARN: a look that refuses too much is worse than none.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from ..errors import ResourcesImpossible, SubmissionRejected, TfYarnError, list_faults
+from ..hadoop.queues import MAPPED, fault_of, find_queue, leaves_of, read_queues
+from ..hadoop.resourcemanager import Allocation, ResourceManager
+from ..job.spec import JobSpec
+from ..validation import did_you_mean
+from .preflight import MASTER, check_maximum, containers, maximum_of
+
+logger = logging.getLogger(__name__)
+
+
+class Surroundings(NamedTuple):
+    """What the ResourceManager lists: ``schedulerInfo``, running nodes, and node labels with whether each is exclusive.
+
+    ``labels`` is None where they are unknown, and where nobody needs them.
+    """
+
+    scheduler: Mapping[str, Any]
+    nodes: Sequence[Mapping[str, Any]] = ()
+    labels: Mapping[str, bool] | None = None
+
+
+def read_surroundings(spec: JobSpec, resourcemanager: ResourceManager) -> Surroundings:
+    """Ask for all that `check_placement` looks at; for labels only where the job names one or a node has one."""
+    with ThreadPoolExecutor(2) as pool:
+        scheduler_answer, nodes_answer = pool.submit(resourcemanager.scheduler), pool.submit(resourcemanager.nodes)
+        scheduler, nodes = scheduler_answer.result(), nodes_answer.result()
+    labelled = any(map(_label, nodes)) or _askers(spec)
+    return Surroundings(scheduler, nodes, _read_labels(resourcemanager) if labelled else None)
+
+
+def _read_labels(resourcemanager: ResourceManager) -> dict[str, bool] | None:
+    try:
+        document = resourcemanager.labels()
+        found = document["nodeLabelInfo"] if document else []
+        items = [found] if isinstance(found, dict) else found or []  # YARN writes a list of one as its item
+        return {str(item["name"]): str(item.get("exclusivity", True)).lower() == "true" for item in items}
+    except (TfYarnError, ValueError, KeyError, TypeError, AttributeError) as error:
+        logger.debug("the node labels can't be read, and are YARN's affair: %s", error)
+        return None
+
+
+def check_placement(spec: JobSpec, around: Surroundings, strict: bool) -> None:
+    """See whether YARN could run the job.
+
+    Parameters
+    ----------
+    spec : JobSpec
+    around : Surroundings
+    strict : bool
+        Refuse what no running node could hold, instead of warning.
+
+    Raises
+    ------
+    SubmissionRejected, ResourcesImpossible
+        It could not, with all that is in the way.
+    """
+    refused = [*queue_faults(spec.queue, around.scheduler), *label_faults(spec, around)]
+    maximum = maximum_of(around.scheduler)
+    try:
+        if maximum is not None:
+            check_maximum(spec, maximum)
+    except ResourcesImpossible as error:
+        if not refused:
+            raise
+        refused.append(str(error))
+    if refused:
+        raise SubmissionRejected(list_faults(refused))
+    check_nodes(spec, around, strict)
+
+
+def queue_faults(queue: str, scheduler: Mapping[str, Any]) -> list[str]:
+    """Give why the queue takes no applications: it is unknown, stopped, or not a leaf.
+
+    Parameters
+    ----------
+    queue : str
+        Its name or full path. Of ``default``, which YARN may map to another, a fault is a warning.
+    scheduler : mapping
+        ``schedulerInfo``. Only the CapacityScheduler tells enough to refuse; the FairScheduler
+        makes queues when they are named.
+    """
+    found = read_queues(scheduler)
+    fault = fault_of(queue, found) if found else None
+    return _of_queue([fault] if fault else [], queue)
+
+
+def label_faults(spec: JobSpec, around: Surroundings) -> list[str]:
+    """Give each node label of the job that the cluster has not, or that its queue may not use."""
+    labels, askers = around.labels, _askers(spec)
+    if labels is None or not askers:
+        return []
+    if not labels:
+        everyone = dict.fromkeys(name for names in askers.values() for name in names)
+        return [f"the cluster has no node labels, and {_ask(list(everyone))} {' and '.join(map(repr, askers))}"]
+    found = read_queues(around.scheduler)
+    queue = find_queue(spec.queue, found)
+    unknown, closed = [], []
+    for label, names in askers.items():
+        if label not in labels:
+            unknown.append(f"there is no node label {label!r}{did_you_mean(label, labels)}, which {_ask(names)}; "
+                           f"the cluster has {', '.join(sorted(labels))}")
+        elif queue and not queue.may_use(label):
+            may = sorted(name for name, leaf in leaves_of(found).items() if leaf.may_use(label))
+            closed.append(f"queue {spec.queue!r} may not use node label {label!r}, which {_ask(names)}; "
+                          f"these may: {', '.join(may) or 'none'}")
+    return unknown + _of_queue(closed, spec.queue)
+
+
+def _of_queue(faults: list[str], queue: str) -> list[str]:
+    """Give what a queue can't do; of one that YARN may map to another, warn instead."""
+    if queue not in MAPPED:
+        return faults
+    for fault in faults:
+        logger.warning("%s; YARN refuses the job, unless it maps it to another queue", fault)
+    return []
+
+
+def check_nodes(spec: JobSpec, around: Surroundings, strict: bool) -> None:
+    """See whether some node could hold each container if it were empty; a warning where none could.
+
+    Raises
+    ------
+    ResourcesImpossible
+        Only when ``strict``.
+    """
+    problems = ["the cluster has no running node now"]
+    if around.nodes:
+        problems = [problem for label, wanted in _by_label(spec, around).items()
+                    for problem in _too_large(wanted, [_total(node) for node in _nodes_of(label, around)], label or "")]
+    if not problems:
+        return
+    text = "; ".join(problems)
+    if strict:
+        raise ResourcesImpossible(text)
+    logger.warning("%s; the job waits until there is one", text)
+
+
+def _by_label(spec: JobSpec, around: Surroundings) -> dict[str | None, list[tuple[str, Allocation]]]:
+    """Give the containers by the label under which YARN places them: the type's, the job's, or the queue's.
+
+    None where any node may be meant: the cluster's labels are unknown, or it is the master of a job without
+    a label, for which YARN has a setting of its own.
+    """
+    found = read_queues(around.scheduler)
+    queue = find_queue(spec.queue, found)
+    default = queue.default_label if queue else ""
+    grouped: dict[str | None, list[tuple[str, Allocation]]] = {}
+    for name, size in containers(spec).items():
+        task = spec.tasks.get(name.partition(":")[0])
+        own = (task.node_label if task else None) or spec.node_label
+        unknown = around.labels is None or not found or (name == MASTER and not own)
+        grouped.setdefault(None if unknown else own or default, []).append((name, size))
+    return grouped
+
+
+def _nodes_of(label: str | None, around: Surroundings) -> list[Mapping[str, Any]]:
+    """Give the nodes on which containers of a label may run; without one also on those that are not exclusive."""
+    exclusive = around.labels or {}
+    return [node for node in around.nodes
+            if label is None or _label(node) == label or not (label or exclusive.get(_label(node), True))]
+
+
+def _too_large(wanted: list[tuple[str, Allocation]], totals: list[Allocation], label: str) -> list[str]:
+    """Give what no node of a label could hold, in one sentence; none when all is well."""
+    above = [(name, size) for name, size in wanted if not any(total.holds(size) for total in totals)]
+    if not above:
+        return []
+    labelled = f" with label {label!r}" if label else ""
+    if not totals:
+        names = ", ".join(name for name, _ in above)
+        return [f"the cluster has no running node{labelled or ' without a label'} now, for {names}"]
+    largest = Allocation(*(max(getattr(total, field) for total in totals) for field in ("memory", "vcores", "gpus")))
+    texts = (f"no node{labelled} could hold {name}, which asks for {size}" for name, size in above)
+    return [f"{'; '.join(texts)}; the largest of {len(totals)} nodes{labelled}: {largest}"]
+
+
+def _ask(names: list[str]) -> str:
+    return f"{' and '.join(names)} {'asks' if len(names) == 1 else 'ask'} for"
+
+
+def _askers(spec: JobSpec) -> dict[str, list[str]]:
+    """Give the labels of a job with who names them."""
+    named = [("the job", spec.node_label), *((name, task.node_label) for name, task in spec.tasks.items())]
+    found: dict[str, list[str]] = {}
+    for name, label in named:
+        if label:
+            found.setdefault(label, []).append(name)
+    return found
+
+
+def _label(node: Mapping[str, Any]) -> str:
+    labels = node.get("nodeLabels") or ""
+    return str(labels if isinstance(labels, str) else labels[0])  # some YARNs write a list of one as its item
+
+
+def _total(node: Mapping[str, Any]) -> Allocation:
+    if node.get("totalResource"):
+        return Allocation.read(node["totalResource"])
+    return Allocation(int(node.get("usedMemoryMB", 0)) + int(node.get("availMemoryMB", 0)),
+                      int(node.get("usedVirtualCores", 0)) + int(node.get("availableVirtualCores", 0)))

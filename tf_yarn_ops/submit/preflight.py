@@ -1,0 +1,111 @@
+"""What of a request can be known to be impossible before anything is reserved or staged.
+
+Missing files and containers above the maximum allocation. Where containers could run is `placement`'s.
+
+The maximum allocation is YARN's (ClusterNodeTracker): for ``scheduling-wait-ms`` after the
+ResourceManager's start what the configuration says, then at most the largest memory, vcores and
+GPUs of any node, each on its own. Above it YARN refuses the container inside the application master.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..errors import ResourcesImpossible, SpecInvalid
+from ..hadoop.resourcemanager import Allocation
+from ..job.spec import JobSpec
+from ..validation import ARCHIVE_SUFFIXES
+
+#: The name of the application master's container in messages.
+MASTER = "the application master"
+
+
+def local_path(source: str) -> Path | None:
+    """Give the path of a local source (``/path``, ``path``, ``file:///path``); None for what lies elsewhere."""
+    if source.startswith("file://"):
+        return Path("/" + source[len("file://"):].lstrip("/"))
+    return None if urlsplit(source).scheme and "://" in source else Path(source)
+
+
+def with_absolute_sources(spec: JobSpec) -> JobSpec:
+    """Give the job with every local source as ``file://`` and an absolute path.
+
+    Skein would read ``data#1.csv`` as a URL and lose what stands behind the ``#``.
+    """
+    def absolute(source: str) -> str:
+        path = local_path(source)
+        return source if path is None else f"file://{path.absolute()}"
+
+    environment = spec.environment
+    if environment and environment.scheme == "archive":
+        environment = replace(environment, location=absolute(environment.location))
+    return replace(
+        spec, environment=environment, script=absolute(spec.script) if spec.script else None,
+        files={name: absolute(source) for name, source in spec.files.items()},
+        archives={name: absolute(source) for name, source in spec.archives.items()})
+
+
+def check_files(spec: JobSpec) -> None:
+    """See whether every local file is there.
+
+    Raises
+    ------
+    SpecInvalid
+        With all that are missing or can't be read.
+    """
+    faults = []
+    named = {**{f"files: {name}": source for name, source in spec.files.items()},
+             **{f"archives: {name}": source for name, source in spec.archives.items()}}
+    if spec.script:
+        named["script"] = spec.script
+    if spec.environment and spec.environment.scheme == "archive":
+        named["environment"] = spec.environment.location
+    for where, source in named.items():
+        path = local_path(source)
+        if path is None:
+            continue
+        if not path.exists():
+            faults.append(f"{where}: there is no {path} on this machine")
+        elif path.is_dir() and source.endswith(ARCHIVE_SUFFIXES):
+            faults.append(f"{where}: {path} is a folder, not an archive")
+        elif not path.is_dir() and not path.is_file():
+            faults.append(f"{where}: {path} is neither a file nor a folder; write it to a file first")
+        elif path.is_file() and not os.access(path, os.R_OK):
+            faults.append(f"{where}: {path} can't be read")
+    if faults:
+        raise SpecInvalid(faults)
+
+
+def containers(spec: JobSpec) -> dict[str, Allocation]:
+    """Give what each kind of container asks for, by a name for messages; the application master first."""
+    wanted = {MASTER: Allocation(spec.am_memory, spec.am_vcores)}
+    for name, task in spec.tasks.items():
+        for index in range(task.instances):
+            resources = task.resources(index)
+            where = f"{name}:{index}" if index in task.indices else name
+            wanted[where] = Allocation(resources.memory, resources.vcores, resources.gpus)
+    if spec.tensorboard:
+        wanted["tensorboard"] = Allocation(spec.tensorboard.memory, spec.tensorboard.vcores)
+    return wanted
+
+
+def check_maximum(spec: JobSpec, maximum: Allocation) -> None:
+    """Compare every container with the cluster's maximum allocation.
+
+    Raises
+    ------
+    ResourcesImpossible
+        With each container that is above it.
+    """
+    above = [f"{name} asks for {wanted}" for name, wanted in containers(spec).items() if not maximum.holds(wanted)]
+    if above:
+        raise ResourcesImpossible(f"{'; '.join(above)}; the cluster's maximum allocation is {maximum}")
+
+
+def maximum_of(scheduler: Mapping[str, Any]) -> Allocation | None:
+    """Give the maximum allocation as the scheduler's description has it; None where it has none."""
+    document = scheduler.get("maximumAllocation")
+    return Allocation.read(document) if document else None

@@ -1,0 +1,212 @@
+"""`RestSubmitter`: an application to YARN over plain HTTP: reserve, stage, submit.
+
+The slow parts run side by side: importing Skein, asking the ResourceManager, writing
+to the file system.
+"""
+
+import logging
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import ApplicationNotFound, ClusterUnreachable, ResourcesImpossible, SubmissionRejected, TfYarnError
+from ..follow.yarn_report import read_report
+from ..hadoop.cluster import Cluster
+from ..hadoop.imports import import_skein
+from ..hadoop.resourcemanager import ResourceManager
+from ..job.spec import JobSpec
+from ..runtime.common.reasons import Reason
+from ..staging.archive import pack
+from ..staging.directory import ApplicationDirectory
+from ..staging.resource import ARCHIVE, Resource
+from ..staging.store import Staging
+from ..staging.sweep import sweep
+from . import application as applications
+from .bundle import runtime_zip
+from .certificate import mint
+from .placement import check_placement, read_surroundings
+from .preflight import check_maximum, local_path, with_absolute_sources
+from .yarn_request import CERTIFICATE, KEY, PROTO, Staged, build_body, build_proto, skein_jar, sources
+
+logger = logging.getLogger(__name__)
+
+#: Side by side; more gains nothing on the NameNode's side.
+_WORKERS = 8
+#: Seconds until YARN has to have taken or refused what it answered 202 for.
+_ACCEPT_TIMEOUT = 30.0
+_JOB_NAME = "job.json"
+
+
+class RestSubmitter:
+    """Submits applications of one cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    resourcemanager : ResourceManager
+    staging : Staging
+    strict_placement : bool, optional
+        Refuse what no node could hold now.
+    checkpoint : callable, optional
+        Called between the steps; raises when the submission shall end.
+    """
+
+    def __init__(self, cluster: Cluster, resourcemanager: ResourceManager, staging: Staging, *,
+                 strict_placement: bool = False, checkpoint: Callable[[], None] = lambda: None):
+        self._cluster = cluster
+        self._resourcemanager = resourcemanager
+        self._staging = staging
+        self._strict_placement = strict_placement
+        self._checkpoint = checkpoint
+
+    def check(self, spec: JobSpec) -> None:
+        """See whether YARN could take the job; nothing is reserved.
+
+        Raises
+        ------
+        SubmissionRejected, ResourcesImpossible
+            It could not.
+        """
+        check_placement(spec, read_surroundings(spec, self._resourcemanager), self._strict_placement)
+
+    def reserve(self, spec: JobSpec) -> str:
+        """Reserve an application id.
+
+        Raises
+        ------
+        ResourcesImpossible
+            A container is above the maximum allocation that YARN gives with it.
+        """
+        application_id, maximum = self._resourcemanager.new_application()
+        check_maximum(spec, maximum)
+        return application_id
+
+    def submit(self, spec: JobSpec, application_id: str, tags: Iterable[str] = ()) -> None:
+        """Stage and submit a job under a reserved id; returns when YARN has accepted it.
+
+        Safe to repeat, also while another client does the same: YARN takes one of them.
+
+        Raises
+        ------
+        SubmissionRejected
+            YARN or the file system refused it. What was staged is deleted.
+        ClusterUnreachable
+            They did not answer.
+        """
+        directory = self._staging.directory(application_id)
+        try:
+            body = self._stage(with_absolute_sources(spec), application_id, directory, tags)
+            self._checkpoint()
+        except BaseException:
+            _quietly(directory.discard, f"deleting what was staged for {application_id}")
+            raise
+        try:
+            self._resourcemanager.submit(body)
+            self._await_acceptance(application_id, body)
+        except SubmissionRejected:
+            # Only now is it certain that YARN does not use the files.
+            _quietly(directory.discard, f"deleting what was staged for {application_id}")
+            raise
+
+    def _stage(self, spec: JobSpec, application_id: str, directory: ApplicationDirectory,
+               tags: Iterable[str]) -> dict[str, Any]:
+        """Write all files; give the body of the submission."""
+        settings: dict[str, Any] = {
+            "base_port": self._cluster.site.base_port(int(application_id.rsplit("_", 1)[-1])),
+            "resourcemanagers": self._cluster.resourcemanagers, "user": self._cluster.user}
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            importing = pool.submit(import_skein)
+            own = {CERTIFICATE: (credentials := mint()).certificate, KEY: credentials.key,
+                   _JOB_NAME: applications.job_file(spec, **settings)}
+            self._staging.prepare(pool)
+            directory.make()
+            self._checkpoint()
+            writes = [pool.submit(directory.put, name, data) for name, data in own.items()]
+            pool.submit(self._sweep, application_id)
+            jar = pool.submit(self._staging.store, directory, skein_jar(), "skein.jar", public=True)
+            importing.result()
+            application = applications.build(spec, am_java_options=self._cluster.site.am_java_options,
+                                             docker_folders=self._cluster.site.docker_folders, **settings)
+            shared = {(source, kind): pool.submit(self._file, directory, source, kind)
+                      for source, kind in sources(application) if source != applications.JOB_SOURCE}
+            scripts = {name: pool.submit(self._staging.store, directory, service.script.encode(), "service.sh")
+                       for name, service in application.services.items()}
+            planned = {name: directory.planned(name, data) for name, data in own.items()}
+            located = {key: planned[_JOB_NAME] for key in sources(application) if key[0] == applications.JOB_SOURCE}
+            located |= {key: future.result() for key, future in shared.items()}
+            staged = Staged(jar.result(), planned[CERTIFICATE], planned[KEY],
+                            {name: future.result() for name, future in scripts.items()}, located)
+            self._checkpoint()
+            proto = build_proto(application, staged)
+            directory.put(PROTO, proto)
+            for write in writes:
+                write.result()
+        return build_body(application, staged, directory.planned(PROTO, proto), application_id=application_id,
+                          cluster=self._cluster, tags={*application.tags, *tags}, priority=spec.priority)
+
+    def _sweep(self, application_id: str) -> None:
+        """Clean up after others, beside the work; whatever hinders it hinders nothing else."""
+        try:
+            sweep(self._staging, self._resourcemanager, keep=application_id)
+        except TfYarnError as error:
+            logger.debug("not swept: %s", error)
+
+    def _file(self, directory: ApplicationDirectory, source: str, kind: str) -> Resource:
+        if source == applications.RUNTIME_SOURCE:
+            resource = self._staging.store(directory, runtime_zip(), "runtime.zip", public=True)
+            return replace(resource, type=kind)
+        path = local_path(source)
+        if path is None:
+            return self._staging.locate(source, kind)
+        self._checkpoint()
+        if not path.is_dir():
+            return replace(self._staging.store(directory, path, path.name), type=kind)
+        with tempfile.TemporaryDirectory(prefix="ytf-") as folder:
+            packed = Path(folder, f"{path.name}.tar.gz")
+            pack(path, packed)
+            return replace(self._staging.store(directory, packed, packed.name), type=ARCHIVE)
+
+    def _await_acceptance(self, application_id: str, body: Mapping[str, Any]) -> None:
+        """YARN answers 202 before its scheduler has looked; Hadoop's own client waits in the same way.
+
+        A ResourceManager that restarts meanwhile may have forgotten the submission: it is sent again.
+        """
+        deadline = time.monotonic() + _ACCEPT_TIMEOUT
+        pause = 0.005
+        while True:
+            try:
+                found = self._resourcemanager.get(application_id)
+                state = found["state"]
+                if state not in ("NEW", "NEW_SAVING", "SUBMITTED"):
+                    break
+            except ApplicationNotFound:
+                state = "forgotten"
+                self._resourcemanager.submit(body)
+            except ClusterUnreachable as error:
+                state = f"not to be asked for ({error})"
+            if time.monotonic() > deadline:
+                raise ClusterUnreachable(f"{application_id} is still {state} after {_ACCEPT_TIMEOUT:g} s")
+            time.sleep(pause)
+            pause = min(0.5, pause * 2)
+        if found["user"] != self._cluster.user:
+            # Old Hadoop has no page that says so before.
+            self._resourcemanager.kill(application_id, "Submitted in the name of another user")
+            raise SubmissionRejected(f"{application_id} ran as {found['user']!r}, not as {self._cluster.user!r}, and "
+                                     "was killed: the web interface does not believe user.name")
+        report = read_report(found)
+        if report.reason is Reason.RESOURCES_IMPOSSIBLE:
+            raise ResourcesImpossible(report.message)
+        if report.reason is Reason.SUBMISSION_REJECTED:
+            raise SubmissionRejected(report.message)
+
+
+def _quietly(action: Callable[[], Any], what: str) -> None:
+    """Clean up after a failure that is on its way; a second one is only logged."""
+    try:
+        action()
+    except (SubmissionRejected, ClusterUnreachable) as error:
+        logger.warning("%s failed: %s", what, error)

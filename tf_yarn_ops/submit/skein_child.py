@@ -1,0 +1,86 @@
+"""``python -m tf_yarn_ops.submit.skein_child FOLDER LAUNCHER``: submit once through Skein's Java client.
+
+A process of its own: it can be ended when Skein waits for ever, its JVM ends with it, and
+its environment may differ. Reads ``application.proto`` and the certificate in FOLDER; the
+last line on stdout is ``submitted <application id>``, ``refused <why>``, or ``broken <why>`` when
+Skein's JVM did not live to answer: YARN may have taken the application.
+
+LAUNCHER is the pid of the parent. When that ends, or closes our standard input, this process and
+all that it started end at once, so that nothing is submitted that nobody waits for.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from ..hadoop.imports import import_skein
+from ..runtime.common.processes import become_subreaper, descendants, die_with_parent, signal_all
+
+#: Half of the JVM's start and memory.
+JAVA_OPTIONS = "-Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+PROTO, CERTIFICATE, KEY, LOG = "application.proto", "client.crt", "client.key", "driver.log"
+
+
+def main(folder: Path) -> str:
+    """Submit what lies in ``folder``; give the answer's line."""
+    skein = import_skein()
+    from skein import exceptions, proto
+
+    message = proto.ApplicationSpec()
+    message.ParseFromString((folder / PROTO).read_bytes())
+    application = skein.ApplicationSpec.from_protobuf(message)
+    security = skein.Security(cert_bytes=(folder / CERTIFICATE).read_bytes(), key_bytes=(folder / KEY).read_bytes())
+    try:
+        with skein.Client(security=security, log=str(folder / LOG), java_options=JAVA_OPTIONS) as client:
+            return f"submitted {client.submit(application)}"
+    except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
+        return f"broken {_cause(str(error))}"
+    except skein.SkeinError as error:
+        return f"{'refused' if str(error).strip() else 'broken'} {_cause(str(error))}"
+
+
+def bind(launcher: int) -> None:
+    """Tie this process to the one that started it, and to itself all that Skein starts."""
+    die_with_parent()
+    if os.getppid() != launcher:
+        sys.exit(1)
+    become_subreaper()
+    subprocess.Popen = _Bound  # type: ignore[assignment,misc]  # Skein starts its JVM in a session of its own
+    source = os.dup(0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # what is started does not hold our input, nor read it
+    threading.Thread(target=_end_with_input, args=(source,), daemon=True, name="launcher").start()
+
+
+class _Bound(subprocess.Popen):  # type: ignore[type-arg]
+    """A process that the kernel kills when this one ends, even by SIGKILL."""
+
+    def __init__(self, args: Any, **options: Any):
+        parent = os.getpid()
+
+        def before() -> None:
+            die_with_parent()
+            if os.getppid() != parent:
+                os._exit(1)
+
+        super().__init__(args, preexec_fn=before, **options)
+
+
+def _end_with_input(source: int) -> None:
+    while os.read(source, 4096):
+        pass
+    signal_all(descendants(), signal.SIGKILL)
+    os._exit(1)
+
+
+def _cause(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.rstrip().endswith("exception:")]
+    return (lines[0] if lines else "no reason given")[:500]
+
+
+if __name__ == "__main__":
+    bind(int(sys.argv[2]))
+    sys.stdout.write(main(Path(sys.argv[1])) + "\n")

@@ -1,0 +1,205 @@
+"""`SkeinSubmitter`: an application to YARN through Skein's own Java client, the fallback.
+
+It knows Kerberos and every file system that Hadoop's client knows, and costs a JVM.
+There is no reserved id: only tags tell a second submission from the first.
+"""
+
+import json
+import logging
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import ClusterUnreachable, SubmissionRejected, TfYarnError
+from ..hadoop.cluster import Cluster
+from ..hadoop.imports import import_skein
+from ..job.spec import JobSpec
+from ..staging.archive import pack
+from . import application as applications
+from .bundle import runtime_zip
+from .certificate import mint
+from .preflight import local_path, with_absolute_sources
+from .skein_child import CERTIFICATE, KEY, LOG, PROTO
+
+logger = logging.getLogger(__name__)
+
+#: Seconds for the start of the JVM, the uploads and the submission.
+SUBMIT_TIMEOUT = 900.0
+#: Seconds between two looks at whether the submission shall end, and those that its processes get to end.
+_INTERVAL, _GRACE = 0.25, 3.0
+#: What would let the submission run as somebody else than the configuration says.
+_NOT_OURS = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION")
+#: In a path, what Skein takes for the end of it; such files get a link of another name.
+_OF_URLS = re.compile("[#?]")
+#: ``-I`` keeps the working directory out of the way; what is imported is what we import.
+_START = ("import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
+          "runpy.run_module('tf_yarn_ops.submit.skein_child', run_name='__main__', alter_sys=True)")
+#: What Hadoop's client says of a service that is away, starting, or of another one's turn; the same submission may
+#: succeed in a moment.
+_AWAY = re.compile(r"connection exception|Connection (?:refused|reset)|No ?Route ?To ?Host|Socket ?Timeout|timed out|"
+                   r"Broken ?pipe|Unknown ?Host|safe ?mode|StandbyException|not supported in state standby|"
+                   r"RetriableException|EOFException|Failed to failover", re.IGNORECASE)
+
+
+class SkeinSubmitter:
+    """Submits applications through ``skein.Client``.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    environ : mapping of str to str, optional
+        For ``yarn``, JAVA_HOME and HADOOP_CONF_DIR. Default: the process's environment.
+    checkpoint : callable, optional
+        Called between the steps; raises when the submission shall end.
+
+    Attributes
+    ----------
+    uncertain : bool
+        Whether YARN may have an application whose id nobody has told: Skein's client has run, without a clear answer.
+    """
+
+    def __init__(self, cluster: Cluster, *, environ: Mapping[str, str] | None = None,
+                 checkpoint: Callable[[], None] = lambda: None):
+        self._cluster = cluster
+        self._environ = dict(os.environ if environ is None else environ)
+        self._checkpoint = checkpoint
+        self.uncertain = False
+
+    def submit(self, spec: JobSpec, tags: Iterable[str] = ()) -> str:
+        """Submit a job; give its application id when YARN has accepted it.
+
+        Raises
+        ------
+        SubmissionRejected
+            There is no Hadoop client here, or YARN refused the job.
+        ClusterUnreachable
+            No answer, or none in time, or this machine is in trouble.
+        """
+        if shutil.which("yarn", path=self._environ.get("PATH")) is None:
+            raise SubmissionRejected("submitting with Skein needs Hadoop's client: no 'yarn' on PATH. Put it there, "
+                                     "or submit over HTTP (submit_with: rest)")
+        try:
+            with tempfile.TemporaryDirectory(prefix="ytf-") as name:
+                folder = Path(name)
+                self._write(spec, folder, tags)
+                self._checkpoint()
+                return self._run(folder)
+        except TfYarnError:
+            raise
+        except OSError as error:
+            raise ClusterUnreachable(f"this machine can't run Skein's Java client: {error}") from error
+
+    def _run(self, folder: Path) -> str:
+        output, errors = folder / "stdout", folder / "stderr"
+        path = [*filter(None, sys.path), str(Path(__file__).parent.parent.parent)]
+        command = [sys.executable, "-I", "-X", "utf8", "-c", _START, json.dumps(path), str(folder), str(os.getpid())]
+        self.uncertain = True
+        with output.open("wb") as stdout, errors.open("wb") as stderr:
+            child = subprocess.Popen(command, env=self._environment(), stdin=subprocess.PIPE, stdout=stdout,
+                                     stderr=stderr)
+        try:
+            self._await(child)
+        finally:
+            _end(child)
+        word, _, answer = (_read(output).strip().splitlines() or [""])[-1].partition(" ")
+        if word == "submitted":
+            self.uncertain = False
+            return answer
+        if word in ("refused", "broken"):
+            failure = ClusterUnreachable if word == "broken" else _failure(answer)
+            self.uncertain = failure is ClusterUnreachable
+            raise failure(f"Skein's Java client could not submit: {answer}")
+        last = " | ".join((_read(errors) + _read(folder / LOG)).strip().splitlines()[-3:])
+        if child.returncode < 0:
+            raise ClusterUnreachable(f"Skein's Java client was ended by signal {-child.returncode}: {last}")
+        raise _failure(last)(f"Skein's Java client ended with exit code {child.returncode}: {last}")
+
+    def _environment(self) -> dict[str, str]:
+        """Give the environment of the Java client: the user is the cluster's, and nothing else decides."""
+        environ = {name: value for name, value in self._environ.items()
+                   if name not in _NOT_OURS and not name.startswith("PYTHON")}
+        environ["HADOOP_USER_NAME"] = self._cluster.login
+        if self._cluster.secure:
+            del environ["HADOOP_USER_NAME"]
+        # Skein's channel is on loopback; gRPC would send it to http_proxy.
+        return environ | {"no_grpc_proxy": "127.0.0.1,localhost"}
+
+    def _await(self, child: "subprocess.Popen[bytes]") -> None:
+        """Wait for the end of the submission, whether it comes by itself or is asked for."""
+        until = time.monotonic() + SUBMIT_TIMEOUT
+        while True:
+            try:
+                child.wait(_INTERVAL)
+                return
+            except subprocess.TimeoutExpired:
+                self._checkpoint()
+            if time.monotonic() >= until:
+                raise ClusterUnreachable(f"submitting with Skein took longer than {SUBMIT_TIMEOUT:g} s")
+
+    def _write(self, spec: JobSpec, folder: Path, tags: Iterable[str]) -> None:
+        skein = import_skein()
+        spec = with_absolute_sources(spec)
+        settings: dict[str, Any] = {"base_port": self._cluster.site.base_port(secrets.randbelow(1 << 16)),
+                                    "resourcemanagers": self._cluster.resourcemanagers, "user": self._cluster.user}
+        site = self._cluster.site
+        application = applications.build(spec, am_java_options=site.am_java_options,
+                                         docker_folders=site.docker_folders, **settings)
+        own = {applications.RUNTIME_SOURCE: _secret(folder / "runtime.zip", runtime_zip()),
+               applications.JOB_SOURCE: _secret(folder / "job.json", applications.job_file(spec, **settings))}
+        packed: dict[Path, Path] = {}
+        for part in (application.master, *application.services.values()):
+            for file in part.files.values():
+                path = local_path(file.source)
+                if file.source in own:
+                    file.source = str(own[file.source])
+                elif path is not None and path.is_dir():
+                    if path not in packed:
+                        packed[path] = folder / f"{len(packed)}.tar.gz"
+                        pack(path, packed[path])
+                    file.source, file.type = str(packed[path]), skein.FileType.ARCHIVE
+                elif path is not None and _OF_URLS.search(str(path)):
+                    if path not in packed:
+                        packed[path] = folder / f"{len(packed)}-{_OF_URLS.sub('_', path.name)}"
+                        packed[path].symlink_to(path)
+                    file.source = str(packed[path])
+        application.tags = {*application.tags, *tags}
+        credentials = mint()
+        application.master.security = skein.Security(cert_bytes=credentials.certificate, key_bytes=credentials.key)
+        _secret(folder / PROTO, application.to_protobuf().SerializeToString())
+        client = mint()
+        _secret(folder / CERTIFICATE, client.certificate)
+        _secret(folder / KEY, client.key)
+
+
+def _failure(text: str) -> type[SubmissionRejected] | type[ClusterUnreachable]:
+    """Give whose failure a text of Hadoop's client is about: the request's, or that of a cluster that was away."""
+    return ClusterUnreachable if _AWAY.search(text) else SubmissionRejected
+
+
+def _secret(path: Path, content: bytes) -> Path:
+    path.touch(0o600)
+    path.write_bytes(content)
+    return path
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    """End the child and all that it started: at the end of its input it kills them, and the kernel does if it can't."""
+    if child.stdin is not None:
+        child.stdin.close()
+    try:
+        child.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _read(path: Path) -> str:
+    return path.read_text("utf-8", "replace") if path.exists() else ""

@@ -1,0 +1,152 @@
+"""What is sent to YARN: Skein's specification with staged files, and the body of the submission.
+
+Pure: in come a Skein application and `Resource` values, out go the bytes of
+``.skein.proto`` and the JSON object for ``POST /ws/v1/cluster/apps``, both as Skein's
+own Java driver would make them.
+
+References
+----------
+Skein 0.8.2, ``Driver.java``: ``submitApplicationInner``, ``setupAppDir``, ``finalizeService``.
+Hadoop, "ResourceManager REST API", Cluster Applications API (Submit Application).
+"""
+
+import importlib.util
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from ..hadoop.cluster import Cluster
+from ..staging.resource import Resource
+
+if TYPE_CHECKING:
+    import skein
+
+LANG = "C.UTF-8"
+JAR, CERTIFICATE, KEY, PROTO, SCRIPT = ".skein.jar", ".skein.crt", ".skein.pem", ".skein.proto", ".skein.sh"
+_COMMAND = ("{{{{JAVA_HOME}}}}/bin/java -Xmx128M -Dskein.log.level={level} -Dskein.log.directory=<LOG_DIR> "
+            "com.anaconda.skein.ApplicationMaster {directory} ><LOG_DIR>/application.master.log 2>&1")
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Where everything of one application lies.
+
+    Attributes
+    ----------
+    jar, certificate, key : Resource
+    scripts : mapping of str to Resource
+        Per Skein service.
+    files : mapping of (str, str) to Resource
+        Per source and type, as the Skein application names them.
+    """
+
+    jar: Resource
+    certificate: Resource
+    key: Resource
+    scripts: Mapping[str, Resource]
+    files: Mapping[tuple[str, str], Resource]
+
+
+def skein_jar() -> Path:
+    """Give the jar of Skein's application master."""
+    found = importlib.util.find_spec("skein")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError("skein is not installed; pip install skein")
+    return Path(found.origin).parent / "java" / "skein.jar"
+
+
+def sources(application: "skein.ApplicationSpec") -> list[tuple[str, str]]:
+    """Give source and type (``FILE``, ``ARCHIVE``) of every file of an application, each once."""
+    parts = [application.master, *application.services.values()]
+    return list(dict.fromkeys((file.source, str(file.type)) for part in parts if part for file in part.files.values()))
+
+
+def build_proto(application: "skein.ApplicationSpec", staged: Staged) -> bytes:
+    """Give the content of ``.skein.proto``: every file resolved, every script wrapped to keep its log."""
+    message = application.to_protobuf()
+    for name, service in application.services.items():
+        target = message.services[name]
+        for key, file in service.files.items():
+            _fill(target.files[key], staged.files[file.source, str(file.type)])
+        for key, resource in ((SCRIPT, staged.scripts[name]), (CERTIFICATE, staged.certificate), (KEY, staged.key)):
+            _fill(target.files[key], resource)
+        target.script = f"bash {SCRIPT} ><LOG_DIR>/{name}.log 2>&1"
+        if "LANG" not in target.env:
+            target.env["LANG"] = LANG
+    for key, file in application.master.files.items():
+        _fill(message.master.files[key], staged.files[file.source, str(file.type)])
+    _fill(message.master.security.cert_file, staged.certificate)
+    _fill(message.master.security.key_file, staged.key)
+    return bytes(message.SerializeToString())
+
+
+def _fill(target: Any, resource: Resource) -> None:
+    url = urlsplit(resource.url)
+    host, _, port = url.netloc.partition(":")  # not url.hostname: the names of name services keep their case
+    target.source.scheme, target.source.host = url.scheme, host
+    target.source.port, target.source.file = int(port or 0), url.path
+    target.type = target.Type.Value(resource.type)
+    target.visibility = target.Visibility.Value(resource.visibility)
+    target.size, target.timestamp = resource.size, resource.timestamp
+
+
+def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Resource, *, application_id: str,
+               cluster: Cluster, tags: Iterable[str], priority: int) -> dict[str, Any]:
+    """Give the JSON object that submits an application.
+
+    Parameters
+    ----------
+    application : skein.ApplicationSpec
+    staged : Staged
+    proto : Resource
+        The staged ``.skein.proto``.
+    application_id : str
+        Reserved before.
+    cluster : Cluster
+    tags : iterable of str
+        All of them, lower-case.
+    priority : int
+        Larger first.
+    """
+    master = application.master
+    resources = {key: staged.files[file.source, str(file.type)] for key, file in master.files.items()}
+    resources |= {JAR: staged.jar, CERTIFICATE: staged.certificate, KEY: staged.key, PROTO: proto}
+    environment = {"LANG": LANG, **master.env,
+                   "CLASSPATH": "<CPS>".join(["{{CLASSPATH}}", "./*", *cluster.application_classpath]),
+                   "SKEIN_APPLICATION_ID": application_id}
+    if not cluster.secure:
+        environment["HADOOP_USER_NAME"] = cluster.user
+    container: dict[str, Any] = {
+        "local-resources": {"entry": [{"key": key, "value": _local(value)} for key, value in resources.items()]},
+        "environment": {"entry": [{"key": key, "value": value} for key, value in environment.items()]},
+        "commands": {"command": _COMMAND.format(
+            level=master.log_level, directory=cluster.filesystem + cluster.directory(application_id))},
+    }
+    if application.acls.enable:
+        container["application-acls"] = {"entry": [
+            {"key": "VIEW_APP", "value": _acl(application.acls.view_users, application.acls.view_groups)},
+            {"key": "MODIFY_APP", "value": _acl(application.acls.modify_users, application.acls.modify_groups)}]}
+    body: dict[str, Any] = {
+        "application-id": application_id, "application-name": application.name, "application-type": "skein",
+        "queue": application.queue, "priority": priority, "max-app-attempts": application.max_attempts,
+        "unmanaged-AM": False, "keep-containers-across-application-attempts": False,
+        "resource": {"memory": master.resources.memory, "vCores": master.resources.vcores},
+        "application-tags": {"tag": sorted(tags)}, "am-container-spec": container,
+    }
+    if application.node_label:
+        body["app-node-label-expression"] = application.node_label
+    return body
+
+
+def _local(resource: Resource) -> dict[str, Any]:
+    url = urlsplit(resource.url)
+    return {"resource": f"{url.scheme}://{url.netloc}{quote(url.path)}", "type": resource.type,
+            "visibility": resource.visibility, "size": resource.size, "timestamp": resource.timestamp}
+
+
+def _acl(users: Iterable[str], groups: Iterable[str]) -> str:
+    """Write an access list as Hadoop reads it: users, a blank, groups; ``*`` alone is everybody."""
+    users, groups = list(users), list(groups)
+    return "*" if "*" in (*users, *groups) else f"{','.join(users)} {','.join(groups)}"

@@ -1,0 +1,168 @@
+"""What a person sees while a job runs: a live table on a terminal, plain lines elsewhere; all on stderr."""
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..runtime.common.report import JobReport, TaskReport
+from .output import say
+from .summary import clock, duration, elapsed, ending
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+#: As many task names a line has before the rest is only counted.
+NAMED = 8
+#: Seconds between two lines that say who is missing.
+REMINDER_SECONDS = 30.0
+_COLOURS = {"running": "cyan", "succeeded": "green", "failed": "bold red", "lost": "bold red", "stopped": "dim"}
+
+
+class Progress(Protocol):
+    """Shows a report whenever it has changed; a context manager, so that the terminal is given back."""
+
+    def __enter__(self) -> "Progress": ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def show(self, report: JobReport) -> None:
+        """Show the job as it is now."""
+
+
+def make_progress(*, plain: bool = False) -> Progress:
+    """Give a table if stderr is a terminal (and `plain` is not asked for), else lines."""
+    return Lines() if plain or not sys.stderr.isatty() else Table()
+
+
+def names(tasks: list[str]) -> str:
+    """Give ``ps:0, worker:0 and 12 more``."""
+    more = len(tasks) - NAMED
+    return ", ".join(tasks[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+class Lines:
+    """A line per change, each with the time of day; nothing is ever overwritten."""
+
+    def __init__(self) -> None:
+        self._job: tuple[str, str | None] = ("", None)
+        self._tasks: dict[str, tuple[str, int, str]] = {}
+        self._generation = 0
+        self._tensorboard: str | None = None
+        self._reminded = 0.0
+
+    def __enter__(self) -> "Lines":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        pass
+
+    def show(self, report: JobReport) -> None:
+        """Write what is new since the last report."""
+        for line in self.changes(report, time.monotonic()):
+            say(f"{clock(time.time())} {line}")
+
+    def changes(self, report: JobReport, now: float) -> list[str]:
+        """Give the lines for what is new; `now` is a monotonic clock, seconds."""
+        lines = []
+        job = (report.state, report.tracking_url)
+        if report.state != self._job[0]:
+            where = f" in queue {report.queue}" if report.queue and report.state in ("SUBMITTED", "ACCEPTED") else ""
+            page = f", {report.tracking_url}" if report.state == "RUNNING" and report.tracking_url else ""
+            lines.append(f"{report.application_id} {report.state}{where}{page}")
+        self._job = job
+        if len(report.generations) > max(1, self._generation):
+            last = report.generations[-1]
+            lines.append(f"generation {last.number}: {last.cause}")
+        self._generation = len(report.generations)
+        lines += self._task_changes(report)
+        if report.tensorboard_url and report.tensorboard_url != self._tensorboard:
+            lines.append(f"TensorBoard at {report.tensorboard_url}")
+            self._tensorboard = report.tensorboard_url
+        waiting = [task.task for task in report.tasks if task.state == "pending"]
+        if waiting and report.reason is None and now - self._reminded >= REMINDER_SECONDS:
+            self._reminded = now
+            lines.append(f"{len(report.tasks) - len(waiting)} of {len(report.tasks)} tasks have registered, "
+                         f"waiting for {names(waiting)}")
+        return lines
+
+    def _task_changes(self, report: JobReport) -> list[str]:
+        """One line per new state, with the tasks that came into it; failures first, the rest are their consequences."""
+        new: dict[str, list[str]] = {}
+        for task in report.tasks:
+            now = (task.state, task.attempts, ending(task))
+            if self._tasks.get(task.task, ("pending", 0, "")) != now:
+                self._tasks[task.task] = now
+                new.setdefault(_words(task), []).append(task.task)
+        new.pop("pending", None)
+        failures_first = sorted(new.items(), key=lambda item: not item[0].startswith(("failed", "lost")))
+        return [f"{words}: {names(tasks)}" for words, tasks in failures_first]
+
+
+def _words(task: TaskReport) -> str:
+    again = f" (attempt {task.attempts})" if task.attempts > 1 and task.state == "running" else ""
+    how = f" with {ending(task)}" if task.state == "failed" and ending(task) else ""
+    return f"{task.state}{how}{again}"
+
+
+class Table:
+    """A table that is drawn anew in place."""
+
+    def __init__(self) -> None:
+        self._live: Live | None = None
+        self._report: JobReport | None = None
+
+    def __enter__(self) -> "Table":
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(console=Console(stderr=True), refresh_per_second=2, get_renderable=self._render,
+                          transient=True, redirect_stdout=False)
+        self._live.start()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if self._live:
+            self._live.stop()
+
+    def show(self, report: JobReport) -> None:
+        """Draw the job as it is now."""
+        self._report = report
+        if self._live:
+            self._live.refresh()
+
+    def _render(self) -> Any:
+        from rich.console import Group
+        from rich.table import Table as Grid
+        from rich.text import Text
+
+        report = self._report
+        if report is None:
+            return Text("submitting", style="dim")
+        now = time.time()
+        head = Text.assemble(
+            (report.application_id, "bold"), f"  {report.name}  ", (report.state, "cyan"), f"  queue {report.queue}  ",
+            duration((report.finished_at or now) - report.submitted_at) if report.submitted_at else "",
+        )
+        links = [Text(f"{name} {url}", style="dim", overflow="fold")
+                 for name, url in (("page", report.tracking_url), ("TensorBoard", report.tensorboard_url)) if url]
+        grid = Grid(box=None, pad_edge=False, header_style="dim")
+        for column in ("task", "state", "", "for", "host", "attempt"):
+            grid.add_column(column, no_wrap=True)
+        for task in _most_telling(report.tasks):
+            grid.add_row(task.task, Text(task.state, style=_COLOURS.get(task.state, "")), ending(task),
+                         duration(elapsed(task, now)), task.host or "-", str(task.attempts or "-"))
+        hidden = len(report.tasks) - len(_most_telling(report.tasks))
+        rest = [Text(f"and {hidden} more", style="dim")] if hidden else []
+        return Group(head, *links, grid, *rest)
+
+
+def _most_telling(tasks: tuple[TaskReport, ...], rows: int = 24) -> list[TaskReport]:
+    """The tasks that fit on a screen: what failed first, then what runs, in the order of the request."""
+    if len(tasks) <= rows:
+        return list(tasks)
+    rank = {"failed": 0, "lost": 0, "pending": 1, "registered": 2, "running": 3}
+    chosen = sorted(tasks, key=lambda task: rank.get(task.state, 4))[:rows]
+    return [task for task in tasks if task in chosen]
