@@ -178,7 +178,7 @@ def test_each_waiter_has_its_own_deadline(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
         other = asyncio.create_task(watcher.wait(long, timeout=20))
-        with pytest.raises(WaitTimeout, match=rf"{short} has not ended after 0.5 s \((RUNNING|ACCEPTED)\); it goes on"):
+        with pytest.raises(WaitTimeout, match=rf"{short} has not ended after 0.5 s \((RUNNING|ACCEPTED), no message\); it goes on"):
             await watcher.wait(short, timeout=0.5)
         finish(yarn, long)
         return await other
@@ -345,21 +345,26 @@ def test_all_in_one_event_loop_share_a_watcher_and_another_loop_has_its_own(yarn
     assert asyncio.run(two())[0] is not first
 
 
-def test_the_loop_runs_in_a_context_of_its_own(yarn, cluster):
+def test_each_callback_runs_in_the_context_of_its_waiter(yarn, cluster):
     variable = contextvars.ContextVar("task log", default="nobody's")
-    name = add(yarn, 1)
-    seen = []
+    names = [add(yarn, 1), add(yarn, 2)]
+    seen = {name: set() for name in names}
 
     async def main():
-        variable.set("the first waiter's")
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
-        wait = asyncio.create_task(watcher.wait(name, on_change=lambda report: seen.append(variable.get())))
-        await until(lambda: seen)
-        finish(yarn, name)
-        await wait
+
+        async def wait(name):
+            variable.set(name)  # a task has a context of its own
+            await watcher.wait(name, on_change=lambda report: seen[name].add(variable.get()))
+
+        waits = [asyncio.create_task(wait(name)) for name in names]
+        await until(lambda: all(seen.values()))
+        for name in names:
+            finish(yarn, name)
+        await asyncio.gather(*waits)
 
     asyncio.run(main())
-    assert set(seen) == {"nobody's"}
+    assert seen == {name: {name} for name in names}
 
 
 def test_a_watcher_starts_again_after_a_rest(yarn, cluster):

@@ -1,58 +1,101 @@
-"""Killing an application as a caller wants it: with the reason kept by YARN, until it is gone."""
+"""`kill`: the one function that ends an application, with a reason that YARN keeps, and waits until it is gone."""
 
 import contextlib
 import logging
 import time
-from typing import TYPE_CHECKING
 
 from ..errors import ApplicationNotFound, ClusterUnreachable
 from ..hadoop.resourcemanager import ENDED
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, compose_diagnostics
+from .session import Session
 from .yarn_report import kill_report, lost_report, unsubmitted_report
-
-if TYPE_CHECKING:
-    from ..launch.launcher import Launcher
 
 logger = logging.getLogger(__name__)
 
 #: Seconds until a kill has to be done; YARN needs 0.1 s, after a fail-over some more.
 KILL_TIMEOUT = 30.0
-#: Diagnostics of our kills; YARN keeps 64 KB but sends them with every list.
+#: Bytes of the diagnostics of our kills; YARN keeps 64 KB but sends them with every list.
 _KILL_DIAGNOSTICS = 8 * 1024
 #: Seconds after which an application that still lives is killed again.
 _ASK_AGAIN = 5.0
+#: Seconds between two looks: the first pause, and the longest.
+_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
 
 
-def kill(launcher: "Launcher", application_id: str, why: str, reason: Reason, timeout: float) -> JobReport:
-    """Do what `Launcher.kill` promises.
+class StillEnding(ClusterUnreachable):
+    """YARN has accepted the kill, and the application has not ended in time."""
 
-    A ResourceManager that restarts knows no application until it has recovered them, and forgets a kill that
-    it has accepted and not yet done: what was there is looked for until its end, and killed again.
+
+def kill(session: Session, application_id: str, why: str, *, reason: Reason = Reason.KILLED,
+         timeout: float = KILL_TIMEOUT, look_first: bool = True) -> JobReport:
+    """Kill an application, wait until it is gone, delete its directory.
+
+    A ResourceManager that restarts knows no application until it has recovered them, and forgets a kill that it has
+    accepted and not yet done: the application is looked for until its end, and killed again.
+
+    Parameters
+    ----------
+    session : Session
+    application_id : str
+        May be one that was only reserved.
+    why : str
+        A sentence for the report, kept by YARN.
+    reason : Reason, optional
+        Default KILLED.
+    timeout : float, optional
+        Seconds. Default 30.
+    look_first : bool, optional
+        Ask for the application before the kill (default), so that YARN keeps the states of its tasks with the reason,
+        and an application that has ended is left as it is. False sends the kill first, for a client with seconds left.
+
+    Returns
+    -------
+    JobReport
+        Of the application's own end if it had ended before. KILLED for an id that was never submitted.
+
+    Raises
+    ------
+    SubmissionRejected
+        The user may not kill it.
+    StillEnding
+        YARN has accepted the kill, and the application has not ended in time.
+    ClusterUnreachable
+        YARN has not answered in time.
     """
-    began = time.monotonic()
-    try:
-        found = launcher.resourcemanager.get_recovered(application_id, timeout)
-    except ApplicationNotFound:
-        launcher.forget(application_id)
-        return unsubmitted_report(application_id, why)
-    text, ask_at = "", began
-    while found["state"] not in ENDED:
-        now = time.monotonic()
-        if text and now >= began + timeout:
-            raise ClusterUnreachable(f"{application_id} is {found['state']} {timeout:g} s after the kill")
-        if now >= ask_at:
-            if not text:
-                logger.info("killing %s : %s", application_id, why)
-                live = launcher.live.fetch(found)
-                text = compose_diagnostics(kill_report(found, reason, why, live), _KILL_DIAGNOSTICS)
-            with contextlib.suppress(ApplicationNotFound):
-                launcher.resourcemanager.kill(application_id, text)
-            ask_at = time.monotonic() + _ASK_AGAIN
-        time.sleep(0.05)
+    resourcemanager, until = session.resourcemanager, time.monotonic() + timeout
+    unseen = JobReport(application_id, state="KILLED", final_status="KILLED", reason=reason, message=why,
+                       user=session.cluster.user)
+    text = "" if look_first else compose_diagnostics(unseen, _KILL_DIAGNOSTICS)
+    known, accepted, ask_at, pause = False, False, 0.0, _PAUSE
+    while True:
         try:
-            found = launcher.resourcemanager.get_recovered(application_id, began + timeout - time.monotonic())
-        except ApplicationNotFound:
-            launcher.forget(application_id)
-            return lost_report(application_id)
-    return launcher.read(found)
+            if look_first or accepted:
+                found = resourcemanager.get_recovered(application_id, max(0.0, until - time.monotonic()))
+                known = True
+                if found["state"] in ENDED:
+                    return session.read(found)
+                if accepted and time.monotonic() >= until:
+                    raise StillEnding(f"{application_id} is {found['state']} {timeout:g} s after the kill")
+                text = text or compose_diagnostics(kill_report(found, reason, why, session.live.fetch(found)),
+                                                   _KILL_DIAGNOSTICS)
+            if time.monotonic() >= ask_at:
+                if not accepted:
+                    logger.info("killing %s : %s", application_id, why)
+                with contextlib.suppress(ApplicationNotFound) if known else contextlib.nullcontext():
+                    resourcemanager.kill(application_id, text)
+                accepted, ask_at = True, time.monotonic() + _ASK_AGAIN
+        except ApplicationNotFound as error:
+            if look_first or accepted or not resourcemanager.recovering(application_id):
+                session.forget(unseen)
+                return lost_report(application_id) if known else unsubmitted_report(application_id, why)
+            if time.monotonic() >= until:
+                raise ClusterUnreachable(f"the ResourceManager is still recovering: {error}") from error
+        except ClusterUnreachable as error:
+            if not accepted:
+                raise
+            if time.monotonic() >= until:
+                raise error if isinstance(error, StillEnding) else StillEnding(
+                    f"YARN has accepted the kill of {application_id}, and does not answer since: {error}") from error
+        time.sleep(pause)
+        pause = min(_LONGEST_PAUSE, pause * 1.5)

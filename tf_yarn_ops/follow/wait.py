@@ -1,161 +1,256 @@
-"""Waiting for the end of an application, with deadlines, through restarts of the ResourceManager.
+"""`waiting`: the one loop that waits for the end of an application; and its blocking driver.
 
-Blocking; `watching` does the same for many jobs at once.
+The loop asks for what it needs by yielding steps, and does no input or output itself. `wait` answers the steps of one
+application with blocking calls; `follow.watch` answers those of many applications in one event loop, from shared list
+calls of the ResourceManager.
 """
 
 import logging
+import math
 import random
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from ..errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, WaitTimeout
+from ..errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, TfYarnError, WaitTimeout
 from ..hadoop.resourcemanager import LIVE, RECOVERY_TIME
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .identity import GIVEN_WAY, Identity, successor_of
-from .yarn_report import lost_report, queue_overrun
-
-if TYPE_CHECKING:
-    from ..launch.launcher import Launcher
+from .kill import kill
+from .session import Session
+from .yarn_report import lost_report, queue_overrun, read_report
 
 logger = logging.getLogger(__name__)
 
-#: Looks in a row that have to say "unknown" of an application that was never seen.
+#: Times in a row that YARN has to answer "unknown" for an application that was never seen.
 LOST_AFTER = 2
+#: Errors of a step that the loop itself judges; any other one ends the loop.
+THROWN = (ApplicationNotFound, ClusterUnreachable, SubmissionRejected)
+
+
+@dataclass(frozen=True)
+class Look:
+    """Ask for the application; the answer is YARN's object and the report, or an error that is thrown in."""
+
+    application_id: str
+
+
+@dataclass(frozen=True)
+class Recovering:
+    """Ask whether the ResourceManager may still have to recover the application; the answer is a bool."""
+
+    application_id: str
+
+
+@dataclass(frozen=True)
+class FindLive:
+    """List the live applications of a tag and a user; the answer is a list of YARN's objects."""
+
+    tag: str
+    user: str
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Kill the application as QUEUE_TIMEOUT; no answer, or SubmissionRejected that is thrown in."""
+
+    application_id: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Forget:
+    """Delete the directory of an application that has ended; no answer."""
+
+    ended: JobReport
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Let time pass until the next look; no answer."""
+
+    last: JobReport | None
+
+
+Step = Look | Recovering | FindLive | Kill | Forget | Pause
 
 
 class Unknown:
-    """How often, and since when, YARN has not known an application; an answer between two begins anew."""
+    """Counts how often, and since when, YARN has not known an application; an answer in between starts anew."""
 
     def __init__(self) -> None:
         self._looks = 0
         self._since = 0.0
 
     def again(self, now: float, seen: bool) -> bool:
-        """Tell whether it is lost by now; one that was ``seen`` before has a ResourceManager's time to be recovered."""
+        """Return whether the application is lost.
+
+        One that was ``seen`` before has `RECOVERY_TIME` seconds to be recovered by its ResourceManager.
+        """
         self._since = self._since if self._looks else now
         self._looks += 1
         return self._looks >= LOST_AFTER and now - self._since >= (RECOVERY_TIME if seen else 0.0)
 
     def answered(self) -> None:
-        """Note that YARN knows it."""
+        """Note that YARN knows the application."""
         self._looks = 0
 
 
-class Waiting:
-    """One wait.
+def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queue_timeout: float = 0.0,
+            identity: Identity | None = None, unreachable_timeout: float = math.inf,
+            clock: Callable[[], float] = time.monotonic) -> Generator[Step, Any, JobReport]:
+    """Wait for the end of an application, through restarts of the ResourceManager.
 
     Parameters
     ----------
-    launcher : Launcher
     application_id : str
-    timeout : float or None
-        Seconds until `WaitTimeout`.
-    on_change : callable or None
-        Called with every report that differs from the one before.
-    poll_interval : float
-        Seconds between two looks.
-    queue_timeout : float
-        Seconds in the queue after which the application is killed; 0 for none.
-    identity : Identity or None
-        Whose application it is: when it was killed in favour of another of the same
-        generation, the wait goes on with that one.
+    on_change : callable
+        Called with every report that differs from the one before, the last included.
+    queue_timeout : float, optional
+        Seconds in the queue after which the application is killed; 0, the default, for none.
+    identity : Identity, optional
+        When the application is killed in favour of another one of the same generation, wait for that one.
+    unreachable_timeout : float, optional
+        Seconds without an answer after which `ClusterUnreachable` is raised. Default: never.
+    clock : callable, optional
+        Monotonic, seconds.
+
+    Yields
+    ------
+    Step
+        What the driver has to do; it sends the answer, or throws the error.
+
+    Returns
+    -------
+    JobReport
+        With a reason; LOST when YARN no longer knows the application.
     """
+    last: JobReport | None = None
+    unknown, answered, refused = Unknown(), clock(), ""
 
-    def __init__(self, launcher: "Launcher", application_id: str, *, timeout: float | None = None,
-                 on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
-                 queue_timeout: float = 0.0, identity: Identity | None = None):
-        self._launcher = launcher
-        self._application_id = application_id
-        self._timeout = timeout
-        self._on_change = on_change
-        self._poll_interval = poll_interval
-        self._queue_timeout = queue_timeout
-        self._identity = identity
-        self._last: JobReport | None = None
-        self._answered = time.monotonic()
-        self._unknown = Unknown()
-        self._refused = ""
+    def changed(report: JobReport) -> None:
+        nonlocal last
+        if report != last:
+            last = report
+            on_change(report)
 
-    def run(self) -> JobReport:
-        """Give the last report; see `Launcher.wait` for what it raises."""
-        started = time.monotonic()
-        while True:
-            report = self._answer()
-            if report is not None:
-                return report
-            if self._launcher.cancelled:
-                why = self._launcher.why_cancelled or "Cancelled by the client that waited for it"
-                self._launcher.kill(self._application_id, why)
-                raise Cancelled(f"{self._application_id} was cancelled, and killed")
-            if self._timeout is not None and time.monotonic() - started >= self._timeout:
-                last = self._last
-                state = f"{last.state}, {last.message or 'no message'}" if last else "never seen"
-                raise WaitTimeout(f"{self._application_id} has not ended after {self._timeout:g} s ({state}); "
-                                  "it goes on")
-            time.sleep(self._poll_interval * random.uniform(0.9, 1.1))
-
-    def _answer(self) -> JobReport | None:
-        """Give the last report; None while the application goes on, and while nobody answers for not too long."""
+    while True:
         try:
-            report = self._look()
-            over = report is not None and report.reason is not None and not self._goes_on(report)
-        except ClusterUnreachable as error:
-            silent = time.monotonic() - self._answered
-            if silent >= self._launcher.cluster.site.unreachable_timeout:
-                raise ClusterUnreachable(f"waited {silent:.0f} s for {self._application_id}: {error}") from error
-            logger.warning("still waiting for %s : %s", self._application_id, error)
-            return None
-        self._answered = time.monotonic()
-        return report if over else None
-
-    def _look(self) -> JobReport | None:
-        """Give the report of now, killing what is over its deadline; None while YARN may be recovering."""
-        try:
-            application = self._launcher.resourcemanager.get(self._application_id)
+            application: Mapping[str, Any]
+            report: JobReport
+            application, report = yield Look(application_id)
+            unknown.answered()
+            if report.reason is not None:
+                successor = yield from _successor(report, identity)
+                if successor is None:
+                    yield Forget(report)
+                    changed(report)
+                    return report
+                logger.info("%s was ended in favour of %s", application_id, successor)
+                application_id = successor
+            changed(report)
+            why = queue_overrun(application, queue_timeout)
+            if why is not None:
+                try:
+                    yield Kill(application_id, why)
+                    answered = clock()
+                    continue
+                except SubmissionRejected as error:
+                    if str(error) != refused:
+                        refused = str(error)
+                        logger.warning("%s is over its queue deadline and could not be killed: %s",
+                                       application_id, error)
+            answered = clock()
         except ApplicationNotFound:
-            if not self._unknown.again(time.monotonic(), self._last is not None):
-                return None
-            if self._last is None and self._launcher.resourcemanager.recovering(self._application_id):
-                return None
-            return self._changed(lost_report(self._application_id))
-        except SubmissionRejected as error:
-            # A refused ticket or a proxy's 403: the application runs on, whatever we are told.
-            raise ClusterUnreachable(str(error)) from error
-        self._unknown.answered()
-        return self._changed(self._launcher.read(application) if not self._overdue(application) else
-                             self._launcher.report(self._application_id))
+            answered = clock()
+            if unknown.again(answered, last is not None):
+                try:
+                    lost = last is not None or not (yield Recovering(application_id))
+                except (ClusterUnreachable, SubmissionRejected):
+                    lost = False
+                if lost:
+                    report = lost_report(application_id)
+                    changed(report)
+                    return report
+        except (ClusterUnreachable, SubmissionRejected) as error:
+            # Also for a refused ticket or a proxy's 403: the application goes on.
+            silent = clock() - answered
+            if silent >= unreachable_timeout:
+                raise ClusterUnreachable(f"waited {silent:.0f} s for {application_id}: {error}") from error
+            logger.warning("still waiting for %s : %s", application_id, error)
+        yield Pause(last)
 
-    def _overdue(self, application: Mapping[str, Any]) -> bool:
-        """Kill what is over its queue deadline; one that we may not kill is waited for, and tried again."""
-        why = queue_overrun(application, self._queue_timeout)
-        if why is None:
-            return False
-        try:
-            self._launcher.kill(self._application_id, why, reason=Reason.QUEUE_TIMEOUT)
-        except SubmissionRejected as error:
-            if str(error) != self._refused:
-                self._refused = str(error)
-                logger.warning("%s is over its queue deadline and could not be killed: %s", self._application_id, error)
-            return False
-        return True
 
-    def _changed(self, report: JobReport) -> JobReport:
-        if report != self._last:
-            self._last = report
-            if self._on_change is not None:
-                self._on_change(report)
+def _successor(ended: JobReport, identity: Identity | None) -> Generator[Step, Any, str | None]:
+    """Return the live application that trains in the place of an ended one; None if there is none."""
+    if identity is None or ended.reason not in GIVEN_WAY:
+        return None
+    found: list[Mapping[str, Any]] = yield FindLive(identity.tag, ended.user)
+    return successor_of(ended, found, identity)
+
+
+def wait(session: Session, application_id: str, *, timeout: float | None = None,
+         on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
+         queue_timeout: float = 0.0, identity: Identity | None = None) -> JobReport:
+    """Wait with blocking calls; see `Launcher.wait`."""
+    began = time.monotonic()
+    seen: list[str] = [application_id]
+
+    def note(report: JobReport) -> None:
+        if on_change is not None:
+            on_change(report)
+
+    def answer(step: Step) -> Any:
+        match step:
+            case Look(name):
+                seen[0] = name
+                application = session.resourcemanager.get(name)
+                return application, read_report(application, session.live.fetch(application))
+            case Recovering(name):
+                return session.resourcemanager.recovering(name)
+            case FindLive(tag, user):
+                return session.resourcemanager.find(tags=[tag], states=LIVE, user=user or None)
+            case Kill(name, why):
+                return kill(session, name, why, reason=Reason.QUEUE_TIMEOUT)
+            case Forget(ended):
+                return session.forget(ended)
+            case Pause(last):
+                return _pause(session, seen[0], last, timeout, began, poll_interval)
+
+    steps = waiting(application_id, on_change=note, queue_timeout=queue_timeout, identity=identity,
+                    unreachable_timeout=session.cluster.site.unreachable_timeout)
+    return drive(steps, answer)
+
+
+def drive(steps: Generator[Step, Any, JobReport], answer: Callable[[Step], Any]) -> JobReport:
+    """Answer each step of a loop, with a value or with the error that the answer raised, until the loop returns."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                value = answer(step)
+            except THROWN as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(value)
+    except StopIteration as end:
+        report: JobReport = end.value
         return report
 
-    def _goes_on(self, report: JobReport) -> bool:
-        """See by tag whether another one trains in its place."""
-        if self._identity is None or report.reason not in GIVEN_WAY:
-            return False
-        found = self._launcher.resourcemanager.find(tags=[self._identity.tag], states=LIVE, user=report.user or None)
-        successor = successor_of(report, found, self._identity)
-        if successor is None:
-            return False
-        logger.info("%s was ended in favour of %s", self._application_id, successor)
-        self._application_id = successor
-        return True
+
+def _pause(session: Session, application_id: str, last: JobReport | None, timeout: float | None, began: float,
+           poll_interval: float) -> None:
+    if session.cancelled:
+        kill(session, application_id, session.why_cancelled or "Cancelled by the client that waited for it")
+        raise Cancelled(f"{application_id} was cancelled, and killed")
+    if timeout is not None and time.monotonic() - began >= timeout:
+        raise wait_timeout(application_id, timeout, last)
+    time.sleep(poll_interval * random.uniform(0.9, 1.1))
+
+
+def wait_timeout(application_id: str, timeout: float, last: JobReport | None) -> TfYarnError:
+    """Return the error of a wait that ran out."""
+    state = f"{last.state}, {last.message or 'no message'}" if last else "never seen"
+    return WaitTimeout(f"{application_id} has not ended after {timeout:g} s ({state}); it goes on")

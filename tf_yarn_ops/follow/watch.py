@@ -10,23 +10,23 @@ import contextlib
 import contextvars
 import logging
 import random
-import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import ApplicationNotFound, WaitTimeout
+from ..errors import ClusterUnreachable
 from ..hadoop.cluster import Cluster
 from ..hadoop.imports import import_httpx
-from ..hadoop.resourcemanager import CLUSTER_PATH, ENDED, LIVE, ResourceManager, find_parameters, read_applications
+from ..hadoop.resourcemanager import CLUSTER_PATH, LIVE, find_parameters, read_applications
 from ..hadoop.transport import Addresses, Attempt, client_options, read_json
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import JobReport, compose_diagnostics
-from ..staging.store import Staging
-from .identity import GIVEN_WAY, Identity, successor_of
-from .wait import Unknown
-from .yarn_report import kill_report, lost_report, queue_overrun, read_report
+from ..runtime.common.report import JobReport
+from .identity import Identity
+from .kill import kill
+from .session import Session
+from .wait import THROWN, FindLive, Forget, Kill, Look, Pause, Recovering, Step, wait_timeout, waiting
+from .yarn_report import read_report
 
 logger = logging.getLogger(__name__)
 
@@ -43,13 +43,11 @@ _APPLICATIONS = f"{CLUSTER_PATH}/apps"
 
 @dataclass(eq=False)
 class _Waiter:
-    application_id: str
-    identity: Identity | None
-    on_change: Callable[[JobReport], None] | None
-    queue_timeout: float
-    done: "asyncio.Future[JobReport]"
+    """One wait: where it looks next, and the future that the shared loop resolves with what it has seen."""
+
+    application_id: str = ""
+    seen: "asyncio.Future[Mapping[str, Any]] | None" = None
     last: JobReport | None = None
-    unknown: Unknown = field(default_factory=Unknown)
 
 
 @dataclass
@@ -109,7 +107,6 @@ class Watcher:
         self._waiters: set[_Waiter] = set()
         self._loop_task: asyncio.Task[None] | None = None
         self._deselected = _DESELECTED
-        self._staging: Staging | None = None
 
     async def wait(self, application_id: str, *, timeout: float | None = None,
                    on_change: Callable[[JobReport], None] | None = None,
@@ -135,18 +132,70 @@ class Watcher:
         WaitTimeout
             The application goes on.
         """
-        waiter = _Waiter(application_id, identity, on_change, queue_timeout,
-                         asyncio.get_running_loop().create_future())
+        waiter = _Waiter(application_id)
         self._waiters.add(waiter)
-        self._start()
+
+        def note(report: JobReport) -> None:
+            waiter.last = report
+            try:
+                if on_change is not None:
+                    on_change(report)
+            except Exception:  # a foreign callback must not end the wait
+                logger.exception("the callback for %s failed", waiter.application_id)
+
+        steps = waiting(application_id, on_change=note, queue_timeout=queue_timeout, identity=identity)
         try:
-            return await asyncio.wait_for(waiter.done, timeout)
+            return await asyncio.wait_for(self._drive(steps, waiter), timeout)
         except asyncio.TimeoutError as error:
-            last = waiter.last
-            raise WaitTimeout(f"{waiter.application_id} has not ended after {timeout:g} s "
-                              f"({last.state if last else 'never seen'}); it goes on") from error
+            raise wait_timeout(waiter.application_id, timeout or 0.0, waiter.last) from error
         finally:
             self._waiters.discard(waiter)
+
+    async def _drive(self, steps: Generator[Step, Any, JobReport], waiter: _Waiter) -> JobReport:
+        """Answer each step of the one waiting loop."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    value = await self._answer(step, waiter)
+                except THROWN as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(value)
+        except StopIteration as end:
+            report: JobReport = end.value
+            return report
+
+    async def _answer(self, step: Step, waiter: _Waiter) -> Any:
+        match step:
+            case Look(application_id):
+                waiter.application_id = application_id
+                waiter.seen = asyncio.get_running_loop().create_future()
+                self._start()
+                application = await waiter.seen
+                return application, read_report(application)
+            case Recovering(application_id):
+                return await self._blocking(lambda session: session.resourcemanager.recovering(application_id))
+            case FindLive(tag, user):
+                parameters = find_parameters([tag], LIVE, user or None)
+                response = await self._asker.get(_APPLICATIONS, parameters)
+                return read_applications(read_json(response, "looking for applications"))
+            case Kill(application_id, why):
+                await self._blocking(lambda session: kill(session, application_id, why, reason=Reason.QUEUE_TIMEOUT))
+            case Forget(ended):
+                await self._blocking(lambda session: session.forget(ended))
+            case Pause():
+                pass  # the next look waits for the shared loop
+
+    async def _blocking(self, call: Callable[[Session], Any]) -> Any:
+        """Make a blocking call in a thread, beginning with the address that has answered last."""
+
+        def run() -> Any:
+            with contextlib.closing(Session(self._cluster)) as session:
+                session.resourcemanager.addresses.prefer(self._asker.addresses.current())
+                return call(session)
+
+        return await asyncio.to_thread(run)
 
     def _start(self) -> None:
         if self._loop_task is None or self._loop_task.done():
@@ -155,43 +204,41 @@ class Watcher:
             self._loop_task = contextvars.Context().run(loop.create_task, self._run())
 
     async def _run(self) -> None:
+        """Look for all waiters, again and again; no fault of one look may end it, because it serves all of them."""
         interval = 0.0
         while self._waiters:
             await asyncio.sleep(interval)
             try:
                 await self._look()
                 interval = self._interval
-            except Exception as error:  # the loop serves everybody: no fault of one look may end it
+            except Exception as error:
                 interval = min(MAX_INTERVAL, max(self._interval, interval * 2) * random.uniform(0.8, 1.2))
                 logger.warning("watching %s applications goes on in %.0f s: %s", len(self._waiters), interval, error)
             if not self._waiters:
-                await self._asker.close()  # somebody may come while it closes; the loop looks again
+                await self._asker.close()  # a waiter may come while it closes; the loop looks again
 
     async def _look(self) -> None:
+        """List the live applications once, and ask for each application that is waited for and not among them."""
+        looking = [(waiter.application_id, waiter.seen) for waiter in self._waiters if waiter.seen is not None]
         live = {item["id"]: item for item in await self._list()}
-        missing, killing = [], []
-        for waiter in list(self._waiters):
-            if waiter.application_id in live:
-                application = live[waiter.application_id]
-                self._tell(waiter, application)
-                if why := queue_overrun(application, waiter.queue_timeout):
-                    killing.append(self._kill(application, why))
-            else:
-                missing.append(waiter)
         limit = asyncio.Semaphore(_AT_ONCE)
-        asking = (self._ask(waiter, limit) for waiter in missing)
-        for result in await asyncio.gather(*killing, *asking, return_exceptions=True):
-            if isinstance(result, Exception):
-                logger.warning("an application could not be asked for, or killed: %s", result)
-            elif isinstance(result, BaseException):
-                raise result
+        await asyncio.gather(*(self._tell(application_id, live.get(application_id), seen, limit)
+                               for application_id, seen in looking if not seen.done()))
 
-    async def _kill(self, application: Mapping[str, Any], why: str) -> None:
-        """End an application that is over its queue deadline; the next look sees its end."""
-        text = compose_diagnostics(kill_report(application, Reason.QUEUE_TIMEOUT, why))
-        logger.info("killing %s : %s", application["id"], why)
-        with self._blocking() as resourcemanager:
-            await asyncio.to_thread(resourcemanager.kill, application["id"], text)
+    async def _tell(self, application_id: str, application: Mapping[str, Any] | None,
+                    seen: "asyncio.Future[Mapping[str, Any]]", limit: asyncio.Semaphore) -> None:
+        try:
+            if application is None:
+                async with limit:
+                    response = await self._asker.get(f"{_APPLICATIONS}/{application_id}",
+                                                     {"deSelects": "resourceRequests"})
+                    application = read_json(response, f"asking for {application_id}", "app")
+        except Exception as error:
+            if not seen.done():
+                seen.set_exception(error if isinstance(error, THROWN) else ClusterUnreachable(str(error)))
+        else:
+            if not seen.done():
+                seen.set_result(application)
 
     async def _list(self) -> list[dict[str, Any]]:
         tags = [self._tag] if self._tag else []
@@ -201,87 +248,6 @@ class Watcher:
             self._deselected = parameters["deSelects"]
             response = await self._asker.get(_APPLICATIONS, parameters)
         return read_applications(await asyncio.to_thread(read_json, response, "looking for applications"))
-
-    async def _ask(self, waiter: _Waiter, limit: asyncio.Semaphore) -> None:
-        """Ask for one that is not in the list of the live ones."""
-        async with limit:
-            response = await self._asker.get(f"{_APPLICATIONS}/{waiter.application_id}",
-                                             {"deSelects": "resourceRequests"})
-            try:
-                application = read_json(response, f"asking for {waiter.application_id}", "app")
-            except ApplicationNotFound:
-                gone = waiter.unknown.again(time.monotonic(), waiter.last is not None)
-                if gone and not await self._recovering(waiter):
-                    self._finish(waiter, lost_report(waiter.application_id))
-                return
-            if application["state"] in ENDED:
-                if await self._moved_on(waiter, application):
-                    return
-                if application["user"] == self._cluster.user:
-                    await self._forget(waiter.application_id)
-            self._tell(waiter, application)
-            if why := queue_overrun(application, waiter.queue_timeout):
-                await self._kill(application, why)
-
-    async def _recovering(self, waiter: _Waiter) -> bool:
-        """Whether one that this watcher has never seen may be known again in a moment."""
-        if waiter.last is not None:
-            return False
-        with self._blocking() as resourcemanager:
-            return await asyncio.to_thread(resourcemanager.recovering, waiter.application_id)
-
-    @contextlib.contextmanager
-    def _blocking(self) -> Iterator[ResourceManager]:
-        """Give a client for a thread, which begins with the address that has answered last."""
-        with contextlib.closing(self._cluster.resourcemanager()) as resourcemanager:
-            resourcemanager.addresses.prefer(self._asker.addresses.current())
-            yield resourcemanager
-
-    async def _moved_on(self, waiter: _Waiter, application: Mapping[str, Any]) -> bool:
-        """See by tag whether another one trains in its place."""
-        identity, ended = waiter.identity, read_report(application)
-        if identity is None or ended.reason not in GIVEN_WAY:
-            return False
-        response = await self._asker.get(_APPLICATIONS, find_parameters([identity.tag], LIVE, application["user"]))
-        found = read_applications(read_json(response, "looking for applications"))
-        successor = successor_of(ended, found, identity)
-        if successor is None:
-            return False
-        logger.info("%s was ended in favour of %s", waiter.application_id, successor)
-        waiter.application_id = successor
-        return True
-
-    async def _forget(self, application_id: str) -> None:
-        """Whoever sees the end deletes the directory: the key is in it."""
-        try:
-            if self._staging is None:
-                self._staging = Staging(self._cluster)
-            await asyncio.to_thread(self._staging.delete, application_id)
-        except Exception as error:  # whatever it is, the end has to be told
-            logger.warning("the directory of %s could not be deleted: %s", application_id, error)
-
-    def _tell(self, waiter: _Waiter, application: Mapping[str, Any]) -> None:
-        waiter.unknown.answered()
-        report = read_report(application)
-        if report.reason is not None:
-            self._finish(waiter, report)
-        elif report != waiter.last:
-            self._notify(waiter, report)
-
-    def _finish(self, waiter: _Waiter, report: JobReport) -> None:
-        if not waiter.done.done():
-            self._notify(waiter, report)
-            waiter.done.set_result(report)
-        self._waiters.discard(waiter)
-
-    def _notify(self, waiter: _Waiter, report: JobReport) -> None:
-        waiter.last = report
-        if waiter.on_change is None:
-            return
-        try:
-            waiter.on_change(report)
-        except Exception:  # a stranger's callback must not end the watch of all the others
-            logger.exception("the callback for %s failed", waiter.application_id)
 
 
 _watchers: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[object, Watcher]]" = weakref.WeakKeyDictionary()

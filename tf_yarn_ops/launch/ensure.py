@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, Superseded
 from ..follow.identity import Action, Decision, Identity, attempt_of, decide, generation_of, may_try_again
+from ..follow.kill import kill
+from ..follow.session import Session
 from ..follow.yarn_report import lost_report, read_report
 from ..hadoop.resourcemanager import ENDED, RECOVERY_TIME
 from ..hadoop.transport import RestUnavailable
@@ -19,11 +21,10 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..submit.preflight import check_files
 from .claims import Claim, Claims
-from .route import SKEIN
+from .route import SKEIN, Route
 
 if TYPE_CHECKING:
     from ..submit.rest import RestSubmitter
-    from .launcher import Launcher
 
 logger = logging.getLogger(__name__)
 
@@ -31,26 +32,27 @@ logger = logging.getLogger(__name__)
 _MAX_ROUNDS = 50
 
 
-class Ensuring:
+class Ensure:
     """One call of `Launcher.ensure`.
 
     Parameters
     ----------
-    launcher : Launcher
+    session : Session
+    route : Route
     spec : JobSpec
     identity : Identity
     on_reserved : callable or None
     """
 
-    def __init__(self, launcher: "Launcher", spec: JobSpec, identity: Identity,
+    def __init__(self, session: Session, route: Route, spec: JobSpec, identity: Identity,
                  on_reserved: Callable[[str], None] | None):
-        self._launcher = launcher
-        self._submitting = launcher.submitting
-        self._resourcemanager = launcher.resourcemanager
+        self._session = session
+        self._route = route
+        self._resourcemanager = session.resourcemanager
         self._spec = spec
         self._identity = identity
         self._on_reserved = on_reserved
-        self._user = spec.user or launcher.cluster.user
+        self._user = spec.user or session.cluster.user
         self._submitted = ""
         self._announced = ""
 
@@ -58,7 +60,7 @@ class Ensuring:
         """Give the report of the one application, live or ended."""
         self._identity.check(self._spec)
         for _ in range(_MAX_ROUNDS):
-            self._launcher.checkpoint()
+            self._session.checkpoint()
             decision = self._decide()
             superseded = decision.action is Action.SUPERSEDED
             for application_id in decision.kill:
@@ -81,21 +83,20 @@ class Ensuring:
     def _give_way(self, newer: str) -> None:
         """A newer generation exists: nothing of it is touched, our own is killed."""
         if self._submitted:
-            self._launcher.kill(self._submitted, f"Superseded by {newer}", reason=Reason.SUPERSEDED)
+            kill(self._session, self._submitted, f"Superseded by {newer}", reason=Reason.SUPERSEDED)
         raise Superseded(f"{newer} is of a newer generation than {self._identity.generation} of this training; "
                          "it was left alone, and nothing was submitted")
 
     def _kill(self, application_id: str, newer: str = "") -> None:
         why = f"Superseded by {newer or f'generation {self._identity.generation} of the same training'}"
         try:
-            self._launcher.kill(application_id, why, reason=Reason.SUPERSEDED)
+            kill(self._session, application_id, why, reason=Reason.SUPERSEDED)
         except ApplicationNotFound:
             logger.debug("%s has gone by itself", application_id)
 
     def _attach(self, decision: Decision) -> JobReport:
         self._announce(decision.application_id)
-        self._launcher.remember(decision.application_id, self._spec)
-        report = self._launcher.report(decision.application_id)
+        report = self._session.report(decision.application_id)
         if decision.application_id != self._submitted:
             logger.info("attached to %s (%s)", decision.application_id, report.state)
         return report
@@ -108,15 +109,15 @@ class Ensuring:
     def _submit(self) -> JobReport | None:
         """Submit, or continue what another client began; None when one has to look again."""
         check_files(self._spec)
-        if self._submitting.way() != SKEIN:
+        if self._route.way() != SKEIN:
             try:
                 return self._submit_once()
             except RestUnavailable as error:
-                if not self._submitting.falls_back(error):
+                if not self._route.falls_back(error):
                     raise
         if self._submitted:
             self._refuse_strangers()
-        self._submitted = self._submitting.with_skein(self._spec, self._announce, self._identity.tags,
+        self._submitted = self._route.with_skein(self._spec, self._announce, self._identity.tags,
                                                       self._is_of_this_try)
         return None
 
@@ -129,7 +130,7 @@ class Ensuring:
         if application["user"] != self._user:
             error = SubmissionRejected(f"{self._submitted} runs as {application['user']!r}, not as {self._user!r}: "
                                        "the Hadoop client here submits as somebody else")
-            self._submitting.take_back(self._submitted, error)
+            self._route.take_back(self._submitted, error)
             raise error
 
     def _is_of_this_try(self, application: Mapping[str, Any]) -> bool:
@@ -139,8 +140,8 @@ class Ensuring:
 
     def _submit_once(self) -> JobReport | None:
         """Submit by a claim."""
-        submitter = self._submitting.rest_submitter(self._spec)
-        claims = Claims(self._launcher.staging(self._user), self._identity)
+        submitter = self._route.rest_submitter(self._spec)
+        claims = Claims(self._session.staging(self._user), self._identity)
         claim = claims.latest()
         if claim is not None:
             application = self._application(claim)
@@ -169,7 +170,7 @@ class Ensuring:
             except ApplicationNotFound:
                 if time.monotonic() >= until:
                     return None
-            self._launcher.checkpoint()
+            self._session.checkpoint()
             time.sleep(0.5)
 
     def _settled(self, application: Mapping[str, Any]) -> JobReport | None:
@@ -178,12 +179,12 @@ class Ensuring:
         same_attempt = attempt_of(application) == self._identity.attempt
         retries = self._spec.restart.allocation_retries
         if report.reason is Reason.SUCCEEDED or (same_attempt and not may_try_again([report], retries)):
-            return self._launcher.report(report.application_id)
+            return self._session.report(report.application_id)
         return None
 
     def _new_claim(self, submitter: "RestSubmitter", claims: Claims, number: int) -> Claim | None:
         submitter.check(self._spec)
-        self._launcher.checkpoint()
+        self._session.checkpoint()
         application_id = submitter.reserve(self._spec)
         if not claims.make(number, application_id):
             logger.info("another client of the same training was faster; looking again")
@@ -194,25 +195,25 @@ class Ensuring:
         """Submit a claimed id. Another client may do the same at this moment, which is harmless."""
         application_id = claim.application_id
         try:
-            self._launcher.checkpoint()
+            self._session.checkpoint()
             submitter.submit(self._spec, application_id, self._identity.tags)
             self._submitted = application_id
             self._mark_submitted(claims, claim)
-            self._submitting.submitted(application_id, self._spec)
-            self._launcher.checkpoint()
+            self._route.submitted(application_id, self._spec)
+            self._session.checkpoint()
         except RestUnavailable:
             raise
         except SubmissionRejected:
             application = self._seen(claim)
             if application is not None and application["state"] in ENDED:
-                self._launcher.forget(application_id)
+                self._session.forget(read_report(application))
             raise
         except BaseException as error:
             # Told to end, by whatever (Airflow's alarm is an exception of its own): nothing of ours may stay.
             # Any ordinary failure leaves the claim for the next try.
             told = isinstance(error, Cancelled) or not isinstance(error, Exception)
             if told and self._may_take_back(claim):
-                self._submitting.take_back(application_id, error)
+                self._route.take_back(application_id, error)
             raise
 
     def _mark_submitted(self, claims: Claims, claim: Claim) -> None:

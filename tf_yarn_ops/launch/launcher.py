@@ -1,26 +1,22 @@
 """`Launcher`: the only door for submitting, watching and killing applications."""
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
 
-from ..errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected
+from ..errors import ApplicationNotFound
 from ..follow.identity import Identity
 from ..follow.kill import KILL_TIMEOUT, kill
-from ..follow.live import LiveStatus
-from ..follow.wait import Waiting
-from ..follow.yarn_report import lost_report, read_report
+from ..follow.session import Session
+from ..follow.wait import wait
+from ..follow.yarn_report import read_report
 from ..hadoop.cluster import Cluster
-from ..hadoop.resourcemanager import LIVE
+from ..hadoop.resourcemanager import LIVE, ResourceManager
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..staging.store import Staging
-from .ensure import Ensuring
-from .retry import Repeating
-from .route import Submitting
-
-logger = logging.getLogger(__name__)
+from .ensure import Ensure
+from .retry import run_until_trained
+from .route import Route
 
 
 class Launcher:
@@ -40,14 +36,19 @@ class Launcher:
     def __init__(self, cluster: Cluster, *, submit_with: str | None = None, strict_placement: bool = False,
                  environ: Mapping[str, str] | None = None):
         self.cluster = cluster
-        self.resourcemanager = cluster.resourcemanager()
-        self.submitting = Submitting(self, submit_with or cluster.site.submit_with, strict_placement, environ)
+        self.session = Session(cluster)
+        self._route = Route(self.session, submit_with or cluster.site.submit_with, strict_placement, environ)
         self._environ = environ
-        self.live = LiveStatus(cluster)
-        self._stagings: dict[str, Staging] = {}
         self._queue_timeouts: dict[str, float] = {}
-        self._cancelled = False
-        self.why_cancelled = ""
+
+    @property
+    def resourcemanager(self) -> ResourceManager:
+        """The client of the cluster's ResourceManagers."""
+        return self.session.resourcemanager
+
+    def staging(self, user: str | None = None) -> Staging:
+        """Return the staging directory of a user; default: of the cluster's user."""
+        return self.session.staging(user)
 
     def cancel(self, why: str = "") -> None:
         """End what this launcher is doing; safe in a signal handler.
@@ -55,18 +56,7 @@ class Launcher:
         A submission ends before its next step; what was submitted is killed. The call
         that was going on raises `Cancelled`. YARN keeps the sentence ``why`` with the kill.
         """
-        self.why_cancelled = self.why_cancelled or why
-        self._cancelled = True
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether `cancel` was called."""
-        return self._cancelled
-
-    def checkpoint(self) -> None:
-        """Raise `Cancelled` when it was asked for; between the steps of a submission."""
-        if self._cancelled:
-            raise Cancelled("cancelled before the application was submitted")
+        self.session.cancel(why)
 
     def submit(self, spec: JobSpec, on_reserved: Callable[[str], None] | None = None) -> str:
         """Submit a job.
@@ -94,21 +84,19 @@ class Launcher:
         Cancelled
             By `cancel`; nothing is left.
         """
-        return self.submitting.submit(spec, on_reserved)
+        application_id = self._route.submit(spec, on_reserved)
+        self._queue_timeouts[application_id] = spec.deadlines.queue
+        return application_id
 
     def report(self, application_id: str) -> JobReport:
-        """Give what is known of an application now, without raising for one that YARN does not know.
+        """Return what is known of an application now; its reason is LOST when YARN does not know it.
 
         Raises
         ------
         ClusterUnreachable
             No ResourceManager answers, or one that may still have to recover the application.
         """
-        try:
-            found = self.resourcemanager.get_recovered(application_id)
-        except ApplicationNotFound:
-            return lost_report(application_id)
-        return self.read(found)
+        return self.session.report(application_id)
 
     def log(self, application_id: str, task: str | None = None) -> Iterator[str]:
         """Give a task's log in chunks of text; see `logs.Logs.read`."""
@@ -119,35 +107,10 @@ class Launcher:
     def cluster_spec(self, application_id: str) -> dict[str, list[str]] | None:
         """Give the cluster spec of a running job, host:port per task index; None before it is published."""
         try:
-            document = self.live.fetch_document(self.resourcemanager.get(application_id))
+            document = self.session.live.fetch_document(self.resourcemanager.get(application_id))
         except ApplicationNotFound:
             return None
         return (document or {}).get("cluster_spec") or None
-
-    def read(self, application: Mapping[str, Any]) -> JobReport:
-        """Give the report of YARN's object; the directory of one that has ended is deleted."""
-        report = read_report(application, self.live.fetch(application))
-        if report.reason is not None and report.user in ("", self.cluster.user):
-            self.forget(report.application_id)
-        return report
-
-    def forget(self, application_id: str) -> None:
-        """Delete the directory of an application that has ended: the key is in it."""
-        try:
-            if self.staging(self.cluster.user).delete(application_id):
-                logger.debug("deleted the directory of %s", application_id)
-        except (SubmissionRejected, ClusterUnreachable) as error:
-            logger.warning("the directory of %s could not be deleted: %s", application_id, error)
-
-    def remember(self, application_id: str, spec: JobSpec) -> None:
-        """Keep the deadline that the waiting client enforces."""
-        self._queue_timeouts[application_id] = spec.deadlines.queue
-
-    def staging(self, user: str) -> Staging:
-        """Give the staging directory of a user."""
-        if user not in self._stagings:
-            self._stagings[user] = Staging(self.cluster.acting_for(user))
-        return self._stagings[user]
 
     def wait(self, application_id: str, *, timeout: float | None = None,
              on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
@@ -186,8 +149,8 @@ class Launcher:
         """
         if queue_timeout is None:
             queue_timeout = self._queue_timeouts.get(application_id, 0.0)
-        return Waiting(self, application_id, timeout=timeout, on_change=on_change, poll_interval=poll_interval,
-                       queue_timeout=queue_timeout, identity=identity).run()
+        return wait(self.session, application_id, timeout=timeout, on_change=on_change, poll_interval=poll_interval,
+                    queue_timeout=queue_timeout, identity=identity)
 
     def ensure(self, spec: JobSpec, identity: Identity, on_reserved: Callable[[str], None] | None = None) -> JobReport:
         """Let exactly one application of an identity train: attach to it, or submit it.
@@ -213,11 +176,13 @@ class Launcher:
             client submits, which tells no id, what it may have submitted has been killed, and a further attempt of the
             identity submits anew.
         """
-        return Ensuring(self, spec, identity, on_reserved).run()
+        report = Ensure(self.session, self._route, spec, identity, on_reserved).run()
+        self._queue_timeouts[report.application_id] = spec.deadlines.queue
+        return report
 
     def run(self, spec: JobSpec, identity: Identity | None = None, *,
             on_reserved: Callable[[str], None] | None = None, on_change: Callable[[JobReport], None] | None = None,
-            timeout: float | None = None, poll_interval: float = 0.5) -> JobReport:
+            timeout: float | None = None, poll_interval: float = 0.5, after: JobReport | None = None) -> JobReport:
         """Submit a job, or attach to it, and wait.
 
         Again after ALLOCATION_TIMEOUT, as often as the job allows, and twice where YARN could not launch
@@ -230,8 +195,21 @@ class Launcher:
             Without one, every call is a new training.
         on_reserved, on_change, timeout, poll_interval : optional
             As in `submit` and `wait`.
+        after : JobReport, optional
+            The end of an application of this job that another process has waited for: it is returned as it is, unless
+            nothing has trained and the job may be submitted again.
         """
-        return Repeating(self, spec, identity, on_reserved).run(timeout, on_change, poll_interval)
+
+        def start() -> JobReport:
+            if identity is None:
+                return JobReport(self.submit(spec, on_reserved))
+            return self.ensure(spec, identity, on_reserved)
+
+        def follow(application_id: str) -> JobReport:
+            return self.wait(application_id, timeout=timeout, on_change=on_change, poll_interval=poll_interval,
+                             identity=identity)
+
+        return run_until_trained(self.session, start, follow, spec.restart.allocation_retries, after)
 
     def kill(self, application_id: str, why: str = "Killed by its client", *, reason: Reason = Reason.KILLED,
              timeout: float = KILL_TIMEOUT) -> JobReport:
@@ -259,7 +237,7 @@ class Launcher:
         ClusterUnreachable
             No answer, or it would not end in time.
         """
-        return kill(self, application_id, why, reason, timeout)
+        return kill(self.session, application_id, why, reason=reason, timeout=timeout)
 
     def list(self, states: Iterable[str] = LIVE, user: str | None = None) -> list[JobReport]:
         """Give the user's applications of Skein in these states, the latest first; live reports are not fetched.
@@ -277,7 +255,6 @@ class Launcher:
 
     def close(self) -> None:
         """Close the connections; they open again when needed."""
-        self.resourcemanager.close()
-        self.live.close()
+        self.session.close()
 
 

@@ -1,4 +1,4 @@
-"""`Submitting`: which way a job goes to YARN, and that nothing is left when it does not get there."""
+"""`Route`: the way on which a job goes to YARN; a submission that fails leaves nothing behind."""
 
 import logging
 import secrets
@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Cancelled, ClusterUnreachable, SubmissionRejected, TfYarnError
+from ..follow.kill import kill
+from ..follow.session import Session
 from ..hadoop.resourcemanager import ENDED, LIVE
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
@@ -16,7 +18,6 @@ from ..submit.preflight import check_files
 
 if TYPE_CHECKING:
     from ..submit.rest import RestSubmitter
-    from .launcher import Launcher
 
 logger = logging.getLogger(__name__)
 
@@ -29,28 +30,29 @@ LIFETIME_SLACK = 300.0
 _LEFTOVER_SECONDS = 3.0
 
 
-class Submitting:
-    """The submissions of one launcher.
+class Route:
+    """The way to YARN of one launcher: over HTTP, or through Skein's Java client where HTTP is closed.
 
     Parameters
     ----------
-    launcher : Launcher
+    session : Session
     submit_with : {"auto", "rest", "skein"}
     strict_placement : bool
+        Refuse a job with a container that no node could hold now.
     environ : mapping of str to str or None
-        For Skein's Java client.
+        For Skein's Java client. Default: the process's environment.
     """
 
-    def __init__(self, launcher: "Launcher", submit_with: str, strict_placement: bool,
+    def __init__(self, session: Session, submit_with: str, strict_placement: bool,
                  environ: Mapping[str, str] | None):
-        self._launcher = launcher
+        self._session = session
         self._way = submit_with
         self._strict_placement = strict_placement
         self._environ = environ
 
     def way(self) -> str:
         """Give how to submit: ``rest``, ``skein``, or ``auto`` while plain HTTP is to be tried first."""
-        if self._way == AUTO and self._launcher.cluster.secure:
+        if self._way == AUTO and self._session.cluster.secure:
             self._turn_to_skein("the cluster uses Kerberos")
         return self._way
 
@@ -68,7 +70,7 @@ class Submitting:
     def submit(self, spec: JobSpec, on_reserved: Callable[[str], None] | None) -> str:
         """Submit a job; see `Launcher.submit`."""
         check_files(spec)
-        self._launcher.checkpoint()
+        self._session.checkpoint()
         if self.way() != SKEIN:
             try:
                 return self._with_rest(spec, on_reserved)
@@ -81,24 +83,24 @@ class Submitting:
         """Give what submits this job over HTTP."""
         from ..submit.rest import RestSubmitter
 
-        launcher = self._launcher
-        cluster = launcher.cluster.acting_for(spec.user or launcher.cluster.user)
-        resourcemanager = launcher.resourcemanager if cluster is launcher.cluster else cluster.resourcemanager()
-        return RestSubmitter(cluster, resourcemanager, launcher.staging(cluster.user),
-                             strict_placement=self._strict_placement, checkpoint=launcher.checkpoint)
+        session = self._session
+        cluster = session.cluster.acting_for(spec.user or session.cluster.user)
+        resourcemanager = session.resourcemanager if cluster is session.cluster else cluster.resourcemanager()
+        return RestSubmitter(cluster, resourcemanager, session.staging(cluster.user),
+                             strict_placement=self._strict_placement, checkpoint=session.checkpoint)
 
     def _with_rest(self, spec: JobSpec, on_reserved: Callable[[str], None] | None) -> str:
         submitter = self.rest_submitter(spec)
         submitter.check(spec)
-        self._launcher.checkpoint()
+        self._session.checkpoint()
         application_id = submitter.reserve(spec)
         if on_reserved is not None:
             on_reserved(application_id)
         try:
-            self._launcher.checkpoint()
+            self._session.checkpoint()
             submitter.submit(spec, application_id)
             self.submitted(application_id, spec)
-            self._launcher.checkpoint()
+            self._session.checkpoint()
         except BaseException as error:
             self.take_back(application_id, error)
             raise
@@ -114,7 +116,7 @@ class Submitting:
         from ..submit.skein_java import SkeinSubmitter
 
         self._look_ahead(spec)
-        submitter = SkeinSubmitter(self._launcher.cluster, environ=self._environ, checkpoint=self._launcher.checkpoint)
+        submitter = SkeinSubmitter(self._session.cluster, environ=self._environ, checkpoint=self._session.checkpoint)
         try:
             application_id = submitter.submit(spec, tags)
         except BaseException as error:
@@ -127,9 +129,9 @@ class Submitting:
                 on_reserved(application_id)
             if spec.priority:  # Skein's client can't give it
                 self._amend(application_id, "priority",
-                            lambda _: self._launcher.resourcemanager.set_priority(application_id, spec.priority))
+                            lambda _: self._session.resourcemanager.set_priority(application_id, spec.priority))
             self._sweep(application_id)
-            if self._launcher.cancelled:
+            if self._session.cancelled:
                 raise Cancelled(f"{application_id} was submitted, and is killed")
         except BaseException as error:
             self.take_back(application_id, error)
@@ -138,16 +140,15 @@ class Submitting:
 
     def _sweep(self, application_id: str) -> None:
         """Delete the directories of those who are gone; whatever hinders it hinders nothing else."""
-        launcher = self._launcher
         try:
-            sweep(launcher.staging(launcher.cluster.user), launcher.resourcemanager, keep=application_id)
+            sweep(self._session.staging(), self._session.resourcemanager, keep=application_id)
         except TfYarnError as error:
             logger.debug("not swept: %s", error)
 
     def _look_ahead(self, spec: JobSpec) -> None:
         """Refuse what YARN would, before Skein's client starts; where the ResourceManager can't be read, YARN does."""
         try:
-            around = read_surroundings(spec, self._launcher.resourcemanager)
+            around = read_surroundings(spec, self._session.resourcemanager)
         except TfYarnError as error:
             logger.log(logging.WARNING if self._strict_placement else logging.DEBUG,
                        "submitting without a look at queues, labels and nodes: %s", error)
@@ -156,11 +157,10 @@ class Submitting:
 
     def submitted(self, application_id: str, spec: JobSpec) -> None:
         """Say that YARN has taken an application, and keep what its waiting client enforces."""
-        self._launcher.remember(application_id, spec)
         logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
         lifetime = lifetime_of(spec)
         if lifetime is not None:  # YARN's own backstop: it ends the job even when nobody else is alive to do so
-            self._amend(application_id, "lifetime", lambda found: self._launcher.resourcemanager.set_lifetime(
+            self._amend(application_id, "lifetime", lambda found: self._session.resourcemanager.set_lifetime(
                 application_id, int(found["startedTime"]) / 1000 + lifetime))
 
     def _amend(self, application_id: str, what: str, change: Callable[[Mapping[str, Any]], None]) -> None:
@@ -180,20 +180,20 @@ class Submitting:
         """
         until, pause = time.monotonic() + LAUNCH_WAIT, 0.01
         while True:
-            application = self._launcher.resourcemanager.get(application_id)
+            application = self._session.resourcemanager.get(application_id)
             over = application["state"] in ("RUNNING", *ENDED) or int(application.get("launchTime") or 0) > 0
             if over or time.monotonic() >= until:
                 return application
-            self._launcher.checkpoint()
+            self._session.checkpoint()
             time.sleep(pause)
             pause = min(0.5, pause * 2)
 
     def _take_back_unnamed(self, tag: str, is_ours: Callable[[Mapping[str, Any]], bool], error: BaseException) -> None:
         """Kill what Skein submitted the moment before it ended; nobody has told us the id."""
-        launcher, until = self._launcher, time.monotonic() + _LEFTOVER_SECONDS
+        until = time.monotonic() + _LEFTOVER_SECONDS
         try:
             while time.monotonic() < until:
-                for application in launcher.resourcemanager.find(tags=[tag], states=LIVE):
+                for application in self._session.resourcemanager.find(tags=[tag], states=LIVE):
                     if is_ours(application):
                         self.take_back(application["id"], error)
                         return
@@ -205,8 +205,8 @@ class Submitting:
         """Kill an application on the way out of a failure, which a second one is not to cover."""
         logger.info("taking back %s after %s", application_id, type(error).__name__)
         try:
-            why = self._launcher.why_cancelled or f"The submission ended with {type(error).__name__}"
-            self._launcher.kill(application_id, why)
+            why = self._session.why_cancelled or f"The submission ended with {type(error).__name__}"
+            kill(self._session, application_id, why)
         except (SubmissionRejected, ClusterUnreachable) as second:
             logger.warning("%s could not be taken back: %s", application_id, second)
 

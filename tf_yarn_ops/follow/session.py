@@ -1,0 +1,115 @@
+"""`Session`: what the steps of one client share: the cluster, its connections, the staging directories, cancellation.
+
+A session is made by a `Launcher` and handed to the functions that submit, wait and kill, so that none of them has to
+know the launcher.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected
+from ..hadoop.cluster import Cluster
+from ..runtime.common.report import JobReport
+from ..staging.store import Staging
+from .live import LiveStatus
+from .yarn_report import lost_report, read_report
+
+logger = logging.getLogger(__name__)
+
+
+class Session:
+    """One client of one cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    patience : float, optional
+        Seconds for which a request to the ResourceManager is repeated. Default: as `Cluster.resourcemanager`.
+
+    Attributes
+    ----------
+    cluster : Cluster
+    resourcemanager : ResourceManager
+    live : LiveStatus
+    cancelled : bool
+        Whether `cancel` was called.
+    why_cancelled : str
+        The sentence that the first call of `cancel` gave; may be empty.
+    """
+
+    def __init__(self, cluster: Cluster, patience: float | None = None):
+        self.cluster = cluster
+        self.resourcemanager = cluster.resourcemanager() if patience is None else cluster.resourcemanager(patience)
+        self.live = LiveStatus(cluster)
+        self.cancelled = False
+        self.why_cancelled = ""
+        self._stagings: dict[str, Staging] = {}
+
+    @classmethod
+    def hasty(cls, cluster: Cluster, request_timeout: float, patience: float) -> "Session":
+        """Return a session for a client that has only seconds left.
+
+        Parameters
+        ----------
+        cluster : Cluster
+        request_timeout : float
+            Seconds for one request, at most; the site's own limit counts when it is shorter.
+        patience : float
+            Seconds for which a request is repeated.
+        """
+        seconds = min(request_timeout, cluster.site.request_timeout)
+        return cls(replace(cluster, site=replace(cluster.site, request_timeout=seconds)), patience)
+
+    def cancel(self, why: str = "") -> None:
+        """Ask for the end of what this session does; safe in a signal handler."""
+        self.why_cancelled = self.why_cancelled or why
+        self.cancelled = True
+
+    def checkpoint(self) -> None:
+        """Raise `Cancelled` after `cancel`; called between the steps of a submission."""
+        if self.cancelled:
+            raise Cancelled("cancelled before the application was submitted")
+
+    def staging(self, user: str | None = None) -> Staging:
+        """Return the staging directory of a user; default: of the cluster's user."""
+        user = user or self.cluster.user
+        if user not in self._stagings:
+            self._stagings[user] = Staging(self.cluster.acting_for(user))
+        return self._stagings[user]
+
+    def report(self, application_id: str) -> JobReport:
+        """Return what is known of an application now; `LOST` when YARN does not know it.
+
+        Raises
+        ------
+        ClusterUnreachable
+            No ResourceManager answers, or one that may still have to recover the application.
+        """
+        try:
+            return self.read(self.resourcemanager.get_recovered(application_id))
+        except ApplicationNotFound:
+            return lost_report(application_id)
+
+    def read(self, application: Mapping[str, Any]) -> JobReport:
+        """Return the report of YARN's object; delete the directory of an application that has ended."""
+        report = read_report(application, self.live.fetch(application))
+        if report.reason is not None:
+            self.forget(report)
+        return report
+
+    def forget(self, ended: JobReport) -> None:
+        """Delete the directory of an application of ours that has ended: its key lies there."""
+        if ended.user not in ("", self.cluster.user):
+            return
+        try:
+            if self.staging().delete(ended.application_id):
+                logger.debug("deleted the directory of %s", ended.application_id)
+        except (SubmissionRejected, ClusterUnreachable) as error:
+            logger.warning("the directory of %s could not be deleted: %s", ended.application_id, error)
+
+    def close(self) -> None:
+        """Close the connections; they open again when they are needed."""
+        self.resourcemanager.close()
+        self.live.close()
