@@ -50,7 +50,7 @@ class Crowd:
         reader, writer = await self.connect()
         self.writers.append(writer)
         self.say(writer, "register", version=VERSION, container=f"{self.service}_{instance}", nonce=f"{instance:032x}",
-                 generation=1, attempt=0, host="127.0.0.1", port=10000 + instance,
+                 round=1, start=0, host="127.0.0.1", port=10000 + instance,
                  yarn_container=f"container_1700000000000_0043_01_{instance:06d}", node_http="127.0.0.1:8042")
         while True:
             line = await reader.readline()
@@ -85,7 +85,7 @@ class Crowd:
     async def leave(self) -> None:
         """Report exit code 0 for everyone."""
         for writer in self.writers:
-            self.say(writer, "exited", generation=1, attempt=1, code=0, signal=None, seconds=1.0, stopped=False,
+            self.say(writer, "exited", round=1, start=1, code=0, signal=None, seconds=1.0, stopped=False,
                      log_tail="", result=None)
             await writer.drain()
         await asyncio.sleep(0.5)

@@ -36,7 +36,7 @@ def own_figures(cluster: Hadoop, size: int) -> Figures:
     report = cluster.launcher.report(ended.answer)
     submitted, launched = report.submitted_at or 0.0, report.started_at or 0.0
     return {**figures, "of this: accepted -> AM launched s": launched - submitted,
-            "of this: AM launched -> cluster spec s": report.generations[0].started_at - launched,
+            "of this: AM launched -> cluster spec s": report.rounds[0].started_at - launched,
             "client's end s": ended.seconds}
 
 

@@ -32,16 +32,16 @@ def failure_figures(cluster: Hadoop, size: int) -> Figures:
 
 
 def restart_figures(cluster: Hadoop, size: int) -> Figures:
-    """Worker 0 fails in the first generation: from its exit to the next cluster spec, and until all run again."""
+    """Worker 0 fails in the first round: from its exit to the next cluster spec, and until all run again."""
     folder = cluster.marks()
-    command = (f"if [ $YTF_GENERATION = 1 ]; then {_fail(folder)}; sleep 60; fi; "
+    command = (f"if [ $YTF_ROUND = 1 ]; then {_fail(folder)}; sleep 60; fi; "
                f"echo $EPOCHREALTIME > {folder}/again.$TASK_INDEX; sleep 1")
     found = _run(cluster, size, folder, command, RestartPolicy("cluster", max_restarts=1, backoff=0))
     report = cluster.launcher.read(found)
     failed, again = times(folder, "failed")[0], times(folder, "again")
     if report.exit_code or len(again) != size:
         raise RuntimeError(f"{report.application_id}: {report.reason}, {len(again)} of {size} ran again")
-    return {"failure -> next cluster spec s": report.generations[1].started_at - failed,
+    return {"failure -> next cluster spec s": report.rounds[1].started_at - failed,
             "failure -> all running again s": max(again) - failed}
 
 

@@ -27,7 +27,7 @@ from tf_yarn_ops.job.options import OPTIONS, build_job, doubts_about
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.reasons import OUTCOMES, Reason
-from tf_yarn_ops.runtime.common.report import Generation, JobReport, TaskReport
+from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
 from tf_yarn_ops.terminal.progress import Lines
 from tf_yarn_ops.terminal.summary import describe, duration, failure
 
@@ -508,7 +508,7 @@ def test_a_closed_pipe_is_no_error():
 
 # --- what a person reads ------------------------------------------------------------------------------
 def task(name, state, **values):
-    return TaskReport(name, state, host="node1", attempts=1, **values)
+    return TaskReport(name, state, host="node1", starts=1, **values)
 
 
 FAILED = JobReport(
@@ -571,9 +571,9 @@ def test_lines_say_only_what_is_new():
     ]  # fmt: skip
     started = tuple(task(f"worker:{index}", "running") for index in range(2))
     again = JobReport(APP, state="RUNNING", tracking_url="http://rm/proxy", tasks=started, tensorboard_url="http://n:1",
-                      generations=(Generation(1, 0.0, "start"), Generation(2, 5.0, "worker:1 failed")))  # fmt: skip
+                      rounds=(Round(1, 0.0, "start"), Round(2, 5.0, "worker:1 failed")))  # fmt: skip
     assert lines.changes(again, 41.0) == [
-        "generation 2: worker:1 failed", "running: worker:0, worker:1", "TensorBoard at http://n:1"]  # fmt: skip
+        "round 2: worker:1 failed", "running: worker:0, worker:1", "TensorBoard at http://n:1"]  # fmt: skip
     assert lines.changes(FAILED, 42.0) == [
         f"{APP} FINISHED", "failed with exit 3: worker:1", "stopped: ps:0"]  # fmt: skip
 

@@ -33,7 +33,7 @@ class Cluster:
     ----------
     directory : Path
         One working directory a task is made in it. Clusters of the same directory share the output folder, as the
-        generations of a job do.
+        rounds of a job do.
     counts : dict of str to int
         Task types and their number of tasks.
     command : str

@@ -52,7 +52,7 @@ def gated(rig, name, **fields):
 
 
 def went_on(report):
-    assert len(report.generations) == 1 and all(task.attempts == 1 for task in report.tasks), report
+    assert len(report.rounds) == 1 and all(task.starts == 1 for task in report.tasks), report
 
 
 # -- what is refused ------------------------------------------------------------------------------
@@ -233,11 +233,11 @@ def nm_sigkill(rig):
 def nm_replaced(rig):
     """Each node holds one of the two workers, so that the lost one comes back when its node does."""
     def expect(report):
-        assert len(report.generations) == 2 and "node" in report.generations[1].cause, report
+        assert len(report.rounds) == 2 and "node" in report.rounds[1].cause, report
         assert {task.state for task in report.tasks} == {"succeeded"}, report
 
     both_nodes(rig)
-    application, victim = spread(rig, job(f"[ $YTF_GENERATION = 2 ] || {FOREVER}", tasks=BIG, losses=1))
+    application, victim = spread(rig, job(f"[ $YTF_ROUND = 2 ] || {FOREVER}", tasks=BIG, losses=1))
     struck = time.time()
     rig.hadoop.stop_daemon(victim, signal.SIGKILL)
     try:

@@ -49,9 +49,9 @@ def agent_sigkill(rig):
 @MATRIX.row("an agent gets SIGKILL, one loss allowed", Reason.SUCCEEDED, 120)
 def agent_sigkill_replaced(rig):
     def expect(report):
-        assert len(report.generations) == 2 and "was lost" in report.generations[1].cause, report
+        assert len(report.rounds) == 2 and "was lost" in report.rounds[1].cause, report
 
-    spec = job(f"[ $YTF_GENERATION = 2 ] || {FOREVER}", losses=1)
+    spec = job(f"[ $YTF_ROUND = 2 ] || {FOREVER}", losses=1)
     return rig.strike(spec, lambda application: kill(rig.agents(application)), expect=expect)
 
 
@@ -192,12 +192,12 @@ class Stranger:
 
 def registration(**change):
     message = {"type": "register", "version": 1, "container": "worker_0", "nonce": "mine", "host": "h", "port": 1,
-               "generation": 1, "attempt": 0}  # fmt: skip
+               "round": 1, "start": 0}  # fmt: skip
     return json.dumps(message | change).encode() + b"\n"
 
 
 def goes_on(rig, tmp_path, blow):
-    """Play a fault that a running job has to survive: one generation, one attempt, success."""
+    """Play a fault that a running job has to survive: one round, one start, success."""
     gate = tmp_path / f"go-{time.monotonic_ns()}"
     application = rig.submit(job(f"until [ -e {gate} ]; do sleep 0.1; done", losses=0))
     rig.live(application)
@@ -209,7 +209,7 @@ def goes_on(rig, tmp_path, blow):
         gate.touch()
 
     def expect(report):
-        assert len(report.generations) == 1 and report.tasks[0].attempts == 1, report
+        assert len(report.rounds) == 1 and report.tasks[0].starts == 1, report
 
     return rig.end(application, struck, expect=expect)
 

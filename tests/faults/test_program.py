@@ -127,7 +127,7 @@ TAKES = """python -c '
 import os, socket, subprocess, sys
 address = ("", int(os.environ["YTF_PORT"]))
 stranger = socket.socket()
-if os.environ["YTF_GENERATION"] == "1":
+if os.environ["YTF_ROUND"] == "1":
     stranger.bind(address)
     stranger.listen()
 socket.socket().bind(address)
@@ -137,7 +137,7 @@ socket.socket().bind(address)
 @MATRIX.row("somebody takes the port away from a program that can't share it", Reason.SUCCEEDED, 60)
 def port_taken(rig):
     def expect(report):
-        assert "its port was taken before it could use it" in report.generations[1].cause, report
+        assert "its port was taken before it could use it" in report.rounds[1].cause, report
 
     return rig.run(job(tasks={"worker": TaskSpec(command=TAKES, hold_port=False, **SMALL)}, losses=1), expect)
 

@@ -252,7 +252,7 @@ def test_a_job_that_ends_while_no_resourcemanager_answers_has_its_verdict(hadoop
     mark = tmp_path / "mark"
     tmp_path.chmod(0o777)
     application = launcher.submit(job(f"while [ ! -e {mark} ]; do sleep 0.1; done"))
-    until(lambda: launcher.report(application).tasks and launcher.report(application).tasks[0].attempts, 120, 0.2)
+    until(lambda: launcher.report(application).tasks and launcher.report(application).tasks[0].starts, 120, 0.2)
     hadoop.stop_daemon("rm", signal.SIGKILL)
     mark.touch()
     ended = time.monotonic()

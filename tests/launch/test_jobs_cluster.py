@@ -79,7 +79,7 @@ def live(launcher, application):
     """The live report, once all commands have started."""
     def started():
         report = launcher.report(application)
-        return report if report.tasks and all(t.attempts for t in report.tasks) else None
+        return report if report.tasks and all(t.starts for t in report.tasks) else None
     return until(started, 120, "the start of all commands")
 
 
@@ -294,12 +294,12 @@ def agent_of(application, name):
 
 def test_a_lost_container_is_replaced_by_yarn_and_takes_the_vacated_index(launcher, minicluster, submitted):
     """SIGTERM as from YARN; SIGKILL is a row of the fault matrix."""
-    application = submitted(job("if [ $YTF_GENERATION = 1 ]; then exec tail -f /dev/null; fi"))
+    application = submitted(job("if [ $YTF_ROUND = 1 ]; then exec tail -f /dev/null; fi"))
     live(launcher, application)
     os.kill(agent_of(application, "worker")[0], signal.SIGTERM)
     report = launcher.wait(application, timeout=60)
     assert report.reason is Reason.SUCCEEDED, report.message
-    assert len(report.generations) == 2 and "was lost" in report.generations[1].cause
+    assert len(report.rounds) == 2 and "was lost" in report.rounds[1].cause
     assert {t.task for t in report.tasks if t.container_id.endswith("_000005")} <= {"worker:0", "worker:1"}
     assert_gone(launcher, minicluster, application)
 
@@ -367,8 +367,8 @@ def test_training_survives_a_killed_worker_under_task_restarts(launcher, submitt
     os.kill(command_of(agent_of(application, "worker")[0]), signal.SIGKILL)
     report = launcher.wait(application, timeout=180)
     assert_trained(report, 800)
-    assert sorted(t.attempts for t in report.tasks) == [1, 1, 1, 1, 2]
-    assert len(report.generations) == 1
+    assert sorted(t.starts for t in report.tasks) == [1, 1, 1, 1, 2]
+    assert len(report.rounds) == 1
 
 
 def test_training_goes_on_from_its_checkpoint_when_a_container_is_lost(launcher, submitted, digits, tmp_path):
@@ -380,4 +380,4 @@ def test_training_goes_on_from_its_checkpoint_when_a_container_is_lost(launcher,
     report = launcher.wait(application, timeout=180)
     assert_trained(report, 800)
     assert report.metrics["resumed_from_step"] >= 50
-    assert len(report.generations) == 2
+    assert len(report.rounds) == 2

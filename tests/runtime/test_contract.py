@@ -29,7 +29,7 @@ CLUSTER = cluster_spec(JOB, {task: f"h{n}:{2000 + n}" for n, task in enumerate(J
 
 def environment(task, address="h1:2001", container=None):
     return task_environment(JOB, TaskId.parse(task), CLUSTER, container or {"PATH": "/bin", "HOME": "/h"},
-                            application_id="application_1_1", generation=3, address=address, folder="/job")
+                            application_id="application_1_1", round_number=3, address=address, folder="/job")
 
 
 def test_the_job_file_survives_the_journey():
@@ -57,7 +57,7 @@ def test_a_worker_sees_the_seeds_and_tensorflows_variables():
         "DTF_PS_HOSTS": "h3:2003", "DTF_CHIEF_HOSTS": "h0:2000", "DTF_MY_JOB_HOSTS": "h5:2005",
         "DTF_TASK_SCRIPT": "mnist.py", "DTF_INPUT_PATH": "hdfs://nn/in", "DTF_OUTPUT_PATH": "/out",
         "DTF_OUT_PATH": "/out", "DTF_TASK_PROGRAM": "python ${DTF_TASK_SCRIPT}", "JOB_NAME": "worker",
-        "TASK_INDEX": "1", "TASK_NUM": "2", "YTF_APPLICATION_ID": "application_1_1", "YTF_GENERATION": "3",
+        "TASK_INDEX": "1", "TASK_NUM": "2", "YTF_APPLICATION_ID": "application_1_1", "YTF_ROUND": "3",
         "YTF_RESULT_FILE": "/job/.ytf.result.json", "YTF_HOST": "h2", "YTF_PORT": "2002",
         "TF_GRPC_REUSE_PORT": "true", "PATH": "/opt/tf/bin:/bin", "PYTHONPATH": "/job", "HOME": "/h", "K": "of workers", "L": "é\n",
     }
@@ -67,7 +67,7 @@ def test_a_worker_sees_the_seeds_and_tensorflows_variables():
 
 def test_what_was_not_given_is_not_set():
     job = job_of(JobSpec(command="x", tasks={"worker": TaskSpec()}), base_port=1, resourcemanagers=(), user="")
-    env = task_environment(job, TaskId("worker", 0), {"worker": ["h:1"]}, {}, application_id="a", generation=1,
+    env = task_environment(job, TaskId("worker", 0), {"worker": ["h:1"]}, {}, application_id="a", round_number=1,
                            address="h:1", folder="/w")
     assert not {"DTF_TASK_SCRIPT", "DTF_INPUT_PATH", "DTF_OUTPUT_PATH", "DTF_OUT_PATH"} & set(env)
 

@@ -3,6 +3,7 @@
 import ast
 
 import pytest
+
 from support.source import PACKAGE, name_of, tree_of
 
 #: What Python 3.9 does not have yet, of the modules that the runtime uses or might: the differences between 3.9.18's

@@ -129,7 +129,7 @@ def test_a_cluster_restart_waits_for_every_task_again():
     rules, state = start("worker:0", "worker:1", mode="cluster", restarts=1)
     state, actions = play(rules, state, *registered("worker:0", "worker:1"), Exited(W0, 0, 60.0), Exited(W1, 1, 60.0),
                           *registered("worker:1"))
-    assert (actions, state.generation) == (["publish", "restart"], 2)
+    assert (actions, state.round) == (["publish", "restart"], 2)
     state, actions = play(rules, state, *registered("worker:0"))
     assert actions == ["publish"]
 
@@ -148,7 +148,7 @@ def test_a_lost_evaluator_is_started_alone():
     rules, state = start("worker:0", "evaluator:0", losses=1)
     state, actions = play(rules, state, *registered("worker:0", "evaluator:0"),
                           Lost(EVALUATOR, Reason.NODE_LOST, "gone"), *registered("evaluator:0"))
-    assert (actions, state.generation) == (["publish", "start"], 1)
+    assert (actions, state.round) == (["publish", "start"], 1)
 
 
 def test_containers_lost_before_they_call_use_up_the_budget_too():
@@ -219,7 +219,7 @@ def test_laws_of_every_history(history):
         elif decision.action == "start":
             codes.pop(decision.task, None)
         assert state.restarts_left >= 0 and state.losses_left >= 0, "budgets never go below zero"
-        assert state.generation >= before.generation and set(state.phases) == set(before.phases)
+        assert state.round >= before.round and set(state.phases) == set(before.phases)
         if before.verdict:
             assert state == before and decision.action == "none", "one verdict"
             continue

@@ -30,20 +30,20 @@ def test_a_taken_port_of_a_task_outside_the_cluster_is_the_programs_own_failure(
     tasks = {"worker": TaskSpec(command=FOREVER), "evaluator": TaskSpec(command=TAKEN, hold_port=False)}
     report = run(tmp_path, JobSpec(command="x", tasks=tasks, deadlines=QUICK))
     assert (report.reason, report.first_failure) == (Reason.TASK_FAILED, "evaluator:0")
-    assert len(report.generations) == 1
+    assert len(report.rounds) == 1
     assert "Address already in use" in task(report, "evaluator:0").log_tail
 
 
 def test_a_taken_port_of_a_task_in_the_cluster_is_tried_again_with_another(tmp_path):
-    tasks = {"worker": TaskSpec(command=f"[ $YTF_GENERATION = 2 ] || {{ {TAKEN}; }}", hold_port=False)}
+    tasks = {"worker": TaskSpec(command=f"[ $YTF_ROUND = 2 ] || {{ {TAKEN}; }}", hold_port=False)}
     report = run(tmp_path, JobSpec(command="x", tasks=tasks, deadlines=QUICK, restart=RestartPolicy(max_container_losses=1)))
     assert report.reason is Reason.SUCCEEDED
-    assert "its port was taken before it could use it" in report.generations[1].cause
+    assert "its port was taken before it could use it" in report.rounds[1].cause
 
 
 @pytest.mark.slow
 def test_a_coordinator_with_too_many_open_files_accepts_again_when_it_can(tmp_path):
-    spec = job(f"[ $YTF_GENERATION = 2 ] || {FOREVER}", ps=False, workers=1,
+    spec = job(f"[ $YTF_ROUND = 2 ] || {FOREVER}", ps=False, workers=1,
                restart=RestartPolicy(max_container_losses=1))  # fmt: skip
     with AppMaster(tmp_path / "job", spec) as am:
         am.log_says("Published the cluster spec")
@@ -57,13 +57,13 @@ def test_a_coordinator_with_too_many_open_files_accepts_again_when_it_can(tmp_pa
         resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
         am.container("worker_0").kill()
         report = am.wait()
-    assert (report.reason, len(report.generations)) == (Reason.SUCCEEDED, 2)
+    assert (report.reason, len(report.rounds)) == (Reason.SUCCEEDED, 2)
 
 
 #: A command whose leftover refuses every signal, as one that belongs to another user does.
 UNKILLABLE = """\
 import json, os, select, signal, time
-from tf_yarn_ops.runtime import command
+from tf_yarn_ops.runtime.agent import command
 
 command.become_subreaper()
 kill, refused = os.kill, []

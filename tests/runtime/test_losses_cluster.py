@@ -15,7 +15,7 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 pytestmark = pytest.mark.cluster
 
 FOREVER = "exec tail -f /dev/null"
-IN_FIRST_GENERATION_FOREVER = f"if [ $YTF_GENERATION = 1 ]; then {FOREVER}; fi"
+IN_FIRST_ROUND_FOREVER = f"if [ $YTF_ROUND = 1 ]; then {FOREVER}; fi"
 #: More than the queue low is guaranteed.
 HUNGRY = {"worker": TaskSpec(instances=7, memory=2048)}
 
@@ -39,18 +39,18 @@ def jobs(cluster):
 
 def all_run(launcher, application):
     report = launcher.report(application)
-    return bool(report.tasks) and all(task.attempts for task in report.tasks)
+    return bool(report.tasks) and all(task.starts for task in report.tasks)
 
 
 def test_preempted_containers_are_replaced_within_the_budget(minicluster):
     """They come back when the other queue has no more use for them; then all start again as one cluster."""
     with jobs(minicluster) as launcher:
-        patient = launcher.submit(job(IN_FIRST_GENERATION_FOREVER, HUNGRY, losses=7, queue="low"))
+        patient = launcher.submit(job(IN_FIRST_ROUND_FOREVER, HUNGRY, losses=7, queue="low"))
         until(lambda: all_run(launcher, patient), 120, "the job in the low queue")
         other = launcher.submit(job("sleep 3", {"worker": TaskSpec(instances=2, memory=3072)}, queue="default"))
         assert launcher.wait(other, timeout=90).reason is Reason.SUCCEEDED
         report = launcher.wait(patient, timeout=90)
         assert report.reason is Reason.SUCCEEDED, report.message
-        assert "preempted" in report.generations[-1].cause.lower()
+        assert "preempted" in report.rounds[-1].cause.lower()
         assert [task.task for task in report.tasks] == [f"worker:{index}" for index in range(7)]
         assert {task.state for task in report.tasks} == {"succeeded"}

@@ -23,7 +23,7 @@ values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3), max_leaves=6)
 KINDS = ["register", "running", "exited", "terminated", "ping", "stop", "", "handle"]
-KEYS = ["version", "container", "nonce", "host", "port", "generation", "attempt", "code", "signal", "seconds", "log_tail",
+KEYS = ["version", "container", "nonce", "host", "port", "round", "start", "code", "signal", "seconds", "log_tail",
         "result", "stopped", "started_at", "finished_at", "cpu_seconds", "peak_memory_mib", "yarn_container", "node_http"]
 plausible = st.sampled_from([0, 1, 2, 137, "worker_0", "worker_1", "ps_0", "n", "h", True])
 messages = st.builds(lambda kind, fields: {**fields, "type": kind}, st.sampled_from(KINDS) | st.text(),
@@ -82,7 +82,7 @@ def test_no_message_of_an_agent_ends_the_coordinator(history):
     asyncio.run(play())
 
 
-EXITED = {"type": "exited", "generation": 1, "attempt": 1, "seconds": 60.0}
+EXITED = {"type": "exited", "round": 1, "start": 1, "seconds": 60.0}
 
 
 @pytest.mark.parametrize(("how", "state"), [
@@ -118,19 +118,19 @@ def test_an_agent_that_comes_back_hears_what_it_has_missed():
             assert await coordinator.greet(wire, registration(**fields)) is peer
             return wire
 
-        wire = await back(generation=1, attempt=0)
+        wire = await back(round=1, start=0)
         assert wire.last() == ("start", 1, 1), "the start had been lost"
-        wire = await back(generation=1, attempt=1)
+        wire = await back(round=1, start=1)
         assert wire.last() == ("start", 1, 1), "it is told again and passes over what it knows"
-        assert coordinator.registry.records[TaskId("worker", 0)]["attempts"] == 1, "its word of the start had been lost"
-        failed = {"type": "exited", "generation": 1, "attempt": 1, "code": 1, "seconds": 60.0}
+        assert coordinator.registry.records[TaskId("worker", 0)]["starts"] == 1, "its word of the start had been lost"
+        failed = {"type": "exited", "round": 1, "start": 1, "code": 1, "seconds": 60.0}
         coordinator.heard(peers["worker_1"], peers["worker_1"].connection, failed)
-        assert coordinator.state.generation == 2
-        wire = await back(generation=1, attempt=1)
+        assert coordinator.state.round == 2
+        wire = await back(round=1, start=1)
         assert wire.last() == ("renew", 2, None), "the restart had been lost"
-        wire = await back(generation=2, attempt=0, port=2001)
+        wire = await back(round=2, start=0, port=2001)
         for name in ("ps_0", "worker_1"):
-            coordinator.heard(peers[name], peers[name].connection, registration(name, generation=2))
+            coordinator.heard(peers[name], peers[name].connection, registration(name, round=2))
         assert wire.last() == ("start", 2, 1), "it had renewed its port while the connection was down"
         assert "h:2001" in wire.said[-1]["cluster"]["worker"]
 
@@ -145,7 +145,7 @@ def test_an_agent_that_was_given_up_is_not_heard_any_more():
         coordinator.registry.vacate(late)
         coordinator.apply(Lost(late.task, Reason.HEARTBEAT_LOST, "silent"))
         for peer in peers.values():
-            coordinator.heard(peer, peer.connection, registration(peer.container, generation=2))
+            coordinator.heard(peer, peer.connection, registration(peer.container, round=2))
         assert not coordinator.state.published and coordinator.state.verdict is None
         await coordinator.greet(Wire(), registration("worker_2"))
         assert coordinator.state.published

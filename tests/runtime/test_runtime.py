@@ -61,7 +61,7 @@ def test_all_workers_end_well_and_the_ps_is_ended(run):
         "ps:0": "stopped", "worker:0": "succeeded", "worker:1": "succeeded"}
     assert task(report, "ps:0").signal == signal.SIGTERM
     assert report.metrics == {"accuracy": 0.90}
-    assert [g.cause for g in report.generations] == ["start"]
+    assert [g.cause for g in report.rounds] == ["start"]
     assert am.coordinator.returncode == 0
     assert processes_of(am) == []
 
@@ -72,7 +72,7 @@ def test_a_failed_worker_fails_the_job_and_says_why(run):
     message = r"worker:1 failed with exit code 3 on 127.0.0.1 after [\d.]+ s: ValueError: no data"
     assert re.fullmatch(message, report.message)
     failed = task(report, "worker:1")
-    assert (failed.state, failed.exit_code, failed.attempts) == ("failed", 3, 1)
+    assert (failed.state, failed.exit_code, failed.starts) == ("failed", 3, 1)
     assert "ValueError: no data" in failed.log_tail and "agent" not in failed.log_tail
     assert task(report, "worker:0").state == task(report, "ps:0").state == "stopped"
     assert processes_of(am) == []
@@ -198,17 +198,17 @@ def test_a_command_that_can_not_be_run_has_the_shells_code(run, command, code):
 
 def test_a_cluster_restart_gives_new_ports_to_the_same_containers(run):
     command = """echo "$DTF_WORKER_HOSTS" >> hosts
-        if [ $YTF_GENERATION = 1 ]; then
+        if [ $YTF_ROUND = 1 ]; then
             [ $TASK_INDEX = 1 ] && until [ -s ../worker_0/hosts ]; do sleep 0.05; done && exit 7
             sleep 60
         fi"""
     am, report = run(job(command, restart=RestartPolicy("cluster", backoff=0.1)))
     assert report.reason is Reason.SUCCEEDED
-    assert [g.number for g in report.generations] == [1, 2]
-    assert "worker:1 failed with exit code 7" in report.generations[1].cause
+    assert [g.number for g in report.rounds] == [1, 2]
+    assert "worker:1 failed with exit code 7" in report.rounds[1].cause
     before, after = (am.container("worker_0").folder / "hosts").read_text().split()
     assert not set(before.split(",")) & set(after.split(","))
-    assert {t.attempts for t in report.tasks} == {2}
+    assert {t.starts for t in report.tasks} == {2}
     assert len(am.containers) == 3
 
 
@@ -219,15 +219,15 @@ def test_a_task_restart_keeps_port_and_leaves_the_others_alone(run):
     assert report.reason is Reason.SUCCEEDED
     first, second = (am.container("worker_1").folder / "hosts").read_text().split()
     assert first == second == (am.container("worker_0").folder / "hosts").read_text().strip()
-    assert (task(report, "worker:0").attempts, task(report, "worker:1").attempts) == (1, 2)
-    assert len(report.generations) == 1
+    assert (task(report, "worker:0").starts, task(report, "worker:1").starts) == (1, 2)
+    assert len(report.rounds) == 1
 
 
 def test_a_task_that_fails_at_once_every_time_ends_the_job_early(run):
     _, report = run(job("exit 9", ps=False, workers=1, restart=RestartPolicy("cluster", max_restarts=50, backoff=0)))
     assert report.reason is Reason.TASK_FAILED
     assert "3 times in a row" in report.message
-    assert task(report, "worker:0").attempts == 3
+    assert task(report, "worker:0").starts == 3
 
 
 def test_an_evaluator_is_restarted_alone(run):
@@ -235,30 +235,30 @@ def test_an_evaluator_is_restarted_alone(run):
              "evaluator": TaskSpec(command="if [ ! -e again ]; then touch again; exit 7; fi; touch measured")}
     _, report = run(job("x", tasks=tasks, restart=RestartPolicy("task", backoff=0.1)))
     assert report.reason is Reason.SUCCEEDED, report.message
-    assert (task(report, "worker:0").attempts, task(report, "evaluator:0").attempts) == (1, 2)
-    assert len(report.generations) == 1
+    assert (task(report, "worker:0").starts, task(report, "evaluator:0").starts) == (1, 2)
+    assert len(report.rounds) == 1
 
 
 def test_a_fatal_exit_code_is_not_retried(run):
     _, report = run(job("exit 9", ps=False, workers=1, restart=RestartPolicy("task", fatal_exit_codes=(9,))))
-    assert task(report, "worker:0").attempts == 1
+    assert task(report, "worker:0").starts == 1
 
 
 @pytest.mark.parametrize("strike", [signal.SIGKILL, signal.SIGTERM])
 def test_a_lost_container_is_replaced_and_the_cluster_restarts_with_it(tmp_path, strike):
-    spec = job('if [ $YTF_GENERATION = 1 ]; then tail -f /dev/null; fi')
+    spec = job('if [ $YTF_ROUND = 1 ]; then tail -f /dev/null; fi')
     with AppMaster(tmp_path / "job", spec) as am:
-        am.log_says("Published the cluster spec, generation 1")
+        am.log_says("Published the cluster spec, round 1")
         am.container("worker_1").kill(strike)
         report = am.wait()
     assert report.reason is Reason.SUCCEEDED
-    assert "worker:1 was lost" in report.generations[1].cause
+    assert "worker:1 was lost" in report.rounds[1].cause
     assert task(report, "worker:1").container_id == "container_worker_2"
 
 
 def test_an_agent_killed_alone_takes_its_command_along(tmp_path):
     with AppMaster(tmp_path / "job", job(FOREVER, ps=False, restart=RestartPolicy(max_container_losses=0))) as am:
-        am.log_says("Published the cluster spec, generation 1")
+        am.log_says("Published the cluster spec, round 1")
         until(lambda: len(processes_of(am)) == 2)
         os.kill(am.container("worker_1").process.pid, signal.SIGKILL)
         report = am.wait()
@@ -268,18 +268,18 @@ def test_an_agent_killed_alone_takes_its_command_along(tmp_path):
 
 @pytest.mark.slow
 def test_an_agent_that_freezes_is_lost_after_the_heartbeat_deadline(tmp_path):
-    with AppMaster(tmp_path / "job", job('if [ $YTF_GENERATION = 1 ]; then tail -f /dev/null; fi')) as am:
-        am.log_says("Published the cluster spec, generation 1")
+    with AppMaster(tmp_path / "job", job('if [ $YTF_ROUND = 1 ]; then tail -f /dev/null; fi')) as am:
+        am.log_says("Published the cluster spec, round 1")
         os.kill(am.container("worker_0").process.pid, signal.SIGSTOP)
         report = am.wait()
     assert report.reason is Reason.SUCCEEDED
-    assert "no word from it" in report.generations[1].cause
+    assert "no word from it" in report.rounds[1].cause
     assert am.container("worker_0").state == "KILLED"
 
 
 def test_memory_kills_fail_the_job_with_yarns_figures(tmp_path):
     with AppMaster(tmp_path / "job", job(FOREVER, ps=False)) as am:
-        am.log_says("Published the cluster spec, generation 1")
+        am.log_says("Published the cluster spec, round 1")
         am.container("worker_1").message = "536.5 MB of 256 MB physical memory used"
         am.container("worker_1").kill(signal.SIGTERM)
         report = am.wait()
@@ -328,7 +328,7 @@ def test_an_ending_that_is_too_long_for_a_line_is_told_with_less_of_the_log(run)
     shout = f"{sys.executable} -c \"print('\\U0001F600' * 30000); raise SystemExit(3)\""
     _, report = run(job(shout, ps=False, workers=1, report_log_tail=8192))
     assert (report.reason, task(report, "worker:0").exit_code) == (Reason.TASK_FAILED, 3)
-    assert task(report, "worker:0").attempts == 1
+    assert task(report, "worker:0").starts == 1
 
 
 @pytest.mark.slow
@@ -409,7 +409,7 @@ def test_a_reset_connection_is_no_failure(tmp_path, when):
         report = am.wait()
     network.listener.close()
     assert report.reason is Reason.SUCCEEDED
-    assert [t.attempts for t in report.tasks] == [1, 1] and len(report.generations) == 1
+    assert [t.starts for t in report.tasks] == [1, 1] and len(report.rounds) == 1
 
 
 class Stranger:

@@ -182,7 +182,7 @@ class Rig:
         def started():
             report = self.launcher.report(application)
             assert report.reason is None, report
-            return report if report.tasks and all(task.attempts for task in report.tasks) else None
+            return report if report.tasks and all(task.starts for task in report.tasks) else None
         return until(started, seconds, 0.2)
 
     def strike(self, spec, blow, timeout=280, expect=None):

@@ -44,7 +44,7 @@ FAULTS = {
     "program SIGKILL": (Reason.TASK_FAILED, 3, FOREVER),
     "program SIGSEGV": (Reason.TASK_FAILED, 3, FOREVER),
     "agent SIGKILL": (Reason.CONTAINER_LOST, 0, FOREVER),
-    "agent SIGKILL, replaced": (Reason.SUCCEEDED, 3, f"[ $YTF_GENERATION -gt 1 ] || {FOREVER}"),
+    "agent SIGKILL, replaced": (Reason.SUCCEEDED, 3, f"[ $YTF_ROUND -gt 1 ] || {FOREVER}"),
     "coordinator SIGKILL": (Reason.AM_FAILED, 3, FOREVER),
     "master SIGKILL": (Reason.AM_FAILED, 3, FOREVER),
     "killed by its client": (Reason.KILLED, 3, FOREVER),

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tf_yarn_ops.job.parts import Acls, Deadlines, Environment, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import Generation, JobReport, TaskReport
+from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
 
 #: What a process can be given, and YAML can hold: no NUL, no lone surrogates.
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=30)
@@ -86,13 +86,13 @@ task_reports = st.builds(
     TaskReport, task=st.builds("{}:{}".format, names, st.integers(0, 99)),
     state=st.sampled_from(["pending", "registered", "running", "succeeded", "failed", "stopped", "lost"]),
     exit_code=st.none() | st.integers(0, 255), signal=st.none() | st.integers(1, 64), host=st.none() | names,
-    attempts=st.integers(0, 5), started_at=moments, finished_at=moments, log_tail=logs,
+    starts=st.integers(0, 5), started_at=moments, finished_at=moments, log_tail=logs,
 )  # fmt: skip
 reports = st.builds(
     JobReport, application_id=st.just("application_1700000000000_0001"), name=logs, queue=names, user=names,
     state=st.sampled_from(["ACCEPTED", "RUNNING", "FINISHED"]), final_status=st.sampled_from(["UNDEFINED", "FAILED"]),
     reason=st.none() | st.sampled_from(list(Reason)), message=logs, submitted_at=moments,
-    generations=st.lists(st.builds(Generation, st.integers(1, 9), st.floats(0, 4e9), logs), max_size=3).map(tuple),
+    rounds=st.lists(st.builds(Round, st.integers(1, 9), st.floats(0, 4e9), logs), max_size=3).map(tuple),
     tasks=st.lists(task_reports, max_size=6, unique_by=lambda task: task.task).map(tuple),
     first_failure=st.none() | st.just("worker:0"),
     metrics=st.none() | st.dictionaries(names, st.integers() | st.text(max_size=9), max_size=3),

@@ -22,7 +22,7 @@ class Wire:
         pass
 
     def last(self):
-        return self.said[-1]["type"], self.said[-1].get("generation"), self.said[-1].get("attempt")
+        return self.said[-1]["type"], self.said[-1].get("round"), self.said[-1].get("start")
 
 
 def coordinator_of(job):

@@ -47,7 +47,7 @@ class LocalTask:
         job = job_of(self._job, base_port=0, resourcemanagers=(), user="")
         env = task_environment(
             job, TASK, cluster, {**os.environ, **self._job.env},
-            application_id=application_id, generation=1, address="", folder=os.getcwd(),
+            application_id=application_id, round_number=1, address="", folder=os.getcwd(),
         )  # fmt: skip
         # The report's metrics are the chief's; and here the script lies where it was given.
         env.pop("YTF_RESULT_FILE", None)

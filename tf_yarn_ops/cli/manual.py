@@ -26,7 +26,7 @@ VARIABLES = (
     ("DTF_DOCKER_IMAGE", "What --docker_image says."),
     ("TF_CONFIG", "Cluster and task as tf.distribute reads them."),
     ("CLUSTER_SPEC, JOB_NAME, TASK_INDEX, TASK_NUM", "As TonY sets them."),
-    ("YTF_APPLICATION_ID, YTF_GENERATION", "YARN's id of the application; the number of the cluster spec, from 1."),
+    ("YTF_APPLICATION_ID, YTF_ROUND", "YARN's id of the application; the number of the round, from 1."),
     ("YTF_RESULT_FILE",
      "Where the chief, else worker 0, may write a JSON object: the metrics of the report."),
     ("YTF_HOST, YTF_PORT", "The address that was reserved for this task."),

@@ -49,7 +49,7 @@ class Lines:
     def __init__(self) -> None:
         self._job: tuple[str, str | None] = ("", None)
         self._tasks: dict[str, tuple[str, int, str]] = {}
-        self._generation = 0
+        self._round = 0
         self._tensorboard: str | None = None
         self._reminded = 0.0
 
@@ -73,10 +73,10 @@ class Lines:
             page = f", {report.tracking_url}" if report.state == "RUNNING" and report.tracking_url else ""
             lines.append(f"{report.application_id} {report.state}{where}{page}")
         self._job = job
-        if len(report.generations) > max(1, self._generation):
-            last = report.generations[-1]
-            lines.append(f"generation {last.number}: {last.cause}")
-        self._generation = len(report.generations)
+        if len(report.rounds) > max(1, self._round):
+            last = report.rounds[-1]
+            lines.append(f"round {last.number}: {last.cause}")
+        self._round = len(report.rounds)
         lines += self._task_changes(report)
         if report.tensorboard_url and report.tensorboard_url != self._tensorboard:
             lines.append(f"TensorBoard at {report.tensorboard_url}")
@@ -92,7 +92,7 @@ class Lines:
         """One line per new state, with the tasks that came into it; failures first, the rest are their consequences."""
         new: dict[str, list[str]] = {}
         for task in report.tasks:
-            now = (task.state, task.attempts, ending(task))
+            now = (task.state, task.starts, ending(task))
             if self._tasks.get(task.task, ("pending", 0, "")) != now:
                 self._tasks[task.task] = now
                 new.setdefault(_words(task), []).append(task.task)
@@ -102,7 +102,7 @@ class Lines:
 
 
 def _words(task: TaskReport) -> str:
-    again = f" (attempt {task.attempts})" if task.attempts > 1 and task.state == "running" else ""
+    again = f" (start {task.starts})" if task.starts > 1 and task.state == "running" else ""
     how = f" with {ending(task)}" if task.state == "failed" and ending(task) else ""
     return f"{task.state}{how}{again}"
 
@@ -149,11 +149,11 @@ class Table:
         links = [Text(f"{name} {url}", style="dim", overflow="fold")
                  for name, url in (("page", report.tracking_url), ("TensorBoard", report.tensorboard_url)) if url]
         grid = Grid(box=None, pad_edge=False, header_style="dim")
-        for column in ("task", "state", "", "for", "host", "attempt"):
+        for column in ("task", "state", "", "for", "host", "starts"):
             grid.add_column(column, no_wrap=True)
         for task in _most_telling(report.tasks):
             grid.add_row(task.task, Text(task.state, style=_COLOURS.get(task.state, "")), ending(task),
-                         duration(elapsed(task, now)), task.host or "-", str(task.attempts or "-"))
+                         duration(elapsed(task, now)), task.host or "-", str(task.starts or "-"))
         hidden = len(report.tasks) - len(_most_telling(report.tasks))
         rest = [Text(f"and {hidden} more", style="dim")] if hidden else []
         return Group(head, *links, grid, *rest)

@@ -75,7 +75,7 @@ def describe(report: JobReport, now: float, options: str = "") -> Iterator[str]:
         "submitted": clock(report.submitted_at) if report.submitted_at else "",
         "in the queue": duration(report.queue_seconds) if report.queue_seconds is not None else "",
         "took": duration((report.finished_at or now) - report.submitted_at) if report.submitted_at else "",
-        "generations": str(len(report.generations)) if len(report.generations) > 1 else "",
+        "rounds": str(len(report.rounds)) if len(report.rounds) > 1 else "",
         "tracking URL": report.tracking_url or "",
         "TensorBoard": report.tensorboard_url or "",
         "output": report.output_path or "",

@@ -66,12 +66,12 @@ class Agent:
         self.host = os.environ.get("NM_HOST") or socket.getfqdn()
         self.held: Optional[socket.socket] = None
         self.port = 0
-        self.generation = 1
-        self.attempt = 0
+        self.round = 1
+        self.start = 0
         self.command: Optional[Command] = None
         self.renewal: Optional[Dict[str, Any]] = None
-        self.start: Optional[Dict[str, Any]] = None
-        self.start_at = 0.0
+        self.next_start: Optional[Dict[str, Any]] = None
+        self.next_start_at = 0.0
         self.exit_code: Optional[int] = None
         self.terminated = False
         self.new_port()
@@ -129,20 +129,20 @@ class Agent:
         if self.command and self.command.waiting:
             return 0.05
         pause = self.contact.pause()
-        return min(pause, max(0.0, self.start_at - time.monotonic())) if self.start else pause
+        return min(pause, max(0.0, self.next_start_at - time.monotonic())) if self.next_start else pause
 
     def registration(self) -> bytes:
         """Give the line that says who we are."""
         return protocol.encode(
-            "register", version=VERSION, container=self.container, nonce=self.nonce, generation=self.generation,
-            attempt=self.attempt, host=self.host, port=self.port, yarn_container=os.environ.get("CONTAINER_ID", ""),
+            "register", version=VERSION, container=self.container, nonce=self.nonce, round=self.round,
+            start=self.start, host=self.host, port=self.port, yarn_container=os.environ.get("CONTAINER_ID", ""),
             node_http="%s:%s" % (self.host, os.environ.get("NM_HTTP_PORT", "")),
         )
 
     def on_welcome(self, message: Dict[str, Any]) -> None:
-        """Registered; the coordinator names the task, and a new agent takes over the generation."""
-        if self.attempt == 0:
-            self.generation = message["generation"]
+        """Registered; the coordinator names the task, and a new agent takes over the round."""
+        if self.start == 0:
+            self.round = message["round"]
         log("%s registered as %s with port %d", self.container, message["task"], self.port)
 
     def on_refused(self, message: Dict[str, Any]) -> None:
@@ -152,16 +152,16 @@ class Agent:
 
     def on_start(self, message: Dict[str, Any]) -> None:
         """Start the command, after the delay; a start that we know already is passed over."""
-        if message["generation"] == self.generation and message["attempt"] > self.attempt:
-            self.attempt = message["attempt"]
-            self.start = message
-            self.start_at = time.monotonic() + message["delay"]
+        if message["round"] == self.round and message["start"] > self.start:
+            self.start = message["start"]
+            self.next_start = message
+            self.next_start_at = time.monotonic() + message["delay"]
 
     def on_renew(self, message: Dict[str, Any]) -> None:
-        """End the command, take another port, register for the next generation."""
-        if message["generation"] > self.generation:
+        """End the command, take another port, register for the next round."""
+        if message["round"] > self.round:
             self.renewal = message
-            self.start = None
+            self.next_start = None
             if self.command:
                 self.command.end(message["grace"])
 
@@ -169,9 +169,9 @@ class Agent:
         """End the command and report it; one that was still to start has ended before it began."""
         if self.command:
             self.command.end(message["grace"])
-        elif self.start:
-            self.contact.send(protocol.encode("exited", generation=self.generation, attempt=self.attempt, stopped=True))
-        self.start = None
+        elif self.next_start:
+            self.contact.send(protocol.encode("exited", round=self.round, start=self.start, stopped=True))
+        self.next_start = None
 
     def on_ack(self, _: Dict[str, Any]) -> None:
         """The ending has arrived."""
@@ -187,13 +187,13 @@ class Agent:
             self.report(self.command)
             self.command = None
         if self.renewal and self.command is None:
-            self.generation, self.renewal = self.renewal["generation"], None
-            self.attempt = 0
+            self.round, self.renewal = self.renewal["round"], None
+            self.start = 0
             self.contact.unacknowledged = None
             self.new_port()
             self.contact.register()
-        if self.start and self.command is None and time.monotonic() >= self.start_at:
-            message, self.start = self.start, None
+        if self.next_start and self.command is None and time.monotonic() >= self.next_start_at:
+            message, self.next_start = self.next_start, None
             self.launch(message)
 
     def launch(self, message: Dict[str, Any]) -> None:
@@ -203,7 +203,7 @@ class Agent:
         address = "%s:%d" % (self.host, self.port)
         env = task_environment(
             self.job, task, message["cluster"], os.environ, application_id=self.application_id,
-            generation=self.generation, address=address, folder=self.folder,
+            round_number=self.round, address=address, folder=self.folder,
         )
         result = os.path.join(self.folder, RESULT_FILE)
         if os.path.exists(result):
@@ -211,9 +211,9 @@ class Agent:
         if not plan.hold_port and self.held:
             self.held.close()
             self.held = None
-        log("%s starts, generation %d, attempt %d, on %s", task, self.generation, self.attempt, address)
+        log("%s starts, round %d, start %d, on %s", task, self.round, self.start, address)
         self.command = Command(plan.command, env)
-        self.contact.send(protocol.encode("running", generation=self.generation, attempt=self.attempt))
+        self.contact.send(protocol.encode("running", round=self.round, start=self.start))
 
     def report(self, command: Command) -> None:
         """Tell how the command ended."""
@@ -228,7 +228,7 @@ class Agent:
         how = "signal %d" % ending.signal if ending.signal else "exit code %s" % ending.code
         log("the command ended with %s after %.1f seconds", how, ending.seconds)
         fields = {
-            "generation": self.generation, "attempt": self.attempt, "code": ending.code, "signal": ending.signal,
+            "round": self.round, "start": self.start, "code": ending.code, "signal": ending.signal,
             "seconds": round(ending.seconds, 3), "started_at": command.started_at, "finished_at": command.finished_at,
             "cpu_seconds": round(ending.cpu_seconds, 3), "peak_memory_mib": round(ending.peak_memory_mib, 1),
             "result": read_result(os.path.join(self.folder, RESULT_FILE)), "stopped": command.stopping,

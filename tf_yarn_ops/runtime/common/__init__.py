@@ -1,5 +1,5 @@
 """What both ends in the cluster and all readers outside agree on: reasons, roles, the report, the job file, the wire.
 
-In come plain values; out go the same values in frozen types, and back. This room uses the standard library of
-Python 3.9 only, opens no connection and imports nothing of the rest of the package.
+In come plain values; out go the same values in frozen types, and back. This room never opens a connection and never
+imports another room: it uses the standard library of Python 3.9 only.
 """

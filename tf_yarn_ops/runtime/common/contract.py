@@ -161,7 +161,7 @@ def task_environment(
     container: Mapping[str, str],
     *,
     application_id: str,
-    generation: int,
+    round_number: int,
     address: str,
     folder: str,
 ) -> Dict[str, str]:
@@ -177,7 +177,7 @@ def task_environment(
     container : mapping of str to str
         The environment that YARN gave the container; the result is laid over it.
     application_id : str
-    generation : int
+    round_number : int
         Of the cluster spec, from 1.
     address : str
         ``host:port`` of this task; empty for the client's, which has none.
@@ -213,7 +213,7 @@ def task_environment(
             "DTF_TASK_INDEX": str(task.index),
             "DTF_TASK_PROGRAM": plan.command if plan else job.program,
             "YTF_APPLICATION_ID": application_id,
-            "YTF_GENERATION": str(generation),
+            "YTF_ROUND": str(round_number),
             "YTF_RESULT_FILE": os.path.join(folder, RESULT_FILE),
         }
     )

@@ -1,12 +1,12 @@
 """The words between agents and coordinator: one JSON object a line, over mutual TLS.
 
-Agent: ``register`` (version, container, nonce, generation, host, port, yarn_container,
-node_http), ``running`` (generation, attempt), ``exited`` (generation, attempt, code, signal,
+Agent: ``register`` (version, container, nonce, round, host, port, yarn_container,
+node_http), ``running`` (round, start), ``exited`` (round, start, code, signal,
 seconds, cpu_seconds, peak_memory_mib, log_tail, result, stopped), ``terminated``, ``ping``.
 
-Coordinator: ``welcome`` (task, heartbeat), ``refused`` (why), ``start`` (generation,
-attempt, task, cluster, delay), ``renew`` (generation, grace), ``stop`` (grace), ``ack``
-(generation, attempt), ``bye``, ``pong``.
+Coordinator: ``welcome`` (task, heartbeat), ``refused`` (why), ``start`` (round,
+start, task, cluster, delay), ``renew`` (round, grace), ``stop`` (grace), ``ack``
+(round, start), ``bye``, ``pong``.
 """
 
 import json

@@ -37,7 +37,7 @@ class TaskReport:
         The signal that ended the command.
     host, container_id : str or None
         Where it ran last.
-    attempts : int
+    starts : int
         How often its command was started.
     started_at, finished_at : float or None
         Of the last command.
@@ -55,7 +55,7 @@ class TaskReport:
     signal: Optional[int] = None
     host: Optional[str] = None
     container_id: Optional[str] = None
-    attempts: int = 0
+    starts: int = 0
     started_at: Optional[float] = None
     finished_at: Optional[float] = None
     cpu_seconds: Optional[float] = None
@@ -65,7 +65,7 @@ class TaskReport:
 
 
 @dataclass(frozen=True)
-class Generation:
+class Round:
     """One publication of the cluster spec.
 
     Attributes
@@ -104,7 +104,7 @@ class JobReport:
         At the ResourceManager; of the application master's start; of the end.
     queue_seconds : float or None
         From submission to the start of the application master.
-    generations : tuple of Generation
+    rounds : tuple of Round
     tasks : tuple of TaskReport
     first_failure : str or None
         The task that failed first.
@@ -128,7 +128,7 @@ class JobReport:
     started_at: Optional[float] = None
     finished_at: Optional[float] = None
     queue_seconds: Optional[float] = None
-    generations: Tuple[Generation, ...] = ()
+    rounds: Tuple[Round, ...] = ()
     tasks: Tuple[TaskReport, ...] = ()
     first_failure: Optional[str] = None
     metrics: Optional[Mapping[str, Any]] = None
@@ -172,8 +172,8 @@ class JobReport:
         reason = values.get("reason")
         values["reason"] = Reason(reason) if reason else None
         values["tasks"] = tuple(TaskReport(**_known(TaskReport, task)) for task in values.get("tasks") or ())
-        generations = values.get("generations") or ()
-        values["generations"] = tuple(Generation(**_known(Generation, item)) for item in generations)
+        rounds = values.get("rounds") or ()
+        values["rounds"] = tuple(Round(**_known(Round, item)) for item in rounds)
         return cls(**values)
 
 
@@ -221,8 +221,8 @@ def compose_diagnostics(report: JobReport, limit: int = MAX_DIAGNOSTICS) -> str:
 
 def _bare(report: JobReport) -> JobReport:
     """The report without all that has no bound of its own; a letter may take 12 bytes in JSON."""
-    generations = tuple(replace(item, cause=item.cause[:200]) for item in report.generations[-1:])
-    return replace(report, tasks=(), metrics=None, generations=generations, message=report.message[:200],
+    rounds = tuple(replace(item, cause=item.cause[:200]) for item in report.rounds[-1:])
+    return replace(report, tasks=(), metrics=None, rounds=rounds, message=report.message[:200],
                    name=report.name[:200], output_path=report.output_path and report.output_path[:200])
 
 

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Optional
 from ..common import protocol
 from ..common.contract import MAX_TF_CONFIG, Job, TaskId, cluster_spec, tf_config
 from ..common.reasons import Reason
-from ..common.report import Generation
+from ..common.report import Round
 from ..common.roles import TENSORBOARD
 from . import lifecycle
 from .containers import FINISHED, Container, Containers, SkeinFailed
@@ -50,8 +50,8 @@ class Coordinator:
         self.server = Server(self.greet, self.heard, self.gone, self.failed, 2 * len(self.state.phases) + 64)
         self.known: Dict[str, Container] = {}
         self.cluster: Dict[str, List[str]] = {}
-        self.generations: List[Generation] = []
-        self.attempts: Dict[TaskId, int] = {}
+        self.rounds: List[Round] = []
+        self.starts: Dict[TaskId, int] = {}
         self.started_at = time.time()
         self.began = time.monotonic()
         self.published_at: Optional[float] = None
@@ -83,18 +83,18 @@ class Coordinator:
             old.close()
         how = "is back" if resumed else "registered"
         logger.info("%s %s as %s on %s", peer.container, how, peer.task, peer.address)
-        self.send(peer, "welcome", task=str(peer.task), generation=self.state.generation)
+        self.send(peer, "welcome", task=str(peer.task), round=self.state.round)
         self._catch_up(peer, message)
         return peer
 
     def _catch_up(self, peer: Peer, message: Mapping[str, Any]) -> None:
         """Tell an agent that has just come, or come back, what it may have missed."""
-        started = bool(message.get("attempt"))
-        if started and message.get("generation") != self.state.generation:
-            self.send(peer, "renew", generation=self.state.generation, grace=self.job.deadlines["stop_grace"])
+        started = bool(message.get("start"))
+        if started and message.get("round") != self.state.round:
+            self.send(peer, "renew", round=self.state.round, grace=self.job.deadlines["stop_grace"])
         elif self.stopping:
             self.send(peer, "stop", grace=self.job.deadlines["stop_grace"])
-        elif peer.running and peer.generation == self.state.generation:
+        elif peer.running and peer.round == self.state.round:
             self._started(peer, message)
             self._send_start(peer, 0.0)
         elif not started:
@@ -148,12 +148,12 @@ class Coordinator:
                 self._exited(peer, message)
 
     def _current(self, peer: Peer, message: Mapping[str, Any]) -> bool:
-        return (message.get("generation"), message.get("attempt")) == (peer.generation, peer.attempt)
+        return (message.get("round"), message.get("start")) == (peer.round, peer.start)
 
     def _started(self, peer: Peer, message: Mapping[str, Any]) -> None:
         """Note that a command began, from the first message that shows it: any may be lost with its connection."""
-        start = (peer.generation, peer.attempt)
-        if not self._current(peer, message) or not peer.attempt or peer.noted == start:
+        start = (peer.round, peer.start)
+        if not self._current(peer, message) or not peer.start or peer.noted == start:
             return
         peer.noted = start
         self.registry.started(peer)
@@ -161,9 +161,9 @@ class Coordinator:
             self.showing = asyncio.ensure_future(self.show_page("tensorboard", peer.address, "TensorBoard"))
 
     def _renewed(self, peer: Peer, message: Mapping[str, Any]) -> None:
-        """An agent has ended its command and taken a new port for this generation."""
+        """An agent has ended its command and taken a new port for this round."""
         port = message.get("port")
-        if message.get("generation") == self.state.generation and isinstance(port, int) and 0 < port < 65536:
+        if message.get("round") == self.state.round and isinstance(port, int) and 0 < port < 65536:
             peer.port = port
             peer.running = False
             self.apply(Registered(peer.task))
@@ -230,11 +230,11 @@ class Coordinator:
             return
         now = time.time()
         self.published_at = self.published_at or time.monotonic()
-        self.generations.append(Generation(self.state.generation, round(now, 3), self.cause))
+        self.rounds.append(Round(self.state.round, round(now, 3), self.cause))
         delay = max(0.0, self.not_before - time.monotonic())
-        logger.info("Published the cluster spec, generation %d, %d tasks: %s", self.state.generation,
+        logger.info("Published the cluster spec, round %d, %d tasks: %s", self.state.round,
                     len(self.state.phases), ", ".join(f"{n} x {len(h)}" for n, h in self.cluster.items()))
-        self.attempts.clear()
+        self.starts.clear()
         for task, phase in self.state.phases.items():
             if phase == lifecycle.RUNNING and task in self.registry.serving:
                 self._start(task, delay)
@@ -246,21 +246,21 @@ class Coordinator:
 
     def _start(self, task: TaskId, delay: float) -> None:
         peer = self.registry.serving[task]
-        self.attempts[task] = self.attempts.get(task, 0) + 1
-        peer.generation, peer.attempt, peer.running = self.state.generation, self.attempts[task], True
+        self.starts[task] = self.starts.get(task, 0) + 1
+        peer.round, peer.start, peer.running = self.state.round, self.starts[task], True
         self._send_start(peer, delay)
 
     def _send_start(self, peer: Peer, delay: float) -> None:
-        self.send(peer, "start", generation=peer.generation, attempt=peer.attempt, task=str(peer.task),
+        self.send(peer, "start", round=peer.round, start=peer.start, task=str(peer.task),
                   cluster=self.cluster, delay=round(delay, 3))
 
     def _do_restart(self, decision: Decision) -> None:
-        """All commands stop; the agents take new ports and register for the next generation."""
+        """All commands stop; the agents take new ports and register for the next round."""
         self.cause = decision.cause
         self.not_before = time.monotonic() + decision.delay
-        logger.warning("Restarting the cluster as generation %d: %s", self.state.generation, decision.cause)
+        logger.warning("Restarting the cluster as round %d: %s", self.state.round, decision.cause)
         for peer in self.registry.peers.values():
-            self.send(peer, "renew", generation=self.state.generation, grace=self.job.deadlines["stop_grace"])
+            self.send(peer, "renew", round=self.state.round, grace=self.job.deadlines["stop_grace"])
 
     def _do_finish(self, decision: Decision) -> None:
         assert self.state.verdict is not None

@@ -53,10 +53,10 @@ class State(NamedTuple):
     quick : mapping of TaskId or None to int
         Failures in a row within `QUICK_SECONDS` of their start: of each task when tasks are
         restarted alone, else of the job (None).
-    generation : int
+    round : int
         Of the cluster spec, from 1.
     published : bool
-        Whether this generation's cluster spec has gone out.
+        Whether this round's cluster spec has gone out.
     verdict : Verdict or None
     """
 
@@ -65,7 +65,7 @@ class State(NamedTuple):
     losses_left: int = 0
     restarts: int = 0
     quick: Mapping[Optional[TaskId], int] = {}
-    generation: int = 1
+    round: int = 1
     published: bool = False
     verdict: Optional[Verdict] = None
 
@@ -111,7 +111,7 @@ class Decision(NamedTuple):
     ----------
     action : str
         ``none``; ``publish`` the cluster spec and start every registered task;
-        ``start`` the task alone; ``restart`` the cluster with a new generation;
+        ``start`` the task alone; ``restart`` the cluster with a new round;
         ``finish``.
     task : TaskId or None
         Of ``start``.
@@ -259,7 +259,7 @@ def _succeeded(rules: Rules, state: State) -> bool:
 
 def _restart(state: State, cause: str, delay: float) -> Tuple[State, Decision]:
     phases: Dict[TaskId, str] = {task: LOST if phase == LOST else PENDING for task, phase in state.phases.items()}
-    state = state._replace(phases=phases, published=False, generation=state.generation + 1)
+    state = state._replace(phases=phases, published=False, round=state.round + 1)
     return state, Decision("restart", delay=delay, cause=cause)
 
 

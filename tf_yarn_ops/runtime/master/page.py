@@ -59,7 +59,7 @@ def render(document: Dict[str, Any]) -> str:
 
     rows = "".join(
         f"<tr><td>{text(task['task'])}</td><td class={text(task['state'])}>{text(task['state'])}</td>"
-        f"<td>{text(task['host'])}</td><td>{text(task['attempts'])}</td><td>{clock(task['started_at'])}</td>"
+        f"<td>{text(task['host'])}</td><td>{text(task['starts'])}</td><td>{clock(task['started_at'])}</td>"
         f"<td>{clock(task['finished_at'])}</td><td>{text(task['exit_code'])}</td>"
         f"<td>{link(task['log_url'])}</td></tr>"
         for task in document["tasks"]
@@ -69,8 +69,8 @@ def render(document: Dict[str, Any]) -> str:
     return (
         f"<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=5><title>{text(document['name'])}</title>"
         f"<style>{_STYLE}</style><h1>{text(document['name'])} <small>{text(document['application_id'])}</small></h1>"
-        f"<p>Generation {len(document['generations'])}. {text(document['message'])} <small>Times are UTC.</small></p>"
+        f"<p>Round {len(document['rounds'])}. {text(document['message'])} <small>Times are UTC.</small></p>"
         f"{shown}"
-        "<table><tr><th>task<th>state<th>host<th>attempts<th>started<th>ended<th>exit code<th></tr>"
+        "<table><tr><th>task<th>state<th>host<th>starts<th>started<th>ended<th>exit code<th></tr>"
         f"{rows}</table>"
     )

@@ -33,10 +33,10 @@ class Peer:
         Where to send; None while the contact is lost.
     heard_at : float
         Monotonic time of its last message.
-    generation, attempt : int
+    round, start : int
         Of the last start that was sent to it.
     noted : tuple of int
-        Generation and attempt of the last start that it confirmed.
+        Round and start of the last start that it confirmed.
     running : bool
         Whether its command may be running.
     terminated : bool
@@ -52,8 +52,8 @@ class Peer:
     node_http: str
     connection: Any = None
     heard_at: float = 0.0
-    generation: int = 0
-    attempt: int = 0
+    round: int = 0
+    start: int = 0
     noted: Tuple[int, int] = (0, 0)
     running: bool = False
     terminated: bool = False
@@ -157,7 +157,7 @@ class Registry:
     def started(self, peer: Peer) -> None:
         """Note that a command began."""
         record = self.records[peer.task]
-        record.update(attempts=record.get("attempts", 0) + 1, started_at=time.time(), finished_at=None,
+        record.update(starts=record.get("starts", 0) + 1, started_at=time.time(), finished_at=None,
                       exit_code=None, signal=None, log_tail="")
         record.pop("state", None)
 

@@ -24,7 +24,7 @@ def build_report(coordinator: Coordinator, *, live: bool = False) -> JobReport:
     """
     job, registry, verdict = coordinator.job, coordinator.registry, coordinator.state.verdict
     board = registry.serving.get(TaskId(TENSORBOARD, 0))
-    shown = board is not None and "attempts" in registry.records[board.task]
+    shown = board is not None and "starts" in registry.records[board.task]
     final = "UNDEFINED"
     if verdict:
         final = "SUCCEEDED" if verdict.reason is Reason.SUCCEEDED else "FAILED"
@@ -39,7 +39,7 @@ def build_report(coordinator: Coordinator, *, live: bool = False) -> JobReport:
         message=verdict.message if verdict else _standing(coordinator),
         started_at=round(coordinator.started_at, 3),
         finished_at=round(time.time(), 3) if verdict else None,
-        generations=tuple(coordinator.generations),
+        rounds=tuple(coordinator.rounds),
         tasks=registry.reports(coordinator.state.phases if live else _phases(coordinator)),
         first_failure=str(verdict.task) if verdict and verdict.task else None,
         metrics=registry.metrics(),
