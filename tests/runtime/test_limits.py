@@ -64,8 +64,9 @@ def test_a_coordinator_with_too_many_open_files_accepts_again_when_it_can(tmp_pa
 UNKILLABLE = """\
 import json, os, select, signal, time
 from tf_yarn_ops.runtime.agent import command
+from tf_yarn_ops.runtime.common import processes
 
-command.become_subreaper()
+processes.become_subreaper()
 kill, refused = os.kill, []
 
 def refuse(pid, number):
@@ -77,7 +78,7 @@ started = time.monotonic()
 one = command.Command("tail -f /dev/null & echo $! ; exit 4", dict(os.environ))
 while not one.reap():
     select.select([], [], [], 0.05)
-left = command.descendants()
+left = processes.descendants()
 for pid in left:
     kill(pid, signal.SIGKILL)
 print(json.dumps({"code": one.ending.code, "left": len(left), "refused": sorted(set(refused)),
