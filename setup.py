@@ -25,6 +25,7 @@ EXTRAS = {
     "tensorflow": ["tensorflow-cpu>=2.16", "tensorboard>=2.16"],
     "s3": ["boto3>=1.34"],
     "kerberos": ["gssapi>=1.8"],
+    "docs": ["furo>=2024.8", "myst-parser>=4", "sphinx>=8", "sphinxcontrib-mermaid>=1"],
     "dev": [
         "hypothesis>=6.100",
         "jsonschema>=4",  # the provider's description against Airflow's schema

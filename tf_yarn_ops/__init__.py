@@ -1,3 +1,91 @@
-"""Distributed TensorFlow on YARN, for workflow engines: one core, thin doors."""
+"""Launch distributed TensorFlow on YARN, from a workflow engine, a shell or Python.
+
+The public names are imported when they are first used, so that ``import tf_yarn_ops`` stays light:
+schedulers import it with every DAG.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .errors import (
+        ApplicationNotFound,
+        Cancelled,
+        ClusterUnreachable,
+        MiniClusterError,
+        ResourcesImpossible,
+        SpecInvalid,
+        SubmissionRejected,
+        Superseded,
+        TfYarnError,
+        WaitTimeout,
+    )
+    from .follow.identity import Identity
+    from .hadoop.cluster import Cluster, discover
+    from .job.parts import Acls, Deadlines, Environment, Resources, RestartPolicy, TensorBoard
+    from .job.spec import JobSpec, TaskSpec
+    from .launch.launcher import Launcher
+    from .runtime.common.reasons import Reason
+    from .runtime.common.report import JobReport, TaskReport
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Acls",
+    "ApplicationNotFound",
+    "Cancelled",
+    "Cluster",
+    "ClusterUnreachable",
+    "Deadlines",
+    "Environment",
+    "Identity",
+    "JobReport",
+    "JobSpec",
+    "Launcher",
+    "MiniClusterError",
+    "Reason",
+    "Resources",
+    "ResourcesImpossible",
+    "RestartPolicy",
+    "SpecInvalid",
+    "SubmissionRejected",
+    "Superseded",
+    "TaskReport",
+    "TaskSpec",
+    "TensorBoard",
+    "TfYarnError",
+    "WaitTimeout",
+    "__version__",
+    "discover",
+]
+
+#: The module of each public name that is not an error.
+_MODULES = {
+    "Acls": "job.parts",
+    "Cluster": "hadoop.cluster",
+    "Deadlines": "job.parts",
+    "Environment": "job.parts",
+    "Identity": "follow.identity",
+    "JobReport": "runtime.common.report",
+    "JobSpec": "job.spec",
+    "Launcher": "launch.launcher",
+    "Reason": "runtime.common.reasons",
+    "Resources": "job.parts",
+    "RestartPolicy": "job.parts",
+    "TaskReport": "runtime.common.report",
+    "TaskSpec": "job.spec",
+    "TensorBoard": "job.parts",
+    "discover": "hadoop.cluster",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_MODULES.get(name, 'errors')}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

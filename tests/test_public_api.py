@@ -1,0 +1,55 @@
+"""The public names: found where the documents say, loaded when they are used, known to type checkers."""
+
+import subprocess
+import sys
+
+import pytest
+
+import tf_yarn_ops
+from support.source import ROOT
+from tf_yarn_ops.errors import TfYarnError
+
+
+@pytest.mark.parametrize("name", tf_yarn_ops.__all__)
+def test_a_public_name_is_there_and_comes_from_the_package(name):
+    value = getattr(tf_yarn_ops, name)
+    assert name == "__version__" or (value.__name__ == name and value.__module__.startswith("tf_yarn_ops."))
+
+
+def test_every_error_is_public():
+    def below(error):
+        return {error.__name__}.union(*map(below, error.__subclasses__()))
+
+    public = {name for name in tf_yarn_ops.__all__ if isinstance(value := getattr(tf_yarn_ops, name), type)
+              and issubclass(value, TfYarnError)}
+    assert {name for name in below(TfYarnError) if hasattr(sys.modules["tf_yarn_ops.errors"], name)} == public
+
+
+def test_dir_lists_the_public_names_before_they_are_loaded():
+    script = "import sys, tf_yarn_ops; print(*dir(tf_yarn_ops)); print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    names, modules = map(str.split, run.stdout.splitlines())
+    assert set(tf_yarn_ops.__all__) <= set(names)
+    assert [name for name in modules if name.startswith("tf_yarn_ops")] == ["tf_yarn_ops"]
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'tf_yarn_ops' has no attribute 'Launch'"):
+        tf_yarn_ops.Launch  # noqa: B018
+    with pytest.raises(ImportError):
+        from tf_yarn_ops import Launch  # noqa: F401
+
+
+@pytest.mark.slow
+def test_a_type_checker_knows_the_public_names(tmp_path):
+    """mypy, as a user runs it: the names are not Any, because the package has py.typed."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from tf_yarn_ops import Identity, JobSpec, Launcher, SpecInvalid, TaskSpec, __version__, discover\n"
+        "reveal_type(Launcher(discover('http://rm:8088')).submit(JobSpec(tasks={'worker': TaskSpec()})))\n"
+        "reveal_type(Identity('digits'))\nreveal_type(SpecInvalid('x').faults)\nreveal_type(__version__)\n")
+    run = subprocess.run([sys.executable, "-m", "mypy", "--no-incremental", "--follow-imports=silent", str(program)],
+                         capture_output=True, text=True, timeout=200, cwd=tmp_path, env={"MYPYPATH": str(ROOT), "PATH": ""})
+    revealed = [line.partition("Revealed type is ")[2].strip('"') for line in run.stdout.splitlines() if "Revealed" in line]
+    assert [text.replace("builtins.", "") for text in revealed] == [
+        "str", "tf_yarn_ops.follow.identity.Identity", "tuple[str, ...]", "str"], run.stdout
