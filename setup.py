@@ -14,6 +14,7 @@ CORE = [
     "grpcio>=1.60",
     "hdfs>=2.7",
     "httpx>=0.27",
+    "javaproperties>=0.8",
     "protobuf>=4.25",
     "PyYAML>=6",
     "rich>=13",

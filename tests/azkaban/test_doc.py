@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from tf_yarn_ops.azkaban import keys
+from tf_yarn_ops.azkaban.commands import install_jobtype
 from tf_yarn_ops.azkaban.limits import DEFAULT_PATH, Limits
 from tf_yarn_ops.azkaban.outputs import MAX_METRICS, MAX_VALUE, output_properties
 from tf_yarn_ops.azkaban.properties import parse_properties
 from tf_yarn_ops.azkaban.request import read_job
 from tf_yarn_ops.azkaban.tony import translate
-from tf_yarn_ops.cli.azkaban import install_jobtype
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport

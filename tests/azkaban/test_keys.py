@@ -238,7 +238,7 @@ FAULTS = [
      "tf.user: who runs the job is not the job's to say: it is user.to.proxy, where the site allows that"),
     ({**RUN, "tf.input": "/gr\xc3\xbc\xc3\x9fe"},
      "tf.input: '/gr\xc3\xbc\xc3\\x9fe' is UTF-8 that Azkaban has read as ISO-8859-1; in a .job write "
-     "/gr\\u00FC\\u00DFe for '/grüße'"),
+     "/gr\\u00fc\\u00dfe for '/grüße'"),
     ({**RUN, "tf.env.A": "\ud83d"}, "tf.env.A: the value of A holds half of a letter: beyond FFFF it takes two escapes"),
     ({**RUN, "tf.env.A": "\0"}, "tf.env.A: the value of A holds a NUL character, which no process can be given"),
     ({**RUN, "tf.queue": "a", "tony.yarn.queue": "b"}, "tony.yarn.queue: 'b' is not what tf.queue says, 'a'; give one of them"),

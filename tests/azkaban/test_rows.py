@@ -223,7 +223,7 @@ def test_a_job_written_in_utf8_is_told_how_to_write_it(site, project):
     execution = site.run(folder, "train")
     assert execution.status == "FAILED"
     log = execution.log("train")
-    assert "echo h\\u00E9 for" in log and "ISO-8859-1" in log, log
+    assert "echo h\\u00e9 for" in log and "ISO-8859-1" in log, log
     assert site.applications(execution) == []
 
 

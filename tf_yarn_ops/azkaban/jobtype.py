@@ -18,10 +18,11 @@ from ..job.options import doubts_about
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
+from ..terminal.dry_run import format_dry_run
 from ..terminal.progress import Lines
 from ..terminal.signals import Interruption
 from ..terminal.summary import describe
-from ..validation import check, noting
+from ..validation import MASK, check, noting
 from .console import Console, tame
 from .ending import Ending
 from .execution import Execution
@@ -100,10 +101,7 @@ class Run:
         replace_own(self._environ)
         job, request = self._read_job(properties, execution, limits)
         if request.dry_run:
-            from ..cli.submit import dry_run
-
-            for line in dry_run(job).splitlines():
-                self._say(line)
+            self._print_dry_run(job)
             return self._conclude(Reason.SUCCEEDED, "nothing was submitted, tf.dry_run is set")
         report = self._train(job, execution, request.strict_placement)
         if report.reason is Reason.SUCCEEDED:
@@ -111,6 +109,15 @@ class Run:
         for line in describe(report, time.time()):
             self._say(line)
         return self._conclude(report.reason or Reason.AM_FAILED, report.message)
+
+    def _print_dry_run(self, job: JobSpec) -> None:
+        from ..hadoop.site import Site
+        from ..submit.application import build
+
+        # The launcher draws the coordinator's first port for each job; this is the lowest that it may draw.
+        application = build(job, base_port=Site().base_port(0)).to_yaml()
+        for line in format_dry_run(job.to_dict(), application, MASK).splitlines():
+            self._say(line)
 
     def _read_job(self, properties: Mapping[str, str], execution: Execution,
                   limits: Limits) -> tuple[JobSpec, Request]:

@@ -1,7 +1,7 @@
 """The command line: ``ytf-submit`` and ``ytf``.
 
-Stands at the end of the path: words of a shell come in, an exit code, the
-application's id or the report go out. Only this room writes to the terminal.
+In come the words of a shell; out go the application's id or the report on stdout, lines for people on stderr, and an
+exit code. This room never talks to YARN itself: `launch` does.
 """
 
 import sys
@@ -22,7 +22,7 @@ def main() -> NoReturn:
 
 
 def _main(module: str, name: str) -> NoReturn:
-    # Signals are handled before anything slow is imported.
+    # Handle signals before the slow imports.
     with Interruption() as interruption:
         program = import_module(f"{__name__}.program")
         command = getattr(import_module(f"{__name__}.{module}"), module)

@@ -16,6 +16,7 @@ from ..job.options import build_job, doubts_about
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
+from ..terminal.dry_run import format_dry_run
 from ..terminal.output import configure_logging, print_json, report_of, say
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interruption
@@ -94,7 +95,12 @@ class Submission:
         for doubt in doubts_about(job):
             say(f"warning: {doubt}")
         if self.settings["dry_run"]:
-            click.echo(dry_run(job), nl=False)
+            from ..hadoop.site import Site
+            from ..submit.application import build
+
+            # The launcher draws the coordinator's first port for each job; this is the lowest that it may draw.
+            application = build(job, base_port=Site().base_port(0)).to_yaml()
+            click.echo(format_dry_run(job.to_dict(), application, MASK), nl=False)
             return 0
         from ..hadoop.cluster import discover
         from ..launch.launcher import Launcher
@@ -229,30 +235,6 @@ def read_request(values: dict[str, Any]) -> JobSpec:
     path = values.pop("spec")
     options = {name: value for name, value in values.items() if value not in (None, ())}
     return build_job({**options, "task_command": words[0] if words else None}, read_document(path) if path else None)
-
-
-def dry_run(job: JobSpec) -> str:
-    """Give the job and its Skein application as two YAML documents; what looks like a secret is masked."""
-    import yaml
-
-    from ..hadoop.site import Site
-    from ..submit.application import build
-
-    document = job.to_dict()
-    for holder in (document, *document["tasks"].values()):
-        for name in filter(_is_secret, holder.get("env", {})):
-            holder["env"][name] = MASK
-    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-    # The launcher draws the coordinator's first port per job; this is the first that it may draw.
-    application = build(job, base_port=Site().base_port(0)).to_yaml()
-    return f"# The job, as --spec reads it\n{text}---\n# The application, as Skein reads it\n{application}"
-
-
-def _is_secret(variable: str) -> bool:
-    """Tell whether a variable's name says that its value is a secret: ``API_KEY``, and not ``MAX_TOKENS``."""
-    name = variable.upper()
-    return (any(word in name for word in ("SECRET", "PASSW", "CREDENTIAL"))
-            or any(part.endswith(("TOKEN", "KEY")) for part in name.split("_")))
 
 
 def _take_client_command(values: dict[str, Any]) -> str | None:

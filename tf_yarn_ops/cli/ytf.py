@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Commands of other rooms, imported only when they are called.
 LAZY = {
-    "azkaban": (".azkaban", "azkaban", "The Azkaban job type: install it."),
+    "azkaban": ("..azkaban.commands", "azkaban", "The Azkaban job type: install it."),
     "cache": (".cache", "cache", "The staged files that jobs share: list, prune."),
     "minicluster": ("..minicluster.commands", "minicluster", "A real Hadoop on this machine: up, down, env."),
 }

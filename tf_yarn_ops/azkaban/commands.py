@@ -1,10 +1,11 @@
-"""``ytf azkaban``: what an administrator of Azkaban does once."""
+"""``ytf azkaban``: the commands for the administrator of an Azkaban executor."""
 
 from pathlib import Path
 
 import click
 
 from ..terminal.output import say
+from .install import NAME, RELOAD_URL, install
 
 
 @click.group()
@@ -22,8 +23,6 @@ def azkaban() -> None:
 @click.option("--python", metavar="<path>", help="What runs the jobs.  [default: what runs this]")
 def install_jobtype(directory: Path, name: str | None, secure: bool, limits: str | None, python: str | None) -> None:
     """Install the job type on this executor, or bring it up to date."""
-    from ..azkaban.install import NAME, RELOAD_URL, install
-
     done = install(directory, name=name or NAME, secure=secure, limits=limits, python=python)
     for file in done.written:
         say(f"wrote {done.folder / file}")
