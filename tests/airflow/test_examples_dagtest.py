@@ -15,7 +15,7 @@ from support.s3_server import KEY, SECRET, s3_server
 pytestmark = pytest.mark.slow
 
 #: Runs in a process of its own, with an Airflow of its own; what is asked of it comes and goes as JSON.
-RUNNER = Path(__file__).parent / "airflow_dagtest.py"
+RUNNER = Path(__file__).parents[1] / "support" / "airflow_dagtest.py"
 
 
 class Notebook:

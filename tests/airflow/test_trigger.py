@@ -5,7 +5,6 @@ import json
 import logging
 import time
 
-import airflow_setup  # noqa: F401
 import pytest
 from airflow.models.trigger import Trigger
 from airflow.sdk.serde import deserialize, serialize
