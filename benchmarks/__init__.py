@@ -1,4 +1,4 @@
-"""Benchmarks: ``./dev bench [NAME ...]``, one idea a file, figures in docs/performance.md.
+"""Benchmarks: ``./dev bench [NAME ...]``, one idea a file, figures in docs/operations/performance.md.
 
 Every benchmark module has ``TITLE`` and ``measure(runs, quick) -> Samples``. Cases are run
 in turn, not one after the other, so that a busy moment of the machine meets all of them.

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 AIRFLOW = Path(inspect.getfile(import_string("airflow.configuration"))).parent
-PAGE = ROOT / "docs" / "airflow.md"
+PAGE = ROOT / "docs" / "guides" / "airflow.md"
 
 
 def schema(name):

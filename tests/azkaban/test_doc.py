@@ -1,4 +1,4 @@
-"""docs/azkaban.md and the code hold each other: keys, limits, outputs, options, properties that are shown."""
+"""docs/guides/azkaban.md and the code hold each other: keys, limits, outputs, options, properties that are shown."""
 
 import re
 from dataclasses import fields
@@ -19,7 +19,8 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "azkaban.md").read_text(encoding="utf-8")
+PAGE_PATH = ROOT / "docs" / "guides" / "azkaban.md"
+PAGE = PAGE_PATH.read_text(encoding="utf-8")
 SECTIONS = {"### What runs": keys.COMMAND, "### Task types": keys.TASKS, "### The job\n": keys.JOB,
             "### How it ends": keys.ENDING, "### The job type's own": keys.JOBTYPE}  # fmt: skip
 
@@ -106,7 +107,7 @@ def test_the_first_job_is_one(tmp_path):
 
 def test_the_pages_that_are_named_exist():
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", PAGE):
-        assert (ROOT / "docs" / target).exists(), target
+        assert (PAGE_PATH.parent / target).exists(), target
     headings = {re.sub(r"[^a-z0-9 -]", "", line.lstrip("#").strip().lower()).replace(" ", "-")
                 for line in PAGE.splitlines() if line.startswith("#")}
     assert set(re.findall(r"\]\(#([^)]+)\)", PAGE)) <= headings

@@ -224,7 +224,7 @@ def rows_of(page, heading):
 
 
 def test_docs_cli_has_each_option_with_its_default_and_no_other():
-    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guides" / "command-line.md").read_text(encoding="utf-8")
     documented = {}
     for heading in ("### The interface of the YARN-DTF design", "### More about the job", "### About the submission"):
         for line in rows_of(page, heading):
@@ -236,7 +236,7 @@ def test_docs_cli_has_each_option_with_its_default_and_no_other():
 
 
 def test_docs_cli_has_each_command_and_exit_code():
-    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guides" / "command-line.md").read_text(encoding="utf-8")
     commands = {row[0].strip("`").split()[1] for row in rows_of(page, "\n## ytf")}
     assert commands == {*ytf.commands, *LAZY}
     options = {name for command in ytf.commands.values() for parameter in command.params for name in parameter.opts

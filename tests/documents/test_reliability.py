@@ -1,4 +1,4 @@
-"""docs/reliability.md has a line for every row of the fault matrix, and no other."""
+"""docs/operations/reliability.md has a line for every row of the fault matrix, and no other."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from support.fault_table import HEAD, PARTS, line
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reliability.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "operations" / "reliability.md").read_text(encoding="utf-8")
 
 
 def lines_below(heading):

@@ -1,4 +1,4 @@
-"""Faults of the user's program, on the real daemons. See faults.py and docs/reliability.md."""
+"""Faults of the user's program, on the real daemons. See faults.py and docs/operations/reliability.md."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""docs/site.md and the site file's keys hold each other."""
+"""docs/reference/site.md and the site file's keys hold each other."""
 
 import re
 from dataclasses import fields
@@ -8,7 +8,7 @@ import yaml
 
 from tf_yarn_ops.hadoop.site import Site
 
-PAGE = (Path(__file__).parents[2] / "docs" / "site.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "site.md").read_text(encoding="utf-8")
 
 
 def test_every_key_is_documented_and_every_documented_key_is_one():

@@ -1,4 +1,4 @@
-"""Print the tables of docs/reliability.md: ``python tests/support/fault_table.py FILE``, FILE as $YTF_FAULTS_MEASURED."""
+"""Print the tables of docs/operations/reliability.md: ``python tests/support/fault_table.py FILE``, FILE as $YTF_FAULTS_MEASURED."""
 
 import json
 import sys

@@ -2,7 +2,7 @@
 
 A row is a function that gets the rig, plays its fault on the real daemons and gives an `Outcome`.
 The rows of a file are played at once, a few at a time; those that need the whole cluster come after.
-``docs/reliability.md`` has a line for every row, which test_reliability_doc.py holds to this.
+``docs/operations/reliability.md`` has a line for every row, which test_reliability_doc.py holds to this.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ FOREVER = "exec tail -f /dev/null"
 AT_ONCE = 4
 #: What an ending may take to take everything with it, seconds.
 LEFT_SECONDS = 60
-#: Where a run writes what it has measured, a JSON object a line; for the table in docs/reliability.md.
+#: Where a run writes what it has measured, a JSON object a line; for the table in docs/operations/reliability.md.
 MEASURED = "YTF_FAULTS_MEASURED"
 
 

@@ -44,7 +44,7 @@ class TensorFlowYarnOperator(BaseOperator):
     The job is a `spec`, or `task_command` with `cluster_requirement`, or a `spec` that further
     options override. Options have the names of ``ytf-submit``, but for three that Airflow uses
     itself: ``yarn_queue``, ``output_path`` and ``job_execution_timeout``. All of them, and every
-    text within `spec`, are templates. docs/airflow.md describes each.
+    text within `spec`, are templates. docs/guides/airflow.md describes each.
 
     Parameters
     ----------

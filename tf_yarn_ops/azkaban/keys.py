@@ -1,4 +1,4 @@
-"""The keys of a ``.job``: one table, from which the reader, its messages and docs/azkaban.md are made.
+"""The keys of a ``.job``: one table, from which the reader, its messages and docs/guides/azkaban.md are made.
 
 A name has places that a job fills in: ``<type>`` a task type, ``<index>`` and ``<n>`` a
 number, ``<NAME>`` a variable. Each key is an option of ``ytf-submit`` or belongs to the

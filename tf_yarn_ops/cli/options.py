@@ -1,4 +1,4 @@
-"""The options of ``ytf-submit``: one table from which the parser, its help and the tests of docs/cli.md are made.
+"""The options of ``ytf-submit``: one table from which the parser, its help and the tests of docs/guides/command-line.md are made.
 
 No option has a default in the parser: what was not given stays None, so that the
 job's own defaults, or a file's values, hold. The default is told in the help only.

@@ -1,6 +1,6 @@
 """The cluster's configuration: settings in, Hadoop's files out. Nothing here touches a disk.
 
-``docs/minicluster.md`` says why each value is what it is.
+``docs/guides/minicluster.md`` says why each value is what it is.
 """
 
 from collections.abc import Mapping
