@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from support.staging_place import ID, cluster_at
-from tf_yarn_ops.staging.store import Staging
+from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def staging(root):
-    made = Staging(cluster_at(root))
+    made = StagingDirectory(cluster_at(root))
     with ThreadPoolExecutor(2) as pool:
         made.prepare(pool)
     return made

@@ -169,7 +169,7 @@ def test_what_was_submitted_before_its_id_was_told_is_taken_back(place, monkeypa
         place.yarn.add(application(1, "RUNNING", user=USER, applicationTags=",".join(tags)))
         raise error
 
-    monkeypatch.setattr(skeinsubmitter.SkeinSubmitter, "submit", submit)
+    monkeypatch.setattr(skeinsubmitter.SkeinJavaSubmitter, "submit", submit)
     launcher = place.launcher()
     with pytest.raises(type(error)):
         launcher.ensure(job(), identity) if identity else launcher.submit(job())
@@ -187,7 +187,7 @@ def test_what_was_submitted_before_its_id_was_told_is_taken_back(place, monkeypa
 def test_a_client_that_ends_without_a_clear_answer_may_have_submitted(place, monkeypatch, identity, child, left):
     """What it submitted first is killed; after a refusal there is nothing to look for."""
     monkeypatch.setattr(skeinsubmitter, "_START", child)
-    await_child = skeinsubmitter.SkeinSubmitter._await
+    await_child = skeinsubmitter.SkeinJavaSubmitter._await
 
     def submit_and_await(self, child):
         place.yarn.add(application(1, "RUNNING", user=USER, applicationTags=",".join(asked[-1])))
@@ -197,8 +197,8 @@ def test_a_client_that_ends_without_a_clear_answer_may_have_submitted(place, mon
         asked.append(tuple(tags))
 
     asked = []
-    monkeypatch.setattr(skeinsubmitter.SkeinSubmitter, "_await", submit_and_await)
-    monkeypatch.setattr(skeinsubmitter.SkeinSubmitter, "_write", write)
+    monkeypatch.setattr(skeinsubmitter.SkeinJavaSubmitter, "_await", submit_and_await)
+    monkeypatch.setattr(skeinsubmitter.SkeinJavaSubmitter, "_write", write)
     launcher = place.launcher()
     with pytest.raises((SubmissionRejected, ClusterUnreachable)):
         launcher.ensure(job(), identity) if identity else launcher.submit(job())
@@ -217,7 +217,7 @@ def test_a_machine_that_can_not_write_is_no_fault_of_the_request(place, monkeypa
     def full(self, spec, folder, tags):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(skeinsubmitter.SkeinSubmitter, "_write", full)
+    monkeypatch.setattr(skeinsubmitter.SkeinJavaSubmitter, "_write", full)
     with pytest.raises(ClusterUnreachable, match=r"this machine can.t run Skein.s Java client: .* No space left"):
         place.launcher().submit(job())
 

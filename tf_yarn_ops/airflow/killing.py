@@ -10,7 +10,7 @@ from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import ENDED, ResourceManager
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, compose_diagnostics
-from ..staging.store import Staging
+from ..staging.staging_directory import StagingDirectory
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ def _clear_away(resourcemanager: ResourceManager, cluster: Cluster, application_
     while True:
         try:
             if state in ENDED:
-                Staging(cluster).delete(application_id)
+                StagingDirectory(cluster).delete(application_id)
                 return
             left: object = f"it is still {state}"
         except ClusterUnreachable as error:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import click
 
-from ..staging.store import Staging
+from ..staging.staging_directory import StagingDirectory
 from ..terminal.output import configure_logging, print_json, say
 
 _resourcemanager = click.option("--resourcemanager", metavar="<URL>",
@@ -18,11 +18,11 @@ def cache() -> None:
     """The files that jobs share: uploaded once under the hash of their content."""
 
 
-def _staging(resourcemanager: str | None) -> Staging:
+def _staging(resourcemanager: str | None) -> StagingDirectory:
     configure_logging(False)
     from ..hadoop.cluster import discover
 
-    return Staging(discover(resourcemanager))
+    return StagingDirectory(discover(resourcemanager))
 
 
 @cache.command("list")

@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, SpecInvalid, TfYarnError
 from ..hadoop.cluster import Cluster
-from ..hadoop.imports import import_httpx
+from ..hadoop.fast_import import import_httpx
 from ..hadoop.resourcemanager import ResourceManager
 from ..hadoop.transport import CONNECT_TIMEOUT
 from ..runtime.common.report import JobReport
 from ..validation import did_you_mean
-from .live import LiveStatus
+from .live_report import LiveReports
 from .yarn_report import read_report
 
 logger = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class Logs:
         self._cluster = cluster
         self._resourcemanager = resourcemanager
         self._environ = dict(os.environ if environ is None else environ)
-        self._live = LiveStatus(cluster)
+        self._live = LiveReports(cluster)
         self._clock = clock
         self._sleep = sleep
 

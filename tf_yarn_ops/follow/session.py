@@ -12,8 +12,8 @@ from typing import Any
 from ..errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected
 from ..hadoop.cluster import Cluster
 from ..runtime.common.report import JobReport
-from ..staging.store import Staging
-from .live import LiveStatus
+from ..staging.staging_directory import StagingDirectory
+from .live_report import LiveReports
 from .yarn_report import lost_report, read_report
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class Session:
     ----------
     cluster : Cluster
     resourcemanager : ResourceManager
-    live : LiveStatus
+    live : LiveReports
     cancelled : bool
         Whether `cancel` was called.
     why_cancelled : str
@@ -42,10 +42,10 @@ class Session:
     def __init__(self, cluster: Cluster, patience: float | None = None):
         self.cluster = cluster
         self.resourcemanager = cluster.resourcemanager() if patience is None else cluster.resourcemanager(patience)
-        self.live = LiveStatus(cluster)
+        self.live = LiveReports(cluster)
         self.cancelled = False
         self.why_cancelled = ""
-        self._stagings: dict[str, Staging] = {}
+        self._stagings: dict[str, StagingDirectory] = {}
 
     @classmethod
     def hasty(cls, cluster: Cluster, request_timeout: float, patience: float) -> "Session":
@@ -72,11 +72,11 @@ class Session:
         if self.cancelled:
             raise Cancelled("cancelled before the application was submitted")
 
-    def staging(self, user: str | None = None) -> Staging:
+    def staging(self, user: str | None = None) -> StagingDirectory:
         """Return the staging directory of a user; default: of the cluster's user."""
         user = user or self.cluster.user
         if user not in self._stagings:
-            self._stagings[user] = Staging(self.cluster.acting_for(user))
+            self._stagings[user] = StagingDirectory(self.cluster.acting_for(user))
         return self._stagings[user]
 
     def report(self, application_id: str) -> JobReport:

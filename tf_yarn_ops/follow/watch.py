@@ -17,9 +17,9 @@ from typing import Any
 
 from ..errors import ClusterUnreachable
 from ..hadoop.cluster import Cluster
-from ..hadoop.imports import import_httpx
+from ..hadoop.fast_import import import_httpx
 from ..hadoop.resourcemanager import CLUSTER_PATH, LIVE, find_parameters, read_applications
-from ..hadoop.transport import Addresses, Attempt, client_options, read_json
+from ..hadoop.transport import Addresses, Failover, client_options, read_json
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .identity import Identity
@@ -67,15 +67,15 @@ class _Asker:
             options = client_options(self.cluster.site.request_timeout, self.cluster.site.ca_file, self.addresses.urls)
             negotiation = self.cluster.authentication.http_options(self.cluster.resourcemanagers)
             self.client = httpx.AsyncClient(**options, **negotiation)
-        attempt = Attempt(self.addresses)
+        failover = Failover(self.addresses)
         asked = {**self.cluster.authentication.parameters(), **parameters}
         while True:
             try:
-                response = await self.client.get(attempt.address + path, params=asked)
+                response = await self.client.get(failover.address + path, params=asked)
             except (httpx.TransportError, httpx.InvalidURL) as error:
-                delay: float | None = attempt.failed(f"{attempt.address}: {error or type(error).__name__}")
+                delay: float | None = failover.failed(f"{failover.address}: {error or type(error).__name__}")
             else:
-                delay = attempt.answered(response)
+                delay = failover.answered(response)
                 if delay is None:
                     return response
             await asyncio.sleep(delay or 0.0)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
 from .authentication import Authentication
-from .transport import PATIENCE, Addresses, Attempt, check, client_options, explain, read_items, read_json, send
+from .transport import PATIENCE, Addresses, Failover, check, client_options, explain, read_items, read_json, send
 
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
@@ -102,14 +102,14 @@ class ResourceManager:
     def request(self, method: str, path: str, *, params: Mapping[str, Any] | None = None,
                 json: Any = None, patience: float | None = None) -> Any:
         """Send one request; give the answer (an ``httpx.Response``) whatever its status."""
-        attempt = Attempt(self.addresses, self._patience if patience is None else patience, self._clock)
-        return send(self._http(), attempt, method, path, params={**self.authentication.parameters(), **(params or {})},
+        failover = Failover(self.addresses, self._patience if patience is None else patience, self._clock)
+        return send(self._http(), failover, method, path, params={**self.authentication.parameters(), **(params or {})},
                     json=json, sleep=self._sleep)
 
     def _http(self) -> Any:
         with self._lock:
             if self._client is None:
-                from .imports import import_httpx
+                from .fast_import import import_httpx
 
                 options = client_options(self._timeout, self._ca_file, self.addresses.urls)
                 self._client = import_httpx().Client(**options, **self.authentication.http_options(self._configured))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..errors import ClusterUnreachable, SubmissionRejected
-from .imports import import_httpx
+from .fast_import import import_httpx
 
 if TYPE_CHECKING:
     import httpx

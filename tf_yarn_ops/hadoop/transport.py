@@ -1,6 +1,6 @@
 """One HTTP request to one of several ResourceManagers: fail-over, back-off, deadlines, errors.
 
-What decides (`Attempt`, `check`) is free of any client: `send` here is the loop around it for the
+What decides (`Failover`, `check`) is free of any client: `send` here is the loop around it for the
 blocking one, and the watcher has the same loop for its asynchronous one.
 """
 
@@ -76,7 +76,7 @@ class Addresses:
         return ", ".join(self.urls)
 
 
-class Attempt:
+class Failover:
     """The tries of one call.
 
     Parameters
@@ -237,7 +237,7 @@ def _login_refused(response: "httpx.Response", what: str, why: str) -> RestUnava
 
 def client_options(timeout: float, ca_file: str | None, urls: Iterable[str]) -> dict[str, Any]:
     """Give the options of an httpx client: deadlines, no proxies, certificates only where https is used."""
-    from .imports import import_httpx
+    from .fast_import import import_httpx
 
     httpx = import_httpx()
     secure = any(url.startswith("https:") for url in urls)
@@ -252,22 +252,22 @@ def client_options(timeout: float, ca_file: str | None, urls: Iterable[str]) -> 
             "timeout": httpx.Timeout(timeout, connect=min(CONNECT_TIMEOUT, timeout))}
 
 
-def send(client: Any, attempt: Attempt, method: str, path: str, *, params: Mapping[str, Any],
+def send(client: Any, failover: Failover, method: str, path: str, *, params: Mapping[str, Any],
          json: Any = None, sleep: Callable[[float], None] = time.sleep) -> "httpx.Response":
-    """Send a request until an address answers it or the attempt gives up."""
-    from .imports import import_httpx
+    """Send a request until an address answers it or the failover gives up."""
+    from .fast_import import import_httpx
 
     errors = import_httpx()
     while True:
         try:
-            response: httpx.Response = client.request(method, attempt.address + path, params=params, json=json)
+            response: httpx.Response = client.request(method, failover.address + path, params=params, json=json)
         except (errors.TransportError, errors.InvalidURL) as error:
             try:
-                delay: float | None = attempt.failed(f"{attempt.address}: {error or type(error).__name__}")
+                delay: float | None = failover.failed(f"{failover.address}: {error or type(error).__name__}")
             except ClusterUnreachable as unreachable:
                 raise unreachable from error
         else:
-            delay = attempt.answered(response)
+            delay = failover.answered(response)
             if delay is None:
                 return response
         if delay:

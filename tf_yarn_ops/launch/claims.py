@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..errors import SubmissionRejected
 from ..follow.identity import Identity
-from ..staging.store import PASSABLE, Staging
+from ..staging.staging_directory import PASSABLE, StagingDirectory
 
 SUBMITTED = ".submitted"
 
@@ -42,11 +42,11 @@ class Claims:
 
     Parameters
     ----------
-    staging : Staging
+    staging : StagingDirectory
     identity : Identity
     """
 
-    def __init__(self, staging: Staging, identity: Identity):
+    def __init__(self, staging: StagingDirectory, identity: Identity):
         self._files = staging.filesystem
         self._owner = staging.cluster.user
         self._staging = staging.cluster.staging

@@ -13,7 +13,7 @@ from ..hadoop.resourcemanager import LIVE, ResourceManager
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..staging.store import Staging
+from ..staging.staging_directory import StagingDirectory
 from .ensure import Ensure
 from .retry import run_until_trained
 from .route import Route
@@ -46,7 +46,7 @@ class Launcher:
         """The client of the cluster's ResourceManagers."""
         return self.session.resourcemanager
 
-    def staging(self, user: str | None = None) -> Staging:
+    def staging(self, user: str | None = None) -> StagingDirectory:
         """Return the staging directory of a user; default: of the cluster's user."""
         return self.session.staging(user)
 

@@ -113,10 +113,11 @@ class Route:
         The client tells no id before YARN has taken the application. Should it end in between, or we,
         the first tag finds the application, and ``is_ours`` says of each that has it whether it is to be killed.
         """
-        from ..submit.skein_java import SkeinSubmitter
+        from ..submit.skein_java import SkeinJavaSubmitter
 
         self._look_ahead(spec)
-        submitter = SkeinSubmitter(self._session.cluster, environ=self._environ, checkpoint=self._session.checkpoint)
+        submitter = SkeinJavaSubmitter(self._session.cluster, environ=self._environ,
+                                       checkpoint=self._session.checkpoint)
         try:
             application_id = submitter.submit(spec, tags)
         except BaseException as error:

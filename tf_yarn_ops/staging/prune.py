@@ -4,7 +4,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from .store import Staging
+from .staging_directory import StagingDirectory
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 #: Days without use after which `prune` deletes a file. Applications of less than 14 days may still need theirs.
@@ -36,7 +36,7 @@ class CachedFile:
     abandoned: bool
 
 
-def list_cache(staging: Staging) -> list[CachedFile]:
+def list_cache(staging: StagingDirectory) -> list[CachedFile]:
     """Give the files of the user's cache, the longest unused first."""
     files = []
     for folder in staging.filesystem.list(staging.cache):
@@ -48,12 +48,13 @@ def list_cache(staging: Staging) -> list[CachedFile]:
     return sorted(files, key=lambda file: file.used_at)
 
 
-def prune_cache(staging: Staging, unused_days: float = UNUSED_DAYS, now: float | None = None) -> list[CachedFile]:
+def prune_cache(staging: StagingDirectory, unused_days: float = UNUSED_DAYS,
+                now: float | None = None) -> list[CachedFile]:
     """Delete what nobody has used for long, and what broken uploads left.
 
     Parameters
     ----------
-    staging : Staging
+    staging : StagingDirectory
     unused_days : float, optional
         Default 30. A running application needs its files until it ends: give more than it takes.
     now : float, optional

@@ -7,7 +7,7 @@ import time
 
 from ..errors import ApplicationNotFound
 from ..hadoop.resourcemanager import ENDED, ResourceManager
-from .store import Staging
+from .staging_directory import StagingDirectory
 
 logger = logging.getLogger(__name__)
 
@@ -24,12 +24,12 @@ CLAIMS_CHANCE, CLAIMS_AT_MOST = 0.02, 200
 _APPLICATION = re.compile(r"application_\d+_\d+\Z")
 
 
-def sweep(staging: Staging, resourcemanager: ResourceManager, keep: str = "") -> list[str]:
+def sweep(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str = "") -> list[str]:
     """Delete directories of one's own applications that have ended.
 
     Parameters
     ----------
-    staging : Staging
+    staging : StagingDirectory
     resourcemanager : ResourceManager
     keep : str, optional
         The application that is being submitted.
@@ -58,7 +58,7 @@ def sweep(staging: Staging, resourcemanager: ResourceManager, keep: str = "") ->
     return deleted
 
 
-def sweep_claims(staging: Staging) -> int:
+def sweep_claims(staging: StagingDirectory) -> int:
     """Delete some of the claims that are too old for anybody; give how many."""
     folder = f"{staging.cluster.staging}/claims"
     oldest = time.time() * 1000 - CLAIMS_FORGOTTEN_AFTER

@@ -16,7 +16,7 @@ from ..job.spec import JobSpec, TaskSpec
 from ..runtime.common.contract import JOB_FILE, RUNTIME_FILE, VERSION, Job, ServicePlan, TypePlan, dump_job
 from ..runtime.common.protocol import PORTS
 from ..runtime.common.roles import ROLES, TENSORBOARD
-from .environment import Placed, place
+from .container_environment import ContainerEnvironment, build_container_environment
 
 if TYPE_CHECKING:
     import skein
@@ -65,7 +65,7 @@ def build(
     """
     import skein
 
-    placed = place(spec.environment, (spec.input, spec.output), docker_folders)
+    placed = build_container_environment(spec.environment, (spec.input, spec.output), docker_folders)
     job = job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user)
     ours = {
         RUNTIME_FILE: skein.File(RUNTIME_SOURCE, type="file"),
@@ -114,7 +114,7 @@ def job_file(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str] =
 
 def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], user: str) -> Job:
     """Give what coordinator and agents have to know of a job."""
-    placed = place(spec.environment, (spec.input, spec.output))
+    placed = build_container_environment(spec.environment, (spec.input, spec.output))
     types = {
         name: TypePlan(task.instances, task.command or spec.command or "", {**spec.env, **task.env},
                        *task.role(name), task.hold_port)
@@ -136,7 +136,7 @@ def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], us
     )
 
 
-def user_files(spec: JobSpec, placed: Placed) -> Mapping[str, "skein.File"]:
+def user_files(spec: JobSpec, placed: ContainerEnvironment) -> Mapping[str, "skein.File"]:
     """Give what the user wants in the working directory: script, files, archives, the packed environment."""
     import skein
 
@@ -171,7 +171,7 @@ def _resources(spec: JobSpec, plan: ServicePlan) -> Resources:
     return _task(spec, plan.type).resources(plan.indices[0])
 
 
-def _script(placed: Placed, part: str, service: str, *, flags: str) -> str:
+def _script(placed: ContainerEnvironment, part: str, service: str, *, flags: str) -> str:
     """Give the one shell script that we write; no word of it comes from commands or values of the user."""
     return _SCRIPT.format(
         before="unset JDK_JAVA_OPTIONS\n" if part == "coordinator" else "",

@@ -16,14 +16,14 @@ from typing import Any
 from ..errors import ApplicationNotFound, ClusterUnreachable, ResourcesImpossible, SubmissionRejected, TfYarnError
 from ..follow.yarn_report import read_report
 from ..hadoop.cluster import Cluster
-from ..hadoop.imports import import_skein
+from ..hadoop.fast_import import import_skein
 from ..hadoop.resourcemanager import ResourceManager
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
+from ..staging.application_directory import ApplicationDirectory
 from ..staging.archive import pack
-from ..staging.directory import ApplicationDirectory
-from ..staging.resource import ARCHIVE, Resource
-from ..staging.store import Staging
+from ..staging.local_resource import ARCHIVE, LocalResource
+from ..staging.staging_directory import StagingDirectory
 from ..staging.sweep import sweep
 from . import application as applications
 from .bundle import runtime_zip
@@ -48,14 +48,14 @@ class RestSubmitter:
     ----------
     cluster : Cluster
     resourcemanager : ResourceManager
-    staging : Staging
+    staging : StagingDirectory
     strict_placement : bool, optional
         Refuse what no node could hold now.
     checkpoint : callable, optional
         Called between the steps; raises when the submission shall end.
     """
 
-    def __init__(self, cluster: Cluster, resourcemanager: ResourceManager, staging: Staging, *,
+    def __init__(self, cluster: Cluster, resourcemanager: ResourceManager, staging: StagingDirectory, *,
                  strict_placement: bool = False, checkpoint: Callable[[], None] = lambda: None):
         self._cluster = cluster
         self._resourcemanager = resourcemanager
@@ -155,7 +155,7 @@ class RestSubmitter:
         except TfYarnError as error:
             logger.debug("not swept: %s", error)
 
-    def _file(self, directory: ApplicationDirectory, source: str, kind: str) -> Resource:
+    def _file(self, directory: ApplicationDirectory, source: str, kind: str) -> LocalResource:
         if source == applications.RUNTIME_SOURCE:
             resource = self._staging.store(directory, runtime_zip(), "runtime.zip", public=True)
             return replace(resource, type=kind)

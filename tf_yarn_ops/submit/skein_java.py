@@ -1,4 +1,4 @@
-"""`SkeinSubmitter`: an application to YARN through Skein's own Java client, the fallback.
+"""`SkeinJavaSubmitter`: an application to YARN through Skein's own Java client, the fallback.
 
 It knows Kerberos and every file system that Hadoop's client knows, and costs a JVM.
 There is no reserved id: only tags tell a second submission from the first.
@@ -20,14 +20,14 @@ from typing import Any
 
 from ..errors import ClusterUnreachable, SubmissionRejected, TfYarnError
 from ..hadoop.cluster import Cluster
-from ..hadoop.imports import import_skein
+from ..hadoop.fast_import import import_skein
 from ..job.spec import JobSpec
 from ..staging.archive import pack
 from . import application as applications
 from .bundle import runtime_zip
 from .certificate import mint
 from .preflight import local_path, with_absolute_sources
-from .skein_child import CERTIFICATE, KEY, LOG, PROTO
+from .skein_java_process import CERTIFICATE, KEY, LOG, PROTO
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ _NOT_OURS = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION")
 _OF_URLS = re.compile("[#?]")
 #: ``-I`` keeps the working directory out of the way; what is imported is what we import.
 _START = ("import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
-          "runpy.run_module('tf_yarn_ops.submit.skein_child', run_name='__main__', alter_sys=True)")
+          "runpy.run_module('tf_yarn_ops.submit.skein_java_process', run_name='__main__', alter_sys=True)")
 #: What Hadoop's client says of a service that is away, starting, or of another one's turn; the same submission may
 #: succeed in a moment.
 _AWAY = re.compile(r"connection exception|Connection (?:refused|reset)|No ?Route ?To ?Host|Socket ?Timeout|timed out|"
@@ -49,7 +49,7 @@ _AWAY = re.compile(r"connection exception|Connection (?:refused|reset)|No ?Route
                    r"RetriableException|EOFException|Failed to failover", re.IGNORECASE)
 
 
-class SkeinSubmitter:
+class SkeinJavaSubmitter:
     """Submits applications through ``skein.Client``.
 
     Parameters

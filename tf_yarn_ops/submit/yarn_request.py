@@ -1,6 +1,6 @@
 """What is sent to YARN: Skein's specification with staged files, and the body of the submission.
 
-Pure: in come a Skein application and `Resource` values, out go the bytes of
+Pure: in come a Skein application and `LocalResource` values, out go the bytes of
 ``.skein.proto`` and the JSON object for ``POST /ws/v1/cluster/apps``, both as Skein's
 own Java driver would make them.
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from ..hadoop.cluster import Cluster
-from ..staging.resource import Resource
+from ..staging.local_resource import LocalResource
 
 if TYPE_CHECKING:
     import skein
@@ -35,18 +35,18 @@ class Staged:
 
     Attributes
     ----------
-    jar, certificate, key : Resource
-    scripts : mapping of str to Resource
+    jar, certificate, key : LocalResource
+    scripts : mapping of str to LocalResource
         Per Skein service.
-    files : mapping of (str, str) to Resource
+    files : mapping of (str, str) to LocalResource
         Per source and type, as the Skein application names them.
     """
 
-    jar: Resource
-    certificate: Resource
-    key: Resource
-    scripts: Mapping[str, Resource]
-    files: Mapping[tuple[str, str], Resource]
+    jar: LocalResource
+    certificate: LocalResource
+    key: LocalResource
+    scripts: Mapping[str, LocalResource]
+    files: Mapping[tuple[str, str], LocalResource]
 
 
 def skein_jar() -> Path:
@@ -82,7 +82,7 @@ def build_proto(application: "skein.ApplicationSpec", staged: Staged) -> bytes:
     return bytes(message.SerializeToString())
 
 
-def _fill(target: Any, resource: Resource) -> None:
+def _fill(target: Any, resource: LocalResource) -> None:
     url = urlsplit(resource.url)
     host, _, port = url.netloc.partition(":")  # not url.hostname: the names of name services keep their case
     target.source.scheme, target.source.host = url.scheme, host
@@ -92,7 +92,7 @@ def _fill(target: Any, resource: Resource) -> None:
     target.size, target.timestamp = resource.size, resource.timestamp
 
 
-def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Resource, *, application_id: str,
+def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: LocalResource, *, application_id: str,
                cluster: Cluster, tags: Iterable[str], priority: int) -> dict[str, Any]:
     """Give the JSON object that submits an application.
 
@@ -100,7 +100,7 @@ def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Reso
     ----------
     application : skein.ApplicationSpec
     staged : Staged
-    proto : Resource
+    proto : LocalResource
         The staged ``.skein.proto``.
     application_id : str
         Reserved before.
@@ -140,7 +140,7 @@ def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Reso
     return body
 
 
-def _local(resource: Resource) -> dict[str, Any]:
+def _local(resource: LocalResource) -> dict[str, Any]:
     url = urlsplit(resource.url)
     return {"resource": f"{url.scheme}://{url.netloc}{quote(url.path)}", "type": resource.type,
             "visibility": resource.visibility, "size": resource.size, "timestamp": resource.timestamp}

@@ -13,7 +13,7 @@ from typing import IO
 from ..errors import SubmissionRejected
 from ..hadoop.cluster import Cluster
 from ..hadoop.filesystem import FileStatus, FileSystem
-from .resource import Resource, type_of
+from .local_resource import LocalResource, type_of
 
 SECRET_DIRECTORY, SECRET_FILE = 0o700, 0o600
 
@@ -51,13 +51,14 @@ class ApplicationDirectory:
             raise SubmissionRejected(f"the application's directory {self.path} is not ours alone "
                                      f"({status.describe() if status else 'missing'})")
 
-    def planned(self, name: str, data: bytes) -> Resource:
+    def planned(self, name: str, data: bytes) -> LocalResource:
         """Give what a file will be once it is `put`: its time is ours to choose.
 
         So the specification, which names the times of the others, is written beside them:
         closing a small file takes HDFS 10 ms, and 400 ms when it was a moment too early.
         """
-        return Resource(f"{self._cluster.filesystem}{self.own}/{name}", len(data), self._modified, type=type_of(name))
+        return LocalResource(f"{self._cluster.filesystem}{self.own}/{name}", len(data), self._modified,
+                             type=type_of(name))
 
     def put(self, name: str, data: bytes) -> None:
         """Write a new file, 600."""
@@ -66,17 +67,18 @@ class ApplicationDirectory:
             raise SubmissionRejected(f"{path} is there already")
         self._filesystem.set_modified(path, self._modified)
 
-    def upload(self, source: IO[bytes], digest: str, name: str) -> Resource:
+    def upload(self, source: IO[bytes], digest: str, name: str) -> LocalResource:
         """Take a file that should have gone into the cache."""
         folder = f"{self.own}/{digest[:16]}"
         self._filesystem.makedirs(folder, SECRET_DIRECTORY)
         self._filesystem.create(f"{folder}/{name}", source, SECRET_FILE)
         return self._resource(f"{folder}/{name}", self._filesystem.status(f"{folder}/{name}"))
 
-    def _resource(self, path: str, status: FileStatus | None) -> Resource:
+    def _resource(self, path: str, status: FileStatus | None) -> LocalResource:
         if status is None:
             raise SubmissionRejected(f"{path} vanished right after it was written")
-        return Resource(self._cluster.filesystem + path, status.length, status.modified, type=type_of(Path(path).name))
+        return LocalResource(self._cluster.filesystem + path, status.length, status.modified,
+                             type=type_of(Path(path).name))
 
     def discard(self) -> None:
         """Delete what this submitter wrote, and the directory when nothing else is in it."""

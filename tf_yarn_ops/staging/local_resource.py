@@ -1,4 +1,4 @@
-"""`Resource`: a file as YARN localises it."""
+"""`LocalResource`: a file as YARN localises it."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ FILE, ARCHIVE = "FILE", "ARCHIVE"
 
 
 @dataclass(frozen=True)
-class Resource:
+class LocalResource:
     """A file as YARN localises it.
 
     Attributes

@@ -4,27 +4,27 @@ import pytest
 
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.parts import Environment
-from tf_yarn_ops.submit.environment import Placed, place
+from tf_yarn_ops.submit.container_environment import ContainerEnvironment, build_container_environment
 
 
 @pytest.mark.parametrize("text, placed", [
-    ("python:///usr/bin/python3.11", Placed("/usr/bin/python3.11", ("/usr/bin",))),
-    ("venv:///opt/tf", Placed("/opt/tf/bin/python", ("/opt/tf/bin",))),
-    ("conda:///opt/conda/envs/tf", Placed("/opt/conda/envs/tf/bin/python", ("/opt/conda/envs/tf/bin",))),
-    ("hdfs:///envs/tf.tar.gz", Placed("environment/bin/python", ("environment/bin",),
+    ("python:///usr/bin/python3.11", ContainerEnvironment("/usr/bin/python3.11", ("/usr/bin",))),
+    ("venv:///opt/tf", ContainerEnvironment("/opt/tf/bin/python", ("/opt/tf/bin",))),
+    ("conda:///opt/conda/envs/tf", ContainerEnvironment("/opt/conda/envs/tf/bin/python", ("/opt/conda/envs/tf/bin",))),
+    ("hdfs:///envs/tf.tar.gz", ContainerEnvironment("environment/bin/python", ("environment/bin",),
                                       {"environment": "hdfs:///envs/tf.tar.gz"})),
-    ("tf.zip", Placed("environment/bin/python", ("environment/bin",), {"environment": "tf.zip"})),
+    ("tf.zip", ContainerEnvironment("environment/bin/python", ("environment/bin",), {"environment": "tf.zip"})),
 ])
 def test_each_scheme_has_its_place(text, placed):
-    assert place(Environment.parse(text)) == placed
+    assert build_container_environment(Environment.parse(text)) == placed
 
 
 def test_without_an_environment_the_nodes_own_python_serves():
-    assert place(None) == Placed("python3")
+    assert build_container_environment(None) == ContainerEnvironment("python3")
 
 
 def test_docker_gets_yarns_variables_and_the_seeds_mounts():
-    placed = place(Environment.parse("docker://tensorflow/tensorflow:2.16.1"), ("/data/in", "hdfs://nn/out"),
+    placed = build_container_environment(Environment.parse("docker://tensorflow/tensorflow:2.16.1"), ("/data/in", "hdfs://nn/out"),
                    ("/opt/hadoop", "/usr/java"))
     assert placed.docker_image == "tensorflow/tensorflow:2.16.1"
     assert placed.variables == {

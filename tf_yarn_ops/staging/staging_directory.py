@@ -1,6 +1,6 @@
-"""`Staging`: what an application needs, put where YARN's nodes find it.
+"""`StagingDirectory`: what an application needs, put where YARN's nodes find it.
 
-In come local files, folders, bytes and URIs; out go `Resource` values with the URL, size
+In come local files, folders, bytes and URIs; out go `LocalResource` values with the URL, size
 and time that YARN demands. What jobs share lies once in a content-addressed cache,
 ``<staging>/cache/<sha256>/<name>``; what is secret in the application's own directory.
 """
@@ -23,8 +23,8 @@ from ..hadoop.cluster import Cluster
 from ..hadoop.filesystem import FileStatus, FileSystem, MountedFileSystem
 from ..hadoop.transport import RestUnavailable
 from ..hadoop.webhdfs import WebHdfs
-from .directory import ApplicationDirectory
-from .resource import PRIVATE, PUBLIC, Resource, type_of
+from .application_directory import ApplicationDirectory
+from .local_resource import PRIVATE, PUBLIC, LocalResource, type_of
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def open_filesystem(cluster: Cluster) -> FileSystem:
         "'webhdfs: http://namenode:9870' (or an HttpFS), and 'staging_url: hdfs://...' for another file system")
 
 
-class Staging:
+class StagingDirectory:
     """The staging directory of one user.
 
     Parameters
@@ -116,7 +116,7 @@ class Staging:
         return any(deleted)
 
     def store(self, directory: ApplicationDirectory, source: Path | bytes, name: str, *,
-              public: bool = False) -> Resource:
+              public: bool = False) -> LocalResource:
         """Give a file from the cache; upload it when it is not there.
 
         Parameters
@@ -143,7 +143,7 @@ class Staging:
         raise SpecInvalid(f"{name} was changed or removed {_LOOKS} times while it was uploaded: let what writes it end")
 
     def _store(self, directory: ApplicationDirectory, source: Path | bytes, name: str,
-               public: bool) -> Resource:
+               public: bool) -> LocalResource:
         digest, length = _digest(source)
         for cache in filter(None, [self.cluster.site.shared_cache, self.cache]):
             path = f"{cache}/{digest}/{name}"
@@ -157,7 +157,7 @@ class Staging:
         return self._upload(directory, source, digest, name, length, public)
 
     def _upload(self, directory: ApplicationDirectory, source: Path | bytes, digest: str, name: str, length: int,
-                public: bool) -> Resource:
+                public: bool) -> LocalResource:
         folder = f"{self.cache}/{digest}"
         path, passing = f"{folder}/{name}", f"{folder}/.{uuid.uuid4().hex}"
         self.filesystem.makedirs(folder, _READABLE if public else _OURS_ALONE)
@@ -181,7 +181,7 @@ class Staging:
             return self._unshared(directory, source, digest, name)
         return self._resource(path, status, public)
 
-    def _unshared(self, directory: ApplicationDirectory, source: Path | bytes, digest: str, name: str) -> Resource:
+    def _unshared(self, directory: ApplicationDirectory, source: Path | bytes, digest: str, name: str) -> LocalResource:
         with _opened(source) as stream:
             return directory.upload(stream, digest, name)
 
@@ -194,8 +194,8 @@ class Staging:
     def _ours(self, status: FileStatus | None) -> bool:
         return bool(status and status.owner in self._trusted and not status.permission & _WRITABLE_BY_OTHERS)
 
-    def _resource(self, path: str, status: FileStatus, public: bool) -> Resource:
-        return Resource(self.cluster.filesystem + path, status.length, status.modified,
+    def _resource(self, path: str, status: FileStatus, public: bool) -> LocalResource:
+        return LocalResource(self.cluster.filesystem + path, status.length, status.modified,
                         PUBLIC if public and self._is_public(path, status) else PRIVATE, type_of(path))
 
     def _is_public(self, path: str, status: FileStatus) -> bool:
@@ -203,7 +203,7 @@ class Staging:
         parents = [self._status(str(parent)) for parent in PurePosixPath(path).parents]
         return bool(status.permission & 0o004) and all(found and found.permission & 0o001 for found in parents)
 
-    def locate(self, uri: str, kind: str) -> Resource:
+    def locate(self, uri: str, kind: str) -> LocalResource:
         """Give a file that is in the cluster already.
 
         Parameters
@@ -221,7 +221,7 @@ class Staging:
         split = urlsplit(uri)
         if split.scheme in ("http", "https"):
             # YARN's reader of http knows neither size nor time and reports both as 0.
-            return Resource(uri, 0, 0, PRIVATE, kind)
+            return LocalResource(uri, 0, 0, PRIVATE, kind)
         default, own = urlsplit(self.cluster.default_filesystem), urlsplit(self.cluster.filesystem)
         ours = [default, own] if default.scheme == "viewfs" or default == own else [own]
         if (split.scheme, split.netloc or default.netloc) not in [(known.scheme, known.netloc) for known in ours]:

@@ -1,4 +1,4 @@
-"""``python -m tf_yarn_ops.submit.skein_child FOLDER LAUNCHER``: submit once through Skein's Java client.
+"""``python -m tf_yarn_ops.submit.skein_java_process FOLDER LAUNCHER``: submit once through Skein's Java client.
 
 A process of its own: it can be ended when Skein waits for ever, its JVM ends with it, and
 its environment may differ. Reads ``application.proto`` and the certificate in FOLDER; the
@@ -17,7 +17,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from ..hadoop.imports import import_skein
+from ..hadoop.fast_import import import_skein
 from ..runtime.common.processes import become_subreaper, descendants, die_with_parent, signal_all
 
 #: Half of the JVM's start and memory.

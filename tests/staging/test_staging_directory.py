@@ -20,7 +20,7 @@ from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.hadoop.transport import RestUnavailable
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.staging import archive as folder
-from tf_yarn_ops.staging.store import Staging, open_filesystem
+from tf_yarn_ops.staging.staging_directory import StagingDirectory, open_filesystem
 from tf_yarn_ops.staging.sweep import sweep
 
 
@@ -33,7 +33,7 @@ def test_a_file_is_uploaded_once_under_its_content(staging, directory, root, cap
     assert first.url == f"viewfs://mini/user/{USER}/.skein/cache/{place.parent.name}/skein.jar"
     assert (first.size, first.timestamp, first.type) == (3, written // 1_000_000, "FILE")
     assert staging.store(directory, b"jar", "skein.jar", public=True) == first
-    assert Staging(staging.cluster).store(directory, b"jar", "skein.jar", public=True).timestamp == first.timestamp
+    assert StagingDirectory(staging.cluster).store(directory, b"jar", "skein.jar", public=True).timestamp == first.timestamp
     assert place.stat().st_mtime_ns == written
     assert caplog.text.count("uploading") == 1
 
@@ -41,7 +41,7 @@ def test_a_file_is_uploaded_once_under_its_content(staging, directory, root, cap
 def test_public_only_where_everybody_can_read(staging, directory, root):
     assert staging.store(directory, b"a", "a.jar", public=True).visibility == "PUBLIC"
     (root / "user" / USER).chmod(0o700)
-    assert Staging(staging.cluster).store(directory, b"a", "a.jar", public=True).visibility == "PRIVATE"
+    assert StagingDirectory(staging.cluster).store(directory, b"a", "a.jar", public=True).visibility == "PRIVATE"
 
 
 def test_the_users_files_are_private(staging, directory, root):
@@ -69,18 +69,18 @@ def test_a_cached_file_of_another_length_is_not_used(staging, directory, root, c
 def test_a_cached_file_of_a_stranger_is_not_used_and_of_the_trusted_owner_is(staging, directory, root):
     staging.store(directory, b"code", "code.py")
     others = cluster_at(root).acting_for("somebody")
-    stranger = Staging(Cluster(**{**vars(others), "staging_template": staging.cluster.staging}))
+    stranger = StagingDirectory(Cluster(**{**vars(others), "staging_template": staging.cluster.staging}))
     folder = f"{staging.cluster.staging}/{ID}"
     assert folder in stranger.store(stranger.directory(ID), b"code", "code.py").url
     site = Site(trusted_owner=USER, shared_cache=f"{staging.cluster.staging}/cache")
-    friend = Staging(Cluster(**{**vars(others), "site": site}))
+    friend = StagingDirectory(Cluster(**{**vars(others), "site": site}))
     assert friend.store(friend.directory(ID), b"code", "code.py").visibility == "PRIVATE"
 
 
 def test_a_folder_that_others_can_write_makes_the_hit_worthless(staging, directory, root):
     staging.store(directory, b"code", "code.py")
     cached(staging, root, b"code", "code.py").parent.chmod(0o777)
-    assert f"/{ID}/" in Staging(staging.cluster).store(directory, b"code", "code.py").url
+    assert f"/{ID}/" in StagingDirectory(staging.cluster).store(directory, b"code", "code.py").url
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_a_file_that_grows_is_uploaded_as_it_was_and_one_that_shrinks_is_looked_
 
 
 def test_racing_uploads_of_one_file_give_one_file(root):
-    stagings = [Staging(cluster_at(root)) for _ in range(8)]
+    stagings = [StagingDirectory(cluster_at(root)) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
         for staging in stagings:
             staging.prepare(pool)
@@ -210,7 +210,7 @@ def test_a_home_that_can_not_be_made_says_what_to_do(tmp_path):
     file = tmp_path / "user"
     file.write_text("not a folder")
     with ThreadPoolExecutor(1) as pool, pytest.raises(SubmissionRejected, match=r"let the administrator.*staging: /path"):
-        Staging(cluster_at(tmp_path)).prepare(pool)
+        StagingDirectory(cluster_at(tmp_path)).prepare(pool)
 
 
 def test_no_http_address_names_the_lines_for_the_site_file():
@@ -223,7 +223,7 @@ def test_a_file_of_the_default_file_system_is_not_looked_for_on_that_of_the_stag
     """A path there would be another file, or none."""
     cluster = Cluster(**{**vars(cluster_at(root)), "default_filesystem": "hdfs://a:8020", "filesystem": "hdfs://b:8020"})
     (root / "x.zip").write_bytes(b"1")
-    staging = Staging(cluster)
+    staging = StagingDirectory(cluster)
     for uri in ("hdfs://a:8020/x.zip", "hdfs:///x.zip"):
         with pytest.raises(SpecInvalid, match=f"{uri} is on a file system that can't be asked .* copy the file to hdfs://b:8020"):
             staging.locate(uri, "ARCHIVE")
@@ -232,7 +232,7 @@ def test_a_file_of_the_default_file_system_is_not_looked_for_on_that_of_the_stag
 
 def test_a_directory_in_the_users_home_is_deleted_too(staging, root):
     """There Skein's own client has put it, whatever the site's staging directory is."""
-    elsewhere = Staging(Cluster(**{**vars(staging.cluster), "staging_template": "/scratch/{user}"}))
+    elsewhere = StagingDirectory(Cluster(**{**vars(staging.cluster), "staging_template": "/scratch/{user}"}))
     (root / f"user/{USER}/.skein/{ID}").mkdir()
     assert elsewhere.delete(ID) and not elsewhere.delete(ID)
     assert not (root / f"user/{USER}/.skein/{ID}").exists()

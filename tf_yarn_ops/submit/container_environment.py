@@ -12,7 +12,7 @@ HADOOP_FOLDERS = ("HADOOP_HOME", "HADOOP_CONF_DIR", "JAVA_HOME")
 
 
 @dataclass(frozen=True)
-class Placed:
+class ContainerEnvironment:
     """What an environment means inside a container.
 
     Attributes
@@ -35,9 +35,9 @@ class Placed:
     docker_image: str | None = None
 
 
-def place(
+def build_container_environment(
     environment: Environment | None, paths: Sequence[str | None] = (), folders: Sequence[str] = ()
-) -> Placed:
+) -> ContainerEnvironment:
     """Give what an environment means inside a container.
 
     Parameters
@@ -56,16 +56,17 @@ def place(
     seed 001, ``--docker_image``, for the mounts.
     """
     if environment is None:
-        return Placed()
+        return ContainerEnvironment()
     location = environment.location
     if environment.scheme == "python":
-        return Placed(interpreter=location, path=(str(PurePosixPath(location).parent),))
+        return ContainerEnvironment(interpreter=location, path=(str(PurePosixPath(location).parent),))
     if environment.scheme in ("venv", "conda"):
-        return Placed(interpreter=f"{location}/bin/python", path=(f"{location}/bin",))
+        return ContainerEnvironment(interpreter=f"{location}/bin/python", path=(f"{location}/bin",))
     if environment.scheme == "archive":
         binaries = f"{ENVIRONMENT_FOLDER}/bin"
-        return Placed(interpreter=f"{binaries}/python", path=(binaries,), archives={ENVIRONMENT_FOLDER: location})
-    return Placed(docker_image=location, variables=docker_variables(location, paths, folders))
+        return ContainerEnvironment(interpreter=f"{binaries}/python", path=(binaries,),
+                                    archives={ENVIRONMENT_FOLDER: location})
+    return ContainerEnvironment(docker_image=location, variables=docker_variables(location, paths, folders))
 
 
 def docker_variables(image: str, paths: Sequence[str | None], folders: Sequence[str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import TfYarnError
 from ..hadoop.cluster import Cluster
-from ..hadoop.imports import import_httpx
+from ..hadoop.fast_import import import_httpx
 from ..hadoop.transport import CONNECT_TIMEOUT, HEADERS, is_json
 from ..runtime.common.report import JobReport
 
@@ -19,7 +19,7 @@ _TIMEOUT = 2.0
 _MAX_HOPS = 3
 
 
-class LiveStatus:
+class LiveReports:
     """Reads live reports of running applications.
 
     Parameters
