@@ -190,9 +190,12 @@ class Run:
         """Kill the application by a connection of our own: the ordinary way has not come to its end in time."""
         if self._cluster is not None and self._ids:
             # Nothing is said before the kill: nobody may be reading.
-            hasty = replace(self._cluster, site=replace(self._cluster.site, request_timeout=_HASTE))
+            from ..follow.kill import kill
+            from ..follow.session import Session
+
+            session = Session.hasty(self._cluster, _HASTE, _HASTE)
             try:
-                hasty.resourcemanager(patience=_HASTE).kill(self._ids[-1], self._ending.why)
+                kill(session, self._ids[-1], self._ending.why, timeout=0, look_first=False)
                 self._say(f"killed {self._ids[-1]} by a last call")
             except TfYarnError as error:
                 self._warn_of_leftover(str(error))

@@ -44,7 +44,7 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
     reason : Reason, optional
         Default KILLED.
     timeout : float, optional
-        Seconds. Default 30.
+        Seconds. Default 30. 0 returns as soon as YARN has accepted the kill, and leaves the directory.
     look_first : bool, optional
         Ask for the application before the kill (default), so that YARN keeps the states of its tasks with the reason,
         and an application that has ended is left as it is. False sends the kill first, for a client with seconds left.
@@ -80,11 +80,13 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
                 text = text or compose_diagnostics(kill_report(found, reason, why, session.live.fetch(found)),
                                                    _KILL_DIAGNOSTICS)
             if time.monotonic() >= ask_at:
-                if not accepted:
-                    logger.info("killing %s : %s", application_id, why)
                 with contextlib.suppress(ApplicationNotFound) if known else contextlib.nullcontext():
                     resourcemanager.kill(application_id, text)
+                if not accepted:  # said after the request: a log that nobody reads may block for ever
+                    logger.info("killing %s : %s", application_id, why)
                 accepted, ask_at = True, time.monotonic() + _ASK_AGAIN
+                if not timeout:
+                    return unseen
         except ApplicationNotFound as error:
             if look_first or accepted or not resourcemanager.recovering(application_id):
                 session.forget(unseen)
