@@ -36,8 +36,8 @@ from tf_yarn_ops.airflow.job import job_of
 from tf_yarn_ops.airflow.operator import OPTIONS, RENAMED
 from tf_yarn_ops.airflow.outcome import exception_of, kill_sentence, lines_of, to_xcom
 from tf_yarn_ops.hadoop.cluster import current_user
-from tf_yarn_ops.job.options import OPTIONS as REQUEST_OPTIONS
-from tf_yarn_ops.job.options import build_job
+from tf_yarn_ops.job.request import NAMES as REQUEST_OPTIONS
+from tf_yarn_ops.job.request import build_job
 from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics

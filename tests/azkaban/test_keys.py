@@ -11,7 +11,7 @@ from tf_yarn_ops.azkaban.limits import Limits
 from tf_yarn_ops.azkaban.request import read_job
 from tf_yarn_ops.azkaban.tony import translate
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.job.options import OPTIONS
+from tf_yarn_ops.job.request import NAMES
 from tf_yarn_ops.job.spec import JobSpec
 
 ONE = {"tf.worker.instances": "1"}
@@ -47,8 +47,8 @@ def test_every_key_is_found_by_its_own_name():
 
 def test_every_option_of_a_request_has_a_key():
     mapped = {key.option for key in KEYS}
-    assert set(OPTIONS) - mapped == {"user"}  # who runs a job is not the job's to say
-    assert mapped <= {*OPTIONS, ""}
+    assert set(NAMES) - mapped == {"user"}  # who runs a job is not the job's to say
+    assert mapped <= {*NAMES, ""}
 
 
 def test_variables_come_before_task_types():

@@ -20,11 +20,11 @@ from support.fake_yarn import STAMP, FakeYarn, application, serving, until
 from tf_yarn_ops import __version__
 from tf_yarn_ops.cli.client import LocalTask
 from tf_yarn_ops.cli.manual import VARIABLES, manual_page
-from tf_yarn_ops.cli.options import ALL, JOB, SEED
+from tf_yarn_ops.cli.options import ALL, DESIGN, JOB, names_of, shown_default
 from tf_yarn_ops.cli.ytf import LAZY, ytf
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.job.options import OPTIONS, build_job, doubts_about
 from tf_yarn_ops.job.parts import Deadlines
+from tf_yarn_ops.job.request import NAMES, build_job, doubts_about
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.reasons import OUTCOMES, Reason
 from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
@@ -187,12 +187,12 @@ def test_a_pattern_with_brackets_is_no_fault_of_a_path():
 
 
 def test_every_option_of_the_program_is_one_of_the_request():
-    assert {option.key for option in (*SEED, *JOB)} - {"spec", "client"} == set(OPTIONS) - {"task_command"}
+    assert {option.name for option in (*DESIGN, *JOB)} - {"client"} == set(NAMES) - {"task_command"}
 
 
 # --- help and documentation -----------------------------------------------------------------------
 def test_the_seeds_options_are_there_by_their_names():
-    names = {name for option in SEED for name in option.names.split()}
+    names = {name for option in DESIGN for name in names_of(option)}
     seed = """-r --cluster_requirement -c --task_vcores -m --task_memory -i --input -o --output -s --script -t --tensorboard
               --docker_image -q --queue -n --name --client"""
     assert names == set(seed.split())
@@ -203,7 +203,7 @@ def test_help_is_a_manual_page():
     for heading in ("NAME", "SYNOPSIS", "DESCRIPTION", "TASK EXECUTION ENVIRONMENT", "EXAMPLES", "EXIT STATUS"):
         assert f"\n{heading}\n" in f"\n{page}"
     for option in ALL:
-        assert f"    {', '.join(option.names.split())}" in page
+        assert f"    {', '.join(names_of(option))}" in page
     for name, _ in VARIABLES:
         assert f"    {name}:" in page
     assert page.startswith("NAME\n    ytf-submit - Submit a TensorFlow session to Apache Hadoop YARN\n")
@@ -229,10 +229,10 @@ def test_docs_cli_has_each_option_with_its_default_and_no_other():
     for heading in ("### The interface of the YARN-DTF design", "### More about the job", "### About the submission"):
         for line in rows_of(page, heading):
             documented[line[0].replace("`", "").replace(",", "")] = line
-    assert list(documented) == [option.names for option in ALL]
+    assert list(documented) == [" ".join(names_of(option)) for option in ALL]
     for option in ALL:
-        default = [cell.strip() for cell in documented[option.names]]
-        assert option.default in default, option.names
+        default = [cell.strip() for cell in documented[" ".join(names_of(option))]]
+        assert shown_default(option) in default, option.name
 
 
 def test_docs_cli_has_each_command_and_exit_code():
@@ -251,7 +251,7 @@ def test_docs_cli_has_each_command_and_exit_code():
 
 def test_documented_defaults_are_those_of_the_job():
     job = JobSpec(tasks={"worker": TaskSpec()}, command="x")
-    defaults = {option.key: option.default for option in ALL}
+    defaults = {option.name: shown_default(option) for option in ALL}
     expected = {
         "task_vcores": 1, "task_memory": 8192, "task_gpus": 0, "queue": job.queue, "name": job.name,
         "success": job.success, "restart": job.restart.mode, "max_container_losses": job.restart.max_container_losses,

@@ -112,7 +112,7 @@ def test_the_figures_and_names_are_those_of_the_code(words):
 
 
 def test_every_option_that_is_named_exists():
-    submit = {f"--{option.key}" for option in ALL}
+    submit = {f"--{option.name}" for option in ALL}
     of_ytf = {name for group in (ytf, cache) for command in group.commands.values()
               for parameter in command.params for name in parameter.opts}  # fmt: skip
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z_-]*", PAGE))

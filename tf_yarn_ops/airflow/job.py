@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from ..job.document import read_document
-from ..job.options import build_job
+from ..job.request import build_job
 from ..job.spec import JobSpec
 
 #: Seconds by which a backstop comes after the deadline, whose owner gives the better report.

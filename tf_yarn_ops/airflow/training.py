@@ -17,7 +17,7 @@ from ..follow.identity import latest_of, may_try_again
 from ..follow.yarn_report import never_launched
 from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import ENDED
-from ..job.options import doubts_about
+from ..job.request import doubts_about
 from ..job.spec import JobSpec
 from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Cancelled, ClusterUnreachable, SpecInvalid, TfYarnError
-from ..job.options import doubts_about
+from ..job.request import doubts_about
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport

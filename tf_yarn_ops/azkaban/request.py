@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import SpecInvalid
 from ..job.document import read_document
-from ..job.options import build_job
+from ..job.request import build_job
 from ..job.requirement import canonical_type, parse_cluster_requirement
 from ..job.spec import JobSpec
 from ..validation import brief, did_you_mean, parse_count

@@ -4,8 +4,9 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 
+from ..job.options import OPTIONS, SECTIONS, Option
 from ..runtime.common.reasons import OUTCOMES
-from .options import JOB, SEED, SUBMISSION, Option
+from .options import DESIGN, JOB, SUBMISSION, help_of, names_of, shown_default, value_of
 
 SYNOPSIS = "ytf-submit [OPTIONS] -r <cluster_requirement> <task_command>"
 
@@ -72,9 +73,9 @@ def _lines(width: int) -> Iterator[str]:
 
     def options(rows: Iterable[Option]) -> Iterator[str]:
         for row in rows:
-            yield f"    {', '.join(row.names.split())}{' ' + row.metavar if row.metavar else ''}"
-            default = f" DEFAULT={row.default}" if row.default else ""
-            yield fill(row.help + default, 8)
+            value, default = value_of(row), shown_default(row)
+            yield f"    {', '.join(names_of(row))}{f' {value}' if value else ''}"
+            yield fill(f"{help_of(row)}{f' DEFAULT={default}' if default else ''}", 8)
             yield ""
 
     yield "NAME"
@@ -88,14 +89,16 @@ def _lines(width: int) -> Iterator[str]:
     yield "    task_command"
     yield fill(_COMMAND, 8)
     yield ""
-    yield from options(SEED[:1])
+    yield from options(DESIGN[:1])
     yield "  Additional options (long names may be written with - instead of _):"
     yield ""
-    yield from options(SEED[1:])
-    yield "  More about the job:"
-    yield ""
-    yield from options(JOB)
-    yield "  About the submission:"
+    yield from options((*DESIGN[1:], OPTIONS["spec"]))
+    for section, title in SECTIONS.items():
+        if rows := [row for row in JOB if row.section == section]:
+            yield f"  {title}:"
+            yield ""
+            yield from options(rows)
+    yield f"  {SECTIONS['submission']}:"
     yield ""
     yield from options(SUBMISSION)
     yield "    -h, --help"

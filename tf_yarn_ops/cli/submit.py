@@ -12,7 +12,8 @@ import click
 from .. import __version__
 from ..errors import Cancelled, ClusterUnreachable, SpecInvalid, TfYarnError
 from ..job.document import read_document
-from ..job.options import build_job, doubts_about
+from ..job.options import OPTIONS
+from ..job.request import build_job, doubts_about
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
@@ -23,14 +24,14 @@ from ..terminal.signals import Interruption
 from ..terminal.summary import describe
 from ..validation import MASK, parse_count
 from .manual import SYNOPSIS, manual_page
-from .options import ALL, SUBMISSION
+from .options import ALL, SUBMISSION, parser_option
 
 if TYPE_CHECKING:
     from ..follow.identity import Identity
     from ..launch.launcher import Launcher
     from .client import LocalTask
 
-WAYS = ("auto", "rest", "skein")
+WAYS = OPTIONS["submit_with"].choices
 
 
 class ManualCommand(click.Command):
@@ -52,7 +53,7 @@ class ManualCommand(click.Command):
 
 def _submit(**values: Any) -> int:
     interruption = click.get_current_context().obj
-    settings = {option.key: values.pop(option.key) for option in SUBMISSION}
+    settings = {option.name: values.pop(option.name) for option in SUBMISSION}
     configure_logging(bool(settings["verbose"]))
     run = Submission(settings, interruption)
     try:
@@ -247,7 +248,7 @@ def _take_client_command(values: dict[str, Any]) -> str | None:
 submit = click.version_option(__version__)(ManualCommand(
     "ytf-submit",
     callback=_submit,
-    params=[*(option.click() for option in ALL), click.Argument(["words"], nargs=-1, metavar="<task_command>")],
+    params=[*(parser_option(option) for option in ALL), click.Argument(["words"], nargs=-1, metavar="<task_command>")],
     context_settings={
         "help_option_names": ["-h", "--help"],
         "token_normalize_func": lambda name: name.replace("-", "_"),

@@ -1,290 +1,278 @@
-"""From options to a `JobSpec`: the same function serves the command line, Airflow and Azkaban.
+"""Every option of a job and of its submission, declared once.
 
-In comes a mapping of option names to values as people write them (texts, lists of
-texts, numbers, mappings), and perhaps a document that they override; out goes a
-valid job. Pure: no file is read, no host is asked. Every fault of the request is
-named at once, by the option's name.
+The parser and the manual page of ``ytf-submit``, the keys of Azkaban, the arguments of the Airflow operator, the
+tables of the documents and `request.build_job` derive from `OPTIONS`. The defaults are those of the dataclasses in
+`parts` and `spec`; `defaults.default_of` reads them. This module imports nothing else of the package, so that a door
+can read the table at no cost.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
-from urllib.parse import urlsplit
+from dataclasses import dataclass
 
-from ..errors import SpecInvalid
-from ..validation import did_you_mean, parse_count, parse_memory
-from .requirement import canonical_type, parse_cluster_requirement, parse_overrides
-from .spec import JobSpec
+#: The doors: who may set an option.
+COMMAND_LINE, AZKABAN, OPERATOR, DOCUMENT = "command line", "azkaban", "operator", "document"
+EVERYWHERE = (COMMAND_LINE, AZKABAN, OPERATOR, DOCUMENT)
 
-#: Options that are one key of the job's document, with the path to it.
-KEYS: dict[str, tuple[str, ...]] = {
-    "task_command": ("command",),
-    "input": ("input",),
-    "output": ("output",),
-    "script": ("script",),
-    "queue": ("queue",),
-    "name": ("name",),
-    "user": ("user",),
-    "priority": ("priority",),
-    "environment": ("environment",),
-    "success": ("success",),
-    "am_memory": ("am_memory",),
-    "am_vcores": ("am_vcores",),
-    "report_log_tail": ("report_log_tail",),
-    "restart": ("restart", "mode"),
-    "max_restarts": ("restart", "max_restarts"),
-    "max_container_losses": ("restart", "max_container_losses"),
-    "restart_backoff": ("restart", "backoff"),
-    "allocation_retries": ("restart", "allocation_retries"),
-    "tensorboard_memory": ("tensorboard", "memory"),
-    "tensorboard_vcores": ("tensorboard", "vcores"),
-    "tensorboard_linger": ("tensorboard", "linger"),
-    "queue_timeout": ("deadlines", "queue"),
-    "allocation_timeout": ("deadlines", "allocation"),
-    "registration_timeout": ("deadlines", "registration"),
-    "heartbeat_timeout": ("deadlines", "heartbeat"),
-    "execution_timeout": ("deadlines", "execution"),
-    "total_timeout": ("deadlines", "total"),
-    "stop_grace": ("deadlines", "stop_grace"),
+#: What the options of a section are about.
+SECTIONS = {
+    "program": "What runs",
+    "tasks": "Tasks and their resources",
+    "application": "The application in YARN",
+    "tensorboard": "TensorBoard",
+    "restarts": "Success and restarts",
+    "deadlines": "Deadlines",
+    "submission": "The submission",
 }
-#: Options that are lists of texts, with the path to their key.
-LISTS: dict[str, tuple[str, ...]] = {
-    "tag": ("tags",),
-    "file_system": ("file_systems",),
-    "retry_exit_codes": ("restart", "retry_exit_codes"),
-    "fatal_exit_codes": ("restart", "fatal_exit_codes"),
-}
-#: The options with the three forms of an override, the field of the task, and the reader of a value.
-RESOURCES: dict[str, tuple[str, Callable[[str], int]]] = {
-    "task_vcores": ("vcores", parse_count),
-    "task_memory": ("memory", parse_memory),
-    "task_gpus": ("gpus", lambda text: parse_count(text, least=0)),
-}
-#: Names that stand first in a path more often than they name a host.
-FOLDERS = ("data", "home", "mnt", "project", "projects", "tmp", "user", "users", "warehouse")
-#: Options that add to a mapping of the document.
-MAPPINGS = {"env": "env", "file": "files", "archive": "archives"}
-OPTIONS = (*KEYS, *LISTS, *RESOURCES, *MAPPINGS,
-           "cluster_requirement", "command", "node_label", "tensorboard", "docker_image")  # fmt: skip
+#: The place of a task type's name in a path.
+TYPE = "<type>"
 
 
-def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = None) -> JobSpec:
-    """Build the job that the options ask for.
+@dataclass(frozen=True)
+class Option:
+    """A row of the table.
 
-    Parameters
+    Attributes
     ----------
-    options : mapping of str to value
-        By the long names of ``ytf-submit``, with ``_``. None, and an absent name, mean not given.
-        Repeatable options take a text, a list of texts, or a mapping.
-    document : mapping, optional
-        A job as `JobSpec.from_dict` reads it, which the options override: an option replaces what
-        the document says about the same thing; ``env``, ``file`` and ``archive`` add to it.
-        The general form of a resource replaces the document's values for every task, the form of a
-        type those of its tasks; ``cluster_requirement`` says which types there are.
-
-    Returns
-    -------
-    JobSpec
-
-    Raises
-    ------
-    SpecInvalid
-        With every fault of the request.
+    name : str
+        ``task_memory``: the name for `request.build_job`, and the long name on the command line. An option without
+        a name of its own has its path, ``acls.view_users``.
+    type : str
+        ``text``, ``choice``, ``count`` (a whole number), ``seconds``, ``memory`` or ``flag``; of several values:
+        ``texts``, ``codes`` (exit codes), ``variables`` (names to texts) or ``sources`` (names to paths or URIs).
+    section : str
+        A key of `SECTIONS`.
+    help : str
+        What it means; sentences that hold for every door.
+    path : tuple of str
+        Its place in the job's document: ``("deadlines", "queue")``. Empty when it is not part of the document.
+    unit : str
+        ``seconds``, ``MiB`` or ``characters``; empty when it has none.
+    least : int
+        The smallest number that a ``count`` takes.
+    choices : tuple of str
+        The words that a ``choice`` takes.
+    default : str
+        In words, where no single value is the default. Where it is empty, `defaults.default_of` has it.
+    value : str
+        What follows the option on the command line; empty where the type says it.
+    short : str
+        Its short name on the command line, ``-m``.
+    many : bool
+        Whether the command line takes it several times.
+    per_task : bool
+        Whether it takes a value for all tasks, for a task type (``worker:4``) and for one task (``worker[0]:4``).
+    doors : tuple of str
+        Who may set it.
     """
-    faults = [f"{name}: unknown option{did_you_mean(name, OPTIONS)}" for name in options if name not in OPTIONS]
-    given = {name: value for name, value in options.items() if value is not None and name in OPTIONS}
-    job = _copy(document or {})
-    for name, path in KEYS.items():
-        if name in given and not name.startswith("tensorboard_"):
-            _put(job, path, given[name], faults)
-    for name, path in LISTS.items():
-        if texts := _texts(given.get(name)):
-            _put(job, path, _numbers(texts) if name.endswith("exit_codes") else texts, faults)
-    for name, key in MAPPINGS.items():
-        if name in given:
-            job[key] = {**_present(job, key, faults), **_pairs(name, given[name], faults)}
-    _apply_tensorboard(job, given, faults)
-    if "docker_image" in given:
-        if "environment" in given:
-            faults.append("docker_image and environment both say where the program runs; give one of them")
-        job["environment"] = f"docker://{given['docker_image']}"
-    _apply_tasks(job, given, faults)
-    return _read(job, given, faults)
+
+    name: str
+    type: str
+    section: str
+    help: str
+    path: tuple[str, ...] = ()
+    unit: str = ""
+    least: int = 0
+    choices: tuple[str, ...] = ()
+    default: str = ""
+    value: str = ""
+    short: str = ""
+    many: bool = False
+    per_task: bool = False
+    doors: tuple[str, ...] = EVERYWHERE
 
 
-def doubts_about(job: JobSpec) -> list[str]:
-    """Give what is allowed, and probably not meant: a folder where a URL names its host (the seed's own example)."""
-    doubts = []
-    for option, path in (("input", job.input), ("output", job.output)):
-        try:
-            url = urlsplit(path or "")
-        except ValueError:  # a pattern with brackets, say: it is the program's affair
-            continue
-        if url.scheme == "hdfs" and url.netloc in FOLDERS:
-            meant = f"hdfs:///{url.netloc}{url.path}"
-            doubts.append(f"{option}: {path!r} names a NameNode {url.netloc!r}; if the folder is meant, write {meant}")
-    return doubts
+_ROWS = (
+    # What runs
+    Option("task_command", "text", "program",
+           "The command of every task. The node runs it with bash, after it has set the variables of the task.",
+           ("command",)),
+    Option("command", "texts", "program", "Another command for the tasks of one type.",
+           ("tasks", TYPE, "command"), value="TYPE=COMMAND", many=True),
+    Option("script", "text", "program",
+           "A local file that is copied into the working directory of every task. Its name is in DTF_TASK_SCRIPT, so a "
+           "command may read: python ${DTF_TASK_SCRIPT} ...", ("script",), value="<script_file>", short="-s"),
+    Option("input", "text", "program", "The input path. It is not interpreted; the tasks find it in DTF_INPUT_PATH.",
+           ("input",), value="<input_path>", short="-i"),
+    Option("output", "text", "program",
+           "The output path. It is not interpreted; the tasks find it in DTF_OUTPUT_PATH. TensorBoard needs it.",
+           ("output",), value="<output_path>", short="-o"),
+    Option("environment", "text", "program",
+           "The interpreter and its packages: python:///usr/bin/python3, venv:///folder, conda:///folder, "
+           "docker://image, or an archive (.tar.gz, .tgz, .zip; a local path or a URI). Its bin folder comes first on "
+           "PATH.", ("environment",), default="what the nodes have"),
+    Option("docker_image", "text", "program",
+           "Run the tasks in this Docker image, with YARN's Docker runtime; the nodes must be able to pull it. Input "
+           "and output are mounted if they are local paths, and so are the docker_folders of the site file "
+           "(HADOOP_HOME, HADOOP_CONF_DIR, JAVA_HOME of the nodes). The same as environment docker://image.",
+           value="<image_name>", doors=(COMMAND_LINE, AZKABAN, OPERATOR)),
+    Option("file", "sources", "program",
+           "A file, or a local folder, that every task finds in its working directory under this name.",
+           ("files",), value="[NAME=]<path or URI>", many=True),
+    Option("archive", "sources", "program",
+           "An archive that is unpacked into a folder of this name in the working directory of every task.",
+           ("archives",), value="[NAME=]<path or URI>", many=True),
+    Option("env", "variables", "program", "An environment variable of every task.",
+           ("env",), value="NAME=VALUE", many=True),
+    Option("tasks.<type>.env", "variables", "program",
+           "Environment variables of the tasks of one type. They win over the variables of the job.",
+           ("tasks", TYPE, "env"), doors=(AZKABAN, DOCUMENT)),
+    # Tasks and their resources
+    Option("cluster_requirement", "text", "tasks",
+           "The task types and their instances: <type1>:<instances1>,<type2>:<instances2>,... Example: "
+           "ps:2,worker:4. Type names are free. Tasks of type chief, worker and of other names must end with exit "
+           "code 0. A ps runs until the job ends. An evaluator is not part of the cluster spec.",
+           ("tasks",), value="<requirement>", short="-r"),
+    Option("tasks.<type>.instances", "count", "tasks", "How many tasks of this type there are.",
+           ("tasks", TYPE, "instances"), least=1, doors=(AZKABAN, DOCUMENT)),
+    Option("task_memory", "memory", "tasks", "Memory of a task, in MiB or with a unit: 8192, 512m, 8 GiB.",
+           ("tasks", TYPE, "memory"), unit="MiB", short="-m", many=True, per_task=True),
+    Option("task_vcores", "count", "tasks", "Virtual cores of a task.",
+           ("tasks", TYPE, "vcores"), least=1, value="<vcores>", short="-c", many=True, per_task=True),
+    Option("task_gpus", "count", "tasks", "GPUs (yarn.io/gpu) of a task.",
+           ("tasks", TYPE, "gpus"), value="<gpus>", many=True, per_task=True),
+    Option("node_label", "texts", "tasks",
+           "YARN node label expression of the application, or of the containers of one task type.",
+           ("node_label",), value="<label> | <type>:<label>", many=True),
+    Option("tasks.<type>.node_label", "text", "tasks", "YARN node label expression of the containers of one task type.",
+           ("tasks", TYPE, "node_label"), doors=(AZKABAN, DOCUMENT)),
+    Option("tasks.<type>.indices", "variables", "tasks",
+           "Memory, vcores and gpus of single tasks, by task index; the rest comes from their task type.",
+           ("tasks", TYPE, "indices"), doors=(DOCUMENT,)),
+    Option("tasks.<type>.awaited", "flag", "tasks", "Whether the job waits until these tasks end.",
+           ("tasks", TYPE, "awaited"), default="true; false for ps", doors=(AZKABAN, DOCUMENT)),
+    Option("tasks.<type>.fatal", "flag", "tasks", "Whether the job fails when one of these tasks fails.",
+           ("tasks", TYPE, "fatal"), default="true", doors=(AZKABAN, DOCUMENT)),
+    Option("tasks.<type>.in_cluster", "flag", "tasks", "Whether these tasks are part of the cluster spec.",
+           ("tasks", TYPE, "in_cluster"), default="true; false for evaluator", doors=(AZKABAN, DOCUMENT)),
+    Option("tasks.<type>.hold_port", "flag", "tasks",
+           "Whether the reserved port stays bound, with SO_REUSEPORT, while the command runs. TensorFlow's servers can "
+           "bind it then; set false for a program that can not.", ("tasks", TYPE, "hold_port"), doors=(DOCUMENT,)),
+    # The application in YARN
+    Option("name", "text", "application", "The name of the application in YARN.", ("name",), short="-n"),
+    Option("queue", "text", "application", "The queue in YARN.", ("queue",), short="-q"),
+    Option("user", "text", "application",
+           "The user whose application it is, where the cluster allows the submitting user to act for others.",
+           ("user",), default="the submitting user", doors=(COMMAND_LINE, OPERATOR, DOCUMENT)),
+    Option("priority", "count", "application", "The priority in the queue; a larger number comes first.",
+           ("priority",)),
+    Option("tag", "texts", "application", "A YARN application tag. A job has at most 7.", ("tags",), many=True),
+    Option("am_memory", "memory", "application", "Memory of the application master, in MiB or with a unit.",
+           ("am_memory",), unit="MiB"),
+    Option("am_vcores", "count", "application", "Virtual cores of the application master.",
+           ("am_vcores",), least=1, value="<vcores>"),
+    Option("file_system", "texts", "application",
+           "Another file system for which the job needs a delegation token: hdfs://other.",
+           ("file_systems",), value="<URI>", many=True),
+    Option("report_log_tail", "count", "application",
+           "How much of the log of a failed task the report carries, at most 8192; 0 for none.",
+           ("report_log_tail",), unit="characters", value="<characters>"),
+    Option("acls.view_users", "texts", "application", "Users who may view the application; * for all.",
+           ("acls", "view_users"), default="none", doors=(DOCUMENT,)),
+    Option("acls.view_groups", "texts", "application", "Groups that may view the application.",
+           ("acls", "view_groups"), default="none", doors=(DOCUMENT,)),
+    Option("acls.modify_users", "texts", "application", "Users who may change or kill the application; * for all.",
+           ("acls", "modify_users"), default="none", doors=(DOCUMENT,)),
+    Option("acls.modify_groups", "texts", "application", "Groups that may change or kill the application.",
+           ("acls", "modify_groups"), default="none", doors=(DOCUMENT,)),
+    Option("acls.ui_users", "texts", "application", "Users who may open the pages of Skein's application master.",
+           ("acls", "ui_users"), default="none", doors=(DOCUMENT,)),
+    # TensorBoard
+    Option("tensorboard", "flag", "tensorboard",
+           "Run TensorBoard on the output path, as a task of its own, until the job ends. Its address is in the "
+           "report, on the terminal and on the page of the application.", ("tensorboard",), short="-t"),
+    Option("tensorboard_memory", "memory", "tensorboard", "Memory of the TensorBoard task, in MiB or with a unit.",
+           ("tensorboard", "memory"), unit="MiB"),
+    Option("tensorboard_vcores", "count", "tensorboard", "Virtual cores of the TensorBoard task.",
+           ("tensorboard", "vcores"), least=1, value="<vcores>"),
+    Option("tensorboard_linger", "seconds", "tensorboard",
+           "How long TensorBoard continues after the last awaited task has ended.",
+           ("tensorboard", "linger"), unit="seconds"),
+    # Success and restarts
+    Option("success", "choice", "restarts",
+           "all_workers: the job succeeds when every awaited task has ended with exit code 0. chief: the job succeeds, "
+           "and ends, when the chief has ended with exit code 0.", ("success",), choices=("all_workers", "chief")),
+    Option("restart", "choice", "restarts",
+           "What happens after a failure. never: the job ends. task: the failed command starts again on its port while "
+           "the other tasks continue. cluster: all commands start again with a new cluster spec.",
+           ("restart", "mode"), choices=("never", "task", "cluster")),
+    Option("max_restarts", "count", "restarts", "How many failures of the program lead to a restart.",
+           ("restart", "max_restarts"), default="0 with restart never, else 3"),
+    Option("max_container_losses", "count", "restarts",
+           "How many containers may be preempted, lost with their node or killed from outside. Each is replaced.",
+           ("restart", "max_container_losses")),
+    Option("restart_backoff", "seconds", "restarts",
+           "The pause before the first restart. It doubles with each further restart, up to 300 seconds.",
+           ("restart", "backoff"), unit="seconds"),
+    Option("retry_exit_codes", "codes", "restarts", "Only these exit codes lead to a restart.",
+           ("restart", "retry_exit_codes"), default="all", value="<code,...>", many=True),
+    Option("fatal_exit_codes", "codes", "restarts",
+           "These exit codes end the job, even when restarts are left.",
+           ("restart", "fatal_exit_codes"), default="none", value="<code,...>", many=True),
+    Option("allocation_retries", "count", "restarts",
+           "How often a waiting client submits a job again that has missed its allocation deadline. It pauses 10 s, "
+           "20 s, 30 s and so on before each, times a random number from 0.5 to 1.5.",
+           ("restart", "allocation_retries")),
+    # Deadlines
+    Option("queue_timeout", "seconds", "deadlines",
+           "From submission until the application master runs, while a client waits; 0 for no limit.",
+           ("deadlines", "queue"), unit="seconds"),
+    Option("allocation_timeout", "seconds", "deadlines", "Until every task has a container; 0 for no limit.",
+           ("deadlines", "allocation"), unit="seconds"),
+    Option("registration_timeout", "seconds", "deadlines",
+           "From the start of a container until its agent calls the coordinator; 0 for no limit.",
+           ("deadlines", "registration"), unit="seconds"),
+    Option("heartbeat_timeout", "seconds", "deadlines", "How long a task may be silent, at least 5; 0 for no limit.",
+           ("deadlines", "heartbeat"), unit="seconds"),
+    Option("execution_timeout", "seconds", "deadlines",
+           "From the first cluster spec until the end of the job; 0 for no limit.",
+           ("deadlines", "execution"), unit="seconds"),
+    Option("total_timeout", "seconds", "deadlines",
+           "From the start of the application master until the end of the job; 0 for no limit.",
+           ("deadlines", "total"), unit="seconds"),
+    Option("stop_grace", "seconds", "deadlines", "Between SIGTERM and SIGKILL when a command is ended.",
+           ("deadlines", "stop_grace"), unit="seconds"),
+    # The submission
+    Option("spec", "text", "submission",
+           "The job as a YAML file. Other options override it. ytf-submit --dry_run prints such a file.",
+           value="<job.yaml>", doors=(COMMAND_LINE, AZKABAN, OPERATOR)),
+    Option("client", "flag", "submission",
+           "Run the command on this machine too, once the cluster is complete, as a local task that is not part of the "
+           "cluster spec. It has the variables of the other tasks, with DTF_TASK_JOB_NAME=client and DTF_TASK_INDEX=0, "
+           "and keeps the terminal. Implies wait; its failure does not change the result of the job.",
+           doors=(COMMAND_LINE,)),
+    Option("wait", "flag", "submission",
+           "Follow the job until it ends, and exit with the code of its reason. Ctrl-C and SIGTERM kill the "
+           "application.",
+           doors=(COMMAND_LINE,)),
+    Option("json", "flag", "submission", "Print the report as JSON on stdout instead of the application id.",
+           doors=(COMMAND_LINE,)),
+    Option("dry_run", "flag", "submission",
+           "Print the job and the application as YAML. Submit nothing and ask no host.", doors=(COMMAND_LINE, AZKABAN)),
+    Option("strict_placement", "flag", "submission",
+           "Refuse a task that none of the running nodes can hold; without this option that is a warning. A task above "
+           "the maximum allocation of YARN is always refused.", doors=(COMMAND_LINE, AZKABAN, OPERATOR)),
+    Option("submit_with", "choice", "submission",
+           "rest submits over plain HTTP, skein with Skein's own client (a JVM); auto uses rest where it can.",
+           choices=("auto", "rest", "skein"), default="auto", doors=(COMMAND_LINE, OPERATOR)),
+    Option("run_id", "text", "submission",
+           "The name of the training. Of all calls with the same name and generation, exactly one submits an "
+           "application; the others attach to it, or return its report once it has succeeded. Where Skein's client "
+           "submits (Kerberos), two calls at the same moment may both submit, until one sees the other by its YARN "
+           "tags and the younger application is killed.", value="<name>", doors=(COMMAND_LINE,)),
+    Option("generation", "count", "submission",
+           "Together with run_id: a larger number trains again, and ends what an older generation has left running.",
+           default="0", doors=(COMMAND_LINE,)),
+    Option("resourcemanager", "text", "submission",
+           "Address of the ResourceManager, http://host:8088; several are comma-separated. If it is not given: "
+           "YTF_RESOURCEMANAGER, then site.yaml, then HADOOP_CONF_DIR.",
+           default="found", value="<URL>", doors=(COMMAND_LINE,)),
+    Option("verbose", "flag", "submission", "Log each step of the submission to stderr.",
+           short="-v", doors=(COMMAND_LINE,)),
+)
+#: Every option by its name, in the order of the documents.
+OPTIONS = {option.name: option for option in _ROWS}
 
 
-def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[str]) -> None:
-    """Put what the options say about task types into the document."""
-    named = _present(job, "tasks", faults) if "cluster_requirement" in given else _mapping(job.get("tasks"))
-    tasks = {canonical_type(str(name)): _task(task) for name, task in named.items()}
-    if len(tasks) < len(named):
-        faults.append("tasks: chief is named twice; chiefworker and master are other spellings of it")
-    if "cluster_requirement" in given:
-        requirement = parse_cluster_requirement(str(given["cluster_requirement"]), faults)
-        tasks = {name: {**_present(tasks, name, faults, "tasks."), "instances": count}
-                 for name, count in requirement.items()}
-        job["tasks"] = tasks
-        if not requirement:
-            _stand_in(job, given, faults)
-    elif "tasks" not in job:
-        faults.append("cluster_requirement: missing; say which tasks the job has, for example ps:2,worker:4")
-        _stand_in(job, given, faults)
-        return
-    elif isinstance(job["tasks"], Mapping):
-        job["tasks"] = tasks
-    instances = {name: _instances(task) for name, task in tasks.items() if isinstance(task, dict)}
-    for option, (field, parse) in RESOURCES.items():
-        overrides = parse_overrides(option, _texts(given.get(option)), instances, parse, faults)
-        for name in instances:
-            value = overrides.by_type.get(name, overrides.general)
-            if value is not None:
-                tasks[name][field] = value
-                for own in _mapping(tasks[name].get("indices")).values():
-                    _mapping(own).pop(field, None)
-        for (name, index), value in overrides.by_index.items():
-            where = f"tasks.{name}."
-            indices = tasks[name]["indices"] = _present(tasks[name], "indices", faults, where)
-            indices[index] = {**_present(indices, index, faults, f"{where}indices."), field: value}
-    for name, command in _pairs("command", given.get("command"), faults).items():
-        _put_type("command", canonical_type(name), command, tasks, faults)
-    for label in _texts(given.get("node_label")):
-        name, colon, own = label.partition(":")
-        if colon:
-            _put_type("node_label", canonical_type(name.strip()), own.strip(), tasks, faults)
-        else:
-            job["node_label"] = label
-
-
-def _stand_in(job: dict[str, Any], given: Mapping[str, Any], faults: list[str]) -> None:
-    """Give a job whose tasks are a fault in the list already some that are none, so that the rest can be checked."""
-    job["tasks"] = {"worker": {"command": "true"}}
-    if "command" not in job and "command" not in given:
-        faults.append("task_command: missing; say what every task runs, for example 'python train.py'")
-
-
-def _put_type(option: str, name: str, value: str, tasks: Mapping[str, Any], faults: list[str]) -> None:
-    if isinstance(tasks.get(name), dict):
-        tasks[name][option] = value
-    else:
-        faults.append(f"{option} {name!r}: no such task type in the request, which has "
-                      f"{', '.join(tasks) or 'none'}{did_you_mean(name, tasks)}")
-
-
-def _apply_tensorboard(job: dict[str, Any], given: Mapping[str, Any], faults: list[str]) -> None:
-    """Switch TensorBoard on or off, and give it its size."""
-    if "tensorboard" in given:
-        job["tensorboard"] = bool(given["tensorboard"]) and (job.get("tensorboard") or True)
-    for option in ("tensorboard_memory", "tensorboard_vcores", "tensorboard_linger"):
-        if option in given and not job.get("tensorboard"):
-            faults.append(f"{option}: there is no TensorBoard in the request; add --tensorboard")
-        elif option in given:
-            settings = job["tensorboard"] if isinstance(job["tensorboard"], dict) else {}
-            job["tensorboard"] = {**settings, KEYS[option][1]: given[option]}
-
-
-def _read(job: Mapping[str, Any], given: Mapping[str, Any], faults: list[str]) -> JobSpec:
-    """Read the document; its faults are named by the options that brought them."""
-    names = {".".join(path): name for name, path in (KEYS | LISTS).items() if name in given}
-    names |= {key: name for name, key in MAPPINGS.items() if name in given}
-    try:
-        spec = JobSpec.from_dict(job)
-    except SpecInvalid as error:
-        for fault in error.faults:
-            key, colon, rest = fault.partition(":")
-            faults.append(names.get(key, key) + colon + rest)
-    if faults:
-        raise SpecInvalid(dict.fromkeys(faults))
-    return spec
-
-
-def _texts(value: Any) -> list[str]:
-    """The texts of a repeatable option, whichever way it was given."""
-    if value is None:
-        return []
-    if isinstance(value, Mapping):
-        return [f"{key}:{item}" for key, item in value.items()]
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        return [str(value)]
-    return [str(item) for item in value]
-
-
-def _numbers(texts: Iterable[str]) -> list[int | str]:
-    """Numbers of comma-separated texts; what is none stays as it is, for the message."""
-    items = [item.strip() for text in texts for item in text.split(",")]
-    return [int(item) if item.isdecimal() else item for item in items]
-
-
-def _pairs(option: str, value: Any, faults: list[str]) -> dict[str, str]:
-    """``NAME=VALUE`` texts, or a mapping; a file may leave its name out."""
-    if isinstance(value, Mapping):
-        return {str(name): item for name, item in value.items()}
-    wanted = {"command": "TYPE=COMMAND", "env": "NAME=VALUE"}.get(option, "NAME=PATH or PATH")
-    pairs: dict[str, str] = {}
-    for number, text in enumerate(_texts(value), start=1):
-        name, equals, item = text.partition("=")
-        # A variable's value may be a secret, and so may what lacks its name.
-        shown = f"{option} {text!r}" if option != "env" else f"env {name!r}" if equals else f"env, number {number}"
-        if option in ("file", "archive") and ("/" in name or not equals):
-            name, equals, item = text.rstrip("/").rpartition("/")[2], "=", text
-        if not equals or not name:
-            faults.append(f"{shown}: expected {wanted}")
-        elif name in pairs:
-            faults.append(f"{shown}: {name!r} is given twice")
-        else:
-            pairs[name] = item
-    return pairs
-
-
-def _put(document: dict[str, Any], path: tuple[str, ...], value: Any, faults: list[str]) -> None:
-    *parents, key = path
-    for parent in parents:
-        document[parent] = document = _present(document, parent, faults)
-    document[key] = value
-
-
-def _present(document: Mapping[Any, Any], key: Any, faults: list[str], where: str = "") -> dict[Any, Any]:
-    """What a document says under a key; what can't be added to is a fault, and not shown: it may hold secrets."""
-    value = document.get(key)
-    if value is not None and not isinstance(value, dict):
-        faults.append(f"{where}{key}: a {type(value).__name__} is not a mapping")
-    return _mapping(value)
-
-
-def _copy(value: Any) -> Any:
-    """A copy of plain values, so that nothing is written to the caller's."""
-    if isinstance(value, Mapping):
-        return {key: _copy(item) for key, item in value.items()}
-    return [_copy(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _mapping(value: Any) -> dict[Any, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _task(task: Any) -> Any:
-    """A type's settings as a mapping, index keys as numbers; anything else is left to the reader of documents."""
-    if task is None or (isinstance(task, int) and not isinstance(task, bool)):
-        return {} if task is None else {"instances": task}
-    if isinstance(task, dict) and isinstance(task.get("indices"), dict):
-        task["indices"] = {int(key) if str(key).isdecimal() else key: {} if own is None else own
-                           for key, own in task["indices"].items()}
-    return task
-
-
-def _instances(task: Mapping[str, Any]) -> int:
-    try:
-        return parse_count(task.get("instances", 1), least=1)
-    except ValueError:
-        return 1
+def options_of(door: str, *, submission: bool = True) -> dict[str, Option]:
+    """Return the options that a door may set, by name; on request without those of the submission."""
+    return {name: option for name, option in OPTIONS.items()
+            if door in option.doors and (submission or option.section != "submission")}

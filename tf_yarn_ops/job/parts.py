@@ -17,8 +17,9 @@ from ..validation import (
     read_seconds,
     read_texts,
 )
+from .options import OPTIONS
 
-RESTART_MODES = ("never", "task", "cluster")
+RESTART_MODES = OPTIONS["restart"].choices
 ENVIRONMENT_SCHEMES = ("python", "venv", "conda", "docker")
 
 

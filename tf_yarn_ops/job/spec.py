@@ -28,10 +28,11 @@ from ..validation import (
     read_text,
     read_texts,
 )
+from .options import OPTIONS
 from .parts import Acls, Deadlines, Environment, Resources, RestartPolicy, TensorBoard
 from .requirement import TASK_TYPE, canonical_type
 
-SUCCESS_POLICIES = ("all_workers", "chief")
+SUCCESS_POLICIES = OPTIONS["success"].choices
 #: YARN takes ten tags; three are the job's identity.
 MAX_TAGS = 7
 #: Largest log tail of one task in the report, characters.

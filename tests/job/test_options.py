@@ -1,0 +1,85 @@
+"""The table of options: complete, consistent, and with the defaults that hold."""
+
+from dataclasses import fields
+
+import pytest
+
+from tf_yarn_ops.job.defaults import default_of
+from tf_yarn_ops.job.options import (
+    AZKABAN,
+    COMMAND_LINE,
+    DOCUMENT,
+    EVERYWHERE,
+    OPERATOR,
+    OPTIONS,
+    SECTIONS,
+    TYPE,
+    options_of,
+)
+from tf_yarn_ops.job.parts import Acls, Deadlines, RestartPolicy, TensorBoard
+from tf_yarn_ops.job.request import NAMES, build_job
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+
+PARTS = {"deadlines": Deadlines, "restart": RestartPolicy, "tensorboard": TensorBoard, "acls": Acls}
+TYPES = ("text", "choice", "count", "seconds", "memory", "flag", "texts", "codes", "variables", "sources")
+
+
+def keys_of_a_document():
+    """Yield the path of each key that a job's document may have."""
+    for field in fields(JobSpec):
+        if field.name in PARTS:
+            yield from ((field.name, part.name) for part in fields(PARTS[field.name]))
+        elif field.name == "tasks":
+            yield from (("tasks", TYPE, part.name) for part in fields(TaskSpec))
+        else:
+            yield (field.name,)
+
+
+def test_every_key_of_a_document_is_declared_and_no_other():
+    declared = {option.path for option in OPTIONS.values() if option.path} - {("tasks",), ("tensorboard",)}
+    assert declared == set(keys_of_a_document())
+
+
+@pytest.mark.parametrize("option", OPTIONS.values(), ids=OPTIONS)
+def test_a_row_is_complete(option):
+    assert option.section in SECTIONS and option.type in TYPES and option.help.endswith((".", "..."))
+    assert set(option.doors) <= set(EVERYWHERE) and option.doors
+    assert bool(option.choices) == (option.type == "choice")
+    assert option.unit == {"seconds": "seconds", "memory": "MiB"}.get(option.type, option.unit)
+    assert not option.per_task or option.many
+    if "." in option.name:
+        assert option.name == ".".join(option.path) and not {COMMAND_LINE, OPERATOR} & set(option.doors)
+
+
+def test_every_option_of_a_door_reaches_the_job():
+    for door in (COMMAND_LINE, OPERATOR, AZKABAN):
+        names = {name for name in options_of(door, submission=False) if "." not in name}
+        assert names - {"client"} <= set(NAMES), door
+    assert {name for name in OPTIONS if DOCUMENT in OPTIONS[name].doors and not OPTIONS[name].path} == set()
+
+
+#: Options whose default is told in words, because no single value is the default.
+IN_WORDS = {"environment", "user", "max_restarts", "retry_exit_codes", "fatal_exit_codes", "tasks.<type>.awaited",
+            "tasks.<type>.fatal", "tasks.<type>.in_cluster"}  # fmt: skip
+
+
+def test_a_default_in_words_stands_only_where_no_value_is_the_default():
+    words = {name for name, option in OPTIONS.items() if option.default and option.path and option.path[0] != "acls"}
+    assert words == IN_WORDS
+
+
+@pytest.mark.parametrize("option", [option for name, option in OPTIONS.items() if name in NAMES and option.path
+                                    and option.type in ("count", "seconds", "memory", "choice", "text")
+                                    and name not in IN_WORDS and default_of(option)], ids=lambda option: option.name)
+def test_a_job_that_is_given_the_shown_default_is_the_job_that_is_given_nothing(option):
+    plain = {"task_command": "x", "cluster_requirement": "worker:1", "output": "/o", "tensorboard": True}
+    assert build_job({**plain, option.name: default_of(option)}) == build_job(plain)
+
+
+def test_the_defaults_in_words_are_those_of_the_parts():
+    assert [RestartPolicy(mode).max_restarts for mode in ("never", "task", "cluster")] == [0, 3, 3]
+    assert RestartPolicy().retry_exit_codes == RestartPolicy().fatal_exit_codes == ()
+    roles = {name: TaskSpec().role(name) for name in ("chief", "worker", "other", "ps", "evaluator")}
+    assert {name for name, role in roles.items() if not role.awaited} == {"ps"}
+    assert {name for name, role in roles.items() if not role.in_cluster} == {"evaluator"}
+    assert all(role.fatal for role in roles.values())

@@ -1,0 +1,265 @@
+"""From options to a `JobSpec`: the same function serves the command line, Airflow and Azkaban.
+
+In comes a mapping of option names to values as people write them (texts, lists of
+texts, numbers, mappings), and perhaps a document that they override; out goes a
+valid job. Pure: no file is read, no host is asked. All faults of the request are
+reported together, each with the name of its option.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..errors import SpecInvalid
+from ..validation import did_you_mean, parse_count, parse_memory
+from .options import OPERATOR, Option, options_of
+from .requirement import canonical_type, parse_cluster_requirement, parse_overrides
+from .spec import JobSpec
+
+_OPTIONS = options_of(OPERATOR, submission=False)
+#: The names that `build_job` takes.
+NAMES = tuple(_OPTIONS)
+#: Options with the three forms of an override.
+_PER_TASK = {name: option for name, option in _OPTIONS.items() if option.per_task}
+#: Options that `_apply_tasks` and `_apply_tensorboard` put into the document.
+_SPECIAL = (*_PER_TASK, "cluster_requirement", "command", "node_label",
+            "tensorboard", "tensorboard_memory", "tensorboard_vcores", "tensorboard_linger")  # fmt: skip
+#: Options that are one key of the document.
+_SIMPLE = {name: option for name, option in _OPTIONS.items() if option.path and name not in _SPECIAL}
+#: Names that often stand first in a path and seldom name a host.
+FOLDERS = ("data", "home", "mnt", "project", "projects", "tmp", "user", "users", "warehouse")
+
+
+def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = None) -> JobSpec:
+    """Build the job that the options ask for.
+
+    Parameters
+    ----------
+    options : mapping of str to value
+        By the long names of ``ytf-submit``, with ``_``. None, and an absent name, mean not given.
+        Repeatable options take a text, a list of texts, or a mapping.
+    document : mapping, optional
+        A job as `JobSpec.from_dict` reads it, which the options override: an option replaces what
+        the document says about the same thing; ``env``, ``file`` and ``archive`` add to it.
+        The general form of a resource replaces the document's values for every task, the form of a
+        type those of its tasks; ``cluster_requirement`` says which types there are.
+
+    Returns
+    -------
+    JobSpec
+
+    Raises
+    ------
+    SpecInvalid
+        With every fault of the request.
+    """
+    faults = [f"{name}: unknown option{did_you_mean(name, NAMES)}" for name in options if name not in NAMES]
+    given = {name: value for name, value in options.items() if value is not None and name in NAMES}
+    job = _copy(document or {})
+    for name, option in _SIMPLE.items():
+        if name in given:
+            _apply(job, option, given[name], faults)
+    _apply_tensorboard(job, given, faults)
+    if "docker_image" in given:
+        if "environment" in given:
+            faults.append("docker_image and environment both say where the program runs; give one of them")
+        job["environment"] = f"docker://{given['docker_image']}"
+    _apply_tasks(job, given, faults)
+    return _read(job, given, faults)
+
+
+def doubts_about(job: JobSpec) -> list[str]:
+    """Give what is allowed, and probably not meant: a folder where a URL names its host (the seed's own example)."""
+    doubts = []
+    for option, path in (("input", job.input), ("output", job.output)):
+        try:
+            url = urlsplit(path or "")
+        except ValueError:  # a pattern with brackets, say: it is the program's affair
+            continue
+        if url.scheme == "hdfs" and url.netloc in FOLDERS:
+            meant = f"hdfs:///{url.netloc}{url.path}"
+            doubts.append(f"{option}: {path!r} names a NameNode {url.netloc!r}; if the folder is meant, write {meant}")
+    return doubts
+
+
+def _apply(job: dict[str, Any], option: Option, value: Any, faults: list[str]) -> None:
+    """Put the value of an option that is one key of the document into the document."""
+    match option.type:
+        case "texts" | "codes":
+            if texts := _texts(value):
+                _put(job, option.path, _numbers(texts) if option.type == "codes" else texts, faults)
+        case "variables" | "sources":
+            key = option.path[0]
+            job[key] = {**_present(job, key, faults), **_pairs(option.name, value, faults)}
+        case _:
+            _put(job, option.path, value, faults)
+
+
+def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[str]) -> None:
+    """Put what the options say about task types into the document."""
+    named = _present(job, "tasks", faults) if "cluster_requirement" in given else _mapping(job.get("tasks"))
+    tasks = {canonical_type(str(name)): _task(task) for name, task in named.items()}
+    if len(tasks) < len(named):
+        faults.append("tasks: chief is named twice; chiefworker and master are other spellings of it")
+    if "cluster_requirement" in given:
+        requirement = parse_cluster_requirement(str(given["cluster_requirement"]), faults)
+        tasks = {name: {**_present(tasks, name, faults, "tasks."), "instances": count}
+                 for name, count in requirement.items()}
+        job["tasks"] = tasks
+        if not requirement:
+            _stand_in(job, given, faults)
+    elif "tasks" not in job:
+        faults.append("cluster_requirement: missing; say which tasks the job has, for example ps:2,worker:4")
+        _stand_in(job, given, faults)
+        return
+    elif isinstance(job["tasks"], Mapping):
+        job["tasks"] = tasks
+    instances = {name: _instances(task) for name, task in tasks.items() if isinstance(task, dict)}
+    for option in _PER_TASK.values():
+        field = option.path[-1]
+        overrides = parse_overrides(option.name, _texts(given.get(option.name)), instances, _reader(option), faults)
+        for name in instances:
+            value = overrides.by_type.get(name, overrides.general)
+            if value is not None:
+                tasks[name][field] = value
+                for own in _mapping(tasks[name].get("indices")).values():
+                    _mapping(own).pop(field, None)
+        for (name, index), value in overrides.by_index.items():
+            where = f"tasks.{name}."
+            indices = tasks[name]["indices"] = _present(tasks[name], "indices", faults, where)
+            indices[index] = {**_present(indices, index, faults, f"{where}indices."), field: value}
+    for name, command in _pairs("command", given.get("command"), faults).items():
+        _put_type("command", canonical_type(name), command, tasks, faults)
+    for label in _texts(given.get("node_label")):
+        name, colon, own = label.partition(":")
+        if colon:
+            _put_type("node_label", canonical_type(name.strip()), own.strip(), tasks, faults)
+        else:
+            job["node_label"] = label
+
+
+def _reader(option: Option) -> Callable[[str], int]:
+    return parse_memory if option.type == "memory" else lambda text: parse_count(text, least=option.least)
+
+
+def _stand_in(job: dict[str, Any], given: Mapping[str, Any], faults: list[str]) -> None:
+    """Give a job whose tasks are a fault in the list already some that are none, so that the rest can be checked."""
+    job["tasks"] = {"worker": {"command": "true"}}
+    if "command" not in job and "command" not in given:
+        faults.append("task_command: missing; say what every task runs, for example 'python train.py'")
+
+
+def _put_type(option: str, name: str, value: str, tasks: Mapping[str, Any], faults: list[str]) -> None:
+    if isinstance(tasks.get(name), dict):
+        tasks[name][option] = value
+    else:
+        faults.append(f"{option} {name!r}: no such task type in the request, which has "
+                      f"{', '.join(tasks) or 'none'}{did_you_mean(name, tasks)}")
+
+
+def _apply_tensorboard(job: dict[str, Any], given: Mapping[str, Any], faults: list[str]) -> None:
+    """Switch TensorBoard on or off, and give it its size."""
+    if "tensorboard" in given:
+        job["tensorboard"] = bool(given["tensorboard"]) and (job.get("tensorboard") or True)
+    for name in ("tensorboard_memory", "tensorboard_vcores", "tensorboard_linger"):
+        if name in given and not job.get("tensorboard"):
+            faults.append(f"{name}: there is no TensorBoard in the request; add --tensorboard")
+        elif name in given:
+            settings = job["tensorboard"] if isinstance(job["tensorboard"], dict) else {}
+            job["tensorboard"] = {**settings, _OPTIONS[name].path[1]: given[name]}
+
+
+def _read(job: Mapping[str, Any], given: Mapping[str, Any], faults: list[str]) -> JobSpec:
+    """Read the document; its faults are named by the options that brought them."""
+    names = {".".join(option.path): name for name, option in _OPTIONS.items()
+             if name in given and option.path and option.path[0] != "tasks"}
+    try:
+        spec = JobSpec.from_dict(job)
+    except SpecInvalid as error:
+        for fault in error.faults:
+            key, colon, rest = fault.partition(":")
+            faults.append(names.get(key, key) + colon + rest)
+    if faults:
+        raise SpecInvalid(dict.fromkeys(faults))
+    return spec
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts of a repeatable option, whichever way it was given."""
+    if value is None:
+        return []
+    if isinstance(value, Mapping):
+        return [f"{key}:{item}" for key, item in value.items()]
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return [str(value)]
+    return [str(item) for item in value]
+
+
+def _numbers(texts: Iterable[str]) -> list[int | str]:
+    """Numbers of comma-separated texts; what is none stays as it is, for the message."""
+    items = [item.strip() for text in texts for item in text.split(",")]
+    return [int(item) if item.isdecimal() else item for item in items]
+
+
+def _pairs(option: str, value: Any, faults: list[str]) -> dict[str, str]:
+    """``NAME=VALUE`` texts, or a mapping; a file may leave its name out."""
+    if isinstance(value, Mapping):
+        return {str(name): item for name, item in value.items()}
+    wanted = {"command": "TYPE=COMMAND", "env": "NAME=VALUE"}.get(option, "NAME=PATH or PATH")
+    pairs: dict[str, str] = {}
+    for number, text in enumerate(_texts(value), start=1):
+        name, equals, item = text.partition("=")
+        # A variable's value may be a secret, and so may what lacks its name.
+        shown = f"{option} {text!r}" if option != "env" else f"env {name!r}" if equals else f"env, number {number}"
+        if option in ("file", "archive") and ("/" in name or not equals):
+            name, equals, item = text.rstrip("/").rpartition("/")[2], "=", text
+        if not equals or not name:
+            faults.append(f"{shown}: expected {wanted}")
+        elif name in pairs:
+            faults.append(f"{shown}: {name!r} is given twice")
+        else:
+            pairs[name] = item
+    return pairs
+
+
+def _put(document: dict[str, Any], path: tuple[str, ...], value: Any, faults: list[str]) -> None:
+    *parents, key = path
+    for parent in parents:
+        document[parent] = document = _present(document, parent, faults)
+    document[key] = value
+
+
+def _present(document: Mapping[Any, Any], key: Any, faults: list[str], where: str = "") -> dict[Any, Any]:
+    """What a document says under a key; what can't be added to is a fault, and not shown: it may hold secrets."""
+    value = document.get(key)
+    if value is not None and not isinstance(value, dict):
+        faults.append(f"{where}{key}: a {type(value).__name__} is not a mapping")
+    return _mapping(value)
+
+
+def _copy(value: Any) -> Any:
+    """A copy of plain values, so that nothing is written to the caller's."""
+    if isinstance(value, Mapping):
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _mapping(value: Any) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _task(task: Any) -> Any:
+    """A type's settings as a mapping, index keys as numbers; anything else is left to the reader of documents."""
+    if task is None or (isinstance(task, int) and not isinstance(task, bool)):
+        return {} if task is None else {"instances": task}
+    if isinstance(task, dict) and isinstance(task.get("indices"), dict):
+        task["indices"] = {int(key) if str(key).isdecimal() else key: {} if own is None else own
+                           for key, own in task["indices"].items()}
+    return task
+
+
+def _instances(task: Mapping[str, Any]) -> int:
+    try:
+        return parse_count(task.get("instances", 1), least=1)
+    except ValueError:
+        return 1
