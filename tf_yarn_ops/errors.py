@@ -61,6 +61,10 @@ class ClusterUnreachable(TfYarnError, ConnectionError):
     reason = Reason.CLUSTER_UNREACHABLE
 
 
+class ResourceManagerUnknown(ClusterUnreachable):
+    """Neither the caller nor the configuration of this machine names a ResourceManager."""
+
+
 class ApplicationNotFound(TfYarnError, LookupError):
     """The ResourceManager does not know the application."""
 

@@ -18,7 +18,7 @@ from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import Cluster, current_user, discover
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics, parse_diagnostics
 
 pytestmark = pytest.mark.slow
 
@@ -190,7 +190,7 @@ def test_on_kill_kills_and_deletes_the_directory(place, tmp_path):
     directory.mkdir(parents=True)
     asyncio.run(place.trigger(name).on_kill())
     assert place.yarn.apps[name]["state"] == "KILLED" and not directory.exists()
-    assert "Killed by Airflow, attempt 1" in place.yarn.apps[name]["diagnostics"]
+    assert parse_diagnostics(place.yarn.apps[name]["diagnostics"]).killed_by_attempt == 1
 
 
 def test_on_kill_waits_for_the_end_of_what_it_has_killed_to_delete_the_directory(place, tmp_path):

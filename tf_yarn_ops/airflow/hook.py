@@ -49,17 +49,15 @@ class YarnHook(BaseHook):
 
     def get_cluster(self) -> "Cluster":
         """Give the cluster; see `get_conn`."""
-        from ..errors import ClusterUnreachable
+        from ..errors import ResourceManagerUnknown
         from ..hadoop.cluster import discover
 
         connection = self._connection()
         if connection is None:
             try:
                 return discover()
-            except ClusterUnreachable as error:
-                if not str(error).startswith("no ResourceManager is known"):
-                    raise
-                raise ClusterUnreachable(
+            except ResourceManagerUnknown as error:
+                raise ResourceManagerUnknown(
                     f"no ResourceManager is known: there is no connection {self.default_conn_name!r} (type tf_yarn, "
                     "its host is the ResourceManager's), and the worker has neither YTF_RESOURCEMANAGER, nor a "
                     "site.yaml with a resourcemanager, nor a HADOOP_CONF_DIR") from error

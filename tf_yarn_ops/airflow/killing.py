@@ -23,7 +23,8 @@ def quieten() -> None:
             logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIMIT, patience: float = 0.0) -> bool:
+def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIMIT, patience: float = 0.0,
+             attempt: int | None = None) -> bool:
     """Kill an application and delete its directory, as far as that goes in time.
 
     Parameters
@@ -38,6 +39,8 @@ def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIM
     patience : float, optional
         Seconds for which a killed application's end is waited for, to delete its directory, where
         that is longer. Default 0.
+    attempt : int, optional
+        The attempt of the task that kills, for the report's ``killed_by_attempt``.
 
     Returns
     -------
@@ -46,7 +49,7 @@ def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIM
     """
     with contextlib.closing(Session.hasty(cluster, _REQUEST, max(_REQUEST, limit - _REQUEST))) as session:
         try:
-            kill(session, application_id, why, timeout=max(limit, patience), look_first=False)
+            kill(session, application_id, why, timeout=max(limit, patience), look_first=False, attempt=attempt)
         except StillEnding as error:
             logger.warning("%s was killed, but not all of it could be cleared away: %s", application_id, error)
         except (ClusterUnreachable, SubmissionRejected) as error:

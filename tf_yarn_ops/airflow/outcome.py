@@ -1,6 +1,5 @@
 """From a `JobReport` to what Airflow gets: an XCom value, the lines of the log, an exception. Pure."""
 
-import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -16,20 +15,8 @@ MAX_BYTES = 12 * 1024
 #: Exit codes of the table of reasons that no second try could mend: the request, the queue or its
 #: rights, and whoever killed the application on purpose.
 FATAL = (2, 3, 8)
-
-
-_KILLER = re.compile(r"Killed by Airflow, attempt (\d+)\b")
-
-
-def kill_sentence(attempt: int) -> str:
-    """Give the cause of a kill of ours; says which attempt it was, for `killer_of`."""
-    return f"Killed by Airflow, attempt {attempt}: the task was cleared, marked or timed out, or its worker ends"
-
-
-def killer_of(report: JobReport) -> int | None:
-    """Give the attempt that has killed an application; None when it was somebody else."""
-    match = _KILLER.search(report.message)
-    return int(match[1]) if match and report.reason is Reason.KILLED else None
+#: The cause of a kill by the task itself. Which attempt killed stands in the report: ``killed_by_attempt``.
+KILLED_BY_AIRFLOW = "Killed by Airflow: the task was cleared, marked or timed out, or its worker was shut down"
 
 
 def to_xcom(report: JobReport) -> dict[str, Any]:
@@ -104,7 +91,7 @@ def exception_of(report: JobReport, skip_on_exit_code: Collection[int] = (),
     if reason is Reason.SUCCEEDED:
         return None
     message = sentence_of(report)
-    if attempt is not None and killer_of(report) == attempt:
+    if attempt is not None and report.killed_by_attempt == attempt:
         return TfYarnInfrastructureError(message, reason.value, report.application_id)
     first = next((task for task in report.tasks if task.task == report.first_failure), None)
     if reason is Reason.TASK_FAILED and first and first.exit_code in skip_on_exit_code:

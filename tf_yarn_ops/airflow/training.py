@@ -27,7 +27,7 @@ from .facts import cluster_to_dict, deployment_id, ended_meanwhile, identity_of,
 from .hook import YarnHook
 from .job import job_of
 from .killing import LIMIT, kill_now, quieten
-from .outcome import exception_of, is_final, kill_sentence, killer_of, lines_of, sentence_of, to_xcom
+from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, sentence_of, to_xcom
 from .telling import tell, tell_again, told
 from .trigger import TensorFlowYarnTrigger
 from .waiter import run_trigger
@@ -101,7 +101,7 @@ class Training:
         if report.application_id != event["application_id"]:
             self.operator.tf_yarn_links = None
             tell_again(self.ti, event["application_id"], report.application_id)
-        killer = killer_of(report)
+        killer = report.killed_by_attempt
         if killer is not None and killer < self.identity.attempt:
             # Its worker was cut off from Airflow, and ended after this attempt had attached.
             self.log.warning("%s was killed by attempt %s; submitting again", report.application_id, killer)
@@ -137,8 +137,9 @@ class Training:
         if self._cluster is None or not self.application_id:
             return
         # In a thread: whoever was interrupted may hold a lock.
-        arguments = (self._cluster, self.application_id, kill_sentence(self.identity.attempt))
-        self._killing = threading.Thread(target=kill_now, args=arguments, daemon=True)
+        self._killing = threading.Thread(target=kill_now, daemon=True,
+                                         args=(self._cluster, self.application_id, KILLED_BY_AIRFLOW),
+                                         kwargs={"attempt": self.identity.attempt})
         self._killing.start()
         if not self._submitting:
             self._killing.join(LIMIT)

@@ -81,11 +81,13 @@ class TensorFlowYarnTrigger(BaseTrigger):
         kill.result()
 
     def _kill(self) -> None:
-        followed, _, outcome = self._prepare()
         from .killing import kill_now
+        from .outcome import KILLED_BY_AIRFLOW
 
-        why = outcome.kill_sentence(followed.identity.attempt)
-        kill_now(followed.cluster, self._followed_id, why, patience=_KILLED)
+        followed, _, _ = self._prepare()
+
+        kill_now(followed.cluster, self._followed_id, KILLED_BY_AIRFLOW, patience=_KILLED,
+                 attempt=followed.identity.attempt)
 
     def _moved(self, application_id: str) -> None:
         self._followed_id = application_id

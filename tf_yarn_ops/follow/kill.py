@@ -28,7 +28,7 @@ class StillEnding(ClusterUnreachable):
 
 
 def kill(session: Session, application_id: str, why: str, *, reason: Reason = Reason.KILLED,
-         timeout: float = KILL_TIMEOUT, look_first: bool = True) -> JobReport:
+         timeout: float = KILL_TIMEOUT, look_first: bool = True, attempt: int | None = None) -> JobReport:
     """Kill an application, wait until it is gone, delete its directory.
 
     A ResourceManager that restarts knows no application until it has recovered them, and forgets a kill that it has
@@ -48,6 +48,8 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
     look_first : bool, optional
         Ask for the application before the kill (default), so that YARN keeps the states of its tasks with the reason,
         and an application that has ended is left as it is. False sends the kill first, for a client with seconds left.
+    attempt : int, optional
+        The engine's attempt on whose behalf it is killed, for the report's ``killed_by_attempt``.
 
     Returns
     -------
@@ -65,7 +67,7 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
     """
     resourcemanager, until = session.resourcemanager, time.monotonic() + timeout
     unseen = JobReport(application_id, state="KILLED", final_status="KILLED", reason=reason, message=why,
-                       user=session.cluster.user)
+                       user=session.cluster.user, killed_by_attempt=attempt)
     text = "" if look_first else compose_diagnostics(unseen, _KILL_DIAGNOSTICS)
     known, accepted, ask_at, pause = False, False, 0.0, _PAUSE
     while True:
@@ -77,7 +79,7 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
                     return session.read(found)
                 if accepted and time.monotonic() >= until:
                     raise StillEnding(f"{application_id} is {found['state']} {timeout:g} s after the kill")
-                text = text or compose_diagnostics(kill_report(found, reason, why, session.live.fetch(found)),
+                text = text or compose_diagnostics(kill_report(found, reason, why, session.live.fetch(found), attempt),
                                                    _KILL_DIAGNOSTICS)
             if time.monotonic() >= ask_at:
                 with contextlib.suppress(ApplicationNotFound) if known else contextlib.nullcontext():

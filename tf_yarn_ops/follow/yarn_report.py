@@ -115,10 +115,11 @@ def unsubmitted_report(application_id: str, why: str) -> JobReport:
                      message=f"{why} (before it was submitted)")
 
 
-def kill_report(application: Mapping[str, Any], reason: Reason, why: str, live: JobReport | None = None) -> JobReport:
+def kill_report(application: Mapping[str, Any], reason: Reason, why: str, live: JobReport | None = None,
+                attempt: int | None = None) -> JobReport:
     """Give the report that goes into YARN's diagnostics with a kill of ours."""
     report = read_report(application, live)
-    return replace(report, reason=reason, message=why, final_status="KILLED")
+    return replace(report, reason=reason, message=why, final_status="KILLED", killed_by_attempt=attempt)
 
 
 def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str | None:

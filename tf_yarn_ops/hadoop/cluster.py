@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..errors import ClusterUnreachable, SubmissionRejected, TfYarnError
+from ..errors import ClusterUnreachable, ResourceManagerUnknown, SubmissionRejected, TfYarnError
 from .authentication import Authentication, KerberosAuthentication, SimpleAuthentication
 from .configuration import Configuration, system_user
 from .resourcemanager import ResourceManager
@@ -149,7 +149,7 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
         local = _read_directory(environ["HADOOP_CONF_DIR"], environ)
         urls = local.resourcemanagers()
     if not urls:
-        raise ClusterUnreachable(
+        raise ResourceManagerUnknown(
             "no ResourceManager is known. Give --resourcemanager http://host:8088 (or $YTF_RESOURCEMANAGER), "
             "a line 'resourcemanager: http://host:8088' in ~/.config/tf_yarn_ops/site.yaml, or a HADOOP_CONF_DIR "
             "whose yarn-site.xml has yarn.resourcemanager.webapp.address")

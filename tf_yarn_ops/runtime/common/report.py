@@ -111,6 +111,8 @@ class JobReport:
     metrics : mapping or None
         What the chief, else worker 0, wrote into YTF_RESULT_FILE.
     tensorboard_url, output_path : str or None
+    killed_by_attempt : int or None
+        The attempt of the engine whose own client killed the application; None when anything else ended it.
     versions : mapping of str to str
         Of this package, Skein and Python in the application master.
     """
@@ -134,6 +136,7 @@ class JobReport:
     metrics: Optional[Mapping[str, Any]] = None
     tensorboard_url: Optional[str] = None
     output_path: Optional[str] = None
+    killed_by_attempt: Optional[int] = None
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
