@@ -58,7 +58,7 @@ def test_install_twice(plugins):
     assert {(folder / file).stat().st_mode & 0o777 for file in FILES} == {0o644}
     before = [(folder / file).stat().st_ino for file in FILES]
     again = ytf("install-jobtype", "--dir", str(plugins))
-    assert f"{folder} is as it should be" in again.stderr
+    assert f"{folder} is up to date" in again.stderr
     assert [(folder / file).stat().st_ino for file in FILES] == before
 
 

@@ -303,7 +303,7 @@ def test_json_tells_of_a_request_that_was_refused():
     ("words", "message"),
     [
         (["python", "train.py"], "2 words were given; quote the whole command as one word: 'python train.py'"),
-        (["python", "train.py", "--steps", "3"], "Options of your program belong into the task_command, quoted as one word."),
+        (["python", "train.py", "--steps", "3"], "Options of your own program belong to the task_command: quote it as one word."),
         (["--spec", "nowhere.yaml", "x"], "spec: 'nowhere.yaml' can't be read: "),
         (["-s", "nowhere.py", "x"], "script: there is no nowhere.py on this machine"),
         (["--submit_with", "magic", "x"], "submit_with: 'magic' is not one of auto, rest, skein"),

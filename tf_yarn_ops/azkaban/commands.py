@@ -10,26 +10,26 @@ from .install import NAME, RELOAD_URL, install
 
 @click.group()
 def azkaban() -> None:
-    """The Azkaban job type."""
+    """Administer the Azkaban job type."""
 
 
 @azkaban.command("install-jobtype")
 @click.option("--dir", "directory", required=True, metavar="<folder>", type=click.Path(path_type=Path),
-              help="azkaban.jobtype.plugin.dir of the executor, usually plugins/jobtypes.")
-@click.option("--name", metavar="<name>", help="The type that jobs give.  [default: tensorflow-yarn]")
+              help="The executor's azkaban.jobtype.plugin.dir, usually plugins/jobtypes.")
+@click.option("--name", metavar="<name>", help="The value of type= in jobs.  [default: tensorflow-yarn]")
 @click.option("--secure", is_flag=True,
-              help="Run as Azkaban's HadoopShell, which fetches delegation tokens, and lets no other command pass.")
+              help="Run as Azkaban's HadoopShell, which fetches delegation tokens and refuses other commands.")
 @click.option("--limits", metavar="<file>", help="The site's limits.  [default: /etc/tf_yarn_ops/azkaban.yaml]")
-@click.option("--python", metavar="<path>", help="What runs the jobs.  [default: what runs this]")
+@click.option("--python", metavar="<path>", help="The interpreter of the jobs.  [default: the one that runs ytf]")
 def install_jobtype(directory: Path, name: str | None, secure: bool, limits: str | None, python: str | None) -> None:
-    """Install the job type on this executor, or bring it up to date."""
+    """Install or update the job type on this executor."""
     done = install(directory, name=name or NAME, secure=secure, limits=limits, python=python)
     for file in done.written:
         say(f"wrote {done.folder / file}")
     if not done.written:
-        say(f"{done.folder} is as it should be")
+        say(f"{done.folder} is up to date")
     for note in done.notes:
         say(note)
     say(f"jobs with type={done.folder.name} run {done.command}")
-    say("next, for each executor: POST to its reload URL, or restart it")
+    say("next, for each executor: send a POST request to its reload URL, or restart it")
     click.echo(RELOAD_URL)

@@ -1,4 +1,4 @@
-"""``--client``: the seed's local extra task, outside of the cluster, with the variables of the others."""
+"""``--client``: one more run of the command on this machine, outside of the cluster spec."""
 
 import os
 import subprocess
@@ -13,16 +13,16 @@ TASK = TaskId("client", 0)
 
 
 class LocalTask:
-    """The command, run here once the cluster is complete.
+    """Runs the command on this machine once the cluster spec is complete.
 
-    It has the terminal. When the job ends first, it is ended as a ps is: SIGTERM,
-    the job's grace, SIGKILL.
+    The command uses the terminal. If the job ends first, the command is ended as a ps is: SIGTERM, then SIGKILL after
+    the job's ``stop_grace``.
 
     Parameters
     ----------
     job : JobSpec
     command : str, optional
-        Instead of the job's.
+        Default: the job's command, else the first command of a task type.
     """
 
     def __init__(self, job: JobSpec, command: str | None = None):
@@ -32,24 +32,24 @@ class LocalTask:
 
     @property
     def running(self) -> bool:
-        """Whether the command runs now."""
+        """Return whether the command runs now."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, application_id: str, cluster: Mapping[str, Sequence[str]] | None) -> None:
-        """Start the command, unless there is no cluster yet or it was started before."""
+        """Start the command if there is a cluster spec and the command was not started before."""
         if cluster and self._process is None:
             say(f"client: the cluster is complete, running the command here ({self._command.splitlines()[0][:60]})")
             env = self.environment(application_id, cluster)
             self._process = subprocess.Popen(["/bin/bash", "-c", self._command], env=env)
 
     def environment(self, application_id: str, cluster: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """Give the variables of the command: ours, over the job's, over those of this process."""
+        """Return the command's variables: the job type's over the job's over those of this process."""
         job = job_of(self._job, base_port=0, resourcemanagers=(), user="")
         env = task_environment(
             job, TASK, cluster, {**os.environ, **self._job.env},
             application_id=application_id, round_number=1, address="", folder=os.getcwd(),
         )  # fmt: skip
-        # The report's metrics are the chief's; and here the script lies where it was given.
+        # The report's metrics come from the chief, and the script lies where --script says.
         env.pop("YTF_RESULT_FILE", None)
         if self._job.script:
             env["DTF_TASK_SCRIPT"] = self._job.script
@@ -57,7 +57,7 @@ class LocalTask:
         return env
 
     def end(self) -> None:
-        """Wait for nothing: end the command if it still runs, and say how it ended."""
+        """End the command if it still runs, and say how it ended."""
         process = self._process
         if process is None:
             return

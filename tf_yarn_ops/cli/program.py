@@ -1,8 +1,10 @@
-"""What both programs share: errors become a text on stderr and the exit code of their reason."""
+"""Parts of both programs: the options of commands about a cluster, and errors as text and exit codes."""
 
 import os
+import shlex
 import sys
-from typing import NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import click
 
@@ -10,14 +12,13 @@ from ..errors import MiniClusterError, TfYarnError
 from ..runtime.common.report import JobReport
 from ..terminal.output import say
 from ..terminal.signals import Interrupted, Interruption
-from ..terminal.summary import next_line
+from ..terminal.summary import SUBMIT_AGAIN, next_line
 
 
 def run(command: click.Command, program: str, interruption: Interruption) -> NoReturn:
-    """Run a command to its exit code.
+    """Run a command and end the process.
 
-    Exit codes are those of the reason table; 2 also for words that the parser refuses,
-    128 + n after a signal.
+    The exit code is that of the error's reason; 2 if the parser refuses a word, 128 + n after signal n.
     """
     try:
         result = command.main(prog_name=program, standalone_mode=False, obj=interruption)
@@ -32,15 +33,32 @@ def run(command: click.Command, program: str, interruption: Interruption) -> NoR
         say(f"{program}: {error}")
         if not isinstance(error, MiniClusterError):
             say(error.reason.hint)
-            following = next_line(JobReport("", reason=error.reason))
-            # `ytf kill` of a job that is gone could submit nothing better: only ytf-submit is told to submit again.
-            if program == "ytf-submit" or "ytf-submit" not in following:
-                say(following)
+            # `ytf kill` of an unknown application is no reason to submit another one.
+            if program == "ytf-submit" or error.reason not in SUBMIT_AGAIN:
+                say(next_line(JobReport("", reason=error.reason)))
         code = error.reason.exit_code
     except (Interrupted, click.Abort):
         code = 128 + (interruption.number or 2)
     except BrokenPipeError:
-        # Whoever read us has gone; the interpreter must not complain about it at exit.
+        # The reader of our output has ended; keep the interpreter from reporting that at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     sys.exit(code)
+
+
+def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of each command about a cluster: ``--resourcemanager``, ``--json`` and ``--verbose``."""
+    for option in (
+        click.option("-v", "--verbose", is_flag=True, help="Log each request to stderr."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout."),
+        click.option("--resourcemanager", metavar="<URL>",
+                     help="http://host:8088, comma-separated for several.  "
+                          "[default: YTF_RESOURCEMANAGER, site.yaml, HADOOP_CONF_DIR]"),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def next_options(resourcemanager: str | None) -> str:
+    """Return the options that the next command needs to reach the same cluster, with a leading blank."""
+    return f" --resourcemanager {shlex.quote(resourcemanager)}" if resourcemanager else ""

@@ -1,4 +1,4 @@
-"""``ytf-submit``: from the words of a shell to an application, and with ``--wait`` to its end."""
+"""``ytf-submit``: submit a job from the words of a shell, and with ``--wait`` follow it to its end."""
 
 import os
 import shlex
@@ -25,17 +25,16 @@ from ..terminal.summary import describe
 from ..validation import MASK, parse_count
 from .manual import SYNOPSIS, manual_page
 from .options import ALL, SUBMISSION, parser_option
+from .program import next_options
 
 if TYPE_CHECKING:
     from ..follow.identity import Identity
     from ..launch.launcher import Launcher
     from .client import LocalTask
 
-WAYS = OPTIONS["submit_with"].choices
-
 
 class ManualCommand(click.Command):
-    """The command with the manual page as its help, and a hint where words were not quoted."""
+    """A command whose help is the manual page; an unknown option is an error about quoting."""
 
     def get_help(self, ctx: click.Context) -> str:
         return manual_page()
@@ -47,8 +46,8 @@ class ManualCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            raise click.UsageError(f"{error.format_message()} Options of your program belong into the task_command, "
-                                   "quoted as one word.", ctx) from error  # fmt: skip
+            raise click.UsageError(f"{error.format_message()} Options of your own program belong to the task_command: "
+                                   "quote it as one word.", ctx) from error  # fmt: skip
 
 
 def _submit(**values: Any) -> int:
@@ -70,13 +69,13 @@ class Submission:
     Parameters
     ----------
     settings : mapping of str to value
-        The options about the submission, by their keys.
+        The options of `SUBMISSION` by their keys.
     interruption : Interruption
 
     Attributes
     ----------
     application_id : str
-        Empty until one was reserved.
+        Empty until an id was reserved.
     """
 
     def __init__(self, settings: Mapping[str, Any], interruption: Interruption):
@@ -86,13 +85,14 @@ class Submission:
         self._printed = ""
 
     def __call__(self, values: dict[str, Any]) -> int:
-        """Do what the options say; give the exit code."""
+        """Submit the job, and follow it if the options ask for that; return the exit code."""
         wants_client = bool(values.pop("client"))
         client_command = _take_client_command(values) if wants_client else None
         job = read_request(values)
         identity = read_identity(self.settings)
-        if self.settings["submit_with"] not in (None, *WAYS):
-            raise SpecInvalid(f"submit_with: {self.settings['submit_with']!r} is not one of {', '.join(WAYS)}")
+        ways = OPTIONS["submit_with"].choices
+        if self.settings["submit_with"] not in (None, *ways):
+            raise SpecInvalid(f"submit_with: {self.settings['submit_with']!r} is not one of {', '.join(ways)}")
         for doubt in doubts_about(job):
             say(f"warning: {doubt}")
         if self.settings["dry_run"]:
@@ -113,11 +113,11 @@ class Submission:
                             strict_placement=bool(self.settings["strict_placement"]))  # fmt: skip
 
         def note() -> None:
-            # In a signal handler; the ordinary streams may be in the middle of a line.
+            # This runs in a signal handler: sys.stderr may be in the middle of a line.
             os.write(2, f"\nytf-submit: killing {self.application_id or 'the submission'}\n".encode())
             launcher.cancel()
 
-        # From here a signal is only noted: the launcher takes back or kills what there is, at a safe place.
+        # From here a signal only sets a flag: the launcher kills the application at a point where that is safe.
         with self.interruption.noted(note):
             if not (self.settings["wait"] or wants_client):
                 return self._submit(launcher, job, identity)
@@ -132,7 +132,7 @@ class Submission:
                 client.end()
 
     def _submit(self, launcher: "Launcher", job: JobSpec, identity: "Identity | None") -> int:
-        """Submit, or attach, and leave."""
+        """Submit the job, or attach to its application, without following it."""
         try:
             if identity:
                 report = launcher.ensure(job, identity, self._reserved)
@@ -140,7 +140,7 @@ class Submission:
                 report = JobReport(launcher.submit(job, self._reserved))
         except TfYarnError as error:
             return self._interrupted(launcher, error)
-        if report.reason is Reason.LOST:  # an earlier submission of this identity, which YARN has forgotten
+        if report.reason is Reason.LOST:  # YARN has forgotten an earlier submission of this identity.
             self._conclude(report)
             return report.exit_code
         if self.settings["json"]:
@@ -151,7 +151,7 @@ class Submission:
 
     def _follow(self, launcher: "Launcher", job: JobSpec, identity: "Identity | None",
                 client: "LocalTask | None") -> int:  # fmt: skip
-        """Submit, or attach, and stay until the end."""
+        """Submit the job, or attach to its application, and follow it to its end."""
         try:
             with make_progress(plain=client is not None) as progress:
 
@@ -170,7 +170,7 @@ class Submission:
         return report.exit_code
 
     def _interrupted(self, launcher: "Launcher", error: TfYarnError) -> int:
-        """Tell what became of the application after a signal; an error without one goes on upwards."""
+        """Report the application's state after a signal; raise the error again if there was no signal."""
         number = self.interruption.number
         report = report_of(error, self.application_id)
         if number is None:
@@ -183,7 +183,7 @@ class Submission:
             say(f"next: ytf kill {self.application_id}{self._next_options()}")
         elif self.application_id:
             found = launcher.report(self.application_id)
-            # Of an id that was only reserved YARN knows nothing.
+            # YARN does not know an id that was reserved and never submitted.
             report = report if found.reason is Reason.LOST else found
         self._conclude(report)
         return 128 + number
@@ -198,19 +198,18 @@ class Submission:
         self.application_id = application_id
 
     def _print_id(self, report: JobReport) -> None:
-        """Write the id to stdout once YARN has accepted the application; on a terminal the table shows it."""
+        """Write the id to stdout once YARN has accepted the application; on a terminal the table shows the id."""
         shown = sys.stdout.isatty() and sys.stderr.isatty()
         if report.application_id != self._printed and not self.settings["json"] and not shown:
             self.application_id = self._printed = report.application_id
             click.echo(report.application_id)
 
     def _next_options(self) -> str:
-        url = self.settings["resourcemanager"]
-        return f" --resourcemanager {shlex.quote(url)}" if url else ""
+        return next_options(self.settings["resourcemanager"])
 
 
 def read_identity(settings: Mapping[str, Any]) -> "Identity | None":
-    """Give the identity that ``--run_id`` and ``--generation`` name; each call is a new attempt."""
+    """Return the identity that ``--run_id`` and ``--generation`` name; each call is a new attempt."""
     run_id, generation = settings["run_id"], settings["generation"]
     if run_id is None:
         if generation is not None:
@@ -228,7 +227,7 @@ def read_identity(settings: Mapping[str, Any]) -> "Identity | None":
 
 
 def read_request(values: dict[str, Any]) -> JobSpec:
-    """Give the job of the parsed words, ``--spec`` read and overridden; SpecInvalid with every fault."""
+    """Return the job of the parsed options over the file of ``--spec``; raise SpecInvalid with every fault."""
     words = values.pop("words")
     if len(words) > 1:
         raise SpecInvalid(f"task_command: {len(words)} words were given; quote the whole command as one word: "
@@ -239,7 +238,7 @@ def read_request(values: dict[str, Any]) -> JobSpec:
 
 
 def _take_client_command(values: dict[str, Any]) -> str | None:
-    """Take ``--command client=...`` out of the request: the client is no task of the cluster."""
+    """Remove ``--command client=...`` from the request, where the client is no task type; return the command."""
     own = [text for text in values["command"] if text.startswith("client=")]
     values["command"] = tuple(text for text in values["command"] if text not in own)
     return own[-1].partition("=")[2] if own else None

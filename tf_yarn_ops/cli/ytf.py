@@ -1,4 +1,4 @@
-"""``ytf``: look at applications and end them, from any machine that reaches the ResourceManager."""
+"""``ytf``: follow, inspect and kill applications from any machine that reaches the ResourceManager."""
 
 import time
 from collections.abc import Callable
@@ -14,20 +14,21 @@ from ..terminal.output import configure_logging, print_json, say, unknown_report
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
 from ..terminal.summary import clock, describe, duration
+from .program import cluster_options, next_options
 
 if TYPE_CHECKING:
     from ..launch.launcher import Launcher
 
-#: Commands of other rooms, imported only when they are called.
+#: Groups of commands that are imported only when they are called: module, name in it, help.
 LAZY = {
-    "azkaban": ("..azkaban.commands", "azkaban", "The Azkaban job type: install it."),
-    "cache": (".cache", "cache", "The staged files that jobs share: list, prune."),
-    "minicluster": ("..minicluster.commands", "minicluster", "A real Hadoop on this machine: up, down, env."),
+    "azkaban": ("..azkaban.commands", "azkaban", "Install the Azkaban job type."),
+    "cache": (".cache", "cache", "List and delete the uploaded files that your jobs share."),
+    "minicluster": ("..minicluster.commands", "minicluster", "Run a real Hadoop on this machine."),
 }
 
 
 class _Group(click.Group):
-    """A group that knows the names of commands that it has not imported."""
+    """A group that lists the commands of `LAZY` without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*super().list_commands(ctx), *LAZY]
@@ -37,7 +38,7 @@ class _Group(click.Group):
             return super().get_command(ctx, cmd_name)
         module, attribute, _ = LAZY[cmd_name]
         if ctx.obj is not None:
-            # What they have started they end themselves when they are interrupted.
+            # These commands end what they have started when an exception interrupts them.
             ctx.with_resource(ctx.obj.raised())
         command: click.Command = getattr(import_module(module, __package__), attribute)
         return command
@@ -58,19 +59,15 @@ _SETTINGS = {
 @click.group(cls=_Group, context_settings=_SETTINGS)
 @click.version_option(__version__)
 def ytf() -> None:
-    """TensorFlow jobs on YARN: look at them, wait for them, end them. Jobs are started by ytf-submit."""
+    """Follow, inspect and kill TensorFlow jobs on YARN.
+
+    The program ytf-submit submits them.
+    """
 
 
 def _command(function: Callable[..., Any]) -> click.Command:
-    """Make a command, named by the function's first word, with the options that all have."""
-    for option in (
-        click.option("-v", "--verbose", is_flag=True, help="Log each request to stderr."),
-        click.option("--json", "as_json", is_flag=True, help="JSON on stdout."),
-        click.option("--resourcemanager", metavar="<URL>",
-                     help="Default: YTF_RESOURCEMANAGER, site.yaml, HADOOP_CONF_DIR."),
-    ):  # fmt: skip
-        function = option(function)
-    command: click.Command = ytf.command(name=function.__name__.partition("_")[0])(function)
+    """Add a command to `ytf`, named by the first word of the function's name."""
+    command: click.Command = ytf.command(name=function.__name__.partition("_")[0])(cluster_options(function))
     return command
 
 
@@ -85,12 +82,8 @@ def _launcher(resourcemanager: str | None, verbose: bool) -> "Launcher":
     return Launcher(discover(resourcemanager))
 
 
-def _options(resourcemanager: str | None) -> str:
-    return f" --resourcemanager {resourcemanager}" if resourcemanager else ""
-
-
 def _look(application_id: str, resourcemanager: str | None, as_json: bool, verbose: bool) -> int:
-    """Print a report; the exit code is 9 for an application that YARN does not know, else 0."""
+    """Print a report; return exit code 9 if YARN does not know the application, else 0."""
     try:
         report = _launcher(resourcemanager, verbose).report(application_id)
     except TfYarnError as error:
@@ -100,7 +93,7 @@ def _look(application_id: str, resourcemanager: str | None, as_json: bool, verbo
     if as_json:
         print_json(report.to_dict())
     else:
-        for line in describe(report, time.time(), _options(resourcemanager)):
+        for line in describe(report, time.time(), next_options(resourcemanager)):
             click.echo(line)
     return report.exit_code if report.reason is Reason.LOST else 0
 
@@ -108,33 +101,34 @@ def _look(application_id: str, resourcemanager: str | None, as_json: bool, verbo
 @_command
 @_application
 def status(application_id: str, resourcemanager: str | None, as_json: bool, verbose: bool) -> int:
-    """Say how an application stands now: its state and its tasks."""
+    """Show the present state of an application and its tasks."""
     return _look(application_id, resourcemanager, as_json, verbose)
 
 
 @_command
 @_application
 def report(application_id: str, resourcemanager: str | None, as_json: bool, verbose: bool) -> int:
-    """Print how an application ended, why, and what became of each task."""
+    """Print how an application and its tasks ended, and why."""
     return _look(application_id, resourcemanager, as_json, verbose)
 
 
 @_command
 @_application
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="<seconds>", help="Give up waiting after this long.")
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="<seconds>",
+              help="Stop waiting after so many seconds.  [default: no limit]")
 @click.pass_obj
 def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: str | None, as_json: bool,
          verbose: bool) -> int:  # fmt: skip
     """Follow an application to its end.
 
-    The exit code is that of its reason. Ctrl-C ends the waiting and leaves the application alone.
+    The exit code is that of its reason. Ctrl-C stops waiting; the application goes on.
     """
     try:
         launcher = _launcher(resourcemanager, verbose)
         with obj.raised(), make_progress() as progress:
             final = launcher.wait(application_id, timeout=timeout, on_change=progress.show)
     except Interrupted as interrupted:
-        say(f"{application_id} goes on; next: ytf wait {application_id}{_options(resourcemanager)}")
+        say(f"{application_id} goes on; next: ytf wait {application_id}{next_options(resourcemanager)}")
         return interrupted.exit_code
     except WaitTimeout:
         if as_json:
@@ -144,7 +138,7 @@ def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: 
         if as_json:
             print_json(unknown_report(error, application_id).to_dict())
         raise
-    for line in describe(final, time.time(), _options(resourcemanager)):
+    for line in describe(final, time.time(), next_options(resourcemanager)):
         say(line)
     if as_json:
         print_json(final.to_dict())
@@ -154,12 +148,12 @@ def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: 
 @_command
 @_application
 @click.option("--task", metavar="<type:index>",
-              help="worker:1, or coordinator and master for the application master's own. "
-                   "Default: what failed first, else the chief or the first task.")
-@click.option("--tail", type=click.IntRange(min=1), metavar="<lines>", help="Only the last lines.")
+              help="Such as worker:1; coordinator and master are the logs of the application master.  "
+                   "[default: the first failed task, else the chief or the first task]")
+@click.option("--tail", type=click.IntRange(min=1), metavar="<lines>", help="Print only so many lines from the end.")
 def logs(application_id: str, task: str | None, tail: int | None, resourcemanager: str | None, as_json: bool,
          verbose: bool) -> None:  # fmt: skip
-    """Print the log of a task, while it runs and afterwards."""
+    """Print the log of a task, of a running or an ended application."""
     launcher = _launcher(resourcemanager, verbose)
     from ..follow.logs import Logs
 
@@ -183,7 +177,7 @@ def logs(application_id: str, task: str | None, tail: int | None, resourcemanage
 def kill(application_ids: tuple[str, ...], resourcemanager: str | None, as_json: bool, verbose: bool) -> None:
     """Kill applications.
 
-    Waits until they are gone; one that has ended before is left as it is.
+    Returns when they have ended. An application that had ended before stays as it is.
     """
     try:
         launcher = _launcher(resourcemanager, verbose)
@@ -209,7 +203,7 @@ def kill(application_ids: tuple[str, ...], resourcemanager: str | None, as_json:
 
 @_command
 def list_command(resourcemanager: str | None, as_json: bool, verbose: bool) -> None:
-    """List your live jobs."""
+    """List your applications that have not ended."""
     jobs = _launcher(resourcemanager, verbose).list()
     if as_json:
         print_json([job.to_dict() for job in jobs])

@@ -1,4 +1,4 @@
-"""``ytf minicluster up|down|status|env``: the cluster from a shell. Results go to stdout, progress to stderr."""
+"""``ytf minicluster up|down|status|env``: results go to stdout, progress to stderr."""
 
 import json
 import shlex
@@ -17,14 +17,16 @@ from .labels import read_labels
 _directory = click.option(
     "--dir",
     "directory",
+    metavar="<folder>",
     type=click.Path(path_type=Path),
-    help="The cluster's folder; each folder is a cluster of its own. Default: $YTF_MINICLUSTER_DIR, else in the cache.",
+    help="The cluster's folder; each folder has a cluster of its own.  "
+         "[default: $YTF_MINICLUSTER_DIR, else minicluster in the cache folder]",
 )
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
 class _Failing(click.Group):
-    """A group whose commands end with the error's own words instead of a traceback."""
+    """A group that reports a `MiniClusterError` as a message and exit code 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -35,20 +37,23 @@ class _Failing(click.Group):
 
 @click.group(cls=_Failing)
 def minicluster() -> None:
-    """A real Hadoop on this machine, for trying and testing: HDFS and YARN on 127.0.0.1."""
+    """Run a real Hadoop on this machine, to try and test jobs: HDFS and YARN on 127.0.0.1."""
 
 
 @minicluster.command()
 @_directory
-@click.option("--light", is_flag=True, default=None, help="Leave HDFS out: quicker, and half the memory.")
-@click.option("--nodes", type=click.IntRange(1, MAX_NODES), help="Number of NodeManagers.  [default: 1]")
+@click.option("--light", is_flag=True, default=None, help="Leave HDFS out, which is faster and takes half the memory.")
+@click.option("--nodes", type=click.IntRange(1, MAX_NODES), metavar="<n>", help="Number of NodeManagers.  [default: 1]")
 @click.option("--stock", is_flag=True, default=None, help="Keep Hadoop's own heartbeat and off-switch settings.")
-@click.option("--label", "labels", multiple=True, metavar="NODE=LABEL",
-              help="YARN's node label of a NodeManager, such as nm2=gpu; repeatable. Queue low may not use it.")
+@click.option("--label", "labels", multiple=True, metavar="<node>=<label>",
+              help="YARN node label of a NodeManager, such as nm2=gpu; repeatable. The queue low may not use it.")
 @_as_json
 def up(directory: Path | None, light: bool | None, nodes: int | None, stock: bool | None, labels: tuple[str, ...],
        as_json: bool) -> None:
-    """Start the cluster, or what is missing of it, and wait until it is ready."""
+    """Start the cluster and wait until it is ready.
+
+    Daemons that run already go on.
+    """
     cluster = MiniCluster(directory, nodes, light, stock, read_labels(labels) if labels else None, progress=_say)
     cluster.up()
     if as_json:
@@ -69,7 +74,10 @@ def up(directory: Path | None, light: bool | None, nodes: int | None, stock: boo
 @minicluster.command()
 @_directory
 def down(directory: Path | None) -> None:
-    """End the cluster and everything that runs in its containers; data and logs stay."""
+    """End the cluster and its containers.
+
+    Data and logs stay.
+    """
     cluster = MiniCluster(directory, progress=_say)
     cluster.down()
     _say(f"nothing runs in {cluster.directory}")
@@ -80,7 +88,10 @@ def down(directory: Path | None) -> None:
 @_as_json
 @click.pass_context
 def status(context: click.Context, directory: Path | None, as_json: bool) -> None:
-    """Say which daemons run and where; exit code 0 when the cluster is ready, else 3."""
+    """Show the daemons and their addresses.
+
+    The exit code is 0 if the cluster is ready, else 3.
+    """
     cluster = MiniCluster(directory)
     now = cluster.status()
     if as_json:
@@ -102,7 +113,10 @@ def status(context: click.Context, directory: Path | None, as_json: bool) -> Non
 @minicluster.command()
 @_directory
 def env(directory: Path | None) -> None:
-    """Print the variables that lead a shell to the cluster: eval "$(ytf minicluster env)"."""
+    """Print the variables for a shell.
+
+    Set them with: eval "$(ytf minicluster env)".
+    """
     for name, value in MiniCluster(directory).environ.items():
         click.echo(f"export {name}={shlex.quote(value)}")
 
@@ -133,7 +147,7 @@ def _option(directory: Path | None) -> str:
 
 
 def _own_python() -> str:
-    """Give the environment that runs this: it has what the application master needs, which the machine's may not."""
+    """Return the environment of this interpreter, which has the packages that the application master needs."""
     kind, path = ("venv", sys.prefix) if sys.prefix != sys.base_prefix else ("python", sys.executable)
     return shlex.quote(f"{kind}://{path}")
 

@@ -1,4 +1,4 @@
-"""Text for people on stderr, JSON for programs on stdout, and reports of errors that no application has told."""
+"""Text for people on stderr, JSON for programs on stdout, and reports of errors that stopped a command."""
 
 import json
 import logging
@@ -13,28 +13,28 @@ from ..runtime.common.report import JobReport, plain_values
 
 
 def say(text: str) -> None:
-    """Write a line for people: stderr."""
+    """Write a line for people to stderr."""
     click.echo(text, err=True)
 
 
 def configure_logging(verbose: bool) -> None:
-    """Send the package's log to stderr: warnings, with ``--verbose`` each step."""
+    """Send the package's log to stderr: warnings only, or each step if `verbose`."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("tf_yarn_ops").setLevel(logging.INFO if verbose else logging.WARNING)
 
 
 def print_json(document: Any) -> None:
-    """Write a document to stdout."""
+    """Write a document to stdout as JSON."""
     click.echo(json.dumps(plain_values(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def unknown_report(error: TfYarnError, application_id: str) -> JobReport:
-    """Give the report of an application that could not be asked for or killed: it goes on, for all we know."""
+    """Return a report without a state: YARN could not be asked about the application, which may still run."""
     return JobReport(application_id, reason=error.reason, message=str(error))
 
 
 def report_of(error: TfYarnError, application_id: str = "") -> JobReport:
-    """Give the report of a job that never came to run, or that may run still: then nothing is said of its state."""
+    """Return the report of a submission that failed; without a state if its application may still run."""
     if application_id and error.reason is Reason.CLUSTER_UNREACHABLE:
         return unknown_report(error, application_id)
     status = "KILLED" if error.reason in (Reason.KILLED, Reason.SUPERSEDED) else "FAILED"

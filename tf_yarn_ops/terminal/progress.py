@@ -1,4 +1,4 @@
-"""What a person sees while a job runs: a live table on a terminal, plain lines elsewhere; all on stderr."""
+"""Progress of a running job on stderr: a live table on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -12,15 +12,16 @@ from .summary import clock, duration, elapsed, ending
 if TYPE_CHECKING:
     from rich.live import Live
 
-#: As many task names a line has before the rest is only counted.
+#: Task names in one line; further tasks are only counted.
 NAMED = 8
-#: Seconds between two lines that say who is missing.
+#: Seconds between two lines that name the missing tasks.
 REMINDER_SECONDS = 30.0
+_FAILURES = ("failed", "lost")
 _COLOURS = {"running": "cyan", "succeeded": "green", "failed": "bold red", "lost": "bold red", "stopped": "dim"}
 
 
 class Progress(Protocol):
-    """Shows a report whenever it has changed; a context manager, so that the terminal is given back."""
+    """Shows each changed report; a context manager, which restores the terminal at its end."""
 
     def __enter__(self) -> "Progress": ...
 
@@ -29,22 +30,22 @@ class Progress(Protocol):
     ) -> None: ...
 
     def show(self, report: JobReport) -> None:
-        """Show the job as it is now."""
+        """Show the current state of the job."""
 
 
 def make_progress(*, plain: bool = False) -> Progress:
-    """Give a table if stderr is a terminal (and `plain` is not asked for), else lines."""
+    """Return a table if stderr is a terminal and `plain` is false, else lines."""
     return Lines() if plain or not sys.stderr.isatty() else Table()
 
 
-def names(tasks: list[str]) -> str:
-    """Give ``ps:0, worker:0 and 12 more``."""
+def list_names(tasks: list[str]) -> str:
+    """Return ``ps:0, worker:0 and 12 more``."""
     more = len(tasks) - NAMED
     return ", ".join(tasks[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 class Lines:
-    """A line per change, each with the time of day; nothing is ever overwritten."""
+    """Writes one line per change, with the time of day; overwrites nothing."""
 
     def __init__(self) -> None:
         self._job: tuple[str, str | None] = ("", None)
@@ -60,12 +61,12 @@ class Lines:
         pass
 
     def show(self, report: JobReport) -> None:
-        """Write what is new since the last report."""
+        """Write the changes since the last report."""
         for line in self.changes(report, time.monotonic()):
             say(f"{clock(time.time())} {line}")
 
     def changes(self, report: JobReport, now: float) -> list[str]:
-        """Give the lines for what is new; `now` is a monotonic clock, seconds."""
+        """Return the lines for the changes since the last report; `now` is a monotonic clock in seconds."""
         lines = []
         job = (report.state, report.tracking_url)
         if report.state != self._job[0]:
@@ -85,30 +86,30 @@ class Lines:
         if waiting and report.reason is None and now - self._reminded >= REMINDER_SECONDS:
             self._reminded = now
             lines.append(f"{len(report.tasks) - len(waiting)} of {len(report.tasks)} tasks have registered, "
-                         f"waiting for {names(waiting)}")
+                         f"waiting for {list_names(waiting)}")
         return lines
 
     def _task_changes(self, report: JobReport) -> list[str]:
-        """One line per new state, with the tasks that came into it; failures first, the rest are their consequences."""
-        new: dict[str, list[str]] = {}
+        """Return one line per new state with its tasks; failures first, because they cause the other changes."""
+        new: dict[tuple[str, str], list[str]] = {}
         for task in report.tasks:
             now = (task.state, task.starts, ending(task))
             if self._tasks.get(task.task, ("pending", 0, "")) != now:
                 self._tasks[task.task] = now
-                new.setdefault(_words(task), []).append(task.task)
-        new.pop("pending", None)
-        failures_first = sorted(new.items(), key=lambda item: not item[0].startswith(("failed", "lost")))
-        return [f"{words}: {names(tasks)}" for words, tasks in failures_first]
+                if task.state != "pending":
+                    new.setdefault((task.state, _describe_state(task)), []).append(task.task)
+        failures_first = sorted(new.items(), key=lambda item: item[0][0] not in _FAILURES)
+        return [f"{words}: {list_names(tasks)}" for (_, words), tasks in failures_first]
 
 
-def _words(task: TaskReport) -> str:
+def _describe_state(task: TaskReport) -> str:
     again = f" (start {task.starts})" if task.starts > 1 and task.state == "running" else ""
     how = f" with {ending(task)}" if task.state == "failed" and ending(task) else ""
     return f"{task.state}{how}{again}"
 
 
 class Table:
-    """A table that is drawn anew in place."""
+    """Draws a table and redraws it in place."""
 
     def __init__(self) -> None:
         self._live: Live | None = None
@@ -128,7 +129,7 @@ class Table:
             self._live.stop()
 
     def show(self, report: JobReport) -> None:
-        """Draw the job as it is now."""
+        """Draw the current state of the job."""
         self._report = report
         if self._live:
             self._live.refresh()
@@ -160,9 +161,9 @@ class Table:
 
 
 def _most_telling(tasks: tuple[TaskReport, ...], rows: int = 24) -> list[TaskReport]:
-    """The tasks that fit on a screen: what failed first, then what runs, in the order of the request."""
+    """Return the tasks that fit on a screen, failed and waiting ones first, in the order of the request."""
     if len(tasks) <= rows:
         return list(tasks)
-    rank = {"failed": 0, "lost": 0, "pending": 1, "registered": 2, "running": 3}
+    rank = {**dict.fromkeys(_FAILURES, 0), "pending": 1, "registered": 2, "running": 3}
     chosen = sorted(tasks, key=lambda task: rank.get(task.state, 4))[:rows]
     return [task for task in tasks if task in chosen]

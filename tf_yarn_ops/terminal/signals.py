@@ -1,4 +1,4 @@
-"""Ctrl-C and TERM: noticed once, at a place where nothing is half done."""
+"""Ctrl-C and TERM: handled once, at a point where no step is half done."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(KeyboardInterrupt):
-    """The process was told to end; `number` is the signal."""
+    """The process received a signal to end; `number` is the signal."""
 
     def __init__(self, number: int):
         super().__init__(f"signal {number}")
@@ -19,25 +19,24 @@ class Interrupted(KeyboardInterrupt):
 
     @property
     def exit_code(self) -> int:
-        """128 + n, as shells say it."""
+        """128 + the signal's number, as shells report it."""
         return 128 + self.number
 
 
 class Interruption:
-    """Handles the first signal: by leaving at once, by raising, or by taking note, as the place in the program needs.
+    """Handles the first signal as the current part of the program needs: exits, raises or calls a function.
 
-    Later signals are passed over, so that a second Ctrl-C does not break off the
-    kill that the first one started.
+    Later signals are ignored, so that a second Ctrl-C does not stop the kill that the first one started.
 
     Attributes
     ----------
     number : int or None
-        The signal that came.
+        The signal that came first; None if none came.
     """
 
     def __init__(self) -> None:
         self.number: int | None = None
-        self._react: Callable[[int], object] = _leave
+        self._react: Callable[[int], object] = _exit_at_once
         self._before: dict[int, Any] = {}
         self._pipe: tuple[int, int] | None = None
 
@@ -54,10 +53,10 @@ class Interruption:
             signal.set_wakeup_fd(-1)
 
     def wakeup(self) -> int:
-        """Give a descriptor from which another thread reads each signal's number, as a byte.
+        """Return a file descriptor from which another thread reads the number of each signal, one byte each.
 
-        A handler waits until the main thread is back from C, and a search for a host's name
-        takes long. To be called in the main thread; valid until the process ends.
+        A Python handler runs only after the main thread has returned from C code, and looking up a host name can take
+        long. Call this in the main thread. The descriptor is valid until the process ends.
         """
         if self._pipe is None:
             self._pipe = os.pipe()
@@ -68,13 +67,13 @@ class Interruption:
 
     @contextmanager
     def noted(self, note: Callable[[], object]) -> Iterator[None]:
-        """Inside, a signal calls `note`, which must be safe in a signal handler."""
+        """Call `note` on a signal; it must be safe in a signal handler."""
         with self._reacting(lambda number: note()):
             yield
 
     @contextmanager
     def raised(self) -> Iterator[None]:
-        """Inside, a signal raises `Interrupted`, so that the terminal is given back."""
+        """Raise `Interrupted` on a signal, so that the terminal is restored."""
 
         def react(number: int) -> None:
             raise Interrupted(number)
@@ -88,7 +87,7 @@ class Interruption:
         try:
             yield
         finally:
-            self._react = _leave
+            self._react = _exit_at_once
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.number is None:
@@ -96,6 +95,6 @@ class Interruption:
             self._react(number)
 
 
-def _leave(number: int) -> None:
-    """End the process where nothing is at stake; threads that wait for a hanging host do not hold it up."""
+def _exit_at_once(number: int) -> None:
+    """End the process without waiting for threads that hang on a host."""
     os._exit(128 + number)

@@ -1,4 +1,4 @@
-"""A report as text for people: what became of each task, what failed first, what to type next."""
+"""A report as text for people: the job, its tasks, the first failure and the next command to type."""
 
 import shlex
 import time
@@ -7,32 +7,36 @@ from collections.abc import Iterator
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport
 
-#: How wide the timeline of a task is drawn, characters.
+#: Width of a task's timeline, characters.
 WIDTH = 32
-#: Lines of the failed task's log.
+#: Lines shown of the failed task's log.
 LOG_LINES = 20
 
-#: The next command per reason; {app} and {task} are filled in.
-NEXT = {
-    Reason.TASK_FAILED: "ytf logs {app} --task {task}",
-    Reason.OUT_OF_MEMORY: "ytf logs {app} --task {task}",
+#: The next command for reasons after which only a corrected submission helps.
+SUBMIT_AGAIN = {
     Reason.SPEC_INVALID: "ytf-submit -h",
     Reason.SUBMISSION_REJECTED: "ytf-submit --dry-run ...",
     Reason.RESOURCES_IMPOSSIBLE: "ytf-submit --dry-run ...",
-    Reason.CLUSTER_UNREACHABLE: "ytf list --resourcemanager http://HOST:8088",
+}
+#: The next command where there is no application.
+_WITHOUT_APPLICATION = SUBMIT_AGAIN | {Reason.CLUSTER_UNREACHABLE: "ytf list --resourcemanager http://HOST:8088"}
+#: The next command where there is an application, which is ``{app}``; ``{task}`` names the task that failed first.
+_WITH_APPLICATION = SUBMIT_AGAIN | {
+    Reason.TASK_FAILED: "ytf logs {app}{task}",
+    Reason.OUT_OF_MEMORY: "ytf logs {app}{task}",
+    Reason.CLUSTER_UNREACHABLE: "ytf status {app}",
     Reason.AM_FAILED: "ytf logs {app} --task coordinator",
     Reason.LOST: "ytf list",
 }
-_DEFAULT_NEXT = "ytf logs {app}"
 
 
 def clock(moment: float | None) -> str:
-    """Give the local time of day, or a dash."""
+    """Return the local time of day of a moment, ``-`` for None."""
     return time.strftime("%H:%M:%S", time.localtime(moment)) if moment else "-"
 
 
 def duration(seconds: float | None) -> str:
-    """Give seconds as people say them: ``2.4 s``, ``3 min 10 s``, ``5 h 2 min``."""
+    """Return seconds as text: ``2.4 s``, ``3 min 10 s``, ``5 h 2 min``; ``-`` for None."""
     if seconds is None:
         return "-"
     if seconds < 60:
@@ -44,27 +48,27 @@ def duration(seconds: float | None) -> str:
 
 
 def ending(task: TaskReport) -> str:
-    """Give how a task ended: ``exit 1``, ``signal 9``, or nothing while it runs."""
+    """Return how a task's command ended: ``exit 1``, ``signal 9``, or an empty text while it runs."""
     if task.signal:
         return f"signal {task.signal}"
     return "" if task.exit_code is None else f"exit {task.exit_code}"
 
 
 def elapsed(task: TaskReport, now: float) -> float | None:
-    """Give for how long the task's last command ran, seconds."""
+    """Return the seconds that the task's last command has run; None if it never started."""
     return None if task.started_at is None else max(0.0, (task.finished_at or now) - task.started_at)
 
 
 def describe(report: JobReport, now: float, options: str = "") -> Iterator[str]:
-    """Give the lines of a report: the job, its results, its tasks on a time line, its failure.
+    """Return the lines of a report: the job, its results, its tasks with a timeline, its failure.
 
     Parameters
     ----------
     report : JobReport
     now : float
-        Seconds since the epoch, for what has not ended.
+        Seconds since the epoch; the end of what still runs.
     options : str, optional
-        What has to stand behind the next command, such as `` --resourcemanager URL``.
+        Appended to the next command, such as `` --resourcemanager URL``.
     """
     ended = report.reason is not None
     status = report.reason.value if report.reason else report.state or "UNKNOWN"
@@ -93,7 +97,7 @@ def describe(report: JobReport, now: float, options: str = "") -> Iterator[str]:
 
 
 def timeline(report: JobReport, now: float) -> Iterator[str]:
-    """Give a line per task: when its command ran, as figures and as a bar."""
+    """Return one line per task: its state, its seconds and a bar that shows when its command ran."""
     starts = [task.started_at for task in report.tasks if task.started_at]
     begin = min(starts, default=now)
     end = max([task.finished_at or now for task in report.tasks if task.started_at], default=now)
@@ -113,12 +117,12 @@ def timeline(report: JobReport, now: float) -> Iterator[str]:
 
 
 def failure(report: JobReport, options: str = "") -> Iterator[str]:
-    """Give what failed first, its exit code, the last lines of its log, the hint and the next command.
+    """Return the lines about a failure: the first task that failed with the end of its log, a hint, the next command.
 
     Parameters
     ----------
     report : JobReport
-        Of a job that did not succeed.
+        The report of a job that did not succeed.
     options : str, optional
         As in `describe`.
     """
@@ -137,15 +141,13 @@ def failure(report: JobReport, options: str = "") -> Iterator[str]:
 
 
 def next_line(report: JobReport, options: str = "") -> str:
-    """Give the line with the next command to type."""
-    application_id, reason = report.application_id, report.reason or Reason.TASK_FAILED
-    command = NEXT.get(reason, _DEFAULT_NEXT if application_id else "ytf list")
-    if application_id and reason is Reason.CLUSTER_UNREACHABLE:
-        command = "ytf status {app}"
-    if not application_id and "{app}" in command:
-        command = "ytf list"
-    command = command.format(app=application_id, task=shlex.quote(report.first_failure or "TASK"))
-    return f"next: {command.replace(' --task TASK', '')}{options}"
+    """Return the line with the next command to type."""
+    reason = report.reason or Reason.TASK_FAILED
+    if not report.application_id:
+        return f"next: {_WITHOUT_APPLICATION.get(reason, 'ytf list')}{options}"
+    task = f" --task {shlex.quote(report.first_failure)}" if report.first_failure else ""
+    command = _WITH_APPLICATION.get(reason, "ytf logs {app}").format(app=report.application_id, task=task)
+    return f"next: {command}{options}"
 
 
 def _number(value: object) -> str:
