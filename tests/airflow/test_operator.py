@@ -810,7 +810,7 @@ def test_when_another_application_of_the_attempt_has_trained_airflow_learns_its_
 
 def test_a_hanging_port_is_nothing_that_can_be_killed_and_takes_less_than_five_seconds():
     from tf_yarn_ops.airflow.facts import cluster_from_dict
-    from tf_yarn_ops.airflow.killing import kill_now
+    from tf_yarn_ops.airflow.kill import kill_now
 
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -825,7 +825,7 @@ def test_a_hanging_port_is_nothing_that_can_be_killed_and_takes_less_than_five_s
 def test_a_kill_waits_for_a_resourcemanager_that_has_to_recover_the_application():
     """It answers 404 until then, and there would be nobody to ask again."""
     from tf_yarn_ops.airflow.facts import cluster_from_dict
-    from tf_yarn_ops.airflow.killing import kill_now
+    from tf_yarn_ops.airflow.kill import kill_now
 
     yarn, name = FakeYarn(), "application_1600000000000_0001"
     yarn.started_on = round(time.time() * 1000)

@@ -10,10 +10,10 @@ from airflow.models.trigger import Trigger
 from airflow.sdk.serde import deserialize, serialize
 
 from support.fake_yarn import FakeYarn, application, serving
-from tf_yarn_ops.airflow import TensorFlowYarnTrigger, following
+from tf_yarn_ops.airflow import TensorFlowYarnTrigger, progress
 from tf_yarn_ops.airflow import trigger as trigger_module
 from tf_yarn_ops.airflow.facts import cluster_from_dict, cluster_to_dict, identity_to_dict
-from tf_yarn_ops.airflow.killing import LIMIT
+from tf_yarn_ops.airflow.kill import LIMIT
 from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import Cluster, current_user, discover
 from tf_yarn_ops.hadoop.site import Site
@@ -318,7 +318,7 @@ def test_a_resourcemanager_that_is_away_is_waited_for(place):
 
 
 def test_nothing_new_is_said_every_ten_minutes_and_not_with_each_look(place, monkeypatch):
-    monkeypatch.setattr(following, "REMINDER", 1.0)
+    monkeypatch.setattr(progress, "REMINDER", 1.0)
     name = place.add(1, state="ACCEPTED")
     place.yarn.apps[name]["diagnostics"] = "waiting for a container"
     lines = []

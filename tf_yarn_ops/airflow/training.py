@@ -13,8 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterUnreachable, TfYarnError, WaitTimeout
-from ..follow.identity import latest_of, may_try_again
-from ..follow.yarn_report import never_launched
+from ..follow.identity import latest_of, nothing_trained
 from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import ENDED
 from ..job.request import doubts_about
@@ -26,11 +25,11 @@ from .exceptions import TfYarnInfrastructureError
 from .facts import cluster_to_dict, deployment_id, ended_meanwhile, identity_of, identity_to_dict
 from .hook import YarnHook
 from .job import job_of
-from .killing import LIMIT, kill_now, quieten
+from .kill import LIMIT, kill_now, quieten
 from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, sentence_of, to_xcom
+from .synchronous import run_trigger
 from .telling import tell, tell_again, told
 from .trigger import TensorFlowYarnTrigger
-from .waiter import run_trigger
 
 if TYPE_CHECKING:
     from .operator import TensorFlowYarnOperator
@@ -229,17 +228,15 @@ class Training:
     def _try_again(self, report: JobReport) -> JobReport:
         """Submit again where nothing has trained; how often it was, YARN's list says."""
         try:
-            if report.reason is not Reason.ALLOCATION_TIMEOUT and not never_launched(report):
+            if not nothing_trained(report):
                 return report
             spec, launcher = self._needed()
             deadline = self._deadline()
-            over = deadline is not None and time.time() >= deadline
-            if over or not may_try_again([report], spec.restart.allocation_retries):
+            if deadline is not None and time.time() >= deadline:
                 return report
             self.log.info("%s", sentence_of(report))
-            self.log.info("nothing has trained; submitting again in this worker")
             try:
-                return launcher.run(spec, self.identity, on_reserved=self._reserved,
+                return launcher.run(spec, self.identity, on_reserved=self._reserved, after=report,
                                     timeout=None if deadline is None else max(0.0, deadline - time.time()),
                                     poll_interval=float(self.operator.poll_interval))
             except WaitTimeout:

@@ -1,7 +1,7 @@
-"""`TensorFlowYarnTrigger`: watches an application while its task is deferred.
+"""`TensorFlowYarnTrigger`: follows an application while its task is deferred.
 
-In come plain values that lie in clear text in Airflow's database; out goes one event with the
-whole report, so that the resumed task asks nobody.
+In come plain values, which Airflow's database keeps in clear text; out goes one event with the whole report, so that
+the resumed task needs no further request.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-#: A DAG run that is marked as failed kills all its tasks at once. asyncio's own threads are six on two cores: with
-#: them 38 of 50 kills came too late to be begun.
+#: A DAG run that is marked as failed kills all its tasks at once. asyncio has six threads on two cores: with them 38 of
+#: 50 kills started too late.
 _KILLERS = ThreadPoolExecutor(32, thread_name_prefix="tf-yarn-kill")
 #: Seconds for one kill among many; Airflow's ``[triggerer] on_kill_timeout`` is 30.
 _KILLED = 28.0
@@ -26,15 +26,15 @@ class TensorFlowYarnTrigger(BaseTrigger):
     ----------
     application_id : str
     cluster : mapping
-        Addresses and names, see `facts.cluster_to_dict`; no secrets.
+        Addresses and names without secrets, see `facts.cluster_to_dict`.
     identity : mapping
         See `identity.Identity`.
     deadline : float, optional
-        Seconds since the epoch, after which the application is killed.
+        Seconds since the epoch after which the application is killed. Default: none.
     queue_timeout : float, optional
-        Seconds in the queue after which it is killed. Default 0: no limit.
+        Seconds in the queue after which the application is killed. Default 0: no limit.
     poll_interval : float, optional
-        Seconds; all triggers of a deployment with the same interval share one call. Default 5.
+        Seconds between two list calls; all triggers of a deployment with the same interval share them. Default 5.
     on_kill : {"kill", "leave"}, optional
         What becomes of the application when the task is ended by Airflow.
     """
@@ -53,7 +53,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         self._followed_id = application_id
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Give the class and the arguments that make the same trigger elsewhere."""
+        """Return the class path and the arguments of this trigger."""
         return "tf_yarn_ops.airflow.trigger.TensorFlowYarnTrigger", {
             "application_id": self.application_id, "cluster": self.cluster, "identity": self.identity,
             "deadline": self.deadline, "queue_timeout": self.queue_timeout, "poll_interval": self.poll_interval,
@@ -61,27 +61,27 @@ class TensorFlowYarnTrigger(BaseTrigger):
         }  # fmt: skip
 
     async def run(self) -> AsyncGenerator[TriggerEvent, None]:
-        """Wait for the end of the application and give its report."""
-        # The first import takes half a second, in which other triggers are not to wait.
-        followed, following, outcome = await asyncio.to_thread(self._prepare)
-        report = await following.follow(followed, self.log, self._moved)
+        """Wait for the end of the application; yield one event with its report."""
+        # The first import takes half a second; in a thread it does not hold up other triggers.
+        followed, progress, outcome = await asyncio.to_thread(self._prepare)
+        report = await progress.follow(followed, self.log, self._moved)
         event = {"application_id": self.application_id, "report": outcome.to_xcom(report)}
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def on_kill(self) -> None:
-        """Kill the application: its task was cleared, or marked as failed or as a success."""
+        """Kill the application: its task was cleared, or marked as failed or as success."""
         if self.kill_policy == "leave":
             self.log.info("%s is left alone", self._followed_id)
             return
         kill = asyncio.get_running_loop().run_in_executor(_KILLERS, contextvars.copy_context().run, self._kill)
-        done, _ = await asyncio.wait({kill}, timeout=_KILLED)  # wait_for would take back a kill that is queued
+        done, _ = await asyncio.wait({kill}, timeout=_KILLED)  # wait_for would cancel a kill that is still queued
         if not done:
             self.log.error("%s has not ended in time after its kill", self._followed_id)
             return
         kill.result()
 
     def _kill(self) -> None:
-        from .killing import kill_now
+        from .kill import kill_now
         from .outcome import KILLED_BY_AIRFLOW
 
         followed, _, _ = self._prepare()
@@ -94,12 +94,12 @@ class TensorFlowYarnTrigger(BaseTrigger):
 
     def _prepare(self) -> tuple[Any, Any, Any]:
         from ..follow.identity import Identity
-        from . import following, outcome
+        from . import outcome, progress
         from .facts import cluster_from_dict
-        from .killing import quieten
+        from .kill import quieten
 
         quieten()
-        followed = following.Followed(
+        followed = progress.Followed(
             cluster_from_dict(self.cluster), self.application_id, Identity(**self.identity), self.deadline,
             self.queue_timeout, self.poll_interval, kill=self.kill_policy == "kill")  # fmt: skip
-        return followed, following, outcome
+        return followed, progress, outcome

@@ -206,6 +206,11 @@ def successor_of(ended: JobReport, listed: Iterable[Mapping[str, Any]], identity
     return decision.application_id if decision.action is Action.ATTACH else None
 
 
+def nothing_trained(ended: JobReport) -> bool:
+    """Return whether an application ended before any task ran: without containers, or without its master."""
+    return ended.reason is Reason.ALLOCATION_TIMEOUT or never_launched(ended)
+
+
 def may_try_again(ended: Sequence[JobReport], allocation_retries: int) -> bool:
     """Tell whether an attempt has another submission left, because nothing has trained.
 

@@ -1,4 +1,4 @@
-"""A trigger in a thread: how a synchronous task waits while signals and alarms interrupt the main thread."""
+"""`run_trigger`: run a trigger in a thread: a synchronous task waits, and signals still reach the main thread."""
 
 import asyncio
 import concurrent.futures
@@ -9,7 +9,7 @@ from typing import Any
 
 from .trigger import TensorFlowYarnTrigger
 
-#: Seconds between two looks at whether the wait is over.
+#: Seconds between two calls of the checkpoint.
 _TICK = 0.5
 
 
@@ -20,26 +20,26 @@ def run_trigger(trigger: TensorFlowYarnTrigger, checkpoint: Callable[[], None]) 
     ----------
     trigger : TensorFlowYarnTrigger
     checkpoint : callable
-        Called twice a second; what it raises ends the wait, as does what a signal handler raises.
+        Called twice a second. An error that it raises ends the wait; so does one of a signal handler.
 
     Returns
     -------
     mapping
         The payload of the event.
     """
-    waiter = _Waiter(trigger)
-    waiter.start()
+    thread = _TriggerThread(trigger)
+    thread.start()
     try:
         while True:
             try:
-                return waiter.result.result(_TICK)
+                return thread.result.result(_TICK)
             except concurrent.futures.TimeoutError:
                 checkpoint()
     finally:
-        waiter.cancel()
+        thread.cancel()
 
 
-class _Waiter(threading.Thread):
+class _TriggerThread(threading.Thread):
     """Runs a trigger in an event loop of its own."""
 
     def __init__(self, trigger: TensorFlowYarnTrigger):
@@ -53,7 +53,7 @@ class _Waiter(threading.Thread):
         try:
             self._task = self._loop.create_task(self._first_event())
             payload = self._loop.run_until_complete(self._task)
-        except BaseException as error:  # whatever ended the thread is the main thread's to raise
+        except BaseException as error:  # the main thread raises it
             self.result.set_exception(error)
         else:
             self.result.set_result(payload)
@@ -67,15 +67,15 @@ class _Waiter(threading.Thread):
             return payload
 
     async def _end_the_rest(self) -> None:
-        """End the shared poll, which would go to sleep once more."""
+        """Cancel the shared poll, which would sleep for one more interval."""
         rest = asyncio.all_tasks() - {asyncio.current_task()}
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
 
     def cancel(self) -> None:
-        """End the thread, unless it has ended."""
+        """End the thread if it still runs."""
         if self.is_alive() and self._task is not None and not self.result.done():
-            with contextlib.suppress(RuntimeError):  # it has just closed its loop
+            with contextlib.suppress(RuntimeError):  # the loop was closed a moment ago
                 self._loop.call_soon_threadsafe(self._task.cancel)
         self.join(2.0)

@@ -1,6 +1,7 @@
-"""Following an application to its end: a coroutine that serves the trigger and, in a thread, the synchronous task.
+"""`follow`: wait for the end of an application and write its progress into the task's log.
 
-All who follow applications of one deployment in one event loop share one poll (`watching`).
+The trigger awaits it in the triggerer, and a synchronous task in a thread of its worker. All tasks of one deployment in
+one event loop share one list call of the ResourceManager (`follow.watch`).
 """
 
 import asyncio
@@ -18,30 +19,30 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.summary import duration
 
-#: Seconds between two lines about an application that just goes on.
+#: Seconds between two lines about an application whose state does not change.
 REMINDER = 600.0
-#: Seconds between two tries to kill what is over its deadline while nobody answers.
+#: Seconds between two tries to kill an application after its deadline, while YARN does not answer.
 _KILL_AGAIN = 5.0
 
 
 @dataclass(frozen=True)
 class Followed:
-    """What is followed, and for how long.
+    """The application to follow, and its limits.
 
     Attributes
     ----------
     cluster : Cluster
-        As the application's user sees it.
+        With the user of the application.
     application_id : str
     identity : Identity
     deadline : float or None
-        Seconds since the epoch.
+        The end of the task's ``execution_timeout``, seconds since the epoch. None for no limit.
     queue_timeout : float
-        Seconds in the queue after which it is killed; 0 for no limit.
+        Seconds in the queue after which the application is killed; 0 for no limit.
     poll_interval : float
-        Seconds.
+        Seconds between two list calls.
     kill : bool
-        Whether it is killed at the deadline.
+        Whether the application is killed at the deadline.
     """
 
     cluster: Cluster
@@ -54,48 +55,46 @@ class Followed:
 
 
 async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str], None]) -> JobReport:
-    """Wait for the end of an application, or for the deadline, and say in the log how it gets on.
+    """Wait for the end of an application, or for the deadline, and log each change of its state.
 
     Parameters
     ----------
     followed : Followed
     log : logging.Logger
-        Of the task; used only in the caller's own context.
+        The task's log; written in the caller's context only.
     moved : callable
-        Called with the id of the application that is followed now, when it is another one.
+        Called with the application id of each report: it changes when another application of the same training takes
+        over.
+
+    Returns
+    -------
+    JobReport
+        With a reason: of the application's end, or EXECUTION_TIMEOUT.
     """
     tag = deployment_tag(followed.identity.deployment) if followed.identity.deployment else followed.identity.tag
     watcher = watcher_for(followed.cluster, tag=tag, interval=followed.poll_interval)
-    changes: asyncio.Queue[JobReport] = asyncio.Queue()
+    lines = _Lines(log, followed.application_id)
+
+    def show(report: JobReport) -> None:
+        moved(report.application_id)
+        lines.tell(report)
+
     waiting = asyncio.ensure_future(watcher.wait(
-        followed.application_id, on_change=changes.put_nowait, identity=followed.identity,
-        queue_timeout=followed.queue_timeout))  # fmt: skip
-    teller = _Teller(log, followed.application_id)
-    news = None
+        followed.application_id, on_change=show, identity=followed.identity, queue_timeout=followed.queue_timeout))
     try:
-        while not waiting.done():
-            news = asyncio.ensure_future(changes.get())
-            await asyncio.wait({waiting, news}, timeout=teller.pause(followed.deadline),
-                               return_when=asyncio.FIRST_COMPLETED)
-            reports = [news.result()] if news.done() else []
-            news.cancel()
-            while not changes.empty():
-                reports.append(changes.get_nowait())
-            for report in reports:
-                moved(report.application_id)
-                teller.tell(report)
-            teller.remind()
-            if not waiting.done() and followed.deadline is not None and time.time() >= followed.deadline:
-                return await _overdue(followed, teller.application_id, log)
-        return waiting.result()
+        while True:
+            await asyncio.wait({waiting}, timeout=lines.pause(followed.deadline))
+            if waiting.done():
+                return waiting.result()
+            lines.remind()
+            if followed.deadline is not None and time.time() >= followed.deadline:
+                return await _overdue(followed, lines.application_id, log)
     finally:
         waiting.cancel()
-        if news is not None:
-            news.cancel()
 
 
 async def _overdue(followed: Followed, application_id: str, log: logging.Logger) -> JobReport:
-    """End what has passed its deadline, for as long as it takes to reach YARN."""
+    """Kill an application after its deadline; try again for the site's ``unreachable_timeout``."""
     why = "The task's execution_timeout is over"
     if not followed.kill:
         log.warning("%s ; %s is left alone", why, application_id)
@@ -106,7 +105,7 @@ async def _overdue(followed: Followed, application_id: str, log: logging.Logger)
         while True:
             try:
                 report = await asyncio.to_thread(launcher.kill, application_id, why, reason=Reason.EXECUTION_TIMEOUT)
-                if report.reason is Reason.KILLED and not report.state:  # nobody killed what is forgotten
+                if report.reason is Reason.KILLED and not report.state:  # YARN has forgotten it: nothing was killed
                     return JobReport(application_id, reason=Reason.EXECUTION_TIMEOUT,
                                      message=f"{why}, and YARN no longer knows the application")
                 return report
@@ -120,8 +119,8 @@ async def _overdue(followed: Followed, application_id: str, log: logging.Logger)
         launcher.close()
 
 
-class _Teller:
-    """Says what changes, and now and then that nothing does."""
+class _Lines:
+    """Logs each change of the state, and every `REMINDER` seconds that the state is still the same."""
 
     def __init__(self, log: logging.Logger, application_id: str):
         self.application_id = application_id
@@ -131,12 +130,12 @@ class _Teller:
         self._began = self._told = time.monotonic()
 
     def pause(self, deadline: float | None) -> float:
-        """Give the seconds until there is something to do."""
+        """Return the seconds until the next reminder or the deadline."""
         quiet = self._told + REMINDER - time.monotonic()
         return max(0.0, quiet if deadline is None else min(quiet, deadline - time.time()))
 
     def tell(self, report: JobReport) -> None:
-        """Write a line when the state is another one."""
+        """Log a line when the state has changed."""
         self._message = report.message
         if report.application_id != self.application_id:
             self._log.info("%s was ended in favour of %s", self.application_id, report.application_id)
@@ -148,7 +147,7 @@ class _Teller:
             self._write(f"{report.application_id} {report.state}{where}{page}")
 
     def remind(self) -> None:
-        """Write a line when there was none for a long time."""
+        """Log a line when there was none for `REMINDER` seconds."""
         if time.monotonic() - self._told >= REMINDER:
             cause = f": {self._message}" if self._message and self._state != "RUNNING" else ""
             so_far = duration(time.monotonic() - self._began)

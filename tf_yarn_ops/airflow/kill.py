@@ -1,4 +1,4 @@
-"""Killing an application when there are seconds: one request first, everything else after it."""
+"""`kill_now`: kill an application within the seconds that Airflow leaves; the kill is the first request."""
 
 import contextlib
 import logging
@@ -10,14 +10,14 @@ from ..hadoop.cluster import Cluster
 
 logger = logging.getLogger(__name__)
 
-#: Seconds that Airflow leaves a worker between SIGTERM and SIGKILL, less some.
+#: Seconds; Airflow sends a worker SIGKILL 5 s after SIGTERM.
 LIMIT = 4.5
-#: Seconds of one request; as long before the limit no other is begun.
+#: Seconds for one request, and the time before the limit in which no further one is sent.
 _REQUEST = 1.5
 
 
 def quieten() -> None:
-    """Keep the lines of each file's every step out of the task's log, unless somebody has asked for them."""
+    """Keep the log lines of single HTTP requests out of the task's log, unless their level was set."""
     for name in ("hdfs.client", "httpx"):
         if logging.getLogger(name).level == logging.NOTSET:
             logging.getLogger(name).setLevel(logging.WARNING)
@@ -25,27 +25,27 @@ def quieten() -> None:
 
 def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIMIT, patience: float = 0.0,
              attempt: int | None = None) -> bool:
-    """Kill an application and delete its directory, as far as that goes in time.
+    """Kill an application and delete its directory within a time limit. Never raises.
 
     Parameters
     ----------
     cluster : Cluster
     application_id : str
-        May be one that was only reserved.
+        An id that was only reserved counts as killed.
     why : str
-        A sentence, kept by YARN.
+        A sentence, which YARN keeps.
     limit : float, optional
-        Seconds after which no kill is tried. Default 4.5.
+        Seconds after which the kill is not tried again. Default 4.5.
     patience : float, optional
-        Seconds for which a killed application's end is waited for, to delete its directory, where
-        that is longer. Default 0.
+        Seconds to wait for the end of the killed application, so that its directory can be deleted; counts when it is
+        longer than ``limit``. Default 0.
     attempt : int, optional
         The attempt of the task that kills, for the report's ``killed_by_attempt``.
 
     Returns
     -------
     bool
-        Whether YARN has taken the kill. It never raises.
+        Whether YARN has accepted the kill.
     """
     with contextlib.closing(Session.hasty(cluster, _REQUEST, max(_REQUEST, limit - _REQUEST))) as session:
         try:
