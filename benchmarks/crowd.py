@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any
 
-from tf_yarn_ops.runtime.agent.link import client_context
+from tf_yarn_ops.runtime.agent.contact import client_context
 from tf_yarn_ops.runtime.common import protocol
 from tf_yarn_ops.runtime.common.contract import VERSION
 

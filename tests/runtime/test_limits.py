@@ -66,7 +66,7 @@ import json, os, select, signal, time
 from tf_yarn_ops.runtime.agent import command
 from tf_yarn_ops.runtime.common import processes
 
-processes.become_subreaper()
+processes.set_child_subreaper()
 kill, refused = os.kill, []
 
 def refuse(pid, number):

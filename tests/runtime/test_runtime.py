@@ -21,7 +21,7 @@ from support.appmaster import AppMaster, until
 from support.runtime_jobs import FOREVER, job, task
 from tf_yarn_ops.job.parts import Deadlines, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import TaskSpec
-from tf_yarn_ops.runtime.agent.link import Link, LinkLost
+from tf_yarn_ops.runtime.agent.contact import Link, LinkLost
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import parse_diagnostics

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..hadoop.fast_import import import_skein
-from ..runtime.common.processes import become_subreaper, descendants, die_with_parent, signal_all
+from ..runtime.common.processes import descendants, send_signal, set_child_subreaper, set_parent_death_signal
 
 #: Half of the JVM's start and memory.
 JAVA_OPTIONS = "-Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -45,10 +45,10 @@ def main(folder: Path) -> str:
 
 def bind(launcher: int) -> None:
     """Tie this process to the one that started it, and to itself all that Skein starts."""
-    die_with_parent()
+    set_parent_death_signal()
     if os.getppid() != launcher:
         sys.exit(1)
-    become_subreaper()
+    set_child_subreaper()
     subprocess.Popen = _Bound  # type: ignore[assignment,misc]  # Skein starts its JVM in a session of its own
     source = os.dup(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # what is started does not hold our input, nor read it
@@ -62,7 +62,7 @@ class _Bound(subprocess.Popen):  # type: ignore[type-arg]
         parent = os.getpid()
 
         def before() -> None:
-            die_with_parent()
+            set_parent_death_signal()
             if os.getppid() != parent:
                 os._exit(1)
 
@@ -72,7 +72,7 @@ class _Bound(subprocess.Popen):  # type: ignore[type-arg]
 def _end_with_input(source: int) -> None:
     while os.read(source, 4096):
         pass
-    signal_all(descendants(), signal.SIGKILL)
+    send_signal(descendants(), signal.SIGKILL)
     os._exit(1)
 
 

@@ -1,22 +1,21 @@
-"""The user's command on a node: start it, end it with all that it started, say how it ended.
+"""The user's command on a node: start it, end it with everything that it started, and tell how it ended.
 
-The command stays in the container's process group, because NodeManagers kill by
-group. The agent is a child subreaper, so that whatever the command leaves behind
-becomes its child and can be found and ended.
+The command stays in the container's process group, because NodeManagers kill by group. The agent is a child
+subreaper: processes that the command leaves behind become its children, so that it can find and end them.
 """
 
 import os
 import signal
 import time
-from typing import List, Mapping, NamedTuple, Optional
+from typing import Dict, Iterable, Mapping, NamedTuple, Optional
 
-from ..common.processes import descendants, die_with_parent, signal_all
+from ..common.processes import descendants, send_signal, set_parent_death_signal
 
-#: How much of the end of the log is looked at, bytes.
+#: How much of the end of the log is read, bytes.
 TAIL = 64 * 1024
-#: What a command that has ended may take to end what it left behind, seconds.
+#: Time between SIGTERM and SIGKILL for processes that have lost the process that started them, seconds.
 ORPHAN_GRACE = 1.0
-#: How long SIGKILL may take before the command's ending is told without it, seconds.
+#: Time after SIGKILL until the command counts as ended although processes are left, seconds.
 UNKILLABLE_SECONDS = 5.0
 
 
@@ -36,9 +35,9 @@ class Command:
     Attributes
     ----------
     ending : Ending or None
-        Set once the command has ended and nothing of it is left.
+        Set once the command has ended and none of its processes is left.
     stopping : bool
-        Whether we ended it.
+        Whether the agent ends the command.
     started_at, finished_at : float
         Seconds since the epoch.
     """
@@ -48,8 +47,8 @@ class Command:
         self.stopping = False
         self.started_at = time.time()
         self.finished_at = 0.0
-        self._ended: Optional[Ending] = None
-        self._kill_at: Optional[float] = None
+        self._exited: Optional[Ending] = None
+        self._kill_at: Dict[int, float] = {}
         self._started = time.monotonic()
         self._log_start = _log_size()
         agent = os.getpid()
@@ -58,59 +57,79 @@ class Command:
             _become(text, env, agent)
 
     def end(self, grace: float) -> None:
-        """Send SIGTERM to all of it; SIGKILL follows `grace` seconds later, as `reap` is called."""
+        """Send SIGTERM to all processes of the command; `reap` sends SIGKILL `grace` seconds later."""
         self.stopping = True
-        self._terminate(grace)
+        self._terminate(descendants(), grace)
 
-    def _terminate(self, grace: float) -> None:
-        if self._kill_at is None:
-            self._kill_at = time.monotonic() + grace
-            signal_all(descendants(), signal.SIGTERM)
+    def _terminate(self, pids: Iterable[int], grace: float) -> None:
+        """Send SIGTERM to processes that have not got it; let SIGKILL be due in `grace` seconds at the latest."""
+        due = time.monotonic() + grace
+        for pid in pids:
+            if pid not in self._kill_at:
+                send_signal([pid], signal.SIGTERM)
+            self._kill_at[pid] = min(due, self._kill_at.get(pid, due))
 
     def reap(self) -> bool:
-        """Collect what has ended and push on what should; True once all of it is over.
+        """Collect processes that have ended and go on ending the others; return True once the command has ended.
 
         Call it at SIGCHLD, and every 50 ms while `waiting`.
         """
-        left: List[int] = []
-        childless = False
+        childless = self._collect()
+        if not self.waiting:
+            return self.ending is not None
+        left = {} if childless else descendants()
+        if self._exited and (not left or self._hopeless(left)):
+            self.ending = self._exited
+            return True
+        self._kill_at = {pid: due for pid, due in self._kill_at.items() if pid in left}
+        if self._exited and not (self.stopping and self._exited.signal == signal.SIGTERM):
+            self._terminate(left, ORPHAN_GRACE)
+        else:
+            # A shell without a trap dies of SIGTERM at once: its programs keep the whole grace. What it forked at that
+            # moment has missed SIGTERM. Children of a process that has got it are left to that process: a trap may
+            # save a checkpoint with them.
+            self._terminate([pid for pid, parent in left.items() if parent == os.getpid()
+                             and pid not in self._kill_at], ORPHAN_GRACE)
+        self._kill(left)
+        return False
+
+    def _collect(self) -> bool:
+        """Wait for the children that have ended; return whether there are none any more, and so no descendants."""
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
-                childless = True  # and no descendants then: orphans become our children
-                break
+                return True
             if pid == 0:
-                break
+                return False
             if pid == self.pid:
                 code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
                 number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
                 self.finished_at = time.time()
-                self._ended = Ending(code, number, time.monotonic() - self._started,
-                                     usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024.0)
-        if not childless and self._ended is None and self._kill_at is None:
-            left = [self.pid]
-        elif not childless:
-            left = descendants()
-        if self._ended and (not left or self._hopeless()):
-            self.ending = self._ended
-        elif self._ended:
-            self._terminate(ORPHAN_GRACE)
-        if left and self._kill_at is not None and time.monotonic() >= self._kill_at:
-            signal_all(left, signal.SIGKILL)
-        return self.ending is not None
+                self._exited = Ending(code, number, time.monotonic() - self._started,
+                                      usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024.0)
 
-    def _hopeless(self) -> bool:
-        """Whether what is left can't be killed (another user's, or hanging in the kernel); YARN has to end it."""
-        return self._kill_at is not None and time.monotonic() > self._kill_at + UNKILLABLE_SECONDS
+    def _kill(self, left: Mapping[int, int]) -> None:
+        """Send SIGKILL to the processes for which it is due, and to their children."""
+        now = time.monotonic()
+        overdue: Dict[int, None] = {}
+        for pid, parent in left.items():
+            if parent in overdue or now >= self._kill_at.get(pid, now + 1):
+                overdue[pid] = None
+        send_signal(overdue, signal.SIGKILL)
+
+    def _hopeless(self, left: Mapping[int, int]) -> bool:
+        """Return whether SIGKILL does not help (another user's process, or one that hangs in the kernel)."""
+        now = time.monotonic()
+        return all(now > self._kill_at.get(pid, now) + UNKILLABLE_SECONDS for pid in left)
 
     @property
     def waiting(self) -> bool:
         """Whether the end is under way, so that `reap` has to be called often."""
-        return self._kill_at is not None and self.ending is None
+        return self.ending is None and (self.stopping or self._exited is not None)
 
     def log_tail(self, limit: int) -> str:
-        """Give at most `limit` characters of the end of what it wrote; empty when stdout is no file."""
+        """Return at most `limit` characters of the end of its output; empty when stdout is not a file."""
         try:
             with open("/proc/self/fd/1", "rb") as log:
                 size = _log_size()
@@ -127,7 +146,7 @@ class Command:
 def _become(text: str, env: Mapping[str, str], agent: int) -> None:
     """Turn the forked child into the user's command; never returns."""
     try:
-        die_with_parent()
+        set_parent_death_signal()
         if os.getppid() != agent:
             os._exit(1)
         signal.set_wakeup_fd(-1)
@@ -135,7 +154,7 @@ def _become(text: str, env: Mapping[str, str], agent: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         os.execvpe("bash", ["bash", "-c", text], dict(env))
     except OSError as error:
-        os.write(2, ("tf_yarn_ops agent: can't start bash: %s\n" % error).encode())
+        os.write(2, ("tf_yarn_ops agent: cannot start bash: %s\n" % error).encode())
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
     finally:
         os._exit(126)

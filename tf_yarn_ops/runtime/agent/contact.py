@@ -1,19 +1,135 @@
-"""The agent's contact to the coordinator: made, kept, and made again after a reset.
+"""The agent's contact to the coordinator: find it, speak lines over mutual TLS, connect again after a loss.
 
-What an agent has to say survives a lost connection: the registration is repeated,
-and so is whatever the coordinator has not acknowledged.
+A lost connection loses no message: the agent repeats its registration, and the ending that the coordinator has not
+acknowledged. The caller polls the socket; nothing here blocks for longer than `CONNECT_SECONDS`. Kept small: no
+asyncio, no logging.
 """
 
 import os
+import select
+import socket
+import ssl
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from ..common import protocol
-from .link import Link, LinkLost, client_context, connect
+from ..common.contract import CERTIFICATE_FILE, KEY_FILE
 
-#: The least time that an agent looks for the coordinator at first, seconds.
+#: The least time for which an agent looks for the coordinator at first, seconds.
 FIRST_CONTACT = 60.0
 MAX_BACKOFF = 2.0
+#: How long the coordinator may take to receive one message, seconds.
+SEND_SECONDS = 10.0
+
+
+class LinkLost(Exception):
+    """The connection is lost or could not be made."""
+
+
+def client_context() -> ssl.SSLContext:
+    """Return the context in which both ends prove that they hold the job's key."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(CERTIFICATE_FILE)
+    context.load_cert_chain(CERTIFICATE_FILE, KEY_FILE)
+    return context
+
+
+def connect(host: str, ports: Sequence[int], context: ssl.SSLContext) -> "Link":
+    """Connect to the port that answers with the job's certificate.
+
+    Parameters
+    ----------
+    host : str
+        Host of the application master.
+    ports : sequence of int
+        All are tried at once.
+    context : ssl.SSLContext
+
+    Raises
+    ------
+    LinkLost
+        If none answered within `CONNECT_SECONDS`; names host and ports.
+    """
+    deadline = time.monotonic() + protocol.CONNECT_SECONDS
+    tries: Dict[int, socket.socket] = {}
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, ports[0], 0, socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise LinkLost("no address for %s: %s" % (host, error)) from None
+    poll = select.poll()
+    for port in ports:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        sock.connect_ex((address[0], port))
+        tries[sock.fileno()] = sock
+        poll.register(sock, select.POLLOUT)
+    why = "no port is open"
+    try:
+        while tries and time.monotonic() < deadline:
+            for number, _ in poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                poll.unregister(number)
+                sock = tries.pop(number)
+                if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                    sock.close()
+                    continue
+                try:
+                    sock.settimeout(max(0.1, deadline - time.monotonic()))
+                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    return Link(context.wrap_socket(sock))
+                except OSError as error:
+                    why = "another program answers: %s" % error
+                    sock.close()
+    finally:
+        for sock in tries.values():
+            sock.close()
+    raise LinkLost("no coordinator on %s, ports %d to %d: %s" % (host, ports[0], ports[-1], why))
+
+
+class Link:
+    """A connection to the coordinator that sends and receives whole messages."""
+
+    def __init__(self, sock: ssl.SSLSocket):
+        self._socket = sock
+        self._buffer = b""
+        sock.setblocking(False)
+
+    def fileno(self) -> int:
+        """Return the descriptor to poll for reading."""
+        return self._socket.fileno()
+
+    def send(self, line: bytes) -> None:
+        """Send one message; raise LinkLost if the coordinator does not take it within `SEND_SECONDS`."""
+        try:
+            self._socket.settimeout(SEND_SECONDS)
+            self._socket.sendall(line)
+            self._socket.setblocking(False)
+        except OSError as error:
+            raise LinkLost(str(error)) from None
+
+    def receive(self) -> List[Dict[str, Any]]:
+        """Return the messages that have arrived; raise LinkLost at the end of the stream, after the last of them."""
+        ended = None
+        try:
+            while True:
+                chunk = self._socket.recv(65536)
+                if not chunk:
+                    ended = "the coordinator closed the connection"
+                    break
+                self._buffer += chunk
+        except (ssl.SSLWantReadError, BlockingIOError):
+            pass
+        except OSError as error:
+            ended = str(error)
+        *lines, self._buffer = self._buffer.split(b"\n")
+        if ended is not None and not lines:
+            raise LinkLost(ended)
+        return [protocol.decode(line) for line in lines]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
 
 
 class Contact:
@@ -22,12 +138,12 @@ class Contact:
     Parameters
     ----------
     host : str
-        Of the application master.
+        Host of the application master.
     ports : sequence of int
     patience : float
-        Seconds without a word of the coordinator after which it is given up; 0 for none.
+        Seconds without a message of the coordinator after which the agent gives it up; 0 for never.
     registration : callable
-        Gives the line that says who we are.
+        Returns the line with which the agent registers.
     log : callable
         Writes a line to the container's log.
     """
@@ -41,46 +157,64 @@ class Contact:
         self._greeted = False
         self._due = 0.0
         self._backoff = 0.1
-        self.link: Optional[Link] = None
-        self.unacknowledged: Optional[bytes] = None
+        self._link: Optional[Link] = None
+        self._unacknowledged: Optional[bytes] = None
+
+    def listen(self, poll: select.poll) -> None:
+        """Add the connection, if there is one, to what `poll` waits for."""
+        if self._link:
+            poll.register(self._link, select.POLLIN)
 
     def keep(self) -> None:
-        """Connect when there is no connection and it is time; else ping when it is time."""
+        """Connect if there is no connection and it is time; otherwise ping if it is time."""
         now = time.monotonic()
         if now < self._due:
             return
-        if self.link is None:
+        if self._link is None:
             try:
-                self.link = connect(self._host, self._ports, self._context)
+                self._link = connect(self._host, self._ports, self._context)
             except LinkLost as error:
                 self._lose(error)
                 return
-            self.register()
             self._due = now + 1.0
+            self._register()
         else:
             self._due = now + min(5.0, (self._patience or 60.0) / 4)
             self.send(protocol.encode("ping"))
 
-    def register(self) -> None:
-        """Say who we are, and what is not acknowledged yet."""
+    def renew(self) -> None:
+        """Register for another round; an ending of the round before does not matter any more."""
+        self._unacknowledged = None
+        self._register()
+
+    def _register(self) -> None:
         self.send(self._registration())
-        if self.unacknowledged:
-            self.send(self.unacknowledged)
+        if self._unacknowledged:
+            self.send(self._unacknowledged)
+
+    def deliver(self, line: bytes) -> None:
+        """Send a message, and send it again after each loss of the connection until it is acknowledged."""
+        self._unacknowledged = line
+        self.send(line)
+
+    def acknowledged(self) -> None:
+        """Forget the message that had to be delivered: it has arrived."""
+        self._unacknowledged = None
 
     def send(self, line: bytes) -> None:
-        """Send a message; when the connection is lost, it is made again later."""
-        if self.link:
+        """Send a message; after a loss of the connection `keep` connects again."""
+        if self._link:
             try:
-                self.link.send(line)
+                self._link.send(line)
             except LinkLost as error:
                 self._lose(error)
 
     def receive(self) -> List[Dict[str, Any]]:
-        """Give the messages that have arrived."""
-        if self.link is None:
+        """Return the messages that have arrived."""
+        if self._link is None:
             return []
         try:
-            messages = self.link.receive()
+            messages = self._link.receive()
         except LinkLost as error:
             self._lose(error)
             return []
@@ -91,20 +225,20 @@ class Contact:
         return messages
 
     def pause(self) -> float:
-        """How long nothing needs to be done, seconds."""
+        """Return the time until `keep` has something to do, seconds."""
         return max(0.0, self._due - time.monotonic())
 
     def silence(self) -> float:
-        """For how long the coordinator has been silent beyond our patience, seconds; 0 while it is not."""
+        """Return for how long the coordinator has been silent if that is too long, otherwise 0; seconds."""
         patience = self._patience if self._greeted else max(self._patience, FIRST_CONTACT)
         quiet = time.monotonic() - self._heard
         return quiet if self._patience and quiet > patience else 0.0
 
     def _lose(self, error: LinkLost) -> None:
-        if self.link:
+        if self._link:
             self._log("connection lost: %s", error)
-            self.link.close()
-            self.link = None
+            self._link.close()
+            self._link = None
         elif self._backoff > 1:
             self._log("%s", error)
         jitter = 0.5 + os.urandom(1)[0] / 512.0

@@ -1,8 +1,7 @@
-"""The agent: one in every container. It holds a port, registers, runs the command, reports.
+"""The agent, one in every container: hold a port, register, run the command, report its end.
 
-In come the job file and the messages of `protocol`; out go the user's process and
-its ending. One thread, one `poll`; small on purpose: an agent costs at most
-20 MiB and 60 ms of CPU.
+In come the job file and the messages of `protocol`; out go the user's process and its ending. One thread and one
+`poll`: an agent costs at most 20 MiB and 60 ms of CPU.
 """
 
 import json
@@ -12,21 +11,22 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from ..common import protocol
 from ..common.contract import JOB_FILE, RESULT_FILE, VERSION, TaskId, load_job, task_environment
-from ..common.processes import become_subreaper, descendants, signal_all
+from ..common.processes import descendants, send_signal, set_child_subreaper
 from .command import UNKILLABLE_SECONDS, Command
 from .contact import Contact
-from .link import reserve_port
 
 #: Longest result, bytes: all of it has to fit into the application's diagnostics.
 MAX_RESULT = 8 * 1024
-#: How long a command that a signal ended may be ours before we look whether the container is being killed, seconds.
+#: Wait after a command that a signal ended: YARN may be ending the whole container, seconds.
 SIGNAL_PAUSE = 0.05
-#: NodeManagers send SIGKILL 250 ms after SIGTERM; what is left is ended before that, seconds.
+#: NodeManagers send SIGKILL 250 ms after SIGTERM; the agent kills what is left before that, seconds.
 LAST_WORDS = 0.15
+
+Message = Dict[str, Any]
 
 
 def log(text: str, *args: object) -> None:
@@ -34,8 +34,16 @@ def log(text: str, *args: object) -> None:
     os.write(2, ("tf_yarn_ops agent: %s\n" % (text % args)).encode("utf-8", "replace"))
 
 
+def reserve_port() -> socket.socket:
+    """Bind a free port with SO_REUSEPORT and do not listen; the port is ours until the socket is closed."""
+    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    held.bind(("", 0))
+    return held
+
+
 def read_result(path: str) -> Optional[Dict[str, Any]]:
-    """Give what the user's program wrote into YTF_RESULT_FILE; None, and a line in the log, when it is unusable."""
+    """Return what the user's program wrote into YTF_RESULT_FILE; None, and a line in the log, if it is unusable."""
     try:
         with open(path, "rb") as file:
             content = file.read(MAX_RESULT + 1)
@@ -54,7 +62,7 @@ def read_result(path: str) -> Optional[Dict[str, Any]]:
 
 
 class Agent:
-    """One container's part in the job; `run` gives the exit code."""
+    """The agent of one container; `run` returns its exit code."""
 
     def __init__(self, container: str, address: str, application_id: str):
         with open(JOB_FILE, "rb") as file:
@@ -69,39 +77,42 @@ class Agent:
         self.round = 1
         self.start = 0
         self.command: Optional[Command] = None
-        self.renewal: Optional[Dict[str, Any]] = None
-        self.next_start: Optional[Dict[str, Any]] = None
+        self.renewal: Optional[Message] = None
+        self.next_start: Optional[Message] = None
         self.next_start_at = 0.0
         self.exit_code: Optional[int] = None
         self.terminated = False
+        self._handlers: Dict[str, Callable[[Message], None]] = {
+            "welcome": self.on_welcome, "refused": self.on_refused, "start": self.on_start, "renew": self.on_renew,
+            "stop": self.on_stop, "ack": self.on_ack, "bye": self.on_bye,
+        }
         self.new_port()
         coordinator = address.rpartition(":")[0] or address
         patience = float(self.job.deadlines["heartbeat"])
         self.contact = Contact(coordinator, self.job.ports, patience, self.registration, log)
 
     def new_port(self) -> None:
-        """Let go of the port, take another."""
+        """Release the port and reserve another."""
         if self.held:
             self.held.close()
         self.held = reserve_port()
         self.port = self.held.getsockname()[1]
 
     def run(self) -> int:
-        """Serve until the coordinator says bye, the container is ended, or the contact is lost for too long."""
-        become_subreaper()
+        """Serve until the coordinator says bye, YARN ends the container, or the contact is lost for too long."""
+        set_child_subreaper()
         wakeup, writer = os.pipe()
         for end in (wakeup, writer):
             os.set_blocking(end, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGTERM, self.on_term)
-        signal.signal(signal.SIGINT, self.on_term)
+        signal.signal(signal.SIGTERM, self.terminate)
+        signal.signal(signal.SIGINT, self.terminate)
         while self.exit_code is None:
             self.contact.keep()
             poll = select.poll()
             poll.register(wakeup, select.POLLIN)
-            if self.contact.link:
-                poll.register(self.contact.link, select.POLLIN)
+            self.contact.listen(poll)
             poll.poll(self.pause() * 1000)
             try:
                 os.read(wakeup, 4096)
@@ -110,93 +121,94 @@ class Agent:
             if self.terminated:
                 return self.last_words()
             for message in self.contact.receive():
-                handler = getattr(self, "on_" + str(message["type"]), None)
+                handler = self._handlers.get(message["type"])
                 if handler:
                     handler(message)
             self.tend()
             if self.contact.silence() and self.exit_code is None:
-                log("no word from the coordinator for %d seconds, ending", self.contact.silence())
+                log("no message from the coordinator for %d seconds, ending", self.contact.silence())
                 self.exit_code = 1
         self.end_now(self.job.deadlines["stop_grace"] if self.exit_code else 0.0)
         return self.exit_code
 
-    def on_term(self, *_: object) -> None:
+    def terminate(self, *_: object) -> None:
         """Note that YARN ends the container."""
         self.terminated = True
 
     def pause(self) -> float:
-        """How long nothing needs to be done, seconds."""
+        """Return the time until there is something to do, seconds."""
         if self.command and self.command.waiting:
             return 0.05
         pause = self.contact.pause()
         return min(pause, max(0.0, self.next_start_at - time.monotonic())) if self.next_start else pause
 
     def registration(self) -> bytes:
-        """Give the line that says who we are."""
+        """Return the line with which the agent registers."""
         return protocol.encode(
             "register", version=VERSION, container=self.container, nonce=self.nonce, round=self.round,
             start=self.start, host=self.host, port=self.port, yarn_container=os.environ.get("CONTAINER_ID", ""),
             node_http="%s:%s" % (self.host, os.environ.get("NM_HTTP_PORT", "")),
         )
 
-    def on_welcome(self, message: Dict[str, Any]) -> None:
-        """Registered; the coordinator names the task, and a new agent takes over the round."""
+    def on_welcome(self, message: Message) -> None:
+        """Take the round of the coordinator; a new agent may join a later one than the first."""
         if self.start == 0:
             self.round = message["round"]
         log("%s registered as %s with port %d", self.container, message["task"], self.port)
 
-    def on_refused(self, message: Dict[str, Any]) -> None:
-        """Not wanted."""
+    def on_refused(self, message: Message) -> None:
+        """End: the coordinator does not want this container."""
         log("the coordinator refused %s: %s", self.container, message["why"])
         self.exit_code = 1
 
-    def on_start(self, message: Dict[str, Any]) -> None:
-        """Start the command, after the delay; a start that we know already is passed over."""
+    def on_start(self, message: Message) -> None:
+        """Plan a start of the command after the delay; skip a start that is known already."""
         if message["round"] == self.round and message["start"] > self.start:
             self.start = message["start"]
             self.next_start = message
             self.next_start_at = time.monotonic() + message["delay"]
 
-    def on_renew(self, message: Dict[str, Any]) -> None:
-        """End the command, take another port, register for the next round."""
+    def on_renew(self, message: Message) -> None:
+        """End the command; `tend` then takes another port and registers for the next round."""
         if message["round"] > self.round:
             self.renewal = message
             self.next_start = None
             if self.command:
                 self.command.end(message["grace"])
 
-    def on_stop(self, message: Dict[str, Any]) -> None:
-        """End the command and report it; one that was still to start has ended before it began."""
+    def on_stop(self, message: Message) -> None:
+        """End the command and report it; one that is still to start ends without having run."""
         if self.command:
             self.command.end(message["grace"])
         elif self.next_start:
-            self.contact.send(protocol.encode("exited", round=self.round, start=self.start, stopped=True))
+            self.contact.send(protocol.encode(
+                "exited", round=self.round, start=self.start, stopped=True, code=None, signal=None, seconds=0.0,
+                started_at=None, finished_at=None, cpu_seconds=None, peak_memory_mib=None, log_tail="", result=None))
         self.next_start = None
 
-    def on_ack(self, _: Dict[str, Any]) -> None:
-        """The ending has arrived."""
-        self.contact.unacknowledged = None
+    def on_ack(self, _: Message) -> None:
+        """Note that the ending has arrived."""
+        self.contact.acknowledged()
 
-    def on_bye(self, _: Dict[str, Any]) -> None:
-        """All is done."""
+    def on_bye(self, _: Message) -> None:
+        """End: the job is over."""
         self.exit_code = 0
 
     def tend(self) -> None:
-        """Start, watch and report the command."""
+        """Do what is due: report an ended command, register for the next round, start the command."""
         if self.command and self.command.reap():
             self.report(self.command)
             self.command = None
         if self.renewal and self.command is None:
             self.round, self.renewal = self.renewal["round"], None
             self.start = 0
-            self.contact.unacknowledged = None
             self.new_port()
-            self.contact.register()
+            self.contact.renew()
         if self.next_start and self.command is None and time.monotonic() >= self.next_start_at:
             message, self.next_start = self.next_start, None
             self.launch(message)
 
-    def launch(self, message: Dict[str, Any]) -> None:
+    def launch(self, message: Message) -> None:
         """Start the user's command."""
         task = TaskId.parse(message["task"])
         plan = self.job.types[task.type]
@@ -223,25 +235,25 @@ class Agent:
             select.select([], [], [], SIGNAL_PAUSE)
             if self.terminated:
                 return
-        bad = not command.stopping and (ending.signal or ending.code)
-        tail = command.log_tail(self.job.report_log_tail) if bad else ""
+        failed = not command.stopping and (ending.signal or ending.code)
+        tail = command.log_tail(self.job.report_log_tail) if failed else ""
         how = "signal %d" % ending.signal if ending.signal else "exit code %s" % ending.code
         log("the command ended with %s after %.1f seconds", how, ending.seconds)
         fields = {
-            "round": self.round, "start": self.start, "code": ending.code, "signal": ending.signal,
-            "seconds": round(ending.seconds, 3), "started_at": command.started_at, "finished_at": command.finished_at,
-            "cpu_seconds": round(ending.cpu_seconds, 3), "peak_memory_mib": round(ending.peak_memory_mib, 1),
-            "result": read_result(os.path.join(self.folder, RESULT_FILE)), "stopped": command.stopping,
+            "round": self.round, "start": self.start, "stopped": command.stopping, "code": ending.code,
+            "signal": ending.signal, "seconds": round(ending.seconds, 3), "started_at": command.started_at,
+            "finished_at": command.finished_at, "cpu_seconds": round(ending.cpu_seconds, 3),
+            "peak_memory_mib": round(ending.peak_memory_mib, 1),
+            "result": read_result(os.path.join(self.folder, RESULT_FILE)),
         }
         line = protocol.encode("exited", log_tail=tail, **fields)
         while len(line) >= protocol.MAX_LINE:  # one character may take twelve bytes
             tail = tail[len(tail) // 2 + 1:]
             line = protocol.encode("exited", log_tail=tail, **fields)
-        self.contact.unacknowledged = line
-        self.contact.send(line)
+        self.contact.deliver(line)
 
     def end_now(self, grace: float) -> None:
-        """End whatever runs and wait for it, as long as that can help."""
+        """End the command, if one runs, and wait until it has ended or cannot be killed."""
         if self.command:
             self.command.end(grace)
             until = time.monotonic() + grace + UNKILLABLE_SECONDS
@@ -249,14 +261,14 @@ class Agent:
                 select.select([], [], [], 0.05)
 
     def last_words(self) -> int:
-        """YARN ends the container: say so, and leave nothing behind before its SIGKILL comes."""
+        """Tell the coordinator that YARN ends the container, and end all processes before YARN's SIGKILL comes."""
         self.contact.send(protocol.encode("terminated"))
-        signal_all(descendants(), signal.SIGTERM)
+        send_signal(descendants(), signal.SIGTERM)
         began = time.monotonic()
         while descendants() and time.monotonic() < began + LAST_WORDS:
             select.select([], [], [], 0.01)
         while descendants() and time.monotonic() < began + UNKILLABLE_SECONDS:
-            signal_all(descendants(), signal.SIGKILL)
+            send_signal(descendants(), signal.SIGKILL)
             select.select([], [], [], 0.005)
         return 143
 
@@ -267,7 +279,7 @@ def main(arguments: List[str]) -> int:
     Parameters
     ----------
     arguments : list of str
-        The service and the application id, for whoever reads ``ps``.
+        The service and the application id; they are there for readers of ``ps``.
     """
     names = ("SKEIN_CONTAINER_ID", "SKEIN_APPMASTER_ADDRESS", "SKEIN_APPLICATION_ID")
     return Agent(*(os.environ[name] for name in names)).run()

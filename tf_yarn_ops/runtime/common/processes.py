@@ -1,27 +1,27 @@
-"""Linux processes of one container: death with the parent, adoption of orphans, signals to all descendants."""
+"""Process control on Linux, for both ends in the cluster: prctl(2) and the process tree below this process."""
 
 import ctypes
 import os
 import signal
-from typing import Dict, List
+from typing import Dict, Iterable, List
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def become_subreaper() -> None:
-    """Make orphans of our descendants our children (Linux 3.4)."""
+def set_child_subreaper() -> None:
+    """Make this process the child subreaper: orphaned descendants become its children (Linux 3.4)."""
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def die_with_parent() -> None:
-    """Let the kernel kill this process when its parent ends."""
+def set_parent_death_signal() -> None:
+    """Make the kernel send SIGKILL to this process when its parent ends."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def descendants() -> List[int]:
-    """Give the pids of all living descendants of this process, from /proc."""
+def descendants() -> Dict[int, int]:
+    """Return the living descendants of this process, read from /proc: pid to parent pid, parents before children."""
     children: Dict[int, List[int]] = {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -33,17 +33,17 @@ def descendants() -> List[int]:
             continue
         if state not in (b"Z", b"X"):
             children.setdefault(int(parent), []).append(int(entry))
-    result: List[int] = []
-    todo = [os.getpid()]
-    while todo:
-        below = children.get(todo.pop(), [])
-        result += below
-        todo += below
-    return result
+    found: Dict[int, int] = {}
+    parents = [os.getpid()]
+    for pid in parents:  # grows while it is read
+        below = children.get(pid, [])
+        found.update(dict.fromkeys(below, pid))
+        parents += below
+    return found
 
 
-def signal_all(pids: List[int], number: int) -> None:
-    """Send a signal to each; those that are gone, or somebody else's by now, are no matter."""
+def send_signal(pids: Iterable[int], number: int) -> None:
+    """Send a signal to each process; skip those that have ended or belong to another user."""
     for pid in pids:
         try:
             os.kill(pid, number)

@@ -16,7 +16,7 @@ import time
 from typing import List, Optional
 
 from ..common.contract import JOB_FILE, Job, load_job
-from ..common.processes import die_with_parent
+from ..common.processes import set_parent_death_signal
 from ..common.reasons import Reason
 from ..common.report import JobReport, compose_diagnostics
 from . import page
@@ -48,7 +48,7 @@ def watch_over() -> Optional[int]:
     child = os.fork()
     if child == 0:
         os.close(reader)
-        die_with_parent()
+        set_parent_death_signal()
         if os.getppid() != parent:
             os._exit(1)
         return writer
