@@ -1,8 +1,8 @@
-"""Which application is mine: the identity of a training, and the table that decides what to do.
+"""`Identity`: whose training an application is; and `decide`, the table that says what to do about what YARN lists.
 
-Schedulers retry, crash and run twice. An identity stands in the application's YARN tags,
-so that whoever comes later finds what an earlier client has submitted. Everything here is
-pure; `ensuring` acts on it.
+Schedulers retry, crash and run the same task twice. The identity of a training stands in the YARN tags of its
+applications, so that a later client finds what an earlier one has submitted. Everything here is pure; `launch.ensure`
+acts on it.
 
 References
 ----------
@@ -25,31 +25,32 @@ from .yarn_report import never_launched, read_report
 
 #: How often a job is submitted again because YARN could not launch its application master.
 LAUNCH_RETRIES = 2
-#: YARN takes as many tags.
+#: YARN accepts at most this number of tags for one application.
 MAX_TAGS = 10
 #: How the tags of an identity begin; YARN keeps all tags in lower case.
 PREFIXES = ("tfy-", "tfyg-", "tfya-", "tfyd-")
 _GENERATION, _ATTEMPT = re.compile(r"tfyg-(\d+)\Z"), re.compile(r"tfya-(\d+)\Z")
-#: The ends of one that may have been one of two of the same generation.
+#: How an application ends that a client has killed in favour of another one of the same generation.
 GIVEN_WAY = (Reason.KILLED, Reason.SUPERSEDED)
 _ID = re.compile(r"application_(\d+)_(\d+)\Z")
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Who asks for a training, and for the how-manieth time.
+    """Who asks for a training, the generation of the training, and the number of the try.
 
     Parameters
     ----------
     key : str
-        What names the training everywhere and for ever, the asking server included:
+        The name of the training, unique for all servers and all time, such as
         ``airflow https://host dag run task -1``. Only its hash leaves the process.
     generation : int, optional
-        Grows when somebody asks to train again. Default 0.
+        Grows when a person asks to train again. Default 0.
     attempt : int, optional
         Grows with each retry of the engine. Default 0.
     deployment : str, optional
-        The asking server. Jobs of one deployment share a tag, by which one watcher sees them all.
+        The server that asks. Jobs of one deployment share a tag, so that one list call finds them all.
+        Default: none.
     """
 
     key: str
@@ -68,7 +69,7 @@ class Identity:
 
     @property
     def hash(self) -> str:
-        """Forty hexadecimal digits of the key, the deployment included."""
+        """Forty hexadecimal digits: the SHA-256 of deployment and key, shortened."""
         return _hash(f"{self.deployment}\0{self.key}")
 
     @property
@@ -83,7 +84,7 @@ class Identity:
         return (*own, deployment_tag(self.deployment)) if self.deployment else own
 
     def check(self, spec: JobSpec) -> None:
-        """See whether the job leaves room for the tags, and has none that passes for one; SpecInvalid if not."""
+        """Raise `SpecInvalid` when the job's own tags leave no room for these, or look like one of them."""
         free = MAX_TAGS - len(self.tags)
         faults = [f"tags: {tag!r} would pass for an identity, whose tags begin with {', '.join(PREFIXES)}"
                   for tag in spec.tags if is_reserved(tag)]
@@ -95,13 +96,13 @@ class Identity:
 
 
 def is_reserved(tag: str, *prefixes: str) -> bool:
-    """Tell whether a tag, as YARN lists it, begins like one of an identity, or with one of ``prefixes``."""
+    """Return whether a tag, as YARN lists it, begins like a tag of an identity, or with one of ``prefixes``."""
     # YARN lists the tags of an application joined by commas.
     return any(part.strip().startswith((*PREFIXES, *prefixes)) for part in tag.lower().split(","))
 
 
 def deployment_tag(deployment: str) -> str:
-    """Give the tag that all jobs of a deployment share."""
+    """Return the tag that all jobs of a deployment share."""
     return f"tfyd-{_hash(deployment)}"
 
 
@@ -127,9 +128,10 @@ class Decision:
     ----------
     action : Action
     application_id : str
-        To attach to, or whose report it is; of the newer generation when superseded.
+        The application to attach to, or to report; the newer one when superseded.
     kill : tuple of str
-        To be killed: older generations, or further ones of this generation; of this one as well when superseded.
+        Applications to kill: older generations, duplicates of this generation, and all of this generation when
+        superseded.
     """
 
     action: Action
@@ -138,18 +140,18 @@ class Decision:
 
 
 def order(application_id: str) -> tuple[int, int]:
-    """Give what sorts ids by age."""
+    """Return the sort key of an application id, oldest first."""
     match = _ID.match(application_id)
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def generation_of(application: Mapping[str, Any]) -> int:
-    """Give the generation in an application's tags."""
+    """Return the generation in an application's tags, 0 if there is none."""
     return _number(application, _GENERATION)
 
 
 def attempt_of(application: Mapping[str, Any]) -> int:
-    """Give the attempt in an application's tags."""
+    """Return the attempt in an application's tags, 0 if there is none."""
     return _number(application, _ATTEMPT)
 
 
@@ -160,7 +162,7 @@ def _number(application: Mapping[str, Any], pattern: re.Pattern[str]) -> int:
 
 def decide(applications: Iterable[Mapping[str, Any]], identity: Identity, user: str,
            allocation_retries: int = 0) -> Decision:
-    """Give the first row of the table that fits.
+    """Return the decision of the first row of the table (docs/design.md, section 5) that fits.
 
     Parameters
     ----------
@@ -193,13 +195,22 @@ def decide(applications: Iterable[Mapping[str, Any]], identity: Identity, user: 
 
 
 def latest_of(applications: Iterable[Mapping[str, Any]], identity: Identity) -> Mapping[str, Any] | None:
-    """Give the application of this generation that was submitted last, whoever's it is; None for none."""
+    """Return the newest application of this generation, from any user; None if there is none."""
     own = (a for a in applications if generation_of(a) == identity.generation)
     return max(own, key=lambda a: order(a["id"]), default=None)
 
 
 def successor_of(ended: JobReport, listed: Iterable[Mapping[str, Any]], identity: Identity) -> str | None:
-    """Give the live one, of all that carry the tag, in whose favour this one was killed; None for no such end."""
+    """Return the live application in whose favour another one was killed; None if there is none.
+
+    Parameters
+    ----------
+    ended : JobReport
+        Of the application that has ended.
+    listed : iterable of mapping
+        What YARN lists for the identity's tag.
+    identity : Identity
+    """
     if ended.reason not in GIVEN_WAY:
         return None
     decision = decide((a for a in listed if a["state"] not in ENDED), identity, ended.user)
@@ -212,15 +223,15 @@ def nothing_trained(ended: JobReport) -> bool:
 
 
 def may_try_again(ended: Sequence[JobReport], allocation_retries: int) -> bool:
-    """Tell whether an attempt has another submission left, because nothing has trained.
+    """Return whether an attempt may submit once more, because no task has run.
 
     Parameters
     ----------
     ended : sequence of JobReport
-        How its applications ended, the latest last.
+        The ends of the attempt's applications, the latest last.
     allocation_retries : int
-        How often it may submit again after ALLOCATION_TIMEOUT; `LAUNCH_RETRIES` times more where
-        YARN could not launch the application master.
+        Further submissions after ALLOCATION_TIMEOUT. After a failed launch of the application master there are
+        `LAUNCH_RETRIES`.
     """
     latest = ended[-1]
     if latest.reason is Reason.ALLOCATION_TIMEOUT:

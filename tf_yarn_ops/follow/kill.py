@@ -13,7 +13,7 @@ from .yarn_report import kill_report, lost_report, unsubmitted_report
 
 logger = logging.getLogger(__name__)
 
-#: Seconds until a kill has to be done; YARN needs 0.1 s, after a fail-over some more.
+#: Seconds until the application has to be gone; YARN needs 0.1 s, and more after a fail-over.
 KILL_TIMEOUT = 30.0
 #: Bytes of the diagnostics of our kills; YARN keeps 64 KB but sends them with every list.
 _KILL_DIAGNOSTICS = 8 * 1024
@@ -38,9 +38,9 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
     ----------
     session : Session
     application_id : str
-        May be one that was only reserved.
+        May be an id that was only reserved.
     why : str
-        A sentence for the report, kept by YARN.
+        A sentence for the report, which YARN keeps.
     reason : Reason, optional
         Default KILLED.
     timeout : float, optional

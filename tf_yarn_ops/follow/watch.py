@@ -1,8 +1,7 @@
-"""`Watcher`: many applications of one process, one list call per interval.
+"""`Watcher`: waits for many applications in one event loop, with one list call of the ResourceManager per interval.
 
-Asynchronous, for triggerers and servers. The loop asks YARN for the live applications of
-the deployment; whoever is missing there has ended, and is asked for once. It never raises
-into its waiters: each has a deadline of its own.
+For triggerers and servers. The shared loop lists the live applications of the deployment, and asks for each awaited
+application that is missing in the list. It answers the steps of `follow.wait.waiting`, which makes the decisions.
 """
 
 import asyncio
@@ -32,18 +31,18 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two list calls.
 INTERVAL = 2.0
-#: Seconds between two list calls while nobody answers, at most.
+#: Longest pause between two list calls while YARN does not answer, seconds.
 MAX_INTERVAL = 30.0
-#: Ended applications that are asked for at the same time.
+#: Requests for single applications at the same time.
 _AT_ONCE = 8
-#: What nobody reads here; an older Hadoop that does not know it is asked without.
+#: Fields that are not read here; an older Hadoop that does not know them gets a request without.
 _DESELECTED = "resourceRequests,resourceInfo,timeouts,appNodeLabelExpression,amNodeLabelExpression"
 _APPLICATIONS = f"{CLUSTER_PATH}/apps"
 
 
 @dataclass(eq=False)
 class _Waiter:
-    """One wait: where it looks next, and the future that the shared loop resolves with what it has seen."""
+    """One wait: the application that it looks at, and the future that the shared loop resolves with the answer."""
 
     application_id: str = ""
     seen: "asyncio.Future[Mapping[str, Any]] | None" = None
@@ -52,7 +51,7 @@ class _Waiter:
 
 @dataclass
 class _Asker:
-    """Asynchronous calls of the ResourceManager; the decisions are those of the blocking client."""
+    """Asynchronous requests to the ResourceManager, with the fail-over and back-off of the blocking client."""
 
     cluster: Cluster
     addresses: Addresses = field(init=False)
@@ -93,8 +92,8 @@ class Watcher:
     ----------
     cluster : Cluster
     tag : str, optional
-        What all applications carry, see `identity.deployment_tag`; keeps the list short.
-        Default: the user's applications.
+        A tag that all these applications carry, see `identity.deployment_tag`; it keeps the list short.
+        Default: list all applications of the user.
     interval : float, optional
         Seconds between two list calls. Default 2.
     """
@@ -117,20 +116,19 @@ class Watcher:
         ----------
         application_id : str
         timeout : float, optional
-            Seconds. Default: for ever.
+            Seconds. Default: no limit.
         on_change : callable, optional
-            Called in the event loop with each report that differs from the one before. Reports of
-            running applications hold what YARN knows, not the single tasks.
+            Called in the event loop, in the context of this wait, with each report that differs from the one before.
+            Reports of running applications hold what YARN knows, without the single tasks.
         identity : Identity, optional
-            When the application is killed in favour of another one of the same generation,
-            the wait goes on with that one.
+            When the application is killed in favour of another one of the same generation, wait for that one.
         queue_timeout : float, optional
-            Seconds in the queue after which it is killed as QUEUE_TIMEOUT. Default 0: none.
+            Seconds in the queue after which the application is killed as QUEUE_TIMEOUT. Default 0: no limit.
 
         Raises
         ------
         WaitTimeout
-            The application goes on.
+            After ``timeout`` seconds; the application goes on.
         """
         waiter = _Waiter(application_id)
         self._waiters.add(waiter)
@@ -204,7 +202,7 @@ class Watcher:
             self._loop_task = contextvars.Context().run(loop.create_task, self._run())
 
     async def _run(self) -> None:
-        """Look for all waiters, again and again; no fault of one look may end it, because it serves all of them."""
+        """Look for all waiters until there is none; an error of one look does not end the loop."""
         interval = 0.0
         while self._waiters:
             await asyncio.sleep(interval)
@@ -215,7 +213,7 @@ class Watcher:
                 interval = min(MAX_INTERVAL, max(self._interval, interval * 2) * random.uniform(0.8, 1.2))
                 logger.warning("watching %s applications goes on in %.0f s: %s", len(self._waiters), interval, error)
             if not self._waiters:
-                await self._asker.close()  # a waiter may come while it closes; the loop looks again
+                await self._asker.close()  # a new waiter may come during this await; the loop looks again
 
     async def _look(self) -> None:
         """List the live applications once, and ask for each application that is waited for and not among them."""
@@ -254,7 +252,7 @@ _watchers: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[object, Wa
 
 
 def watcher_for(cluster: Cluster, *, tag: str | None = None, interval: float = INTERVAL) -> Watcher:
-    """Give the running event loop's watcher of a cluster and tag; all who ask share it."""
+    """Return the watcher that all callers in the running event loop share for a cluster, a tag and an interval."""
     watchers = _watchers.setdefault(asyncio.get_running_loop(), {})
     key = (cluster, tag, interval)
     if key not in watchers:

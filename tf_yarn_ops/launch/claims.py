@@ -1,8 +1,8 @@
-"""Claims: files that make a submission happen exactly once, whoever dies on the way.
+"""`Claims`: files in the staging directory that make a submission happen exactly once, also when its client dies.
 
 ``<staging>/claims/<hash>-<generation>-<n>`` names the application id that is to be
-submitted; it comes into being whole or not at all and is never overwritten. The file
-with ``.submitted`` behind says that YARN has taken it.
+submitted. It appears whole or not at all, and is never overwritten. A second file of the
+same name with ``.submitted`` at its end says that YARN has accepted the application.
 """
 
 import json
@@ -23,12 +23,12 @@ class Claim:
     Attributes
     ----------
     number : int
-        From 0; the next one only after this one's application ended without success.
+        From 0. The next number is used only after this claim's application has ended without success.
     application_id : str
     attempt : int
-        Of the engine, when it was made.
+        The engine's attempt that made the claim.
     submitted : bool
-        Whether YARN has taken it.
+        Whether YARN has accepted the application.
     """
 
     number: int
@@ -55,12 +55,12 @@ class Claims:
         self._attempt = identity.attempt
 
     def latest(self) -> Claim | None:
-        """Give the claim with the highest number.
+        """Return the claim with the highest number; None if there is none.
 
         Raises
         ------
         SubmissionRejected
-            It is not ours, or not readable as a claim.
+            The file belongs to another user, or does not hold a claim.
         """
         number = -1
         while status := self._files.status(self._path(number + 1)):
@@ -76,12 +76,12 @@ class Claims:
             return Claim(number, str(document["id"]), int(document["attempt"]),
                          self._files.status(f"{path}{SUBMITTED}") is not None)
         except (ValueError, KeyError, TypeError) as error:
-            raise SubmissionRejected(f"{path} is no claim; delete it when no training of it runs") from error
+            raise SubmissionRejected(f"{path} holds no claim; delete the file when no training of it runs") from error
 
     def make(self, number: int, application_id: str) -> bool:
-        """Claim a number for an application id; False when somebody was faster."""
-        # First the staging directory: HDFS gives the parents that it makes the mode of what was asked for,
-        # and NodeManagers share cached files only below directories that everybody may pass.
+        """Claim a number for an application id; return False when another client was faster."""
+        # The staging directory first: HDFS makes missing parents with the mode of the directory that was asked for,
+        # and NodeManagers share cached files only below directories that all users may pass.
         self._files.makedirs(self._staging, PASSABLE)
         self._files.makedirs(self._folder, 0o700)
         passing = f"{self._folder}/.{uuid.uuid4().hex}"
@@ -90,11 +90,11 @@ class Claims:
         if self._files.rename(passing, self._path(number)):
             return True
         self._files.delete(passing)
-        # A NameNode that failed over may have done it and answered no more.
+        # A NameNode that failed over may have renamed the file without answering.
         return self._files.read(self._path(number)) == content
 
     def mark_submitted(self, number: int) -> None:
-        """Keep that YARN has taken the claim's application."""
+        """Record that YARN has accepted the claim's application."""
         self._files.create(f"{self._path(number)}{SUBMITTED}", b"", 0o600)
 
     def _path(self, number: int) -> str:

@@ -1,7 +1,7 @@
-"""`ensure`: exactly one application of an identity, whatever clients did before and do meanwhile.
+"""`Ensure`: exactly one application trains for an identity, also when several clients ask at the same time.
 
-Loops over "look, decide, act" until the table says attach or report. What it acts on
-is YARN's list and the claims; nothing is remembered in the process.
+It repeats "look, decide, act" until the table says attach or report. It acts on YARN's list and on the claims only; the
+process keeps no state of its own.
 """
 
 import logging
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Rounds of look, decide, act; each ends because somebody else was faster.
-_MAX_ROUNDS = 50
+#: How often look, decide, act is repeated; each further time is due to another client that was faster.
+_MOST_LOOKS = 50
 
 
 class Ensure:
@@ -57,9 +57,9 @@ class Ensure:
         self._announced = ""
 
     def run(self) -> JobReport:
-        """Give the report of the one application, live or ended."""
+        """Return the report of the one application, live or ended."""
         self._identity.check(self._spec)
-        for _ in range(_MAX_ROUNDS):
+        for _ in range(_MOST_LOOKS):
             self._session.checkpoint()
             decision = self._decide()
             superseded = decision.action is Action.SUPERSEDED
@@ -73,19 +73,19 @@ class Ensure:
                 report = self._submit()
                 if report is not None:
                     return report
-        raise ClusterUnreachable(f"{_MAX_ROUNDS} rounds have not settled which application trains; others keep "
-                                 f"changing those with the tag {self._identity.tag}")
+        raise ClusterUnreachable(f"{_MOST_LOOKS} looks have not settled which application trains: other clients keep "
+                                 f"changing the applications with the tag {self._identity.tag}")
 
     def _decide(self) -> Decision:
         found = self._resourcemanager.find(tags=[self._identity.tag], user=self._user)
         return decide(found, self._identity, self._user, self._spec.restart.allocation_retries)
 
     def _give_way(self, newer: str) -> None:
-        """A newer generation exists: nothing of it is touched, our own is killed."""
+        """Kill our own application and raise `Superseded`; leave the newer generation alone."""
         if self._submitted:
             kill(self._session, self._submitted, f"Superseded by {newer}", reason=Reason.SUPERSEDED)
         raise Superseded(f"{newer} is of a newer generation than {self._identity.generation} of this training; "
-                         "it was left alone, and nothing was submitted")
+                         "that one goes on, and nothing was submitted")
 
     def _kill(self, application_id: str, newer: str = "") -> None:
         why = f"Superseded by {newer or f'generation {self._identity.generation} of the same training'}"
@@ -107,7 +107,7 @@ class Ensure:
             self._on_reserved(application_id)
 
     def _submit(self) -> JobReport | None:
-        """Submit, or continue what another client began; None when one has to look again."""
+        """Submit, or continue the submission of another client; return None when another look is needed."""
         check_files(self._spec)
         if self._route.way() != SKEIN:
             try:
@@ -122,7 +122,7 @@ class Ensure:
         return None
 
     def _refuse_strangers(self) -> None:
-        """An application that runs as another user is never found as ours, and would be submitted for ever."""
+        """Kill an application that runs as another user: it would never be found as ours, and be submitted again."""
         try:
             application = self._resourcemanager.get_recovered(self._submitted, RECOVERY_TIME)
         except ApplicationNotFound:
@@ -139,7 +139,7 @@ class Ensure:
             generation_of(application), attempt_of(application)) == (ours.generation, ours.attempt)
 
     def _submit_once(self) -> JobReport | None:
-        """Submit by a claim."""
+        """Submit over HTTP, by a claim; return a report when an application has ended, None for another look."""
         submitter = self._route.rest_submitter(self._spec)
         claims = Claims(self._session.staging(self._user), self._identity)
         claim = claims.latest()
@@ -162,7 +162,10 @@ class Ensure:
         return None
 
     def _application(self, claim: Claim) -> Mapping[str, Any] | None:
-        """Give a claim's application; one that was submitted is asked for until a restart must be over."""
+        """Return a claim's application; None if YARN does not know it.
+
+        A restarted ResourceManager has `RECOVERY_TIME` seconds to recover an application that was submitted.
+        """
         until = time.monotonic() + (RECOVERY_TIME if claim.submitted else 0.0)
         while True:
             try:
@@ -174,7 +177,7 @@ class Ensure:
             time.sleep(0.5)
 
     def _settled(self, application: Mapping[str, Any]) -> JobReport | None:
-        """The report of a claim's application that has ended, unless another one may follow."""
+        """Return the report of a claim's application that has ended; None if another submission may follow."""
         report = read_report(application)
         same_attempt = attempt_of(application) == self._identity.attempt
         retries = self._spec.restart.allocation_retries
@@ -192,7 +195,7 @@ class Ensure:
         return Claim(number, application_id, self._identity.attempt)
 
     def _submit_claim(self, submitter: "RestSubmitter", claims: Claims, claim: Claim) -> None:
-        """Submit a claimed id. Another client may do the same at this moment, which is harmless."""
+        """Submit a claimed id; another client may submit the same id at the same moment without harm."""
         application_id = claim.application_id
         try:
             self._session.checkpoint()
@@ -209,22 +212,22 @@ class Ensure:
                 self._session.forget(read_report(application))
             raise
         except BaseException as error:
-            # Told to end, by whatever (Airflow's alarm is an exception of its own): nothing of ours may stay.
-            # Any ordinary failure leaves the claim for the next try.
+            # Told to end (Airflow's alarm is a BaseException of its own): the application must not stay.
+            # After any other failure the next try continues the claim.
             told = isinstance(error, Cancelled) or not isinstance(error, Exception)
             if told and self._may_take_back(claim):
                 self._route.take_back(application_id, error)
             raise
 
     def _mark_submitted(self, claims: Claims, claim: Claim) -> None:
-        """Note that YARN has taken it. A mark that fails costs a later client a look; the application runs."""
+        """Record that YARN has accepted the application; without the record a later client only looks once more."""
         try:
             claims.mark_submitted(claim.number)
         except (SubmissionRejected, ClusterUnreachable) as error:
             logger.warning("%s is submitted, but its claim could not be marked: %s", claim.application_id, error)
 
     def _may_take_back(self, claim: Claim) -> bool:
-        """Whether nobody but us trains under a claimed id: a later attempt may have submitted it meanwhile."""
+        """Return whether the claimed id is still ours: a later attempt may have submitted it meanwhile."""
         try:
             application = self._seen(claim)
         except ClusterUnreachable:
@@ -232,7 +235,7 @@ class Ensure:
         return application is None or attempt_of(application) == self._identity.attempt
 
     def _seen(self, claim: Claim) -> Mapping[str, Any] | None:
-        """What YARN says of a claimed id now."""
+        """Return YARN's object of a claimed id; None if YARN does not know it."""
         try:
             return self._resourcemanager.get(claim.application_id)
         except ApplicationNotFound:

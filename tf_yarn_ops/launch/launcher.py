@@ -1,4 +1,4 @@
-"""`Launcher`: the only door for submitting, watching and killing applications."""
+"""`Launcher`: submit, attach to, wait for, kill and list applications; the engines use nothing else."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -20,17 +20,17 @@ from .route import Route
 
 
 class Launcher:
-    """Submits, watches and kills applications of one cluster.
+    """Submits, follows and kills applications of one cluster.
 
     Parameters
     ----------
     cluster : Cluster
     submit_with : {"auto", "rest", "skein"}, optional
-        Default: as the site says.
+        Default: the site's ``submit_with``.
     strict_placement : bool, optional
-        Refuse a job with a container that no node could hold now; default is a warning.
+        Refuse a job with a container that no running node could hold. Default: log a warning.
     environ : mapping of str to str, optional
-        For Skein's Java client, the fallback. Default: the process's environment.
+        For Skein's Java client and ``yarn logs``. Default: the process's environment.
     """
 
     def __init__(self, cluster: Cluster, *, submit_with: str | None = None, strict_placement: bool = False,
@@ -51,10 +51,10 @@ class Launcher:
         return self.session.staging(user)
 
     def cancel(self, why: str = "") -> None:
-        """End what this launcher is doing; safe in a signal handler.
+        """End the call that this launcher is in; safe in a signal handler.
 
-        A submission ends before its next step; what was submitted is killed. The call
-        that was going on raises `Cancelled`. YARN keeps the sentence ``why`` with the kill.
+        A submission ends before its next step, and its application is killed. The call raises `Cancelled`. YARN keeps
+        the sentence ``why`` with the kill.
         """
         self.session.cancel(why)
 
@@ -65,24 +65,24 @@ class Launcher:
         ----------
         spec : JobSpec
         on_reserved : callable, optional
-            Called with the application id before anything is staged, so that it can be
-            kept. What it raises ends the submission. (With Skein's client: after the submission.)
+            Called with the application id before anything is staged, so that the caller can store it. An error that
+            it raises ends the submission. Skein's Java client returns the id after the submission only.
 
         Returns
         -------
         str
-            The id of the application, which YARN has accepted.
+            The id of the application that YARN has accepted.
 
         Raises
         ------
         SpecInvalid
-            Local files are missing; all are listed.
+            Local files are missing; the error lists all of them.
         SubmissionRejected, ResourcesImpossible
-            The queue, the size or a right is not to be had.
+            The cluster has no such queue or label, no container of that size, or denies the right.
         ClusterUnreachable
             YARN or the file system does not answer.
         Cancelled
-            By `cancel`; nothing is left.
+            `cancel` was called; nothing is left.
         """
         application_id = self._route.submit(spec, on_reserved)
         self._queue_timeouts[application_id] = spec.deadlines.queue
@@ -94,18 +94,21 @@ class Launcher:
         Raises
         ------
         ClusterUnreachable
-            No ResourceManager answers, or one that may still have to recover the application.
+            No ResourceManager answers, or it was restarted and may still have to recover the application.
         """
         return self.session.report(application_id)
 
     def log(self, application_id: str, task: str | None = None) -> Iterator[str]:
-        """Give a task's log in chunks of text; see `logs.Logs.read`."""
+        """Yield a task's log in chunks of text; see `follow.logs.Logs.read`."""
         from ..follow.logs import Logs
 
         return Logs(self.cluster, self.resourcemanager, environ=self._environ).read(application_id, task)
 
     def cluster_spec(self, application_id: str) -> dict[str, list[str]] | None:
-        """Give the cluster spec of a running job, host:port per task index; None before it is published."""
+        """Return the cluster spec of a running job, per task type one ``host:port`` per task index.
+
+        None before it is published, and after the end.
+        """
         try:
             document = self.session.live.fetch_document(self.resourcemanager.get(application_id))
         except ApplicationNotFound:
@@ -121,17 +124,16 @@ class Launcher:
         ----------
         application_id : str
         timeout : float, optional
-            Seconds. Default: for ever.
+            Seconds. Default: no limit.
         on_change : callable, optional
             Called with every report that differs from the one before, the last included.
         poll_interval : float, optional
             Seconds between two looks. Default 0.5.
         queue_timeout : float, optional
-            Seconds in the queue after which it is killed as QUEUE_TIMEOUT; 0 for none.
-            Default: the deadline of the job, when this launcher submitted it.
+            Seconds in the queue after which the application is killed as QUEUE_TIMEOUT; 0 for no limit.
+            Default: the job's queue deadline if this launcher has submitted it, else no limit.
         identity : Identity, optional
-            When the application is killed in favour of another one of the same generation,
-            the wait goes on with that one.
+            When the application is killed in favour of another one of the same generation, wait for that one.
 
         Returns
         -------
@@ -141,11 +143,11 @@ class Launcher:
         Raises
         ------
         WaitTimeout
-            The application goes on.
+            After ``timeout`` seconds; the application goes on.
         ClusterUnreachable
-            For longer than the site's ``unreachable_timeout``.
+            YARN has not answered for the site's ``unreachable_timeout``.
         Cancelled
-            By `cancel`; the application is killed.
+            `cancel` was called; the application is killed.
         """
         if queue_timeout is None:
             queue_timeout = self._queue_timeouts.get(application_id, 0.0)
@@ -153,7 +155,7 @@ class Launcher:
                     queue_timeout=queue_timeout, identity=identity)
 
     def ensure(self, spec: JobSpec, identity: Identity, on_reserved: Callable[[str], None] | None = None) -> JobReport:
-        """Let exactly one application of an identity train: attach to it, or submit it.
+        """Attach to the one application of an identity, or submit it.
 
         Parameters
         ----------
@@ -165,16 +167,15 @@ class Launcher:
         Returns
         -------
         JobReport
-            Of the live application (no reason yet), or of the one that has ended for this attempt.
+            Of the live application (without a reason), or of the application of this attempt that has ended.
 
         Raises
         ------
         Superseded
-            A newer generation was submitted; it is left alone.
+            A newer generation was submitted; it goes on.
         SpecInvalid, SubmissionRejected, ResourcesImpossible, ClusterUnreachable, Cancelled
-            As in `submit`. After ClusterUnreachable a further call continues the same submission; where Skein's Java
-            client submits, which tells no id, what it may have submitted has been killed, and a further attempt of the
-            identity submits anew.
+            As in `submit`. After ClusterUnreachable the next call continues the same submission. With Skein's Java
+            client an application that it may have submitted is killed, and the next attempt submits a new one.
         """
         report = Ensure(self.session, self._route, spec, identity, on_reserved).run()
         self._queue_timeouts[report.application_id] = spec.deadlines.queue
@@ -183,21 +184,21 @@ class Launcher:
     def run(self, spec: JobSpec, identity: Identity | None = None, *,
             on_reserved: Callable[[str], None] | None = None, on_change: Callable[[JobReport], None] | None = None,
             timeout: float | None = None, poll_interval: float = 0.5, after: JobReport | None = None) -> JobReport:
-        """Submit a job, or attach to it, and wait.
+        """Submit a job, or attach to it, and wait for its end.
 
-        Again after ALLOCATION_TIMEOUT, as often as the job allows, and twice where YARN could not launch
-        the application master: nothing has trained then.
+        When no task has run, the job is submitted again: after ALLOCATION_TIMEOUT ``restart.allocation_retries``
+        times, and twice when YARN could not launch the application master.
 
         Parameters
         ----------
         spec : JobSpec
         identity : Identity, optional
-            Without one, every call is a new training.
+            Default: none, so that each call is a new training.
         on_reserved, on_change, timeout, poll_interval : optional
             As in `submit` and `wait`.
         after : JobReport, optional
-            The end of an application of this job that another process has waited for: it is returned as it is, unless
-            nothing has trained and the job may be submitted again.
+            The end of an application of this job that the caller already knows. It is returned as it is, unless no
+            task has run and the job may be submitted again.
         """
 
         def start() -> JobReport:
@@ -219,7 +220,7 @@ class Launcher:
         ----------
         application_id : str
         why : str
-            A sentence for the report, kept by YARN.
+            A sentence for the report, which YARN keeps.
         reason : Reason, optional
             Default KILLED.
         timeout : float, optional
@@ -228,33 +229,33 @@ class Launcher:
         Returns
         -------
         JobReport
-            Its own ending when it had ended before. An id that was never submitted is killed as well.
+            Of the application's own end if it had ended before. KILLED for an id that was never submitted.
 
         Raises
         ------
         SubmissionRejected
-            We may not kill it.
+            The user may not kill it.
         ClusterUnreachable
-            No answer, or it would not end in time.
+            YARN has not answered, or the application has not ended in time.
         """
         return kill(self.session, application_id, why, reason=reason, timeout=timeout)
 
     def list(self, states: Iterable[str] = LIVE, user: str | None = None) -> list[JobReport]:
-        """Give the user's applications of Skein in these states, the latest first; live reports are not fetched.
+        """Return the user's applications of type Skein in these states, the latest first, without live reports.
 
         Parameters
         ----------
         states : iterable of str, optional
-            YARN's. Default: the live ones.
+            YARN's states. Default: the live ones.
         user : str, optional
-            Default: ours.
+            Default: the cluster's user.
         """
         found = self.resourcemanager.find(states=states, user=user or self.cluster.user)
         reports = [read_report(item) for item in found if str(item.get("applicationType", "")).lower() == "skein"]
         return sorted(reports, key=lambda report: report.submitted_at or 0.0, reverse=True)
 
     def close(self) -> None:
-        """Close the connections; they open again when needed."""
+        """Close the connections; they open again when they are needed."""
         self.session.close()
 
 

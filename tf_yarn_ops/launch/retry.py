@@ -1,4 +1,4 @@
-"""`run_until_trained`: the one place that submits a job again of which nothing has trained."""
+"""`run_until_trained`: the one place that submits a job again, when no task of it has run."""
 
 import logging
 import random
@@ -12,10 +12,10 @@ from ..runtime.common.report import JobReport
 
 logger = logging.getLogger(__name__)
 
-#: Seconds before the next submission, jittered, growing with each: two jobs that each held half
-#: of what they need are not to meet again.
+#: Seconds before the next submission, with jitter, longer each time: two jobs that each hold half of the containers
+#: that they need should not meet again.
 RETRY_PAUSE = 10.0
-#: Seconds before it where YARN could not launch the application master.
+#: Seconds before the next submission when YARN could not launch the application master.
 LAUNCH_PAUSE = 1.0
 
 
@@ -26,7 +26,7 @@ def pause_before(retry: int) -> float:
 
 def run_until_trained(session: Session, start: Callable[[], JobReport], wait: Callable[[str], JobReport],
                       allocation_retries: int, after: JobReport | None = None) -> JobReport:
-    """Start a job and wait for its end; start it again while nothing has trained.
+    """Start a job and wait for its end; start it again when it ended before a task ran.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def run_until_trained(session: Session, start: Callable[[], JobReport], wait: Ca
         if not may_try_again(ended, allocation_retries):
             return report
         pause = pause_before(len(ended)) if report.reason is Reason.ALLOCATION_TIMEOUT else LAUNCH_PAUSE
-        logger.info("%s: nothing has trained; submitting again in %.0f s: %s",
+        logger.info("%s: no task has run; submitting again in %.0f s: %s",
                     report.application_id, pause, report.message)
         until = time.monotonic() + pause
         while (left := until - time.monotonic()) > 0:

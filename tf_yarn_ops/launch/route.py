@@ -1,4 +1,4 @@
-"""`Route`: the way on which a job goes to YARN; a submission that fails leaves nothing behind."""
+"""`Route`: submit over HTTP or through Skein's Java client; a submission that fails leaves nothing behind."""
 
 import logging
 import secrets
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REST, SKEIN, AUTO = "rest", "skein", "auto"
-#: Seconds for which the application master's launch is waited for, where the queue has room.
+#: Seconds to wait for the launch of the application master.
 LAUNCH_WAIT = 2.0
-#: Seconds by which YARN's lifetime outlasts the deadlines, so that their owners come first.
+#: Seconds by which YARN's lifetime is longer than the deadlines, so that these end the job first and say why.
 LIFETIME_SLACK = 300.0
-#: Seconds in which YARN lists what was on its way when Skein's client was ended.
+#: Seconds after the end of Skein's client in which YARN may still list an application that it has submitted.
 _LEFTOVER_SECONDS = 3.0
 
 
@@ -51,13 +51,13 @@ class Route:
         self._environ = environ
 
     def way(self) -> str:
-        """Give how to submit: ``rest``, ``skein``, or ``auto`` while plain HTTP is to be tried first."""
+        """Return how to submit: ``rest``, ``skein``, or ``auto`` (HTTP first) while nothing speaks against HTTP."""
         if self._way == AUTO and self._session.cluster.secure:
             self._turn_to_skein("the cluster uses Kerberos")
         return self._way
 
     def falls_back(self, error: RestUnavailable) -> bool:
-        """Take that HTTP is closed; give whether Skein's Java client is to be tried from now on."""
+        """Note that HTTP is closed; return whether Skein's Java client is used from now on."""
         if self._way != AUTO:
             return False
         self._turn_to_skein(f"HTTP is closed: {error}")
@@ -80,7 +80,7 @@ class Route:
         return self.with_skein(spec, on_reserved, (f"tfy-{secrets.token_hex(8)}",), lambda _: True)
 
     def rest_submitter(self, spec: JobSpec) -> "RestSubmitter":
-        """Give what submits this job over HTTP."""
+        """Return the submission of this job over HTTP."""
         from ..submit.rest import RestSubmitter
 
         session = self._session
@@ -110,8 +110,8 @@ class Route:
                    is_ours: Callable[[Mapping[str, Any]], bool]) -> str:
         """Submit through Skein's Java client; ``on_reserved`` is called after the submission.
 
-        The client tells no id before YARN has taken the application. Should it end in between, or we,
-        the first tag finds the application, and ``is_ours`` says of each that has it whether it is to be killed.
+        The client returns the id only after YARN has accepted the application. When the client or this process ends
+        before that, the first tag finds the application, and ``is_ours`` says whether it is ours to kill.
         """
         from ..submit.skein_java import SkeinJavaSubmitter
 
@@ -128,7 +128,7 @@ class Route:
             self.submitted(application_id, spec)
             if on_reserved is not None:
                 on_reserved(application_id)
-            if spec.priority:  # Skein's client can't give it
+            if spec.priority:  # Skein's client has no option for it
                 self._amend(application_id, "priority",
                             lambda _: self._session.resourcemanager.set_priority(application_id, spec.priority))
             self._sweep(application_id)
@@ -140,14 +140,17 @@ class Route:
         return application_id
 
     def _sweep(self, application_id: str) -> None:
-        """Delete the directories of those who are gone; whatever hinders it hinders nothing else."""
+        """Delete directories of ended applications; an error is only logged."""
         try:
             sweep(self._session.staging(), self._session.resourcemanager, keep=application_id)
         except TfYarnError as error:
             logger.debug("not swept: %s", error)
 
     def _look_ahead(self, spec: JobSpec) -> None:
-        """Refuse what YARN would, before Skein's client starts; where the ResourceManager can't be read, YARN does."""
+        """Refuse what YARN would refuse, before Skein's client starts.
+
+        When the ResourceManager can't be read, YARN itself has to refuse.
+        """
         try:
             around = read_surroundings(spec, self._session.resourcemanager)
         except TfYarnError as error:
@@ -157,15 +160,15 @@ class Route:
             check_placement(spec, around, self._strict_placement)
 
     def submitted(self, application_id: str, spec: JobSpec) -> None:
-        """Say that YARN has taken an application, and keep what its waiting client enforces."""
+        """Log that YARN has accepted an application, and set its lifetime in YARN."""
         logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
         lifetime = lifetime_of(spec)
-        if lifetime is not None:  # YARN's own backstop: it ends the job even when nobody else is alive to do so
+        if lifetime is not None:  # YARN ends the job even when no client and no coordinator is left
             self._amend(application_id, "lifetime", lambda found: self._session.resourcemanager.set_lifetime(
                 application_id, int(found["startedTime"]) / 1000 + lifetime))
 
     def _amend(self, application_id: str, what: str, change: Callable[[Mapping[str, Any]], None]) -> None:
-        """Change an application that YARN has taken; one that can't be changed runs all the same."""
+        """Change an application that YARN has accepted; when that fails, log it and let the application run."""
         try:
             change(self._launched(application_id))
         except Cancelled:
@@ -174,7 +177,7 @@ class Route:
             logger.warning("%s has no %s in YARN: %s", application_id, what, error)
 
     def _launched(self, application_id: str) -> dict[str, Any]:
-        """Give the application once its master is launched, or so late that it must be waiting in the queue.
+        """Return the application once its master is launched, at the latest after `LAUNCH_WAIT` seconds.
 
         A ResourceManager that stores a change while it launches the master may lose the master's token,
         and the application fails ("SIMPLE authentication is not enabled", EOFException; seen on Hadoop 3.4.3).
@@ -190,7 +193,7 @@ class Route:
             pause = min(0.5, pause * 2)
 
     def _take_back_unnamed(self, tag: str, is_ours: Callable[[Mapping[str, Any]], bool], error: BaseException) -> None:
-        """Kill what Skein submitted the moment before it ended; nobody has told us the id."""
+        """Find by tag and kill an application that Skein's client has submitted without returning its id."""
         until = time.monotonic() + _LEFTOVER_SECONDS
         try:
             while time.monotonic() < until:
@@ -203,7 +206,7 @@ class Route:
             logger.warning("whether anything was submitted could not be seen: %s", second)
 
     def take_back(self, application_id: str, error: BaseException) -> None:
-        """Kill an application on the way out of a failure, which a second one is not to cover."""
+        """Kill an application during error handling without masking the original error."""
         logger.info("taking back %s after %s", application_id, type(error).__name__)
         try:
             why = self._session.why_cancelled or f"The submission ended with {type(error).__name__}"
@@ -213,9 +216,9 @@ class Route:
 
 
 def lifetime_of(spec: JobSpec) -> float | None:
-    """Give the seconds after which YARN itself ends the job; None where it may take for ever.
+    """Return the seconds after which YARN itself ends the job; None when its queue or its run has no limit.
 
-    The clock starts with the submission, so both the queue and the run have to be limited.
+    YARN counts from the submission, so both deadlines have to be given.
     """
     queue, total = spec.deadlines.queue, spec.deadlines.total
     return queue + total + LIFETIME_SLACK if queue and total else None
