@@ -195,7 +195,7 @@ class Run:
 
             session = Session.hasty(self._cluster, _HASTE, _HASTE)
             try:
-                kill(session, self._ids[-1], self._ending.why, timeout=0, look_first=False)
+                kill(session, self._ids[-1], self._ending.why, timeout=None, look_first=False)
                 self._say(f"killed {self._ids[-1]} by a last call")
             except TfYarnError as error:
                 self._warn_of_leftover(str(error))

@@ -28,7 +28,7 @@ class StillEnding(ClusterUnreachable):
 
 
 def kill(session: Session, application_id: str, why: str, *, reason: Reason = Reason.KILLED,
-         timeout: float = KILL_TIMEOUT, look_first: bool = True, attempt: int | None = None) -> JobReport:
+         timeout: float | None = KILL_TIMEOUT, look_first: bool = True, attempt: int | None = None) -> JobReport:
     """Kill an application, wait until it is gone, delete its directory.
 
     A ResourceManager that restarts knows no application until it has recovered them, and forgets a kill that it has
@@ -44,7 +44,7 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
     reason : Reason, optional
         Default KILLED.
     timeout : float, optional
-        Seconds. Default 30. 0 returns as soon as YARN has accepted the kill, and leaves the directory.
+        Seconds. Default 30. None returns as soon as YARN has accepted the kill, and leaves the directory.
     look_first : bool, optional
         Ask for the application before the kill (default), so that YARN keeps the states of its tasks with the reason,
         and an application that has ended is left as it is. False sends the kill first, for a client with seconds left.
@@ -65,7 +65,7 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
     ClusterUnreachable
         YARN has not answered in time.
     """
-    resourcemanager, until = session.resourcemanager, time.monotonic() + timeout
+    resourcemanager, until = session.resourcemanager, time.monotonic() + (timeout or 0.0)
     unseen = JobReport(application_id, state="KILLED", final_status="KILLED", reason=reason, message=why,
                        user=session.cluster.user, killed_by_attempt=attempt)
     text = "" if look_first else compose_diagnostics(unseen, _KILL_DIAGNOSTICS)
@@ -87,7 +87,7 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
                 if not accepted:  # said after the request: a log that nobody reads may block for ever
                     logger.info("killing %s : %s", application_id, why)
                 accepted, ask_at = True, time.monotonic() + _ASK_AGAIN
-                if not timeout:
+                if timeout is None:
                     return unseen
         except ApplicationNotFound as error:
             if look_first or accepted or not resourcemanager.recovering(application_id):
