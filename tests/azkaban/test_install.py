@@ -81,8 +81,8 @@ def test_secure_lets_one_command_pass(plugins):
     back = install(plugins)
     assert "command.whitelist.regex" not in properties(back.folder, "private.properties"), "--secure was left out"
     assert back.notes == (
-        "warning: this installation was --secure, and no longer is; install again with it to keep it",
-        "warning: this installation was --limits /etc/tf yarn/limits.yaml, and no longer is; install again with it to "
+        "warning: the earlier installation had --secure, this one has not; install again with it to keep it",
+        "warning: the earlier installation had --limits /etc/tf yarn/limits.yaml, this one has not; install again with it to "
         "keep it")
     assert install(plugins).notes == ()
     assert install(plugins, secure=True, limits="/etc/a.yaml").notes == ()
@@ -107,7 +107,7 @@ def test_a_broken_plugin_of_ours_is_repaired(plugins, broken):
     for file, text in broken.items():
         (plugins / NAME / file).write_text(text)
     done = install(plugins)
-    assert done.notes[0].endswith("held a broken plugin, which no executor could load; repaired")
+    assert done.notes[0].endswith("held a broken plugin, which no executor could load; it is repaired")
     assert properties(done.folder, "private.properties")["jobtype.class"] == PROCESS_JOB
     assert properties(done.folder, "plugin.properties")["command"] == COMMAND
 
@@ -119,7 +119,7 @@ def test_a_broken_neighbour_is_told(plugins, text):
     (plugins / "docs").mkdir()
     done = ytf("install-jobtype", "--dir", str(plugins))
     assert f"warning: {plugins / 'spark' / 'private.properties'}" in done.stderr
-    assert "the executor will load no plugin at all until that is mended" in done.stderr
+    assert "the executor loads no plugin at all until that is repaired" in done.stderr
     assert (plugins / NAME / "private.properties").is_file()
     assert (plugins / "spark" / "private.properties").read_text() == text
 
@@ -137,7 +137,7 @@ def test_every_fault_of_an_installation_is_told(plugins):
         install(plugins / "nope", name="a/b", python="python3", limits="$HOME/x")
     assert [fault.partition(":")[0] for fault in caught.value.faults] == ["--dir", "--name", "--python", "--limits",
                                                                           "--limits"]
-    with pytest.raises(SpecInvalid, match=r"-I can't import tf_yarn_ops.azkaban: .*; install tf-yarn-ops into it"):
+    with pytest.raises(SpecInvalid, match=r"-I cannot import tf_yarn_ops.azkaban: .*; install tf-yarn-ops for this interpreter"):
         install(plugins, python="/usr/bin/false")
     assert [path.name for path in plugins.iterdir()] == ["common.properties"]
 

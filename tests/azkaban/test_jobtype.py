@@ -85,7 +85,7 @@ def test_a_deleted_project_does_not_matter(azkaban, yarn):
     shutil.rmtree(job.folder)
     finish(yarn, metrics={"accuracy": 1})
     assert job.end() == 0
-    assert any(line.startswith("error: the output properties can't be written") for line in job.lines)
+    assert any(line.startswith("error: cannot write the output properties") for line in job.lines)
     assert job.lines[-1] == "SUCCEEDED: It is over."
 
 
@@ -181,11 +181,11 @@ def test_without_azkaban_it_says_who_starts_it(azkaban):
     job = azkaban()
     del job.environ["JOB_PROP_FILE"]
     assert job.start().end() == 2
-    assert "JOB_PROP_FILE is not set: Azkaban starts this program" in job.lines[-1]
+    assert "JOB_PROP_FILE is not set: only Azkaban starts this program" in job.lines[-1]
     job.environ["JOB_PROP_FILE"] = "/nowhere/props"
     job.lines.clear()
     assert job.start().end() == 2
-    assert job.lines[-1].startswith("SPEC_INVALID: JOB_PROP_FILE can't be read")
+    assert job.lines[-1].startswith("SPEC_INVALID: JOB_PROP_FILE cannot be read")
     job.lines.clear()
     assert job.start("--limit", "x").end() == 2
     assert job.lines == ["SPEC_INVALID: the only option is --limits FILE, not --limit x"]
@@ -412,7 +412,7 @@ def test_the_execution_is_read_from_what_nobody_can_override(caplog):
     overridden = {**AZKABAN, "azkaban.flow.execid": "1", "azkaban.flow.nested.path": "other:job"}
     execution = Execution.read(overridden)
     assert (execution.execution_id, execution.job) == ("42", "train")
-    assert "azkaban.flow.execid is '1', but this is execution 42" in caplog.text
+    assert "azkaban.flow.execid is '1', but by azkaban.job.metadata.file this is execution 42" in caplog.text
     assert execution.identity.tag == Execution.read(AZKABAN).identity.tag
 
 
@@ -454,8 +454,8 @@ def test_the_program_chooses_neither_keys_nor_expressions(caplog):
     assert not any("$(" in text or "${" in text for text in found.values())
     own = {name.removeprefix("tf.result.metrics."): text for name, text in found.items() if ".metrics." in name}
     assert own == {"_x": "1", "a_b": "2", "_": "4", "_" * 100: "5", "list": "[1, null]", "quote__": "\"\n"}
-    assert "tf.result.output_path is left out: Azkaban would evaluate what is in it" in caplog.text
-    assert "tf.result.metrics.a_b is a second one of this name, left out" in caplog.text
+    assert "tf.result.output_path is left out: it holds ${ or $(, which Azkaban would evaluate" in caplog.text
+    assert "a second tf.result.metrics.a_b is left out" in caplog.text
 
 
 def test_a_thousand_metrics_are_a_hundred(caplog):

@@ -1,4 +1,4 @@
-"""``python -I -X utf8 -m tf_yarn_ops.azkaban``: what Azkaban starts for each job of the type."""
+"""``python -I -X utf8 -m tf_yarn_ops.azkaban``: the launcher, which Azkaban starts for each job of the type."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from .console import Console
 
 
 def main() -> NoReturn:
-    """Run one job; TERM and INT are handled before anything slow is imported."""
+    """Run one job. Handle TERM and INT before the slow imports."""
     console = Console()
     console.install()
     with Interruption() as interruption:

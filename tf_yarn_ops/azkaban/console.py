@@ -1,7 +1,6 @@
-"""What the job's log in Azkaban shows: lines, one after the other, whatever becomes of the pipe.
+"""The job's log in Azkaban: lines on standard output, even after the pipe has broken.
 
-Standard output only: Azkaban reads the two streams by two threads, and the last line
-has to be the last.
+Only standard output is used: Azkaban reads the two streams in two threads, which could change the order of lines.
 """
 
 import io
@@ -12,15 +11,15 @@ from collections.abc import Collection
 
 _APPLICATION = re.compile(r"(?<!\S)application_\d+_\d+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-#: Characters of one line that are shown.
+#: The most characters of a line in the log.
 MAX_LINE = 2000
 
 
 class Console(io.TextIOBase):
-    """A text stream that outlives its reader.
+    """A text stream that goes on without its reader.
 
-    Azkaban closes the pipes at the moment of a kill, when there is most to do: what can't
-    be written any more is let go.
+    Azkaban closes the pipes when it kills a job, while the launcher still has to kill the application. Text that cannot
+    be written is dropped.
 
     Parameters
     ----------
@@ -40,11 +39,11 @@ class Console(io.TextIOBase):
             while content:
                 content = content[os.write(self._descriptor, content):]
         except OSError:
-            self.let_go()
+            self.drop_output()
         return len(text)
 
-    def let_go(self) -> None:
-        """Write to nowhere from now on."""
+    def drop_output(self) -> None:
+        """Write to /dev/null from now on."""
         os.dup2(os.open(os.devnull, os.O_WRONLY), self._descriptor)
 
     def say(self, line: str = "") -> None:
@@ -52,19 +51,19 @@ class Console(io.TextIOBase):
         self.write(f"{line}\n")
 
     def install(self) -> None:
-        """Take the place of the process's streams, so that nothing else can fail at a closed pipe."""
+        """Replace the process's streams, so that no other code fails at a closed pipe."""
         sys.stdout = sys.stderr = self
 
 
 def tame(line: str, own: Collection[str] = ()) -> str:
-    """Give a line of a program's log as it may stand in Azkaban's.
+    """Return a line without control characters and, where needed, shortened.
 
     Parameters
     ----------
     line : str
     own : collection of str, optional
-        Ids of applications that are ours. Azkaban kills every application whose id stands
-        at the beginning of a word in a job's log: others get a quote before them.
+        Ids of this job's applications. Azkaban kills every application whose id stands at the beginning of a word in a
+        job's log, so all other ids get a quote before them.
     """
     line = _APPLICATION.sub(lambda match: match[0] if match[0] in own else f"'{match[0]}", _CONTROL.sub(" ", line))
     return line if len(line) <= MAX_LINE else line[:MAX_LINE] + " ..."

@@ -1,7 +1,7 @@
-"""Being told to end: by a signal, or by the executor's disappearance; and being gone within seconds.
+"""End the launcher within seconds after a cancel or after the end of the executor.
 
-Azkaban's cancel is SIGTERM, and SIGKILL 30 s later. An executor that stops or is killed
-tells nobody: its jobs are marked as failed, so what they run has to go as well.
+To cancel a job, Azkaban sends SIGTERM, and SIGKILL 30 s later. An executor that stops or is killed sends nothing to
+its jobs, but they are marked as failed: their applications have to be killed too.
 """
 
 import os
@@ -12,36 +12,36 @@ import threading
 import time
 from collections.abc import Callable
 
-#: Seconds that the ordinary way of ending may take; then the application is killed by a call of its own.
+#: Seconds that the ordinary ending may take; then the last call kills the application.
 PATIENCE = 12.0
-#: Seconds for that call; whatever it says, the process ends then.
+#: Seconds that the last call may take; then the process ends, whatever the answer.
 LAST_CALL = 5.0
-#: Seconds that the words about its silence may take: a full pipe that nobody reads takes none.
+#: Seconds that the message about an unanswered last call may take: a full pipe without a reader blocks.
 _LAST_WORDS = 1.0
-#: Seconds between two looks at the parent.
+#: Seconds between two checks of the parent process.
 _INTERVAL = 0.25
 EXECUTOR_GONE = "the Azkaban executor has gone"
 
 
 class Ending:
-    """Watches for the end in a thread of its own, and sees to it that it comes.
+    """Watches, in a thread of its own, for the request to end, and ends the process within a limited time after it.
 
     Parameters
     ----------
     on_end : callable
-        Told that the parent has gone or that a signal has come, perhaps more than once; must be safe in any
-        thread and in a signal handler.
+        Called after a signal or the end of the parent process, perhaps more than once. It must be safe in any thread
+        and in a signal handler.
     last_call : callable
-        Called in a thread when `PATIENCE` has run out.
+        Called in a thread `PATIENCE` seconds after the request to end.
     no_answer : callable
-        Called when that has not come back after `LAST_CALL`; the last that is done.
+        Called in a thread if `last_call` has not returned after `LAST_CALL` seconds.
     leave : callable, optional
-        Ends the process with an exit code. Default: at once, threads that hang do not count.
+        Ends the process with an exit code. Default: at once, without waiting for threads that hang.
 
     Attributes
     ----------
     why : str
-        Empty until the end was asked for.
+        The cause of the end; empty before the request to end.
     """
 
     def __init__(self, on_end: Callable[[], object], last_call: Callable[[], object],
@@ -58,23 +58,23 @@ class Ending:
         self._signals: int | None = None
 
     def start(self, signals: int | None = None) -> None:
-        """Begin to watch; ``signals`` is the descriptor of `Interruption.wakeup`."""
+        """Start to watch; ``signals`` is the file descriptor of `Interruption.wakeup`."""
         self._signals = signals
         threading.Thread(target=self._watch, daemon=True, name="ending").start()
 
     def ask(self, why: str, code: int) -> None:
-        """Take note that the process has to end with this exit code; safe in a signal handler."""
+        """Request the end of the process with this exit code; safe in a signal handler."""
         if not self.why:
             self.why, self._code, self._asked_at = why, code, time.monotonic()
 
     def signalled(self, number: int) -> None:
-        """Take a signal, from its handler or from the pipe: who is second changes nothing."""
+        """Request the end because of a signal; the handler and the pipe may both call this for one signal."""
         self.ask(f"Azkaban has cancelled the job (signal {number})", 128 + number)
         self._on_end()
 
     @property
     def code(self) -> int:
-        """The exit code of the end that was asked for."""
+        """Return the exit code of the end that was requested."""
         return self._code
 
     def _watch(self) -> None:
@@ -95,7 +95,7 @@ class Ending:
             self._rest()
 
     def _rest(self) -> None:
-        """Wait for the next look; a signal ends it, even one that the main thread can't handle now."""
+        """Wait until the next check, or until a signal comes, even if the main thread cannot handle it now."""
         if self._signals is None:
             time.sleep(_INTERVAL)
         elif select.select([self._signals], [], [], _INTERVAL)[0]:
@@ -104,7 +104,7 @@ class Ending:
                     self.signalled(number)
 
     def _parent_has_gone(self) -> bool:
-        """Whether another process is our parent now, or nobody holds the other end of our standard input."""
+        """Return whether we have another parent process now, or the other end of our standard input is closed."""
         if os.getppid() != self._parent:
             return True
         if self._stdin:

@@ -1,7 +1,7 @@
-"""Who asks: the execution of a flow, read from the properties that Azkaban adds to every job.
+"""The execution of a flow that asks for a training, read from the properties that Azkaban adds to every job.
 
-Out go the identity of the training, so that a retry finds what an earlier attempt has
-submitted, and the YARN tags by which Azkaban finds it.
+It gives the training an identity, by which a retry finds the application of an earlier attempt, and YARN tags, by
+which Azkaban finds it.
 """
 
 import logging
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 _FILE = re.compile(r"_job\.(\d+)\.(.+)\.(?:meta|log)\Z")
 MAX_TAG = 100
-#: How every tag of Azkaban's begins.
+#: The beginning of all Azkaban's tags.
 PREFIX = "azkaban."
 
 
@@ -28,11 +28,11 @@ class Execution:
     Attributes
     ----------
     server : str
-        The web server's host; where the executor has no ``azkaban.webserver.url``, its own.
+        The web server's host; the executor's own if it has no ``azkaban.webserver.url``.
     project, flow, job : str
-        ``job`` with the embedded flows around it, ``outer:inner:job``.
+        ``job`` begins with the embedded flows around it: ``outer:inner:job``.
     execution_id : str
-        A number that the server gives once.
+        A number that the server never uses again.
     attempt : int
         From 0.
     """
@@ -48,9 +48,9 @@ class Execution:
     def read(cls, properties: Mapping[str, str]) -> "Execution":
         """Read Azkaban's properties.
 
-        Jobs and what runs upstream may set any of them but those that Azkaban adds last. Of these
-        is the name of the metadata file, ``_job.<execution>[.<attempt>].<job>.meta``, which is
-        therefore believed before ``azkaban.flow.execid`` and ``azkaban.flow.nested.path``.
+        Jobs, and jobs upstream, can override them, except those that Azkaban adds last. One of these is the name of the
+        metadata file, ``_job.<execution>[.<attempt>].<job>.meta``, which therefore wins over ``azkaban.flow.execid``
+        and ``azkaban.flow.nested.path``.
         """
         said, job = properties.get("azkaban.flow.execid", ""), properties.get("azkaban.job.id", "")
         attempt = int(properties.get("azkaban.job.attempt", "")) if properties.get(
@@ -62,8 +62,8 @@ class Execution:
                 job = match[2].removeprefix(f"{attempt}." if attempt else "").replace("._.", ":")
                 break
         if said != execution_id:
-            logger.warning("azkaban.flow.execid is %r, but this is execution %s, as %s says: something has overridden "
-                           "it", said, execution_id, name)
+            logger.warning("azkaban.flow.execid is %r, but by %s this is execution %s: a job or a parameter has "
+                           "overridden the property", said, name, execution_id)
         url = urlsplit(properties.get("azkaban.url", ""))
         return cls(
             server=url.hostname or properties.get("azkaban.webserverhost") or socket.gethostname(),
@@ -72,18 +72,18 @@ class Execution:
 
     @property
     def identity(self) -> Identity:
-        """The training's: a re-execution has a new id, so there is one generation of each."""
+        """Return the training's identity. A re-execution has a new id, so the generation is always 0."""
         key = "\n".join(["azkaban", self.project, self.flow, self.execution_id, self.job])
         return Identity(key, generation=0, attempt=self.attempt, deployment=f"azkaban {self.server}")
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The YARN tags of Azkaban's own Hadoop job types, by which its killers look."""
+        """Return the YARN tags that Azkaban's own Hadoop job types set, and by which Azkaban kills applications."""
         named = {"azkaban.flow.execid": self.execution_id, "azkaban.flow.flowid": self.flow,
                  "azkaban.flow.projectname": self.project, "azkaban.job.id": self.job}
         return tuple(_tag(f"{name}:{value}") for name, value in named.items() if value)
 
 
 def _tag(text: str) -> str:
-    """A tag as YARN takes it: lower-case ASCII, no comma, at most 100 characters."""
+    """Return a text as a YARN tag: lower-case ASCII without commas, at most 100 characters."""
     return re.sub(r"[^!-+\--~]", "_", text.lower())[:MAX_TAG]

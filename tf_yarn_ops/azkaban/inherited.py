@@ -1,27 +1,27 @@
-"""The environment that a launcher works with: what Azkaban gives it, without what no job may say.
+"""The launcher's environment, without the variables that a job must not set.
 
-In comes the process's environment, into which ``env.*`` of the job has been put; out goes
-what the launcher, its libraries and the programs that it starts read.
+Azkaban puts a job's ``env.*`` into the environment of the launcher. What remains here is read by the launcher, its
+libraries and the programs that it starts.
 """
 
 import os
 from collections.abc import Mapping
 
-#: As whom, and with which options, Hadoop's programs run: the operating system's to say, or Kerberos', or the site's.
+#: The user and the options of Hadoop's programs; the operating system, Kerberos or the site decides them.
 DROPPED = frozenset({"HADOOP_USER_NAME", "HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION", "JAVA_TOOL_OPTIONS",
                      "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "HADOOP_OPTS", "HADOOP_CLIENT_OPTS"})
-#: ``-I`` keeps them from the launcher, not from a Python that it starts.
+#: The launcher ignores such variables because of ``-I``; a Python that it starts would read them.
 DROPPED_PREFIX = "PYTHON"
 
 
 def allowed(environ: Mapping[str, str]) -> dict[str, str]:
-    """Give an environment without what no job may say."""
+    """Return an environment without the variables that a job must not set."""
     return {name: value for name, value in environ.items()
             if name not in DROPPED and not name.startswith(DROPPED_PREFIX)}
 
 
 def replace_own(environ: Mapping[str, str]) -> None:
-    """Make an environment the process's own: the Kerberos library and others read nothing else."""
+    """Replace the process's environment, because Kerberos and other libraries read only that."""
     for name in [name for name in os.environ if name not in environ]:
         del os.environ[name]
     os.environ.update(environ)

@@ -1,8 +1,7 @@
-"""The plugin's folder, put where Azkaban's executors look for job types.
+"""Install the plugin's folder where Azkaban's executors look for job types.
 
-An executor that finds a half-written plugin loads none at all and does not start: each
-file is written beside its place and renamed, and ``private.properties``, without which a
-folder is passed over, comes last.
+An executor that finds an incomplete plugin does not start. Therefore each file is written under another name and
+renamed, and ``private.properties`` comes last: executors skip a folder without it.
 """
 
 import os
@@ -21,29 +20,29 @@ from .properties import format_properties, parse_properties
 
 NAME = "tensorflow-yarn"
 MODULE = "tf_yarn_ops.azkaban"
-#: In this order they are written; Azkaban passes over a folder without the last.
+#: In the order of writing; Azkaban skips a folder without the last.
 FILES = ("plugin.properties", "private.properties")
 PROCESS_JOB = "azkaban.jobExecutor.ProcessJob"
 HADOOP_SHELL = "azkaban.jobtype.HadoopShell"
 WHITELIST = "command.whitelist.regex"
-#: Where an executor listens, unless its executor.port says otherwise.
+#: For an executor with the default executor.port.
 RELOAD_URL = "http://EXECUTOR:12321/executor?action=reloadJobTypePlugins"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
 
 
 @dataclass(frozen=True)
 class Installed:
-    """What an installation has done.
+    """The result of an installation.
 
     Attributes
     ----------
     folder : Path
     command : str
-        What Azkaban will start.
+        The command that Azkaban will start.
     written : tuple of str
-        Files that are new or have changed.
+        New or changed files.
     notes : tuple of str
-        What was repaired, kept or found to be wrong nearby.
+        Sentences about repairs, kept lines and faults of other plugins.
     """
 
     folder: Path
@@ -53,16 +52,16 @@ class Installed:
 
 
 def render(python: str, *, secure: bool = False, limits: str | None = None) -> dict[str, bytes]:
-    """Give the plugin's files.
+    """Return the content of the plugin's files by their names.
 
     Parameters
     ----------
     python : str
         Absolute path of the interpreter.
     secure : bool, optional
-        Azkaban's HadoopShell, which adds delegation tokens and lets no other command pass.
+        Use Azkaban's HadoopShell, which fetches delegation tokens and refuses other commands.
     limits : str, optional
-        Absolute path of the site's limits, if it is not the usual one.
+        Absolute path of the site's limits. Default: `limits.DEFAULT_PATH`.
     """
     command = _command(python, limits)
     texts = {name: (resources.files(__package__) / "plugin" / name).read_text("ascii") for name in FILES}
@@ -70,7 +69,7 @@ def render(python: str, *, secure: bool = False, limits: str | None = None) -> d
                                                 format_properties({"command": command}).decode("ascii"))
     private = texts["private.properties"]
     if secure:
-        # Java matches the whole command. A backslash before every character that means something.
+        # Java matches the whole command. Put a backslash before every character with a meaning.
         expression = re.sub(r"([^A-Za-z0-9_/ ])", r"\\\1", command)
         private = private.replace(PROCESS_JOB, HADOOP_SHELL)
         private = private.replace("Azkaban's own process job", "Azkaban's shell with delegation tokens")
@@ -80,23 +79,23 @@ def render(python: str, *, secure: bool = False, limits: str | None = None) -> d
 
 def install(directory: Path, *, name: str = NAME, python: str | None = None, secure: bool = False,
             limits: str | None = None) -> Installed:
-    """Install the job type, or bring an older installation up to date.
+    """Install the job type, or update an older installation.
 
     Parameters
     ----------
     directory : Path
         ``azkaban.jobtype.plugin.dir`` of the executor.
     name : str, optional
-        The folder, which is the ``type`` of jobs.
+        Name of the folder, which is also the ``type`` of jobs.
     python : str, optional
-        Default: the interpreter that runs this.
+        Absolute path of an interpreter. Default: the one that runs this function.
     secure, limits : optional
-        As `render` takes them.
+        As for `render`.
 
     Raises
     ------
     SpecInvalid
-        The directory is none, the folder is another plugin's, or the interpreter does not have this package.
+        The directory does not exist, the folder holds another plugin, or the interpreter lacks this package.
     """
     python = python or sys.executable
     faults = _faults(directory, name, python, limits)
@@ -104,7 +103,7 @@ def install(directory: Path, *, name: str = NAME, python: str | None = None, sec
         raise SpecInvalid(faults)
     files = render(python, secure=secure, limits=limits)
     folder = directory / name
-    notes = [*_look_at(folder), *_loosened(folder, secure, limits)]
+    notes = [*_repairs(folder), *_lost_restrictions(folder, secure, limits)]
     folder.mkdir(exist_ok=True)
     written = []
     for file in FILES:
@@ -125,26 +124,25 @@ def _command(python: str, limits: str | None) -> str:
 def _faults(directory: Path, name: str, python: str, limits: str | None) -> list[str]:
     faults = []
     if not directory.is_dir():
-        faults.append(f"--dir: there is no folder {directory}; give azkaban.jobtype.plugin.dir of the executor, which "
-                      "is plugins/jobtypes unless it was changed")
+        faults.append(f"--dir: there is no folder {directory}; give the executor's azkaban.jobtype.plugin.dir, usually "
+                      "plugins/jobtypes")
     if not _NAME.match(name):
-        faults.append(f"--name: {name!r} can't be a job type; use letters, digits, '.', '-' and '_'")
+        faults.append(f"--name: {name!r} cannot be a job type; use letters, digits, '.', '-' and '_'")
     for option, path in (("--python", python), ("--limits", limits or "/")):
         if not os.path.isabs(path):
             faults.append(f"{option}: {path!r} is not an absolute path")
         if any(letter in path for letter in "\"'$\\\n") or not path.isascii():
-            faults.append(f"{option}: {path!r} has a quote, a '$', a backslash or a letter beyond ASCII, which "
-                          "Azkaban's command line does not take")
+            faults.append(f"{option}: {path!r} has a quote, a '$', a backslash or a character beyond ASCII, which "
+                          "Azkaban's command line does not allow")
     if not faults:
         run = subprocess.run([python, "-I", "-X", "utf8", "-c", f"import {MODULE}.jobtype"], capture_output=True,
                              text=True, timeout=60, check=False, cwd="/", stdin=subprocess.DEVNULL)
         if run.returncode:
             last = (run.stderr.strip().splitlines() or ["no message"])[-1]
-            faults.append(f"--python: {shlex.quote(python)} -I can't import {MODULE}: {last}; install "
-                          "tf-yarn-ops into it")
+            faults.append(f"--python: {shlex.quote(python)} -I cannot import {MODULE}: {last}; install "
+                          "tf-yarn-ops for this interpreter")
     if not faults and _owner(directory / name) == "other":
-        faults.append(f"--name: {directory / name} is another plugin; give --name another name, or "
-                      "remove that folder")
+        faults.append(f"--name: {directory / name} is another plugin; give another --name, or remove that folder")
     return faults
 
 
@@ -156,31 +154,31 @@ def _read(path: Path) -> dict[str, str] | None:
 
 
 def _owner(folder: Path) -> str:
-    """Whose plugin a folder holds: ``ours``, ``other``, or ``nobody`` where nothing in it would load."""
+    """Return whether a folder holds our plugin (``ours``), another one (``other``) or no complete one (``nobody``)."""
     plugin, private = (_read(folder / file) or {} for file in FILES)
     if MODULE in plugin.get("command", "").split():
         return "ours"
     return "other" if private.get("jobtype.class") or any(folder.glob("*.jar")) else "nobody"
 
 
-def _look_at(folder: Path) -> list[str]:
+def _repairs(folder: Path) -> list[str]:
     if folder.is_dir() and any(folder.iterdir()) and _owner(folder) == "nobody":
-        return [f"{folder} held a broken plugin, which no executor could load; repaired"]
+        return [f"{folder} held a broken plugin, which no executor could load; it is repaired"]
     return []
 
 
-def _loosened(folder: Path, secure: bool, limits: str | None) -> list[str]:
-    """What an earlier installation held its jobs to, and this one does not."""
+def _lost_restrictions(folder: Path, secure: bool, limits: str | None) -> list[str]:
+    """Return warnings about restrictions that the earlier installation had and the new one has not."""
     plugin, private = (_read(folder / file) or {} for file in FILES)
     words = plugin.get("command", "").replace('"', "").split(" --limits ")
     lost = [*(["--secure"] if private.get("jobtype.class") == HADOOP_SHELL and not secure else []),
             *([f"--limits {words[1]}"] if len(words) == 2 and not limits else [])]
-    return [f"warning: this installation was {option}, and no longer is; install again with it to keep it"
+    return [f"warning: the earlier installation had {option}, this one has not; install again with it to keep it"
             for option in lost]
 
 
 def _kept(there: Mapping[str, str], ours: Mapping[str, str], file: str, notes: list[str]) -> bytes:
-    """Lines that the site has added."""
+    """Return the lines that the site has added to a file, and note them."""
     kept = {name: value for name, value in there.items() if name not in (*ours, "jobtype.class", "command", WHITELIST)}
     if kept:
         notes.append(f"{file}: kept {', '.join(kept)}")
@@ -188,7 +186,7 @@ def _kept(there: Mapping[str, str], ours: Mapping[str, str], file: str, notes: l
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write beside, and rename: whoever reads sees the old file or the new one."""
+    """Replace a file by a rename, so that a reader sees the old content or the new one."""
     descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -203,11 +201,11 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _broken_neighbours(directory: Path, name: str) -> list[str]:
-    """What would keep the executor from loading any plugin, ours included."""
+    """Return warnings about other plugins that keep the executor from loading any plugin."""
     broken = []
     for private in sorted(directory.glob("*/private.properties")):
         found = _read(private)
         if private.parent.name != name and not (found or {}).get("jobtype.class"):
-            why = "can't be read" if found is None else "names no jobtype.class"
-            broken.append(f"warning: {private} {why}: the executor will load no plugin at all until that is mended")
+            why = "cannot be read" if found is None else "has no jobtype.class"
+            broken.append(f"warning: {private} {why}: the executor loads no plugin at all until that is repaired")
     return broken

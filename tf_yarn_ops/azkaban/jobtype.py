@@ -1,8 +1,7 @@
-"""One job of Azkaban, from its properties to its exit code: read, submit or attach, follow, tell.
+"""One job of Azkaban, from its properties to its exit code.
 
-What Azkaban's log shows is written here, the bare id of the application the moment it
-exists and the reason as the last line. Azkaban believes the exit code alone, and reads the
-output properties only after 0.
+The lines of Azkaban's log are written here: the bare id of the application as soon as it is reserved, the reason as
+the last line. Azkaban decides by the exit code alone, and reads the output properties only if it is 0.
 """
 
 import logging
@@ -39,24 +38,24 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two looks at the application.
+#: Seconds between two requests for the application's state.
 POLL_INTERVAL = 1.0
-#: Seconds for the last call's answer, and for asking again.
+#: Seconds for the answer to the last call, and for its repetitions.
 _HASTE = 2.0
 _NEXT = "next: ytf kill {}"
 
 
 class Run:
-    """The run of one job.
+    """Runs one job.
 
     Parameters
     ----------
     console : Console
     interruption : Interruption
-        Has the handlers of TERM and INT already.
+        Its handlers of TERM and INT are installed.
     environ : mapping of str to str
     limits_file : str, optional
-        As `limits.read_limits` takes it.
+        The file of the site's limits, as for `limits.read_limits`.
     """
 
     def __init__(self, console: Console, interruption: Interruption, environ: Mapping[str, str],
@@ -71,7 +70,7 @@ class Run:
         self._ending = Ending(self._stop, self._last_call, self._no_answer)
 
     def __call__(self) -> int:
-        """Run the job; give the exit code."""
+        """Run the job; return the exit code."""
         self._ending.start(self._interruption.wakeup())
         try:
             return self._run()
@@ -87,7 +86,7 @@ class Run:
             if isinstance(error, ClusterUnreachable):
                 self._warn_of_leftover("a retry goes on with it")
             return self._conclude(error.reason, lines[0])
-        except Exception as error:  # a fault of ours: nothing may be left that nobody watches
+        except Exception as error:  # A fault of this program must not leave an application that no launcher follows.
             logger.exception("the launcher has failed")
             self._ending.ask(f"its launcher has failed: {type(error).__name__}", 1)
             self._last_call()
@@ -121,12 +120,12 @@ class Run:
 
     def _read_job(self, properties: Mapping[str, str], execution: Execution,
                   limits: Limits) -> tuple[JobSpec, Request]:
-        """Give the job as it will be submitted; nothing of it hangs on the working directory any more."""
+        """Return the job as it will be submitted, with absolute paths."""
         from ..submit.preflight import check_files, with_absolute_sources
 
         def complete(job: JobSpec, request: Request) -> JobSpec:
             faults: list[str] = []
-            if not request.faults:  # what has a fault has left a default behind, which is not what was meant
+            if not request.faults:  # A value with a fault was replaced by a default, which limits must not judge.
                 with noting(faults):
                     limits.check_job(job)
             with noting(faults):
@@ -141,7 +140,7 @@ class Run:
         job, request = read_job(properties, Path.cwd(), limits.defaults, complete)
         for warning in (*request.warnings, *doubts_about(job)):
             self._say(f"warning: {warning}")
-        # Azkaban deletes the project the moment the flow ends, even under a running launcher.
+        # Azkaban deletes the project as soon as the flow ends, even if a launcher still runs in it.
         os.chdir("/")
         return job, request
 
@@ -154,12 +153,12 @@ class Run:
         lines = Lines()
 
         def show(report: JobReport) -> None:
-            if report.application_id not in self._ids:  # another one of the same training, after a kill
+            if report.application_id not in self._ids:  # The training goes on in another application.
                 self._reserved(report.application_id)
             for line in lines.changes(report, time.monotonic()):
                 self._say(line)
 
-        # From here a signal is only noted: the launcher takes back or kills what there is, at a safe place.
+        # From here a signal only sets a flag: the launcher kills the application at a point where that is safe.
         self._launcher = launcher
         with self._interruption.noted(self._signalled):
             if self._ending.why:
@@ -177,19 +176,19 @@ class Run:
             write_outputs(path, output_properties(report))
 
     def _signalled(self) -> None:
-        """In a signal handler: take note, nothing else."""
+        """Set the flag; this runs in a signal handler."""
         self._ending.signalled(self._interruption.number or 15)
 
     def _stop(self) -> None:
-        """Let the launcher end what it does; where there is none yet, nothing is at stake."""
+        """Tell the launcher to cancel; end the process if there is no launcher yet."""
         if self._launcher is None:
             os._exit(self._ending.code)
         self._launcher.cancel(self._ending.why)
 
     def _last_call(self) -> None:
-        """Kill the application by a connection of our own: the ordinary way has not come to its end in time."""
+        """Kill the application over a new connection, because the ordinary ending has taken too long."""
         if self._cluster is not None and self._ids:
-            # Nothing is said before the kill: nobody may be reading.
+            # Write nothing before the kill: without a reader the pipe may block.
             from ..follow.kill import kill
             from ..follow.session import Session
 
@@ -202,7 +201,7 @@ class Run:
         self._conclude(Reason.KILLED, self._ending.why)
 
     def _no_answer(self) -> None:
-        self._warn_of_leftover("nobody answers")
+        self._warn_of_leftover("the ResourceManager does not answer")
         self._conclude(Reason.KILLED, self._ending.why)
 
     def _warn_of_leftover(self, why: str) -> None:
@@ -214,31 +213,31 @@ class Run:
         self._console.say(tame(line, self._ids))
 
     def _conclude(self, reason: Reason, message: str) -> int:
-        """Write the last line; give the exit code."""
+        """Write the last line; return the exit code."""
         self._say(f"{reason.value}: {' '.join(message.split())}" if message else reason.value)
         return self._ending.code if self._ending.why else reason.exit_code
 
 
 def read_properties(environ: Mapping[str, str]) -> dict[str, str]:
-    """Give the properties that Azkaban hands over.
+    """Return the job's properties from the file that Azkaban has written.
 
     Raises
     ------
     SpecInvalid
-        Azkaban has not started us, or the file is broken.
+        Azkaban did not start this program, or the file is not a properties file.
     """
     path = environ.get("JOB_PROP_FILE")
     if not path:
-        raise SpecInvalid("JOB_PROP_FILE is not set: Azkaban starts this program, as the job type that "
+        raise SpecInvalid("JOB_PROP_FILE is not set: only Azkaban starts this program, through the job type that "
                           "`ytf azkaban install-jobtype` installs")
     try:
         return parse_properties(Path(path).read_bytes())
     except OSError as error:
-        raise SpecInvalid(f"JOB_PROP_FILE can't be read: {error}") from error
+        raise SpecInvalid(f"JOB_PROP_FILE cannot be read: {error}") from error
 
 
 def configure_logging(console: Console) -> None:
-    """Send the package's log to the job's log: the steps of a submission, and warnings of others."""
+    """Send the package's log and the warnings of other packages to the job's log."""
     handler = logging.StreamHandler(console)
     handler.setFormatter(_Plain("%(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
@@ -246,7 +245,7 @@ def configure_logging(console: Console) -> None:
 
 
 class _Plain(logging.Formatter):
-    """A line without time, which Azkaban adds, and with the level where it matters."""
+    """Formats a line without the time, which Azkaban adds, and with the level from WARNING on."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
@@ -254,10 +253,10 @@ class _Plain(logging.Formatter):
 
 
 def run(console: Console, interruption: Interruption, words: list[str], environ: Mapping[str, str]) -> int:
-    """Run the job that the environment describes; ``--limits FILE`` names the site's limits."""
+    """Run the job that the environment describes; return the exit code. ``--limits FILE`` names the site's limits."""
     configure_logging(console)
     if words and (len(words) != 2 or words[0] != "--limits"):
-        console.say(f"{Reason.SPEC_INVALID.value}: the only option is --limits FILE, not {' '.join(words)}")
+        console.say(f"{Reason.SPEC_INVALID.value}: the only option is --limits FILE; given: {' '.join(words)}")
         return Reason.SPEC_INVALID.exit_code
     kept = allowed(environ)
     replace_own(kept)

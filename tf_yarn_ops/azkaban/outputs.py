@@ -1,8 +1,8 @@
-"""Output properties: what a training tells the jobs downstream.
+"""Output properties: the results of a training for the jobs downstream.
 
-One flat JSON object of texts, under names of ours alone. Azkaban puts them above a
-plugin's own settings, and resolves ``${...}`` and evaluates ``$(...)`` in them: a program
-that could choose a name or such a value would choose what the next job runs.
+They are one flat JSON object of texts, and all names begin with ``tf.result.``. Azkaban lets them override a plugin's
+own settings, resolves ``${...}`` in them and evaluates ``$(...)``. A program that could choose such a name or value
+could choose the command of the next job.
 """
 
 import json
@@ -15,7 +15,7 @@ from ..runtime.common.report import JobReport
 
 logger = logging.getLogger(__name__)
 
-#: As many metrics are handed on, each with a name and a value of at most as many characters.
+#: The most metrics, and the most characters of a metric's name and of any value.
 MAX_METRICS = 100
 MAX_NAME = 100
 MAX_VALUE = 1000
@@ -23,7 +23,7 @@ METRICS = "tf.result.metrics."
 
 
 def output_properties(report: JobReport) -> dict[str, str]:
-    """Give the output properties of a job that succeeded.
+    """Return the output properties of a job that succeeded.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ def output_properties(report: JobReport) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        ``tf.result.<name>``; what is not known is left out, as Azkaban loses all of them for one
-        null. The program's metrics, nested ones joined by dots, are below ``tf.result.metrics.``.
+        ``tf.result.<name>``. Unknown values are left out: for one null Azkaban drops all properties. The program's
+        metrics are ``tf.result.metrics.<name>``; the names of nested ones are joined by dots.
     """
     finished, submitted = report.finished_at, report.submitted_at
     seconds = f"{finished - submitted:.1f}" if finished is not None and submitted is not None else None
@@ -51,25 +51,25 @@ def output_properties(report: JobReport) -> dict[str, str]:
 
 
 def write_outputs(path: str, properties: Mapping[str, str]) -> None:
-    """Write the file in place, as Azkaban made it and will read it; one that can't be written is told in the log."""
+    """Write the output properties into the file that Azkaban has made; log an error if that fails."""
     content = json.dumps(dict(properties), indent=1).encode("ascii")
     try:
         with open(path, "r+b") as file:
             file.truncate()
             file.write(content)
     except OSError as error:
-        logger.error("the output properties can't be written, jobs downstream have none of them: %s", error)
+        logger.error("cannot write the output properties, so jobs downstream do not get them: %s", error)
 
 
 def _metrics(metrics: Mapping[str, Any]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for name, value in _flat("", metrics):
         if len(texts) >= MAX_METRICS:
-            logger.warning("more than %s metrics; the rest is in the report", MAX_METRICS)
+            logger.warning("more than %s metrics; the others are in the report only", MAX_METRICS)
             break
         key = METRICS + (re.sub(r"[^A-Za-z0-9_.]", "_", name)[:MAX_NAME].strip(".") or "_")
         if key in texts:
-            logger.warning("metrics: %s is a second one of this name, left out", key)
+            logger.warning("metrics: a second %s is left out", key)
             continue
         texts[key] = value if isinstance(value, str) else json.dumps(value)
     return texts
@@ -84,11 +84,11 @@ def _flat(prefix: str, metrics: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _harmless(name: str, text: str) -> bool:
-    """Whether Azkaban takes a text as it stands, and it is not too long."""
+    """Return whether a text is short enough and Azkaban evaluates nothing in it."""
     if "${" in text or "$(" in text:
-        logger.warning("%s is left out: Azkaban would evaluate what is in it", name)
+        logger.warning("%s is left out: it holds ${ or $(, which Azkaban would evaluate", name)
         return False
     if len(text) > MAX_VALUE:
-        logger.warning("%s is left out: %s characters are more than %s", name, len(text), MAX_VALUE)
+        logger.warning("%s is left out: it has %s characters, at most %s are allowed", name, len(text), MAX_VALUE)
         return False
     return True
