@@ -188,7 +188,7 @@ def test_without_azkaban_it_says_who_starts_it(azkaban):
     assert job.lines[-1].startswith("SPEC_INVALID: JOB_PROP_FILE cannot be read")
     job.lines.clear()
     assert job.start("--limit", "x").end() == 2
-    assert job.lines == ["SPEC_INVALID: the only option is --limits FILE, not --limit x"]
+    assert job.lines == ["SPEC_INVALID: the only option is --limits FILE; given: --limit x"]
 
 
 def test_nothing_of_a_job_decides_what_programs_of_the_launcher_run():
