@@ -1,6 +1,7 @@
 """The operator, from its arguments to the end of the task, on a ResourceManager on the wire."""
 
 import asyncio
+import inspect
 import json
 import re
 import signal
@@ -31,13 +32,13 @@ from airflow.sdk.execution_time.timeout import timeout
 from support import airflow_setup
 from support.fake_yarn import STAMP, FakeYarn, application, serving, until
 from tf_yarn_ops.airflow import TensorFlowYarnOperator, TfYarnInfrastructureError, TfYarnJobFailed, TfYarnRetryPolicy
-from tf_yarn_ops.airflow.facts import deployment_id, identity_of
 from tf_yarn_ops.airflow.job import job_of
 from tf_yarn_ops.airflow.operator import OPTIONS, RENAMED
 from tf_yarn_ops.airflow.outcome import exception_of, lines_of, to_xcom
+from tf_yarn_ops.airflow.task_instance import deployment_id, identity_of
 from tf_yarn_ops.hadoop.cluster import current_user
-from tf_yarn_ops.job.request import NAMES as REQUEST_OPTIONS
-from tf_yarn_ops.job.request import build_job
+from tf_yarn_ops.job.options import OPERATOR, options_of
+from tf_yarn_ops.job.request import NAMES, build_job
 from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics, parse_diagnostics
@@ -133,9 +134,15 @@ def report_of(reason=Reason.TASK_FAILED, **values):
 
 # -- arguments -------------------------------------------------------------------------------------------------
 
-def test_options_are_those_of_ytf_submit_but_for_three_names():
-    assert {RENAMED.get(name, name) for name in REQUEST_OPTIONS} == set(OPTIONS)
-    assert len(OPTIONS) == len(REQUEST_OPTIONS)
+def test_the_signature_has_every_option_of_the_table_and_no_default_of_its_own():
+    given = inspect.signature(TensorFlowYarnOperator.__init__).parameters
+    table = {RENAMED.get(name, name) for name in options_of(OPERATOR)}
+    assert table <= set(given) and set(NAMES) == set(options_of(OPERATOR, submission=False))
+    assert {name: given[name].default for name in OPTIONS} == dict.fromkeys(OPTIONS)
+    assert len(OPTIONS) == len(NAMES) == len(set(OPTIONS))
+    assert set(given) - table == {
+        "self", "kwargs", "tf_yarn_conn_id", "deferrable", "poll_interval", "on_kill", "wait_for_completion",
+        "model_asset", "skip_on_exit_code", "log_tail_lines", "yarn_lifetime"}
 
 
 def test_every_option_reaches_the_request_by_its_own_name():
@@ -167,20 +174,20 @@ def test_every_text_within_is_rendered():
 @pytest.mark.parametrize(("arguments", "message"), [
     ({}, "there is no job: give spec, or cluster_requirement and task_command"),
     ({"cluster_requirement": "worker:1"}, "task_command: missing; give it, or command with one command per task type"),
-    ({**JOB, "spec": {}}, "spec and task_command both say what is run; give one of them"),
+    ({**JOB, "spec": {}}, "spec and task_command: both say what the job runs; give only one of them"),
     ({**JOB, "task_memroy": 1}, "task_memroy: unknown option (did you mean 'task_memory'?)"),
-    ({**JOB, "output": "x"}, "output: is called output_path here, because Airflow uses the name itself"),
+    ({**JOB, "output": "x"}, "output: Airflow uses this name itself; here the option is called output_path"),
     ({**JOB, "on_kill": "leav"}, "on_kill: 'leav' is not one of kill, leave (did you mean 'leave'?)"),
     ({**JOB, "restart": "always"}, "restart: 'always' is not one of never, task, cluster"),
     ({**JOB, "submit_with": "java"}, "submit_with: 'java' is not one of auto, rest, skein"),
     ({**JOB, "poll_interval": 0}, "poll_interval: 0 is not a number of seconds above 0"),
     ({**JOB, "log_tail_lines": "many"}, "log_tail_lines: 'many' is not a whole number"),
-    ({**JOB, "yarn_lifetime": 0}, "yarn_lifetime: 0 is no time; None leaves the job's own deadlines"),
-    ({**JOB, "yarn_lifetime": timedelta()}, "yarn_lifetime: datetime.timedelta(0) is no time; None leaves the job's own deadlines"),
+    ({**JOB, "yarn_lifetime": 0}, "yarn_lifetime: 0 is not above 0; None leaves the job's own deadlines"),
+    ({**JOB, "yarn_lifetime": timedelta()}, "yarn_lifetime: datetime.timedelta(0) is not above 0; None leaves the job's own deadlines"),
     ({**JOB, "yarn_lifetime": "long"}, "yarn_lifetime: 'long' is not 'auto', a number of seconds, a timedelta or None"),
     ({**JOB, "wait_for_completion": False, "model_asset": "s3://models/x"},
-     "model_asset: a task with wait_for_completion=False ends before there is a model"),
-    ({**JOB, "skip_on_exit_code": "99"}, "skip_on_exit_code: '99' is not an exit code or several"),
+     "model_asset: a task with wait_for_completion=False ends before the model exists"),
+    ({**JOB, "skip_on_exit_code": "99"}, "skip_on_exit_code: '99' is neither an exit code nor a collection of exit codes"),
 ])
 def test_what_is_wrong_in_the_file_is_said_when_it_is_parsed(arguments, message):
     with pytest.raises(ValueError, match=f"^train: {re.escape(message)}$"):
@@ -196,14 +203,15 @@ def test_a_template_may_stand_where_a_choice_is():
     assert TensorFlowYarnOperator(task_id="train", **JOB, restart="{{ params.restart }}").restart == "{{ params.restart }}"
 
 
-def test_importing_the_operator_loads_nothing_but_airflow():
+def test_importing_the_operator_loads_airflow_and_the_table_of_options_only():
     script = ("import sys; from airflow.sdk import Asset, BaseOperator, BaseOperatorLink; import airflow.sdk.configuration, "
               "airflow.sdk.exceptions; before = set(sys.modules); from tf_yarn_ops.airflow import TensorFlowYarnOperator; "
               "print(*sorted(name for name in sys.modules if name.split('.')[0] not in sys.stdlib_module_names "
               "and (name not in before or name.startswith(('tf_yarn_ops', 'skein', 'hdfs')))))")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=True)
-    ours = {"tf_yarn_ops", *(f"tf_yarn_ops.airflow{name}" for name in ("", ".links", ".operator", ".provider"))}
-    assert set(done.stdout.split()) == ours
+    light = ("errors", "job", "job.options", "runtime", "runtime.common", "runtime.common.reasons", "validation",
+             "airflow", "airflow.links", "airflow.operator", "airflow.provider")
+    assert set(done.stdout.split()) == {"tf_yarn_ops", *(f"tf_yarn_ops.{name}" for name in light)}
 
 
 # -- the job ---------------------------------------------------------------------------------------------------
@@ -522,7 +530,7 @@ class Running(threading.Thread):
 
 def test_a_killed_worker_kills_its_application_at_once_and_the_task_is_retryable(site):
     task = Running(site.operator())
-    until(lambda: site.yarn.apps.get(ID) and "tf_yarn" in task.ti.xcoms and task.operator._training._submitting is False)
+    until(lambda: site.yarn.apps.get(ID) and "tf_yarn" in task.ti.xcoms and task.operator._execution._submitting is False)
     began = time.monotonic()
     task.operator.on_kill()
     assert time.monotonic() - began < 5
@@ -538,7 +546,7 @@ def test_airflows_alarm_ends_the_wait_and_the_kill_follows(site):
     operator, context = site.operator(), airflow_setup.context_of(airflow_setup.TaskInstance())
 
     def ring():
-        until(lambda: site.yarn.apps.get(ID) and operator._training._submitting is False)
+        until(lambda: site.yarn.apps.get(ID) and operator._execution._submitting is False)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
 
     bell = threading.Thread(target=ring)
@@ -553,7 +561,7 @@ def test_airflows_alarm_ends_the_wait_and_the_kill_follows(site):
 
 def test_an_application_that_is_to_be_left_is_left(site):
     task = Running(site.operator(on_kill="leave"))
-    until(lambda: site.yarn.apps.get(ID) and task.operator._training._submitting is False)
+    until(lambda: site.yarn.apps.get(ID) and task.operator._execution._submitting is False)
     task.operator.on_kill()
     task.join(10)
     assert isinstance(task.error, TfYarnInfrastructureError) and "was left alone" in str(task.error)
@@ -562,7 +570,7 @@ def test_an_application_that_is_to_be_left_is_left(site):
 
 def test_killing_does_not_wait_for_a_resourcemanager_that_hangs(site):
     task = Running(site.operator())
-    until(lambda: site.yarn.apps.get(ID) and task.operator._training._submitting is False)
+    until(lambda: site.yarn.apps.get(ID) and task.operator._execution._submitting is False)
     site.yarn.faults.append(lambda method, path: time.sleep(8) if method == "PUT" else None)
     began = time.monotonic()
     task.operator.on_kill()
@@ -612,7 +620,7 @@ def test_a_kill_before_there_is_anything_to_kill_submits_nothing(site):
 
 
 @pytest.mark.parametrize("end", ["execute", "resume_execution"])
-def test_a_kill_before_the_training_exists_is_not_forgotten(site, end):
+def test_a_kill_before_the_execution_exists_is_not_forgotten(site, end):
     """Airflow's signal may come while the operator still imports what it needs."""
     operator = site.operator(deferrable=True)
     operator.on_kill()
@@ -648,7 +656,7 @@ def test_a_kill_by_an_older_attempt_is_not_the_end_of_this_one(site):
     first = site.operator(deferrable=True)
     deferral(first)
     second = Running(site.operator(), try_number=2)
-    until(lambda: "tf_yarn" in second.ti.xcoms and second.operator._training._submitting is False)
+    until(lambda: "tf_yarn" in second.ti.xcoms and second.operator._execution._submitting is False)
     first.on_kill()
     until(lambda: SECOND in site.yarn.apps)
     site.end(SECOND)
@@ -688,7 +696,7 @@ async def first_event(trigger):
 
 def test_a_kill_by_somebody_else_is_the_end(site):
     task = Running(site.operator(), try_number=2)
-    until(lambda: site.yarn.apps.get(ID) and task.operator._training._submitting is False)
+    until(lambda: site.yarn.apps.get(ID) and task.operator._execution._submitting is False)
     site.yarn.apps[ID].update(state="KILLED", finalStatus="KILLED", diagnostics="Application killed by user ann.")
     task.join(20)
     assert isinstance(task.error, AirflowFailException) and "KILLED" in str(task.error)
@@ -739,7 +747,7 @@ def test_a_kill_of_a_task_whose_deferral_timed_out_reaches_the_application(site)
 
 def test_a_deferral_that_timed_out_leaves_what_is_to_be_left(site):
     deferral(site.operator(deferrable=True))
-    with pytest.raises(TfYarnJobFailed, match="it goes on"):
+    with pytest.raises(TfYarnJobFailed, match="the application continues"):
         resume(site.operator(deferrable=True, on_kill="leave"), "Trigger timeout")
     assert site.yarn.apps[ID]["state"] == "ACCEPTED"
 
@@ -792,7 +800,7 @@ def test_a_task_that_waits_in_the_worker_because_triggers_fail_does_not_defer_ag
     second, ti = site.operator(deferrable=True), airflow_setup.TaskInstance(try_number=2)
     with ThreadPoolExecutor(1) as pool:
         task = pool.submit(second.resume_execution, "__fail__", {"error": "Trigger failure"}, airflow_setup.context_of(ti))
-        until(lambda: "tf_yarn" in ti.xcoms and second._training._submitting is False)
+        until(lambda: "tf_yarn" in ti.xcoms and second._execution._submitting is False)
         first.on_kill()  # of a worker that was cut off
         until(lambda: SECOND in site.yarn.apps)
         site.end(SECOND)
@@ -809,8 +817,8 @@ def test_when_another_application_of_the_attempt_has_trained_airflow_learns_its_
 
 
 def test_a_hanging_port_is_nothing_that_can_be_killed_and_takes_less_than_five_seconds():
-    from tf_yarn_ops.airflow.facts import cluster_from_dict
     from tf_yarn_ops.airflow.kill import kill_now
+    from tf_yarn_ops.airflow.serialization import cluster_from_dict
 
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -824,8 +832,8 @@ def test_a_hanging_port_is_nothing_that_can_be_killed_and_takes_less_than_five_s
 
 def test_a_kill_waits_for_a_resourcemanager_that_has_to_recover_the_application():
     """It answers 404 until then, and there would be nobody to ask again."""
-    from tf_yarn_ops.airflow.facts import cluster_from_dict
     from tf_yarn_ops.airflow.kill import kill_now
+    from tf_yarn_ops.airflow.serialization import cluster_from_dict
 
     yarn, name = FakeYarn(), "application_1600000000000_0001"
     yarn.started_on = round(time.time() * 1000)

@@ -277,7 +277,7 @@ def test_a_function_is_asked_once_and_not_for_the_end_of_a_deferral(yarn):
 
 @pytest.mark.parametrize("said", ["", "  ", None, 7, {}, ["x"]])
 def test_a_function_that_says_nothing_of_use_is_refused(said):
-    with pytest.raises(SpecInvalid, match="has to return its task_command, or a mapping of options"):
+    with pytest.raises(SpecInvalid, match="must return a task_command, or a mapping of options"):
         as_options(said)
 
 

@@ -12,8 +12,8 @@ from airflow.sdk.serde import deserialize, serialize
 from support.fake_yarn import FakeYarn, application, serving
 from tf_yarn_ops.airflow import TensorFlowYarnTrigger, progress
 from tf_yarn_ops.airflow import trigger as trigger_module
-from tf_yarn_ops.airflow.facts import cluster_from_dict, cluster_to_dict, identity_to_dict
 from tf_yarn_ops.airflow.kill import LIMIT
+from tf_yarn_ops.airflow.serialization import cluster_from_dict, cluster_to_dict, identity_to_dict
 from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import Cluster, current_user, discover
 from tf_yarn_ops.hadoop.site import Site

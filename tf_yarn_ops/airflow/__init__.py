@@ -1,7 +1,16 @@
-"""The Airflow provider: `TensorFlowYarnOperator` and what stands around it.
+"""The Airflow provider: `TensorFlowYarnOperator`, ``@task.tf_yarn`` and what belongs to them.
 
-The public names are found when they are first used: Airflow imports this package at every
-start of a task, to read the provider's description.
+In come the arguments of a task, its connection and its task instance; out go a job on YARN, the report as XCom, the
+lines of the task's log and the exception that ends the task. This room never submits, watches or kills by rules of its
+own: `launch` and `follow` do.
+
+When the DAG is parsed, `operator` (or `decorator`) checks the arguments. In the Airflow worker, `execution` makes the
+job (`job`), connects (`hook`) and submits it, and tells Airflow of it (`task_instance`, `links`). In the triggerer,
+`trigger` waits; its arguments are plain values (`serialization`). At the end, `outcome` turns the report into what
+Airflow gets.
+
+The public names are loaded on first use: every start of an Airflow task imports this package for the description of
+the provider.
 """
 
 from importlib import import_module
@@ -14,7 +23,7 @@ _NAMES = {
     "YarnApplicationLink": "links",
     "YarnLogsLink": "links",
     "TensorBoardLink": "links",
-    "TfYarnRetryPolicy": "retry",
+    "TfYarnRetryPolicy": "retry_policy",
     "TfYarnJobFailed": "exceptions",
     "TfYarnInfrastructureError": "exceptions",
     "tf_yarn_task": "decorator",

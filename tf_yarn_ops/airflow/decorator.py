@@ -1,7 +1,6 @@
-"""``@task.tf_yarn``: a function that says what is trained, as a task.
+"""``@task.tf_yarn``: a Python function that returns the command, or further options, of a training.
 
-The function runs in the worker, before the submission; with what it returns the arguments of the
-decorator are completed.
+The function runs in the Airflow worker before the submission. Its value completes the arguments of the decorator.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,76 +9,77 @@ from typing import Any
 from airflow.sdk.bases.decorator import DecoratedOperator, TaskDecorator, determine_kwargs, task_decorator_factory
 from airflow.sdk.definitions.context import context_merge
 
-from .operator import OPTIONS, TensorFlowYarnOperator, did_you_mean
+from ..validation import did_you_mean
+from .operator import OPTIONS, TensorFlowYarnOperator
 
-#: Options of which the page of rendered templates shows nothing when a function has returned them: Airflow masks the
-#: values of a template that it knows as secrets, not those of a program.
-_UNSEEN = ("env", "spec")
+#: Options that the page of rendered templates does not show if a function has returned them: Airflow masks secrets in
+#: templates, not those that a function has put into a value.
+_HIDDEN = ("env", "spec")
 
 
 class _TfYarnDecoratedOperator(DecoratedOperator, TensorFlowYarnOperator):
-    """Calls a function for the rest of the job: its command, or a mapping of options."""
+    """Call a function for the rest of the job: its command, or a mapping of options."""
 
     template_fields: Sequence[str] = (*DecoratedOperator.template_fields, *TensorFlowYarnOperator.template_fields)
     template_fields_renderers = {**DecoratedOperator.template_fields_renderers,
                                  **TensorFlowYarnOperator.template_fields_renderers}  # fmt: skip
     custom_operator_name = "@task.tf_yarn"
-    #: What the function has said is rendered later than the rest.
+    #: The options that the function returns are rendered later than the others.
     overwrite_rtif_after_execution = True
     _needs_job = False
-    _asked = False
+    _called = False
 
     def __init__(self, *, python_callable: Callable[..., Any], op_args: Collection[Any] | None = None,
                  op_kwargs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, **kwargs)
 
     def complete_job(self, context: Any) -> None:
-        """Ask the function, once in a process: after a deferral only when a further submission is due."""
-        if self._asked:
+        """Call the function, once in a process. After a deferral that happens only for a further submission."""
+        if self._called:
             return
-        self._asked = True
+        self._called = True
         context_merge(context, self.op_kwargs)
         kwargs = determine_kwargs(self.python_callable, self.op_args, context)
-        said = as_options(self.python_callable(*self.op_args, **kwargs))
-        for name, value in said.items():
+        returned = as_options(self.python_callable(*self.op_args, **kwargs))
+        for name, value in returned.items():
             setattr(self, name, value)
-        # What the decorator was given is rendered already: a value with braces in it would not survive a second time.
-        self._do_render_template_fields(self, tuple(said), context, self.get_template_env(), set())
-        shown = [name for name in (*self.template_fields, *said) if name not in said or name not in _UNSEEN]
+        # Only these: the arguments of the decorator are rendered already, and may have braces in their values now.
+        self._do_render_template_fields(self, tuple(returned), context, self.get_template_env(), set())
+        shown = [name for name in (*self.template_fields, *returned) if name not in returned or name not in _HIDDEN]
         self.template_fields = tuple(dict.fromkeys(shown))
         if command := self.options().get("task_command"):
             self.log.info("task_command: %s", command)
 
 
-def as_options(said: Any) -> dict[str, Any]:
-    """Give the arguments of the operator that a function's value stands for.
+def as_options(returned: Any) -> dict[str, Any]:
+    """Return the value of a function as arguments of the operator.
 
     Parameters
     ----------
-    said : str or mapping
-        The task_command, or options by the operator's names, ``spec`` among them.
+    returned : str or mapping
+        The task_command, or options by their names in the operator, including ``spec``.
 
     Raises
     ------
     SpecInvalid
-        It is something else; an option is unknown, all are named.
+        The value is neither, or has unknown options; all of them are listed.
     """
     from ..errors import SpecInvalid
 
-    if isinstance(said, str) and said.strip():
-        return {"task_command": said}
-    if not isinstance(said, Mapping) or not said:
-        raise SpecInvalid(f"@task.tf_yarn: the function has to return its task_command, or a mapping of options, "
-                          f"not {said!r:.100}")
+    if isinstance(returned, str) and returned.strip():
+        return {"task_command": returned}
+    if not isinstance(returned, Mapping) or not returned:
+        raise SpecInvalid(f"@task.tf_yarn: the function must return a task_command, or a mapping of options, "
+                          f"not {returned!r:.100}")
     known = ("spec", *OPTIONS)
-    faults = [f"{name}: unknown option{did_you_mean(str(name), known)}" for name in said if name not in known]
+    faults = [f"{name}: unknown option{did_you_mean(str(name), known)}" for name in returned if name not in known]
     if faults:
         raise SpecInvalid("@task.tf_yarn: the function returned " + "; ".join(faults))
-    return dict(said)
+    return dict(returned)
 
 
 def tf_yarn_task(python_callable: Callable[..., Any] | None = None, **kwargs: Any) -> TaskDecorator:
-    """Make a task of a function that returns a task_command, or a mapping of options.
+    """Turn a function that returns a task_command, or a mapping of options, into a task.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def tf_yarn_task(python_callable: Callable[..., Any] | None = None, **kwargs: An
     **kwargs
         Arguments of `TensorFlowYarnOperator`.
     """
-    # The task's value is the report, whatever the function is annotated to return.
+    # The value of the task is the report. The annotation of the function must not split it into several XComs.
     kwargs.setdefault("multiple_outputs", False)
     return task_decorator_factory(python_callable=python_callable,
                                   decorated_operator_class=_TfYarnDecoratedOperator, **kwargs)

@@ -4,13 +4,13 @@ from airflow.sdk.exceptions import AirflowException
 
 
 class TfYarnFailure(AirflowException):
-    """A training that did not succeed.
+    """A training did not succeed.
 
     Parameters
     ----------
     message : str
     reason : str, optional
-        Of the table of reasons: ``TASK_FAILED``.
+        A name of the table of reasons: ``TASK_FAILED``.
     application_id : str, optional
         Empty when there was none.
     """
@@ -26,4 +26,4 @@ class TfYarnJobFailed(TfYarnFailure):
 
 
 class TfYarnInfrastructureError(TfYarnFailure):
-    """The cluster failed, not the program: the same job may succeed when it is submitted again."""
+    """The cluster failed, not the program; the same job may succeed when it is submitted again."""

@@ -1,4 +1,4 @@
-"""`YarnHook`: from an Airflow connection, or the environment, to a `Cluster`."""
+"""`YarnHook`: from an Airflow connection, or the environment of the process, to a `Cluster`."""
 
 import os
 from dataclasses import fields, replace
@@ -11,19 +11,18 @@ if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
     from ..hadoop.site import Site
 
-#: Extras that are not settings of the site.
+#: Extras of a connection that are not settings of the site.
 _OWN_EXTRAS = ("site_file", "hadoop_conf_dir")
 
 
 class YarnHook(BaseHook):
-    """Connects to a Hadoop cluster.
+    """Connect to a Hadoop cluster.
 
     Parameters
     ----------
     tf_yarn_conn_id : str, optional
-        A connection of type ``tf_yarn``. When the default one does not exist, and for None,
-        the cluster is found as on the command line: ``YTF_RESOURCEMANAGER``, the site file,
-        ``HADOOP_CONF_DIR``.
+        A connection of type ``tf_yarn``. For None, and if the default connection does not exist, the cluster is found
+        as on the command line: ``YTF_RESOURCEMANAGER``, the site file, ``HADOOP_CONF_DIR``.
     """
 
     conn_name_attr = "tf_yarn_conn_id"
@@ -34,21 +33,21 @@ class YarnHook(BaseHook):
     def __init__(self, tf_yarn_conn_id: str | None = default_conn_name):
         super().__init__()
         self.tf_yarn_conn_id = tf_yarn_conn_id
-        #: What a Hadoop client of this connection finds in its environment, once the cluster is known.
+        #: The environment for a Hadoop client of this connection; complete once `get_cluster` has returned.
         self.environ: dict[str, str] = dict(os.environ)
 
     def get_conn(self) -> "Cluster":
-        """Give the cluster; asks its ResourceManager.
+        """Return the cluster, as its ResourceManager describes it.
 
         Raises
         ------
         ClusterUnreachable, SubmissionRejected, SpecInvalid
-            As `cluster.discover`; SpecInvalid for an extra that is unknown as well.
+            As in `cluster.discover`. SpecInvalid also for an unknown extra.
         """
         return self.get_cluster()
 
     def get_cluster(self) -> "Cluster":
-        """Give the cluster; see `get_conn`."""
+        """Return the cluster; see `get_conn`."""
         from ..errors import ResourceManagerUnknown
         from ..hadoop.cluster import discover
 
@@ -82,7 +81,7 @@ class YarnHook(BaseHook):
             return None
 
     def test_connection(self) -> tuple[bool, str]:
-        """Tell whether the cluster answers, and who we are there."""
+        """Return whether the cluster answers, and a sentence with its version, user and staging directory."""
         from ..errors import TfYarnError
 
         try:
@@ -94,7 +93,11 @@ class YarnHook(BaseHook):
 
 
 def addresses(connection: Any) -> str | None:
-    """Give the ResourceManagers of a connection: hosts or URLs, comma-separated; port and schema for those without."""
+    """Return the URLs of a connection's ResourceManagers, comma-separated; None if it names none.
+
+    The host of the connection is one host or URL, or several, comma-separated. Port and schema of the connection
+    complete those without.
+    """
     parts = [part.strip() for part in (connection.host or "").split(",") if part.strip()]
     for number, part in enumerate(parts):
         if "://" not in part:
@@ -104,7 +107,7 @@ def addresses(connection: Any) -> str | None:
 
 
 def _site(extra: dict[str, Any], environ: dict[str, str]) -> "Site":
-    """Give the site's settings: those of its file, with the connection's extras on top."""
+    """Return the settings of the site: those of the site file, overridden by the extras of the connection."""
     from ..errors import SpecInvalid
     from ..hadoop.site import Site, find_site
     from ..validation import did_you_mean

@@ -1,4 +1,4 @@
-"""From an operator's arguments to its `JobSpec`."""
+"""Pure: from the arguments of an operator to its `JobSpec`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,26 +9,28 @@ from ..job.document import read_document
 from ..job.request import build_job
 from ..job.spec import JobSpec
 
-#: Seconds by which a backstop comes after the deadline, whose owner gives the better report.
+#: Seconds between the deadline of the Airflow task, after which Airflow ends the job with a good report, and the moment
+#: at which YARN ends it.
 SLACK = 300.0
 
 
 def job_of(options: Mapping[str, Any], spec: Any, lifetime: Any, execution_timeout: timedelta | None,
            name: str = "") -> JobSpec:
-    """Give the job.
+    """Return the job.
 
     Parameters
     ----------
     options : mapping
         By the names of ``ytf-submit``.
-    spec : mapping, JobSpec or str or None
+    spec : mapping, JobSpec, str or None
         A document, or the path of a YAML file, which the options override.
     lifetime : "auto", number of seconds, timedelta or None
-        When the cluster ends the job whoever else is gone; ``auto`` is a while after `execution_timeout`.
+        The time after which YARN ends the job, even when no part of Airflow runs. ``auto`` is `SLACK` seconds more
+        than `execution_timeout`.
     execution_timeout : timedelta or None
         Of the Airflow task.
     name : str, optional
-        Of the application, unless the job has one.
+        Of the application, unless the job has a name.
 
     Raises
     ------

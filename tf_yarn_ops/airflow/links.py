@@ -1,7 +1,7 @@
-"""The links of a task: the application's page, its logs, TensorBoard.
+"""The links of a task: the page of the application, its logs, TensorBoard.
 
-Airflow shows a link once its ``xcom_key`` is there; the operator pushes the keys as soon as
-the application's id is known, so that they are visible while the task runs.
+Airflow shows a link as soon as there is an XCom of its ``xcom_key``. The task pushes these XComs when it knows the
+application id, so the links are visible while the task runs.
 """
 
 from typing import Any
@@ -18,10 +18,10 @@ class _Link(BaseOperatorLink):
         return f"tf_yarn_link_{self.name.replace(' ', '_').lower()}"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
-        """Give the URL; empty when there is none.
+        """Return the URL; empty if there is none.
 
-        The task runner asks at the end of each run and stores the answer, so it has to be what
-        the operator has pushed, in this process or before the task was deferred.
+        The task runner calls this at the end of each run and stores the answer. The answer must therefore be the URL
+        that the task has pushed, in this process or before it was deferred.
         """
         known = getattr(operator, "tf_yarn_links", None)
         if known is not None:
@@ -44,13 +44,13 @@ class YarnLogsLink(_Link):
 
 
 class TensorBoardLink(_Link):
-    """TensorBoard, when the job has one; lives as long as the job."""
+    """TensorBoard, if the job has one, while the job runs."""
 
     name = "TensorBoard"
 
 
 def urls_of(resourcemanager: str, application_id: str, tensorboard: bool) -> dict[str, str]:
-    """Give the URL of each link by its XCom's key.
+    """Return the URL of each link by the key of its XCom.
 
     Parameters
     ----------
@@ -60,7 +60,8 @@ def urls_of(resourcemanager: str, application_id: str, tensorboard: bool) -> dic
     tensorboard : bool
         Whether the job runs TensorBoard.
     """
-    attempt = f"{application_id.replace('application_', 'appattempt_')}_000001"  # there is never a second one
+    # An application of this package has one YARN attempt (max_attempts=1).
+    attempt = f"{application_id.replace('application_', 'appattempt_')}_000001"
     board = f"{resourcemanager}/proxy/{application_id}/pages/tensorboard/" if tensorboard else ""
     return {
         YarnApplicationLink().xcom_key: f"{resourcemanager}/cluster/app/{application_id}",

@@ -1,10 +1,9 @@
 """`TensorFlowYarnOperator`: a training on YARN as an Airflow task.
 
-A DAG's file is parsed at every start and at every resumption of a task, so this one imports the
-standard library and Airflow only; the work is in `training`, imported when the task runs.
+Airflow parses the file of a DAG at every start and every resumption of a task. This module therefore imports Airflow,
+the standard library and the table of options only; `execution` does the work, and is imported when the task runs.
 """
 
-import difflib
 import inspect
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
@@ -14,68 +13,64 @@ from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import TaskDeferralError, TaskDeferralTimeout
 
+from ..job.options import OPERATOR, options_of
+from ..validation import did_you_mean
 from .links import TensorBoardLink, YarnApplicationLink, YarnLogsLink
 
 if TYPE_CHECKING:
-    from .training import Training
+    from .execution import Execution
 
-#: Options of ``ytf-submit`` whose names mean something else in Airflow, and what they are called here.
+#: Options of ``ytf-submit`` whose names mean something else in Airflow, and their names here.
 RENAMED = {"queue": "yarn_queue", "output": "output_path", "execution_timeout": "job_execution_timeout"}
-#: Options by the names that they have here; a test holds them to `request.OPTIONS`.
-OPTIONS = (
-    "task_command", "input", "output_path", "script", "yarn_queue", "name", "user", "priority", "environment",
-    "success", "am_memory", "am_vcores", "report_log_tail", "restart", "max_restarts", "max_container_losses",
-    "restart_backoff", "allocation_retries", "tensorboard_memory", "tensorboard_vcores", "tensorboard_linger",
-    "queue_timeout", "allocation_timeout", "registration_timeout", "heartbeat_timeout", "job_execution_timeout",
-    "total_timeout", "stop_grace", "tag", "file_system", "retry_exit_codes", "fatal_exit_codes", "task_vcores",
-    "task_memory", "task_gpus", "env", "file", "archive", "cluster_requirement", "command", "node_label",
-    "tensorboard", "docker_image",
-)  # fmt: skip
-CHOICES = {"success": ("all_workers", "chief"), "restart": ("never", "task", "cluster"),
-           "submit_with": ("auto", "rest", "skein"), "on_kill": ("kill", "leave")}  # fmt: skip
+_OPTION_NAMES = {here: name for name, here in RENAMED.items()}
+#: The options of the job, by their names here.
+OPTIONS = tuple(RENAMED.get(name, name) for name in options_of(OPERATOR, submission=False))
+_CHOICES = {**{name: option.choices for name, option in options_of(OPERATOR).items() if option.choices},
+            "on_kill": ("kill", "leave")}  # fmt: skip
 
 Number = int | float | str
 Words = str | Sequence[str] | Mapping[str, Any]
 
 
 class TensorFlowYarnOperator(BaseOperator):
-    """Trains on YARN, and ends as the training ended.
+    """Train on YARN, and end as the training ends.
 
-    The job is a `spec`, or `task_command` with `cluster_requirement`, or a `spec` that further
-    options override. Options have the names of ``ytf-submit``, but for three that Airflow uses
-    itself: ``yarn_queue``, ``output_path`` and ``job_execution_timeout``. All of them, and every
-    text within `spec`, are templates. docs/guides/airflow.md describes each.
+    The job is a `spec`, or `task_command` with `cluster_requirement`, or a `spec` that further options override. The
+    options have the names of ``ytf-submit``, except three that Airflow uses itself: ``yarn_queue``, ``output_path``
+    and ``job_execution_timeout``. All options, and every text inside `spec`, are templates.
+    docs/guides/airflow.md describes each option.
 
     Parameters
     ----------
     spec : mapping, JobSpec or str, optional
-        A job as ``ytf-submit --dry-run`` prints it, or the path of such a file on the worker.
+        A job as ``ytf-submit --dry-run`` prints it, or the path of such a file on the Airflow worker.
     task_command, cluster_requirement, ... : optional
-        The options of the job; None means not given.
+        The options of the job. None means not given.
     tf_yarn_conn_id : str, optional
-        A connection of type ``tf_yarn``. Where the default one does not exist, the cluster is found
-        by ``YTF_RESOURCEMANAGER``, the site file or ``HADOOP_CONF_DIR``.
+        A connection of type ``tf_yarn``. Without the default connection, ``YTF_RESOURCEMANAGER``, the site file or
+        ``HADOOP_CONF_DIR`` names the cluster.
     deferrable : bool, optional
         Wait in the triggerer. Default: ``[operators] default_deferrable``.
     poll_interval : float, optional
-        Seconds between two looks. Default 5.
+        Seconds between two requests for the state of the application. Default 5.
     on_kill : {"kill", "leave"}, optional
-        What becomes of the application when Airflow ends the task. Default ``kill``.
+        What happens to the application when Airflow ends the task. Default ``kill``.
     wait_for_completion : bool, optional
-        False ends the task once YARN has taken the application.
+        False ends the task as soon as YARN has accepted the application.
     model_asset : Asset or str, optional
-        An asset, or its URI, that a success updates; the event's extra has the model's path, the
-        metrics and the application id.
+        An asset, or its URI, that a success updates. The extra of the event has the path of the model, the metrics
+        and the application id.
     skip_on_exit_code : int or collection of int, optional
         Exit codes of the task that failed first which skip the Airflow task.
     log_tail_lines : int, optional
         Lines of the failed task's log at the end of the Airflow log. Default 50.
     yarn_lifetime : "auto", number of seconds, timedelta or None, optional
-        When the cluster itself ends the application, whoever else is gone. ``auto`` takes it from
-        Airflow's ``execution_timeout``, if there is one; None leaves the job's own deadlines.
+        The time after which YARN itself ends the application, even when no part of Airflow runs. ``auto`` derives it
+        from the Airflow task's ``execution_timeout``, if it has one. None leaves the job's own deadlines.
     submit_with : {"auto", "rest", "skein"}, optional
+        Default: as the site file says.
     strict_placement : bool, optional
-        Refuse a task that no node of now could hold, instead of a warning.
+        Refuse a task that none of the running nodes can hold, instead of a warning.
     **kwargs
         Arguments of every Airflow operator.
 
@@ -87,7 +82,7 @@ class TensorFlowYarnOperator(BaseOperator):
     Raises
     ------
     ValueError
-        With every fault that can be seen when the DAG is parsed.
+        With every fault that is visible when the DAG is parsed.
     """
 
     template_fields: Collection[str] = ("spec", *OPTIONS)
@@ -137,7 +132,7 @@ class TensorFlowYarnOperator(BaseOperator):
         self.spec = spec
         for option in OPTIONS:
             setattr(self, option, given[option])
-        # The page of rendered templates shows what was given, not forty times None.
+        # The page of rendered templates shows only the options that were given; otherwise it shows None forty times.
         self.template_fields = tuple(field for field in type(self).template_fields
                                      if field not in given or given[field] is not None)
         self.tf_yarn_conn_id = tf_yarn_conn_id
@@ -151,75 +146,75 @@ class TensorFlowYarnOperator(BaseOperator):
         self.yarn_lifetime = yarn_lifetime
         self.submit_with = submit_with
         self.strict_placement = strict_placement
-        #: None until this process knows: after a deferral the links are in XCom.
+        #: The URLs of the links by their XCom keys. None until this process knows them: read the XComs then.
         self.tf_yarn_links: dict[str, str] | None = None
-        self._training: Any = None
+        #: Whether Airflow has called `on_kill`.
         self.kill_asked = False
+        self._execution: Execution | None = None
 
     def options(self) -> dict[str, Any]:
-        """Give the options of the job by the names of ``ytf-submit``."""
-        names = {here: name for name, here in RENAMED.items()}
-        given = {names.get(option, option): value for option in OPTIONS
+        """Return the options of the job by the names of ``ytf-submit``."""
+        given = {_OPTION_NAMES.get(option, option): value for option in OPTIONS
                  if (value := getattr(self, option)) is not None}
-        if isinstance(given.get("tensorboard"), str):  # of a template
+        if isinstance(given.get("tensorboard"), str):  # a rendered template
             given["tensorboard"] = given["tensorboard"].strip().lower() in ("true", "yes", "on", "1")
         return given
 
     def complete_job(self, context: Any) -> None:
-        """Set what is only known now; called in the worker, before a submission."""
+        """Set the options that are known only now. Called in the Airflow worker before each submission."""
 
     def execute(self, context: Any) -> Any:
-        """Submit the job, or attach to the one that runs, and wait for its end."""
+        """Submit the job, or attach to the application that runs, and wait for its end."""
         value = self._begin(context).run()
-        self._training = None  # what was handed over, or has ended, is not a late signal's to kill
+        self._execution = None  # a late signal must not kill an application that has ended or continues on purpose
         return value
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
         """End the task as the event of the trigger says."""
         value = self._begin(context).resume(event)
-        self._training = None
+        self._execution = None
         return value
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Any) -> Any:
-        """Go on after the trigger; an application whose trigger has failed is not left to itself."""
+        """Continue after the trigger. If the trigger has failed, wait here: its application may still run."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except TaskDeferralTimeout:
             return self._begin(context).time_out()
         except TaskDeferralError as error:
-            self.log.error("the trigger failed (%s); waiting goes on in this worker", error)
+            self.log.error("the trigger failed (%s); this Airflow worker waits instead", error)
             return self._begin(context).run(deferrable=False)
 
     def on_kill(self) -> None:
         """Kill the application within five seconds; called in a signal handler."""
-        self.kill_asked = True  # for the training that there is not yet: its imports alone take a second
-        if self._training is not None:
-            self._training.kill()
+        self.kill_asked = True  # for an execution that does not exist yet: its imports alone take a second
+        if self._execution is not None:
+            self._execution.kill()
 
-    def _begin(self, context: Any) -> "Training":
-        from .training import Training
+    def _begin(self, context: Any) -> "Execution":
+        from .execution import Execution
 
-        self._training = training = Training(self, context)
-        return training
+        self._execution = execution = Execution(self, context)
+        return execution
 
 
 def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
-    """Give what can be seen to be wrong while the values are still templates."""
+    """Return the faults that are visible while the values are still templates."""
     known = set(inspect.signature(BaseOperator.__init__).parameters)
     faults = []
     for name in given["kwargs"]:
         if name in RENAMED and name not in known:
-            faults.append(f"{name}: is called {RENAMED[name]} here, because Airflow uses the name itself")
+            faults.append(f"{name}: Airflow uses this name itself; here the option is called {RENAMED[name]}")
         elif name not in known and not name.startswith("_airflow"):
             faults.append(f"{name}: unknown option{did_you_mean(name, (*OPTIONS, *given, *sorted(known)))}")
     spec, task_command = given["spec"], given["task_command"]
     if spec is not None and task_command is not None:
-        faults.append("spec and task_command both say what is run; give one of them")
+        faults.append("spec and task_command: both say what the job runs; give only one of them")
     if needs_job and spec is None and given["cluster_requirement"] is None:
         faults.append("there is no job: give spec, or cluster_requirement and task_command")
     elif needs_job and spec is None and task_command is None and given["command"] is None:
         faults.append("task_command: missing; give it, or command with one command per task type")
-    for name, choices in CHOICES.items():
+    for name, choices in _CHOICES.items():
         value = given[name]
         if isinstance(value, str) and "{" not in value and value not in choices:
             faults.append(f"{name}: {value!r} is not one of {', '.join(choices)}{did_you_mean(value, choices)}")
@@ -228,26 +223,20 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
     if isinstance(given["log_tail_lines"], bool) or not isinstance(given["log_tail_lines"], int):
         faults.append(f"log_tail_lines: {given['log_tail_lines']!r} is not a whole number")
     if given["model_asset"] is not None and not given["wait_for_completion"]:
-        faults.append("model_asset: a task with wait_for_completion=False ends before there is a model")
+        faults.append("model_asset: a task with wait_for_completion=False ends before the model exists")
     lifetime = given["yarn_lifetime"]
     if not (lifetime is None or lifetime == "auto" or isinstance(lifetime, timedelta) or _is_number(lifetime)):
         faults.append(f"yarn_lifetime: {lifetime!r} is not 'auto', a number of seconds, a timedelta or None")
     elif lifetime not in (None, "auto") and lifetime <= (timedelta() if isinstance(lifetime, timedelta) else 0):
-        faults.append(f"yarn_lifetime: {lifetime!r} is no time; None leaves the job's own deadlines")
+        faults.append(f"yarn_lifetime: {lifetime!r} is not above 0; None leaves the job's own deadlines")
     codes = () if given["skip_on_exit_code"] is None else given["skip_on_exit_code"]
     if not all(isinstance(code, int) for code in (codes if isinstance(codes, Collection) else (codes,))):
-        faults.append(f"skip_on_exit_code: {codes!r} is not an exit code or several")
+        faults.append(f"skip_on_exit_code: {codes!r} is neither an exit code nor a collection of exit codes")
     return faults
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def did_you_mean(name: str, known: Collection[str]) -> str:
-    """Give a hint at the nearest name; empty when none is near."""
-    close = difflib.get_close_matches(name, list(known), 1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _as_list(value: Any) -> list[Any]:

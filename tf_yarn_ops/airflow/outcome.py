@@ -1,4 +1,4 @@
-"""From a `JobReport` to what Airflow gets: an XCom value, the lines of the log, an exception. Pure."""
+"""Pure: from a `JobReport` to what Airflow gets: the value of an XCom, the lines of the log, an exception."""
 
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -6,24 +6,23 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import JobReport, compose_diagnostics, parse_diagnostics, plain_values
+from ..runtime.common.report import JobReport, TaskReport, compose_diagnostics, parse_diagnostics, plain_values
 from ..terminal.summary import duration, ending, timeline
 from .exceptions import TfYarnFailure, TfYarnInfrastructureError, TfYarnJobFailed
 
-#: Bytes of a report on its way through Airflow's database, which adds blanks and type names.
+#: Bytes of a report in an XCom. Airflow's database adds blanks and type names; 16 KiB is the limit with them.
 MAX_BYTES = 12 * 1024
-#: Exit codes of the table of reasons that no second try could mend: the request, the queue or its
-#: rights, and whoever killed the application on purpose.
+#: Exit codes of the reasons for which a further try is useless: the request is wrong, YARN refuses it, or somebody has
+#: killed the application on purpose.
 FATAL = (2, 3, 8)
 #: The cause of a kill by the task itself. Which attempt killed stands in the report: ``killed_by_attempt``.
 KILLED_BY_AIRFLOW = "Killed by Airflow: the task was cleared, marked or timed out, or its worker was shut down"
 
 
 def to_xcom(report: JobReport) -> dict[str, Any]:
-    """Give a report as plain values of at most 16 KB of JSON; log tails are shed first.
+    """Return a report as plain values of at most 16 KiB of JSON; log tails are dropped first.
 
-    A metric that is no finite number becomes a text (``"nan"``), which every database takes
-    and `float` reads.
+    A metric that is not a finite number becomes a text (``"nan"``), which every database accepts and `float` reads.
     """
     short = parse_diagnostics(compose_diagnostics(report, MAX_BYTES)) or report
     document: dict[str, Any] = plain_values(short.to_dict())
@@ -31,7 +30,7 @@ def to_xcom(report: JobReport) -> dict[str, Any]:
 
 
 def lines_of(report: JobReport, now: float, log_tail_lines: int) -> Iterator[str]:
-    """Give the lines that end a task's log: results, tasks, the failed task's last lines, the reason.
+    """Yield the last lines of a task's log: times, tasks, results, and the log tail of the task that failed first.
 
     Parameters
     ----------
@@ -40,7 +39,7 @@ def lines_of(report: JobReport, now: float, log_tail_lines: int) -> Iterator[str
     now : float
         Seconds since the epoch.
     log_tail_lines : int
-        Lines of the failed task's log; 0 for none.
+        Lines of the failed task's log. 0 for none.
     """
     if report.submitted_at and report.finished_at:
         queued = f", {duration(report.queue_seconds)} of it in the queue" if report.queue_seconds is not None else ""
@@ -51,7 +50,7 @@ def lines_of(report: JobReport, now: float, log_tail_lines: int) -> Iterator[str
         yield "metrics: " + ", ".join(f"{name} {value}" for name, value in report.metrics.items())
     if report.output_path:
         yield f"output: {report.output_path}"
-    first = next((task for task in report.tasks if task.task == report.first_failure), None)
+    first = _first_failure(report)
     if first and report.reason is not Reason.SUCCEEDED:
         tail = first.log_tail.splitlines()[-log_tail_lines:] if log_tail_lines else []
         if tail:
@@ -61,8 +60,12 @@ def lines_of(report: JobReport, now: float, log_tail_lines: int) -> Iterator[str
         yield f"{first.task} failed first: {ending(first) or first.state}"
 
 
+def _first_failure(report: JobReport) -> TaskReport | None:
+    return next((task for task in report.tasks if task.task == report.first_failure), None)
+
+
 def sentence_of(report: JobReport) -> str:
-    """Give the line that says how it ended, and what to do."""
+    """Return the line that tells how the job ended, and what to do next."""
     reason = report.reason or Reason.LOST
     head = f"{report.application_id or 'nothing was submitted:'} {reason.value}"
     message = f"{head}: {report.message}" if report.message else head
@@ -70,22 +73,22 @@ def sentence_of(report: JobReport) -> str:
 
 
 def is_final(report: JobReport, last: bool) -> bool:
-    """Tell whether no further try of the task comes after a failure; ``last`` when its retries are used up."""
+    """Return whether a failure ends the task for good. ``last`` tells that no retries are left."""
     return last or (report.reason is not None and report.reason.exit_code in FATAL)
 
 
 def exception_of(report: JobReport, skip_on_exit_code: Collection[int] = (),
                  attempt: int | None = None) -> Exception | None:
-    """Give the exception that ends the task; None for success.
+    """Return the exception that ends the task; None for success.
 
     Parameters
     ----------
     report : JobReport
         With a reason.
     skip_on_exit_code : collection of int, optional
-        Exit codes of the task that failed first which mean "skipped".
+        Exit codes of the task that failed first which skip the Airflow task.
     attempt : int, optional
-        Whose end this is. After its own kill, by a worker that was shut down, it has to be retryable.
+        The attempt that ends. Its own kill must be retryable: Airflow kills when it shuts down a worker.
     """
     reason = report.reason or Reason.LOST
     if reason is Reason.SUCCEEDED:
@@ -93,9 +96,10 @@ def exception_of(report: JobReport, skip_on_exit_code: Collection[int] = (),
     message = sentence_of(report)
     if attempt is not None and report.killed_by_attempt == attempt:
         return TfYarnInfrastructureError(message, reason.value, report.application_id)
-    first = next((task for task in report.tasks if task.task == report.first_failure), None)
+    first = _first_failure(report)
     if reason is Reason.TASK_FAILED and first and first.exit_code in skip_on_exit_code:
-        return AirflowSkipException(f"{first.task} ended with exit code {first.exit_code}, which skips. {message}")
+        why = f"{first.task} ended with exit code {first.exit_code}, which is one of skip_on_exit_code"
+        return AirflowSkipException(f"{why}. {message}")
     if reason.exit_code in FATAL:
         return AirflowFailException(message)
     kind: type[TfYarnFailure] = TfYarnInfrastructureError if reason.retryable else TfYarnJobFailed

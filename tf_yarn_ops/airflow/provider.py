@@ -1,17 +1,17 @@
-"""What Airflow is told of this package, through the entry point ``apache_airflow_provider``.
+"""The description of this package for Airflow, by the entry point ``apache_airflow_provider``.
 
-Airflow calls `get_provider_info` in every process, so it imports nothing.
+Airflow calls `get_provider_info` in every process, so this module imports nothing.
 """
 
 from typing import Any
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Give the provider's description, as Airflow's schema wants it."""
+    """Return the description of the provider, in the form of Airflow's schema."""
     return {
         "package-name": "tf-yarn-ops",
         "name": "TensorFlow on YARN",
-        "description": "Distributed TensorFlow on YARN, submitted without a JVM, watched with one poll for all jobs.",
+        "description": "Distributed TensorFlow on YARN: submitted without a JVM, all jobs watched by one request.",
         "integrations": [{
             "integration-name": "TensorFlow on YARN",
             "external-doc-url": "https://hadoop.apache.org/docs/current/hadoop-yarn/hadoop-yarn-site/YARN.html",
@@ -27,24 +27,25 @@ def get_provider_info() -> dict[str, Any]:
                 "hidden-fields": ["password"],
                 "relabeling": {"host": "ResourceManager", "schema": "http or https", "login": "Hadoop user"},
                 "placeholders": {"host": "rm1.example.com, or http://rm1:8088,http://rm2:8088", "port": "8088",
-                                 "schema": "http", "login": "the user of the worker"},
+                                 "schema": "http", "login": "the user of the Airflow worker"},
             },
             "conn-fields": {
                 "site_file": {
                     "label": "Site file", "schema": {"type": ["string", "null"]},
-                    "description": "Path of a site.yaml on the workers. Default: theirs.",
+                    "description": "Path of a site.yaml on the Airflow workers. Default: their own site file.",
                 },
                 "hadoop_conf_dir": {
                     "label": "HADOOP_CONF_DIR", "schema": {"type": ["string", "null"]},
-                    "description": "Folder with yarn-site.xml and core-site.xml on the workers, instead of an address.",
+                    "description": "Folder with yarn-site.xml and core-site.xml on the Airflow workers. It "
+                                   "replaces the address.",
                 },
                 "staging": {
                     "label": "Staging directory", "schema": {"type": ["string", "null"]},
-                    "description": "Directory for applications and the cache; {user} is replaced.",
+                    "description": "Directory for applications and the cache; {user} stands for the user.",
                 },
                 "submit_with": {
                     "label": "Submit with", "schema": {"type": ["string", "null"], "enum": ["auto", "rest", "skein"]},
-                    "description": "rest is plain HTTP, skein is Skein's Java client; auto takes rest where it can.",
+                    "description": "rest: plain HTTP. skein: Skein's Java client. auto: rest where possible.",
                 },
             },
         }],
@@ -53,12 +54,12 @@ def get_provider_info() -> dict[str, Any]:
             "YarnApplicationLink", "YarnLogsLink", "TensorBoardLink")],
         "config": {
             "tf_yarn": {
-                "description": "Trainings on YARN.",
+                "description": "TensorFlow trainings on YARN.",
                 "options": {
                     "deployment_id": {
-                        "description": "Names this Airflow among all that use the same Hadoop cluster, so that each "
-                                       "knows its own applications. Default: the API server's base URL. Give a "
-                                       "name of its own to each deployment, and never change it.",
+                        "description": "The name of this Airflow among all that use the same Hadoop cluster. Each "
+                                       "Airflow finds its own applications by it. Default: the API server's base "
+                                       "URL. Give every deployment its own name, and never change it.",
                         "version_added": None, "type": "string", "example": "production", "default": "",
                     },
                 },

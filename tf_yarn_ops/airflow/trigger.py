@@ -26,7 +26,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
     ----------
     application_id : str
     cluster : mapping
-        Addresses and names without secrets, see `facts.cluster_to_dict`.
+        Addresses and names without secrets, see `serialization.cluster_to_dict`.
     identity : mapping
         See `identity.Identity`.
     deadline : float, optional
@@ -95,8 +95,8 @@ class TensorFlowYarnTrigger(BaseTrigger):
     def _prepare(self) -> tuple[Any, Any, Any]:
         from ..follow.identity import Identity
         from . import outcome, progress
-        from .facts import cluster_from_dict
         from .kill import quieten
+        from .serialization import cluster_from_dict
 
         quieten()
         followed = progress.Followed(

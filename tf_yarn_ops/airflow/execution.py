@@ -1,16 +1,16 @@
-"""`Training`: one run of the operator in a worker, from its options to the end of the Airflow task.
+"""`Execution`: one run of the operator in an Airflow worker, from its options to the end of the Airflow task.
 
-Everything that talks to Airflow's supervisor (connection, XCom) happens here, before or after the
-waiting; `kill`, which is called in a signal handler, talks to YARN only.
+All calls of Airflow's supervisor (connection, XCom, state) happen here, before or after the wait. `Execution.kill` runs
+in a signal handler and calls YARN only.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..errors import ClusterUnreachable, TfYarnError, WaitTimeout
 from ..follow.identity import latest_of, nothing_trained
@@ -22,35 +22,65 @@ from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .exceptions import TfYarnInfrastructureError
-from .facts import cluster_to_dict, deployment_id, ended_meanwhile, identity_of, identity_to_dict
 from .hook import YarnHook
 from .job import job_of
 from .kill import LIMIT, kill_now, quieten
 from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, sentence_of, to_xcom
+from .serialization import cluster_to_dict, identity_to_dict
 from .synchronous import run_trigger
-from .telling import tell, tell_again, told
+from .task_instance import deployment_id, ended_state, identity_of, pull, push_application, push_other_application
 from .trigger import TensorFlowYarnTrigger
 
-if TYPE_CHECKING:
-    from .operator import TensorFlowYarnOperator
-
-#: Seconds by which the end of the deferral comes after the deadline, whose owner is the trigger.
+#: Seconds between the deadline, at which the trigger kills, and the moment at which Airflow ends the deferral.
 BACKSTOP = 20.0
-#: Seconds between two tries to reach YARN after that.
+#: Seconds between two tries to reach YARN after that moment.
 _AGAIN = 5.0
 
 
-class Training:
-    """One run.
+class Operator(Protocol):
+    """What an execution needs of its operator. `TensorFlowYarnOperator` has it."""
+
+    spec: Any
+    tf_yarn_conn_id: str | None
+    deferrable: bool
+    poll_interval: float
+    kill_policy: str
+    wait_for_completion: bool
+    model_asset: Any
+    skip_on_exit_code: int | Collection[int]
+    log_tail_lines: int
+    yarn_lifetime: Any
+    submit_with: str | None
+    strict_placement: bool
+    execution_timeout: timedelta | None
+    kill_asked: bool
+    tf_yarn_links: dict[str, str] | None
+
+    @property
+    def log(self) -> Any:
+        """The logger of the task."""
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of the job by the names of ``ytf-submit``."""
+
+    def complete_job(self, context: Any) -> None:
+        """Set the options that are known only now."""
+
+    def defer(self, *, trigger: Any, method_name: str, timeout: Any = None) -> Any:
+        """Raise TaskDeferred."""
+
+
+class Execution:
+    """One run of the operator in an Airflow worker.
 
     Parameters
     ----------
     operator : TensorFlowYarnOperator
-        Rendered.
+        With rendered templates.
     context : Context
     """
 
-    def __init__(self, operator: "TensorFlowYarnOperator", context: Any):
+    def __init__(self, operator: Operator, context: Any):
         self.operator = operator
         self.context = context
         self.log = operator.log
@@ -65,8 +95,8 @@ class Training:
         self._killing: threading.Thread | None = None
 
     def run(self, *, deferrable: bool | None = None) -> Any:
-        """Submit or attach, and wait as the operator says; give what becomes the XCom."""
-        self._check_killed()  # by a signal that came before there was a training
+        """Submit or attach, wait as the operator says, and return the value of the task."""
+        self._check_killed()  # a signal may have come before this object existed
         self.operator.tf_yarn_links = {}
         try:
             self._prepare()
@@ -79,7 +109,7 @@ class Training:
         self._check_killed()
         if not self.operator.wait_for_completion:
             self._check_state()
-            self.log.info("%s was submitted and goes on; this task ends here", report.application_id)
+            self.log.info("%s was submitted and continues; this task ends here", report.application_id)
             value = to_xcom(report)
             self.ti.xcom_push("tf_yarn_status", value)
             return value
@@ -91,27 +121,26 @@ class Training:
         return self.resume(run_trigger(trigger, self._check_killed))
 
     def resume(self, event: Mapping[str, Any]) -> Any:
-        """End as the event says, after a further submission where that is to be.
+        """End the task as the event says; submit again first where nothing has trained.
 
-        That one is waited for here: a second deferral would overwrite the log of the first one's trigger.
+        This worker waits for the further application: a second deferral would overwrite the log of the first trigger.
         """
         report = JobReport.from_dict(event["report"])
         self.application_id = report.application_id
         if report.application_id != event["application_id"]:
             self.operator.tf_yarn_links = None
-            tell_again(self.ti, event["application_id"], report.application_id)
+            push_other_application(self.ti, event["application_id"], report.application_id)
         killer = report.killed_by_attempt
         if killer is not None and killer < self.identity.attempt:
-            # Its worker was cut off from Airflow, and ended after this attempt had attached.
+            # The worker of the older attempt was cut off from Airflow, and ended after this attempt had attached.
             self.log.warning("%s was killed by attempt %s; submitting again", report.application_id, killer)
             return self.run(deferrable=False)
-        report = self._try_again(report)
-        return self._conclude(report)
+        return self._conclude(self._try_again(report))
 
     def time_out(self) -> Any:
-        """Kill what is left after a deferral that took too long: the trigger did not do it."""
+        """End the task after a deferral that exceeded its deadline; kill the application if it still runs."""
         why = "The task's execution_timeout is over, and the triggerer did not end the application"
-        self.application_id = (told(self.ti) or {}).get("application_id", "")  # for a kill meanwhile
+        self.application_id = (pull(self.ti) or {}).get("application_id", "")  # for a kill in the meantime
         until = None
         while True:
             try:
@@ -120,14 +149,14 @@ class Training:
                 limit = 600.0 if self._cluster is None else self._cluster.site.unreachable_timeout
                 until = until or time.monotonic() + limit
                 if time.monotonic() >= until:
-                    message = f"{why}; whether it still runs is not known: {error}"
+                    message = f"{why}; the application may still run: {error}"
                     return self._conclude(JobReport("", reason=Reason.EXECUTION_TIMEOUT, message=message))
                 self.log.warning("%s: %s", why, error)
             self._check_killed()
             time.sleep(_AGAIN)
 
     def kill(self) -> None:
-        """Kill the application, take back a submission; in a signal handler, so no supervisor and five seconds."""
+        """Kill the application, or cancel its submission. Called in a signal handler: within five seconds."""
         self.killed = True
         if self.operator.kill_policy == "leave":
             return
@@ -135,7 +164,7 @@ class Training:
             self._launcher.cancel()
         if self._cluster is None or not self.application_id:
             return
-        # In a thread: whoever was interrupted may hold a lock.
+        # In a thread: the interrupted code may hold a lock.
         self._killing = threading.Thread(target=kill_now, daemon=True,
                                          args=(self._cluster, self.application_id, KILLED_BY_AIRFLOW),
                                          kwargs={"attempt": self.identity.attempt})
@@ -144,7 +173,7 @@ class Training:
             self._killing.join(LIMIT)
 
     def _connect(self) -> Launcher:
-        """Learn the cluster."""
+        """Connect to the cluster, once."""
         if self._launcher is None:
             quieten()
             hook = YarnHook(self.operator.tf_yarn_conn_id)
@@ -155,7 +184,7 @@ class Training:
         return self._launcher
 
     def _prepare(self) -> tuple[JobSpec, Launcher]:
-        """Build the job, then learn the cluster."""
+        """Make the job, then connect to the cluster."""
         operator = self.operator
         operator.complete_job(self.context)
         limited = operator.kill_policy == "kill" and operator.wait_for_completion
@@ -169,68 +198,69 @@ class Training:
         self._cluster = launcher.cluster.acting_for(spec.user or launcher.cluster.user)
         return spec, launcher
 
-    def _needed(self) -> tuple[JobSpec, Launcher]:
+    def _prepared(self) -> tuple[JobSpec, Launcher]:
         return self._prepare() if self._spec is None else (self._spec, self._connect())
 
     def _ensure(self) -> JobReport:
-        spec, launcher = self._needed()
+        spec, launcher = self._prepared()
         self._submitting = True
         try:
-            self._check_killed()  # before there was a launcher to cancel
+            self._check_killed()  # a kill before this line found no launcher to cancel
             return launcher.ensure(spec, self.identity, self._reserved)
         finally:
             self._submitting = False
 
     def _reserved(self, application_id: str) -> None:
-        """Let Airflow know the application before anything of it is staged."""
-        spec, launcher = self._needed()
+        """Tell Airflow the application id before any file is staged."""
+        spec, launcher = self._prepared()
         self.application_id = application_id
         resourcemanager = launcher.resourcemanager.addresses.current()
         self.log.info("YARN application %s", application_id)
         self.log.info("tracking URL %s", f"{resourcemanager}/proxy/{application_id}/")
-        self.operator.tf_yarn_links = tell(self.ti, application_id, spec, resourcemanager,
-                                           spec.user or launcher.cluster.user, self.identity)
+        self.operator.tf_yarn_links = push_application(self.ti, application_id, spec, resourcemanager,
+                                                       spec.user or launcher.cluster.user, self.identity)
 
     def _trigger(self, application_id: str) -> TensorFlowYarnTrigger:
-        spec, launcher = self._needed()
+        spec, launcher = self._prepared()
         return TensorFlowYarnTrigger(
             application_id, cluster_to_dict(self._cluster or launcher.cluster), identity_to_dict(self.identity),
             deadline=self._deadline(), queue_timeout=spec.deadlines.queue,
             poll_interval=float(self.operator.poll_interval), on_kill=self.operator.kill_policy)  # fmt: skip
 
     def _deadline(self) -> float | None:
-        limit: timedelta | None = self.operator.execution_timeout
+        """Return the end of the task's execution_timeout, seconds since the epoch; None if it has none."""
+        limit = self.operator.execution_timeout
         return None if limit is None else float(self.ti.start_date.timestamp() + limit.total_seconds())
 
     def _backstop(self) -> timedelta | None:
-        """When Airflow itself ends the deferral."""
+        """Return the time after which Airflow itself ends the deferral."""
         deadline = self._deadline()
         return None if deadline is None else timedelta(seconds=max(0.0, deadline - time.time()) + BACKSTOP)
 
     def _end_latest(self, why: str) -> JobReport:
-        """Kill this training's application, unless it has ended; give its report."""
+        """Kill the last application of this identity, unless it has ended; return its report."""
         report = JobReport("", reason=Reason.EXECUTION_TIMEOUT, message=why)
         try:
             launcher = self._connect()
-            # A job may run as another user; whose we may not kill, YARN decides.
+            # From any user: a job may run as another user, and YARN decides whether this user may kill it.
             latest = latest_of(launcher.resourcemanager.find([self.identity.tag]), self.identity)
             if latest is None:
                 return report
             self.application_id = latest["id"]
             if self.operator.kill_policy == "leave" and latest["state"] not in ENDED:
-                return replace(report, application_id=latest["id"], message=f"{why}; it goes on")
+                return replace(report, application_id=latest["id"], message=f"{why}; the application continues")
             return launcher.kill(latest["id"], why, reason=Reason.EXECUTION_TIMEOUT)
         except ClusterUnreachable:
             raise
         except TfYarnError as error:
-            return replace(report, message=f"{why}; whether it still runs is not known: {error}")
+            return replace(report, message=f"{why}; the application may still run: {error}")
 
     def _try_again(self, report: JobReport) -> JobReport:
-        """Submit again where nothing has trained; how often it was, YARN's list says."""
+        """Submit again where nothing has trained; YARN's list of applications tells how often that was done."""
         try:
             if not nothing_trained(report):
                 return report
-            spec, launcher = self._needed()
+            spec, launcher = self._prepared()
             deadline = self._deadline()
             if deadline is not None and time.time() >= deadline:
                 return report
@@ -245,7 +275,7 @@ class Training:
             return self._failed(error)
 
     def _leave_nothing(self, report: JobReport) -> None:
-        """Kill what a submission that failed for good may have begun: no further try would find it."""
+        """Kill what a submission has started that failed for good: no further try would find it."""
         final = is_final(report, int(self.ti.try_number) > int(self.ti.max_tries))
         if final and self._cluster is not None and self.application_id and self.operator.kill_policy == "kill":
             kill_now(self._cluster, self.application_id, f"The submission failed: {report.message}")
@@ -254,7 +284,7 @@ class Training:
         return JobReport(self.application_id, reason=error.reason, message=str(error))
 
     def _conclude(self, report: JobReport) -> Any:
-        """Write the end of the log, push the report, raise what the report means."""
+        """Write the last lines of the log, push the report, and raise the exception of a failure."""
         if report.reason is not Reason.SUCCEEDED:
             self._check_killed()
         self._close()
@@ -275,7 +305,7 @@ class Training:
         return value
 
     def _check_killed(self) -> None:
-        """After our own kill the task has to be retryable: a worker that is shut down calls it too."""
+        """Raise a retryable error after a kill by this task: a worker that is shut down also calls `kill`."""
         if self.killed or self.operator.kill_asked:
             if self._killing is not None:
                 self._killing.join(LIMIT)
@@ -285,10 +315,10 @@ class Training:
                 Reason.KILLED.value, self.application_id)
 
     def _check_state(self) -> None:
-        """Before this process goes: nobody would tell it that the task was marked a moment ago."""
-        state = ended_meanwhile(self.ti)
+        """Kill if Airflow has ended this try: once this process has handed over, no signal reaches it any more."""
+        state = ended_state(self.ti)
         if state:
-            self.log.warning("Airflow has marked this task as %s meanwhile", state)
+            self.log.warning("Airflow has set the state of this task to %s in the meantime", state)
             self.kill()
             self._check_killed()
 

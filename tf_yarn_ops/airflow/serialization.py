@@ -1,0 +1,43 @@
+"""Pure: a `Cluster` and an `Identity` as the arguments of a trigger, and back.
+
+The arguments of a trigger lie in clear text in Airflow's database. They have addresses, names and paths, no secrets.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+from ..follow.identity import Identity
+from ..hadoop.cluster import Cluster
+from ..hadoop.site import Site
+
+#: Fields that only a submission needs; they are long.
+_FOR_SUBMISSION = ("application_classpath", "log_services")
+_SITE_FOR_SUBMISSION = ("application_classpath", "am_java_options", "docker_folders")
+
+
+def cluster_to_dict(cluster: Cluster) -> dict[str, Any]:
+    """Return what it takes to watch and kill on a cluster, as values for JSON."""
+    document = _different(cluster, Cluster((), "", "", "", "", ""), _FOR_SUBMISSION)
+    document["site"] = _different(cluster.site, Site(), _SITE_FOR_SUBMISSION)
+    return document
+
+
+def cluster_from_dict(document: Mapping[str, Any]) -> Cluster:
+    """Read the document of `cluster_to_dict`."""
+    needed: dict[str, Any] = dict.fromkeys(("resourcemanagers",), ())
+    needed |= dict.fromkeys(("user", "login", "default_filesystem", "filesystem", "staging_template"), "")
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in document.items()}
+    return Cluster(**{**needed, **values, "site": Site(**document.get("site", {}))})
+
+
+def identity_to_dict(identity: Identity) -> dict[str, Any]:
+    """Return an identity as values for JSON; `Identity` takes them as arguments."""
+    return asdict(identity)
+
+
+def _different(part: Any, plain: Any, without: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields whose values are not those of ``plain``."""
+    values = {field.name: getattr(part, field.name) for field in fields(part) if field.name not in (*without, "site")}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
+            if value != getattr(plain, name)}
