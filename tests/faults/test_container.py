@@ -58,7 +58,7 @@ def agent_sigkill_replaced(rig):
 @MATRIX.row("an agent is frozen (SIGSTOP)", Reason.HEARTBEAT_LOST, 90)
 def agent_sigstop(rig):
     return rig.strike(job(), lambda application: kill(rig.agents(application), signal.SIGSTOP),
-                      expect=says("no word from it"))
+                      expect=says("its agent was silent"))
 
 
 HOG = 'python -c "b = bytearray(700 << 20); b[::4096] = b\'x\' * len(b[::4096]); import time; time.sleep(600)"'
@@ -192,7 +192,7 @@ class Stranger:
 
 def registration(**change):
     message = {"type": "register", "version": 1, "container": "worker_0", "nonce": "mine", "host": "h", "port": 1,
-               "round": 1, "start": 0}  # fmt: skip
+               "round": 1, "start": 0, "yarn_container": "", "node_http": ""}  # fmt: skip
     return json.dumps(message | change).encode() + b"\n"
 
 

@@ -13,7 +13,6 @@ from support.runtime_jobs import job
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
 from tf_yarn_ops.runtime.master import ending
-from tf_yarn_ops.runtime.master import yarn as asking
 from tf_yarn_ops.runtime.master.containers import SkeinFailed
 
 STATE = f"/ws/v1/cluster/apps/{APPLICATION}/state"
@@ -113,7 +112,7 @@ def test_a_verdict_waits_until_the_application_is_recovered(yarn, tmp_path):
 def test_what_counts_as_a_resourcemanager_that_knows_us(yarn, status, text, known):
     yarn.faults.append(lambda method, path: (status, {"Content-Type": "application/json"}, text))
     with serving(yarn) as url:
-        assert asking.knows_us(["http://127.0.0.1:1", url], APPLICATION) is known
+        assert ending.knows_us(["http://127.0.0.1:1", url], APPLICATION) is known
 
 
 def test_a_standby_leads_to_the_active_one(yarn):
@@ -121,7 +120,7 @@ def test_a_standby_leads_to_the_active_one(yarn):
     standby = FakeYarn()
     with serving(yarn) as active, serving(standby) as url:
         standby.faults.append(lambda method, path: (307, {"Location": f"{active}{path}"}, "This is standby RM."))
-        assert asking.knows_us([url], APPLICATION)
+        assert ending.knows_us([url], APPLICATION)
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", b"\x16\x03\x01\r\n\r\n", b""])
@@ -136,5 +135,5 @@ def test_a_server_that_dies_in_the_middle_of_its_answer_is_no_answer(answer):
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        assert not asking.knows_us([f"http://127.0.0.1:{server.getsockname()[1]}"], APPLICATION)
+        assert not ending.knows_us([f"http://127.0.0.1:{server.getsockname()[1]}"], APPLICATION)
         thread.join(10)

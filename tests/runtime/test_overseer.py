@@ -11,9 +11,9 @@ from support.wire import Wire, coordinator_of, job, registration
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.master import lifecycle
 from tf_yarn_ops.runtime.master.containers import Container
-from tf_yarn_ops.runtime.master.overseer import Overseer
-from tf_yarn_ops.runtime.master.summary import build_report
+from tf_yarn_ops.runtime.master.overseer import LOG_SECONDS, Overseer, View
 from tf_yarn_ops.submit.application import job_of
 
 SINCE = r"since [-\d]+ [:\d]+ UTC"
@@ -21,17 +21,26 @@ YEAR = 365 * 86_400.0
 WAITING, RUNNING = Container("worker_1", "worker", "REQUESTED", ""), Container("worker_1", "worker", "RUNNING", "", "h:1")
 
 
-def look(overseer, name, now):
-    """Do what a tick does about one deadline."""
-    if name == "allocation":
-        overseer.unallocated([WAITING], now)
-    elif name == "registration":
-        overseer.unregistered([RUNNING], now)
-    elif name == "heartbeat":
-        for peer in list(overseer.coordinator.registry.peers.values()):
-            overseer.silence(peer, now)
+def view_of(coordinator, began, containers=None):
+    """Return what the coordinator knows, with these containers."""
+    registry = coordinator.registry
+    return View(coordinator.state, registry.peers, registry.serving,
+                list(coordinator.known.values()) if containers is None else containers, began,
+                began if coordinator.state.published else None)
+
+
+def look(coordinator, overseer, name, began, now):
+    """Do what a look does about one deadline."""
+    if name == "heartbeat":
+        coordinator.lose(overseer.silent(view_of(coordinator, began), now))
+        return
+    if name in ("allocation", "registration"):
+        missing = WAITING if name == "allocation" else RUNNING
+        expired = overseer.missing(view_of(coordinator, began, [missing]), now)
     else:
-        overseer.whole_job(now)
+        expired = overseer.overdue(view_of(coordinator, began), now)
+    if expired:
+        coordinator.apply(expired)
 
 
 @pytest.mark.parametrize("seconds", [0, 30])
@@ -47,12 +56,12 @@ def test_a_deadline_ends_the_job_with_its_reason_and_0_means_none(name, reason, 
         if name == "execution":
             await coordinator.greet(Wire(), registration("worker_1"))
             await coordinator.greet(Wire(), registration("ps_0"))
-        overseer = Overseer(coordinator)
         began = time.monotonic()
+        overseer = overseer_of(coordinator, began)
         for now in (began, began + YEAR):
             assert coordinator.state.verdict is None, "not before its time"
             for _ in range(5):  # more often than the budget of losses lasts
-                look(overseer, name, now)
+                look(coordinator, overseer, name, began, now)
                 if name == "heartbeat" and coordinator.state.verdict is None:
                     await coordinator.greet(Wire(), registration())
         return coordinator.state.verdict
@@ -61,13 +70,17 @@ def test_a_deadline_ends_the_job_with_its_reason_and_0_means_none(name, reason, 
     assert (verdict.reason if verdict else None) is (reason if seconds else None)
 
 
+def overseer_of(coordinator, now):
+    return Overseer(coordinator.job, lifecycle.rules_of(coordinator.job), now)
+
+
 def crowd(workers, **fields):
-    """Give a coordinator of so many workers that Skein runs, and its overseer."""
+    """Return a coordinator of so many workers that Skein runs."""
     spec = JobSpec(command="x", tasks={"worker": TaskSpec(instances=workers)}, **fields)
     coordinator = coordinator_of(job_of(spec, base_port=20000, resourcemanagers=(), user="u"))
     coordinator.known = {f"worker_{n}": Container(f"worker_{n}", "worker", "RUNNING", "", f"node{n}:1")
                          for n in range(workers)}
-    return coordinator, Overseer(coordinator)
+    return coordinator
 
 
 async def call_all(coordinator):
@@ -75,26 +88,23 @@ async def call_all(coordinator):
         await coordinator.greet(Wire(), registration(name))
 
 
-def play_allocation(coordinator, overseer, now):
-    overseer.unallocated([container._replace(state="REQUESTED") for container in coordinator.known.values()], now + 31)
+def play_allocation(coordinator, overseer, began):
+    requested = [container._replace(state="REQUESTED") for container in coordinator.known.values()]
+    return overseer.missing(view_of(coordinator, began, requested), began + 31)
 
 
-def play_registration(coordinator, overseer, now):
-    for at in (now, now + 31):
-        overseer.unregistered(list(coordinator.known.values()), at)
+def play_registration(coordinator, overseer, began):
+    assert overseer.missing(view_of(coordinator, began), began) is None
+    return overseer.missing(view_of(coordinator, began), began + 31)
 
 
-def play_nobody_is_coming(coordinator, overseer, now):
-    for overseer.waiting_since in (now, now + 31):
-        overseer.unregistered([], overseer.waiting_since)
+def play_nobody_is_coming(coordinator, overseer, began):
+    assert overseer.missing(view_of(coordinator, began, []), began) is None
+    return overseer.missing(view_of(coordinator, began, []), began + 31)
 
 
-def play_total(coordinator, overseer, now):
-    overseer.whole_job(now + 31)
-
-
-def play_execution(coordinator, overseer, now):
-    overseer.whole_job(now + 31)
+def play_deadline(coordinator, overseer, began):
+    return overseer.overdue(view_of(coordinator, began), began + 31)
 
 
 @pytest.mark.parametrize("workers, more", [(8, ""), (9, " and 1 more"), (50, " and 42 more")])
@@ -103,15 +113,15 @@ def play_execution(coordinator, overseer, now):
     (play_registration, "registration", rf"no agent registered .* from worker_0 \(on node0 {SINCE}\), .*"
                                         rf"worker_7 \(on node7 {SINCE}\){{more}}"),
     (play_nobody_is_coming, "registration", r"no container is left for worker:0, .*worker:7{more}"),
-    (play_total, "total", rf".*; waiting {SINCE} for: worker:0 \(container .*worker:7 \([^)]*\){{more}}"),
-    (play_execution, "execution", rf".*; running: worker:0 \(on h {SINCE}\), .*worker:7 \(on h {SINCE}\){{more}}")])
+    (play_deadline, "total", rf".*; waiting {SINCE} for: worker:0 \(container .*worker:7 \([^)]*\){{more}}"),
+    (play_deadline, "execution", rf".*; running: worker:0 \(on h {SINCE}\), .*worker:7 \(on h {SINCE}\){{more}}")])
 def test_a_message_names_the_first_eight_where_since_when_and_how_many_more(play, deadline, words, workers, more):
     async def run():
-        coordinator, overseer = crowd(workers, deadlines=Deadlines(**{deadline: 30}))
-        if play is play_execution:
+        coordinator = crowd(workers, deadlines=Deadlines(**{deadline: 30}))
+        if deadline == "execution":
             await call_all(coordinator)
-        play(coordinator, overseer, time.monotonic())
-        return coordinator.state.verdict.message
+        began = time.monotonic()
+        return play(coordinator, overseer_of(coordinator, began), began).cause
 
     message = asyncio.run(run())
     assert re.fullmatch(words.format(n=workers, more=more), message), message
@@ -120,18 +130,19 @@ def test_a_message_names_the_first_eight_where_since_when_and_how_many_more(play
 
 @pytest.mark.parametrize("workers, more", [(8, ""), (9, " and 1 more")])
 def test_page_and_log_say_as_well_how_many_more_are_missing(caplog, workers, more):
-    coordinator, overseer = crowd(workers)
-    assert re.fullmatch(rf"Waiting for worker:0, .*worker:7{more}\.", build_report(coordinator).message)
+    coordinator = crowd(workers)
+    assert re.fullmatch(rf"Waiting for worker:0, .*worker:7{more}\.", coordinator.report().message)
     with caplog.at_level(logging.INFO):
-        overseer.whole_job(overseer.log_at)
+        overseer_of(coordinator, 0.0).overdue(view_of(coordinator, 0.0), LOG_SECONDS)
     assert re.search(rf"Waiting for all ports \(0/{workers}\), missing: worker:0 .*worker:7 \([^)]*\){more}$", caplog.text)
 
 
 def test_a_silent_agent_is_lost_with_the_time_of_its_last_word():
     async def run():
-        coordinator, overseer = crowd(1, restart=RestartPolicy(max_container_losses=0))
+        coordinator = crowd(1, restart=RestartPolicy(max_container_losses=0))
         await call_all(coordinator)
-        look(overseer, "heartbeat", time.monotonic() + 61)
+        began = time.monotonic()
+        look(coordinator, overseer_of(coordinator, began), "heartbeat", began, began + 61)
         return coordinator.state.verdict.message
 
-    assert re.search(rf"no word from it for 61 s, {SINCE} \(on h\)", asyncio.run(run()))
+    assert re.search(rf"its agent was silent for 61 s, {SINCE} \(on h\)", asyncio.run(run()))

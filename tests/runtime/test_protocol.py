@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.wire import Wire, coordinator_of, job, registration
+from support.wire import Wire, coordinator_of, exited, job, registration
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.protocol import ProtocolError, decode, encode
@@ -17,7 +17,6 @@ from tf_yarn_ops.runtime.common.report import compose_diagnostics, parse_diagnos
 from tf_yarn_ops.runtime.master.containers import cause_of
 from tf_yarn_ops.runtime.master.lifecycle import Lost
 from tf_yarn_ops.runtime.master.registry import Refused, Registry
-from tf_yarn_ops.runtime.master.summary import build_report, status
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -75,14 +74,11 @@ def test_no_message_of_an_agent_ends_the_coordinator(history):
         assert coordinator.state.published
         for message in history:
             coordinator.heard(peer, wire, message)
-        report = build_report(coordinator)
-        assert json.loads(json.dumps(status(coordinator)))["application_id"] == "application_1_1"
+        report = coordinator.report()
+        assert json.loads(json.dumps(coordinator.status()))["application_id"] == "application_1_1"
         assert parse_diagnostics(compose_diagnostics(report)) is not None
 
     asyncio.run(play())
-
-
-EXITED = {"type": "exited", "round": 1, "start": 1, "seconds": 60.0}
 
 
 @pytest.mark.parametrize(("how", "state"), [
@@ -96,10 +92,10 @@ def test_what_ends_by_itself_behind_the_verdict_is_called_what_it_is(how, state)
         coordinator = coordinator_of(job())
         wires = {name: Wire() for name in ("worker_0", "worker_1", "ps_0")}
         peers = {name: await coordinator.greet(wire, registration(name)) for name, wire in wires.items()}
-        coordinator.heard(peers["worker_0"], wires["worker_0"], {**EXITED, "code": 1})
+        coordinator.heard(peers["worker_0"], wires["worker_0"], exited(code=1))
         assert coordinator.state.verdict.reason is Reason.TASK_FAILED
-        coordinator.heard(peers["worker_1"], wires["worker_1"], {**EXITED, **how})
-        return {task.task: task.state for task in build_report(coordinator).tasks}
+        coordinator.heard(peers["worker_1"], wires["worker_1"], exited(**how))
+        return {task.task: task.state for task in coordinator.report().tasks}
 
     assert asyncio.run(play())["worker:1"] == state
 
@@ -122,9 +118,9 @@ def test_an_agent_that_comes_back_hears_what_it_has_missed():
         assert wire.last() == ("start", 1, 1), "the start had been lost"
         wire = await back(round=1, start=1)
         assert wire.last() == ("start", 1, 1), "it is told again and passes over what it knows"
-        assert coordinator.registry.records[TaskId("worker", 0)]["starts"] == 1, "its word of the start had been lost"
-        failed = {"type": "exited", "round": 1, "start": 1, "code": 1, "seconds": 60.0}
-        coordinator.heard(peers["worker_1"], peers["worker_1"].connection, failed)
+        worker = next(task for task in coordinator.report().tasks if task.task == "worker:0")
+        assert worker.starts == 1, "its word of the start had been lost"
+        coordinator.heard(peers["worker_1"], peers["worker_1"].connection, exited(code=1))
         assert coordinator.state.round == 2
         wire = await back(round=1, start=1)
         assert wire.last() == ("renew", 2, None), "the restart had been lost"

@@ -273,7 +273,7 @@ def test_an_agent_that_freezes_is_lost_after_the_heartbeat_deadline(tmp_path):
         os.kill(am.container("worker_0").process.pid, signal.SIGSTOP)
         report = am.wait()
     assert report.reason is Reason.SUCCEEDED
-    assert "no word from it" in report.rounds[1].cause
+    assert "its agent was silent" in report.rounds[1].cause
     assert am.container("worker_0").state == "KILLED"
 
 
@@ -518,7 +518,8 @@ def resident_mib(am):
 ])
 def test_registrations_that_do_not_fit_are_refused_with_the_reason(tmp_path, change, why):
     spec = job("until [ -e go ]; do sleep 0.05; done", ps=False, workers=1)
-    message = {"type": "register", "version": 1, "container": "worker_0", "nonce": "n", "host": "h", "port": 1}
+    message = {"type": "register", "version": 1, "container": "worker_0", "nonce": "n", "host": "h", "port": 1,
+               "round": 1, "start": 0, "yarn_container": "", "node_http": ""}
     with AppMaster(tmp_path / "job", spec) as am:
         am.log_says("Published the cluster spec")
         (tmp_path / "own").mkdir()

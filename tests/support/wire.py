@@ -39,4 +39,11 @@ def job(**fields):
 
 def registration(container="worker_0", **fields):
     return {"type": "register", "version": 1, "container": container, "nonce": f"of {container}", "host": "h",
-            "port": 2000, **fields}
+            "port": 2000, "round": 1, "start": 0, "yarn_container": "", "node_http": "", **fields}
+
+
+def exited(**fields):
+    """Return the message of a command that ended with exit code 0 after a minute."""
+    return {"type": "exited", "round": 1, "start": 1, "stopped": False, "code": 0, "signal": None, "seconds": 60.0,
+            "started_at": 1.0, "finished_at": 61.0, "cpu_seconds": 1.0, "peak_memory_mib": 1.0, "log_tail": "",
+            "result": None, **fields}

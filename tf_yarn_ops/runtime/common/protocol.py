@@ -1,37 +1,78 @@
-"""The words between agents and coordinator: one JSON object a line, over mutual TLS.
+"""The messages between agents and coordinator: one JSON object a line, over mutual TLS, ``type`` and these fields.
 
-Agent: ``register`` (version, container, nonce, round, host, port, yarn_container,
-node_http), ``running`` (round, start), ``exited`` (round, start, code, signal,
-seconds, cpu_seconds, peak_memory_mib, log_tail, result, stopped), ``terminated``, ``ping``.
+A question mark behind a type allows null.
 
-Coordinator: ``welcome`` (task, heartbeat), ``refused`` (why), ``start`` (round,
-start, task, cluster, delay), ``renew`` (round, grace), ``stop`` (grace), ``ack``
-(round, start), ``bye``, ``pong``.
+From the agent:
+
+- ``register``: version int, container text, nonce text, round int, start int, host text, port int, yarn_container text,
+  node_http text. The first message of each connection, and again when the agent has a new port for the next round.
+- ``running``: round int, start int. The command has started.
+- ``exited``: round int, start int, stopped flag, code int?, signal int?, seconds number, started_at number?,
+  finished_at number?, cpu_seconds number?, peak_memory_mib number?, log_tail text, result object?. The command has
+  ended (stopped: by us); the agent repeats the message until it is acknowledged.
+- ``terminated``. YARN ends the container.
+- ``ping``. The agent is alive.
+
+From the coordinator:
+
+- ``welcome``: task text, round int. The registration is accepted.
+- ``refused``: why text. It is not; the agent ends.
+- ``start``: round int, start int, task text, cluster object, delay number. Start the command in so many seconds.
+- ``renew``: round int, grace number. End the command, take a new port and register for this round.
+- ``stop``: grace number. End the command and report it.
+- ``ack``. The ``exited`` has arrived.
+- ``bye``. The agent ends; what still runs is killed.
+- ``pong``. The answer to ``ping``.
 """
 
 import json
-from typing import Any, Dict
+from typing import Any, Dict, Mapping
 
 #: Longest line that the coordinator reads, bytes.
 MAX_LINE = 64 * 1024
-#: Ports that an agent tries.
+#: Number of ports that an agent tries.
 PORTS = 16
 HANDSHAKE_SECONDS = 5.0
 FIRST_LINE_SECONDS = 5.0
 CONNECT_SECONDS = 2.0
 
+_START = {"round": "int", "start": "int"}
+#: The messages of an agent: type, then each field with its type.
+FROM_AGENT: Mapping[str, Mapping[str, str]] = {
+    "register": {"version": "int", "container": "text", "nonce": "text", **_START, "host": "text", "port": "int",
+                 "yarn_container": "text", "node_http": "text"},
+    "running": _START,
+    "exited": {**_START, "stopped": "flag", "code": "int?", "signal": "int?", "seconds": "number",
+               "started_at": "number?", "finished_at": "number?", "cpu_seconds": "number?",
+               "peak_memory_mib": "number?", "log_tail": "text", "result": "object?"},
+    "terminated": {},
+    "ping": {},
+}
+#: The messages of the coordinator.
+FROM_COORDINATOR: Mapping[str, Mapping[str, str]] = {
+    "welcome": {"task": "text", "round": "int"},
+    "refused": {"why": "text"},
+    "start": {**_START, "task": "text", "cluster": "object", "delay": "number"},
+    "renew": {"round": "int", "grace": "number"},
+    "stop": {"grace": "number"},
+    "ack": {},
+    "bye": {},
+    "pong": {},
+}
+_TYPES: Mapping[str, Any] = {"int": int, "number": (int, float), "text": str, "flag": bool, "object": dict}
+
 
 class ProtocolError(ValueError):
-    """A line that is no message."""
+    """A line that is not a message, or a message with other fields than its type has."""
 
 
 def encode(kind: str, **fields: Any) -> bytes:
-    """Give a message as a line."""
+    """Return a message as a line."""
     return json.dumps({"type": kind, **fields}, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def decode(line: bytes) -> Dict[str, Any]:
-    """Read a line; `ProtocolError` for whatever is not an object with a ``type``."""
+    """Return the message of a line; raise `ProtocolError` if it is not an object with a ``type``."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -39,3 +80,14 @@ def decode(line: bytes) -> Dict[str, Any]:
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
         raise ProtocolError("not an object with a type")
     return message
+
+
+def check(message: Mapping[str, Any], fields: Mapping[str, str]) -> None:
+    """Raise `ProtocolError` unless the message has these fields, each of its type; it may have more."""
+    for name, kind in fields.items():
+        value = message.get(name)
+        if value is None and kind.endswith("?") and name in message:
+            continue
+        expected = kind.rstrip("?")
+        if not isinstance(value, _TYPES[expected]) or isinstance(value, bool) != (expected == "flag"):
+            raise ProtocolError("%s is not of type %s" % (name, kind))

@@ -1,7 +1,6 @@
-"""Skein's view of the containers: the one module of the coordinator that imports skein.
+"""The containers as Skein sees them: the only module of the coordinator that imports skein.
 
-Every call runs in a thread with a deadline, so that a hanging application master
-can't stop the coordinator's clock.
+Every call runs in a thread with a deadline, so that an application master that hangs cannot stop the coordinator.
 """
 
 import asyncio
@@ -31,7 +30,7 @@ class SkeinFailed(OSError):
 
 
 class Container(NamedTuple):
-    """One container: Skein's id (``worker_0``), state, message, the node's ``host:port`` and YARN's id once known."""
+    """One container: Skein's id (``worker_0``), state, message; the node's ``host:port`` and YARN's id once known."""
 
     id: str
     service: str
@@ -40,9 +39,19 @@ class Container(NamedTuple):
     node: str = ""
     yarn_id: str = ""
 
+    @property
+    def host(self) -> str:
+        """The node's host; empty if Skein does not name it."""
+        return self.node.rpartition(":")[0]
+
+    @property
+    def place(self) -> str:
+        """The host, for a message."""
+        return self.host or "a node that Skein does not name"
+
 
 def cause_of(message: str) -> Reason:
-    """Give the reason that Skein's exit message names; CONTAINER_LOST when it names none."""
+    """Return the reason that Skein's exit message names; CONTAINER_LOST if it names none."""
     for pattern, reason in _CAUSES:
         if pattern.search(message):
             return reason
@@ -58,7 +67,7 @@ class Containers:
         self.version = ""
 
     async def connect(self) -> None:
-        """Import skein and connect; ImportError when its interpreter lacks grpcio or protobuf."""
+        """Import skein and connect; raise ImportError if the interpreter lacks grpcio or protobuf."""
         await self._call(self._connect)
 
     def _connect(self) -> None:
@@ -80,7 +89,7 @@ class Containers:
             raise SkeinFailed(f"{type(error).__name__}: {error}") from error
 
     async def list(self) -> List[Container]:
-        """Give all containers, finished ones included."""
+        """Return all containers, finished ones included."""
         states = ("WAITING", "REQUESTED", "RUNNING", *FINISHED)
         found = await self._call(lambda: self._client.get_containers(states=states))
         return [Container(c.id, c.service_name, str(c.state), c.exit_message or "", c.yarn_node_http_address or "",
@@ -90,8 +99,8 @@ class Containers:
         """Kill a container that no longer answers and ask for another."""
         try:
             await self._call(self._client.kill_container, container.id)
-        except SkeinFailed as error:  # it may have ended just now; a task waits for the other one all the same
-            logger.warning("%s could not be killed: %s", container.id, error)
+        except SkeinFailed as error:  # it may have ended just now; the task still needs another one
+            logger.warning("Could not kill %s: %s", container.id, error)
         await self._call(self._client.add_container, container.service)
 
     async def progress(self, fraction: float) -> None:
@@ -108,5 +117,5 @@ class Containers:
 
 
 def exit_now(code: int) -> None:
-    """End the process without waiting for threads that may hang in a call."""
+    """End the process at once: threads may hang in a call."""
     os._exit(code)

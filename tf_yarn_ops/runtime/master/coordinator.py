@@ -1,23 +1,26 @@
-"""The coordinator: gathers the agents, publishes the cluster spec, watches exits, decides once.
+"""The coordinator: gather the agents, publish the cluster spec, watch the exits, decide once.
 
-It runs in the application master. Messages of agents and what Skein says of the
-containers become events of `lifecycle`; its decisions become messages. What was
-decided is final: clients may vanish, the verdict stands in YARN.
+It runs in the application master. Messages of agents and what Skein says of the containers become events of
+`lifecycle`; its decisions become messages. A verdict is final: clients may vanish, the verdict stands in YARN.
 """
 
 import asyncio
 import logging
+import platform
+import socket
+import ssl
 import time
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 from ..common import protocol
 from ..common.contract import MAX_TF_CONFIG, Job, TaskId, cluster_spec, tf_config
 from ..common.reasons import Reason
-from ..common.report import Round
+from ..common.report import JobReport, Round
 from ..common.roles import TENSORBOARD
 from . import lifecycle
 from .containers import FINISHED, Container, Containers, SkeinFailed
-from .lifecycle import Decision, Event, Exited, Expired, Registered
+from .lifecycle import Decision, Event, Exited, Expired, Lost, Registered, Verdict
+from .overseer import Gone, Overseer, View, some
 from .registry import Peer, Refused, Registry
 from .server import Connection, Server
 
@@ -25,6 +28,11 @@ logger = logging.getLogger(__name__)
 
 #: How long a replacement may be ahead of the news that its predecessor is lost, seconds.
 VACANCY_SECONDS = 5.0
+TICK_SECONDS = 0.5
+#: Between two looks at Skein's containers while all is well, seconds.
+CALM_SECONDS = 2.0
+#: How long a command may take to report after its SIGKILL, seconds.
+AFTER_KILL = 3.0
 #: What a program writes that found its port taken.
 _PORT_TAKEN = ("address already in use", "eaddrinuse")
 
@@ -43,30 +51,41 @@ class Coordinator:
     def __init__(self, job: Job, application_id: str, containers: Containers):
         self.job = job
         self.application_id = application_id
-        self.containers = containers
-        self.rules = lifecycle.rules_of(job)
         self.state = lifecycle.begin(job)
         self.registry = Registry(job)
-        self.server = Server(self.greet, self.heard, self.gone, self.failed, 2 * len(self.state.phases) + 64)
         self.known: Dict[str, Container] = {}
-        self.cluster: Dict[str, List[str]] = {}
-        self.rounds: List[Round] = []
-        self.starts: Dict[TaskId, int] = {}
-        self.started_at = time.time()
-        self.began = time.monotonic()
-        self.published_at: Optional[float] = None
-        self.cause, self.not_before = "start", 0.0
-        self.decided = asyncio.Event()
-        self.stopping = False
-        self.quiet = asyncio.Event()
-        self.showing: Optional["asyncio.Future[None]"] = None
+        self._containers = containers
+        self._rules = lifecycle.rules_of(job)
+        self._server = Server(self.greet, self.heard, self.gone, self.failed, 2 * len(self.state.phases) + 64)
+        self._started_at = time.time()
+        self._began = time.monotonic()
+        self._overseer = Overseer(job, self._rules, self._began)
+        self._cluster: Dict[str, List[str]] = {}
+        self._rounds: List[Round] = []
+        self._starts: Dict[TaskId, int] = {}
+        self._published_at: Optional[float] = None
+        self._cause, self._restarts_at = "start", 0.0
+        self._decided = asyncio.Event()
+        self._stopping = False
+        self._quiet = asyncio.Event()
+        self._page: Optional["asyncio.Future[None]"] = None
         self._listing = asyncio.Lock()
-        self._listed_at = 0.0
+        self._listed_at = self._look_at = 0.0
+        self._to_replace: List[Container] = []
+        self._progress = -1.0
+        self._actions = {"none": self._nothing, "publish": self._publish, "start": self._start_again,
+                         "restart": self._restart, "finish": self._finish}
+        self._hearers = {"register": self._renewed, "running": self._started, "exited": self._exited,
+                         "terminated": self._terminated, "ping": self._pinged}
 
     # -- agents -----------------------------------------------------------------------------
 
+    async def serve(self, listener: socket.socket, context: ssl.SSLContext) -> None:
+        """Accept agents until cancelled."""
+        await self._server.serve(listener, context)
+
     async def greet(self, connection: Connection, message: Dict[str, Any]) -> Optional[Peer]:
-        """Take a registration, or refuse it with the reason."""
+        """Accept a registration and return its peer, or refuse it with the reason and return None."""
         try:
             if message["type"] != "register":
                 raise Refused("the first message is not a registration")
@@ -77,206 +96,334 @@ class Coordinator:
             logger.warning("Refused %s from %s: %s", message.get("container"), connection.address, refused)
             connection.send(protocol.encode("refused", why=str(refused)))
             return None
-        old, peer.connection = peer.connection, connection
-        peer.heard_at = time.monotonic()
-        if old is not None:
-            old.close()
+        peer.connect(connection)
         how = "is back" if resumed else "registered"
         logger.info("%s %s as %s on %s", peer.container, how, peer.task, peer.address)
-        self.send(peer, "welcome", task=str(peer.task), round=self.state.round)
+        peer.send("welcome", task=str(peer.task), round=self.state.round)
         self._catch_up(peer, message)
         return peer
 
     def _catch_up(self, peer: Peer, message: Mapping[str, Any]) -> None:
         """Tell an agent that has just come, or come back, what it may have missed."""
-        started = bool(message.get("start"))
-        if started and message.get("round") != self.state.round:
-            self.send(peer, "renew", round=self.state.round, grace=self.job.deadlines["stop_grace"])
-        elif self.stopping:
-            self.send(peer, "stop", grace=self.job.deadlines["stop_grace"])
+        has_started = message["start"] > 0
+        if has_started and message["round"] != self.state.round:
+            self._send_renew(peer)
+        elif self._stopping:
+            peer.send("stop", grace=self.job.deadlines["stop_grace"])
         elif peer.running and peer.round == self.state.round:
             self._started(peer, message)
             self._send_start(peer, 0.0)
-        elif not started:
+        elif not has_started:
             peer.running = False
             self.apply(Registered(peer.task))
 
     async def _check_known(self, container: str) -> None:
-        """Refuse containers that Skein does not know, or that it knows as ended."""
+        """Refuse a container that Skein does not know, or that has ended."""
         if container not in self.known:
-            await self.refresh()
+            await self._refresh()
         found = self.known.get(container)
         if found is None or found.state in FINISHED:
             raise Refused(f"Skein knows no live container {container!r}")
 
     async def _vacancy(self, container: str) -> None:
-        """Let a replacement wait until the loss that it makes good has been noticed here as well."""
+        """Let a replacement wait until the loss that it replaces has been noticed here as well."""
         until = time.monotonic() + VACANCY_SECONDS
         while container not in self.registry.peers and self.registry.vacant(container) is None:
             if time.monotonic() > until:
                 return
             await asyncio.sleep(0.1)
 
-    async def refresh(self) -> List[Container]:
-        """Ask Skein for the containers; askers at the same time share one answer."""
+    async def _refresh(self) -> List[Container]:
+        """Return Skein's containers; callers at the same time share one answer."""
         asked = time.monotonic()
         async with self._listing:
             if self._listed_at < asked:
                 listed = time.monotonic()
-                self.known = {container.id: container for container in await self.containers.list()}
+                self.known = {container.id: container for container in await self._containers.list()}
                 self._listed_at = listed
         return list(self.known.values())
 
     def heard(self, peer: Peer, connection: Connection, message: Dict[str, Any]) -> None:
-        """Take one message of a registered agent; what is unknown or late changes nothing."""
+        """Take one message of a registered agent; unknown, malformed and late messages change nothing."""
         if peer.connection is not connection or self.registry.peers.get(peer.container) is not peer:
             return
         peer.heard_at = time.monotonic()
         kind = message["type"]
-        if kind == "ping":
-            connection.send(protocol.encode("pong"))
-        elif kind == "terminated":
-            peer.terminated = True
-        elif kind == "register":
-            self._renewed(peer, message)
-        elif kind == "running":
-            self._started(peer, message)
-        elif kind == "exited":
-            self.send(peer, "ack")
-            if self._current(peer, message) and peer.running:
-                self._started(peer, message)
-                self._exited(peer, message)
+        if kind not in self._hearers:
+            return
+        try:
+            protocol.check(message, protocol.FROM_AGENT[kind])
+        except protocol.ProtocolError as error:
+            logger.warning("Ignored a message %s of %s: %s", kind, peer.task, error)
+            return
+        self._hearers[kind](peer, message)
 
-    def _current(self, peer: Peer, message: Mapping[str, Any]) -> bool:
-        return (message.get("round"), message.get("start")) == (peer.round, peer.start)
+    def _pinged(self, peer: Peer, message: Mapping[str, Any]) -> None:
+        peer.send("pong")
+
+    def _terminated(self, peer: Peer, message: Mapping[str, Any]) -> None:
+        peer.terminated = True
 
     def _started(self, peer: Peer, message: Mapping[str, Any]) -> None:
-        """Note that a command began, from the first message that shows it: any may be lost with its connection."""
-        start = (peer.round, peer.start)
-        if not self._current(peer, message) or not peer.start or peer.noted == start:
-            return
-        peer.noted = start
-        self.registry.started(peer)
-        if peer.task.type == TENSORBOARD:
-            self.showing = asyncio.ensure_future(self.show_page("tensorboard", peer.address, "TensorBoard"))
+        """Note that a command began, by the first message that shows it: any may be lost with its connection."""
+        if peer.means(message) and self.registry.started(peer) and peer.task.type == TENSORBOARD:
+            self._page = asyncio.ensure_future(self.show_page("tensorboard", peer.address, "TensorBoard"))
 
     def _renewed(self, peer: Peer, message: Mapping[str, Any]) -> None:
-        """An agent has ended its command and taken a new port for this round."""
-        port = message.get("port")
-        if message.get("round") == self.state.round and isinstance(port, int) and 0 < port < 65536:
-            peer.port = port
-            peer.running = False
+        """Take the new port of an agent that has ended its command for this round."""
+        if message["round"] == self.state.round and 0 < message["port"] < 65536:
+            peer.renew(message["port"])
             self.apply(Registered(peer.task))
 
-    def _exited(self, peer: Peer, message: Dict[str, Any]) -> None:
-        peer.running = False
-        code, number = message.get("code"), message.get("signal")
-        stopped = bool(message.get("stopped"))
-        self.registry.ended(peer, message)
-        how = f"was ended by signal {number}" if number else f"ended with exit code {code}"
-        logger.info("%s %s after %s s%s", peer.task, how, message.get("seconds"), " (stopped)" if stopped else "")
-        if stopped or self.state.verdict is not None:
-            self.registry.records[peer.task]["state"] = (
-                "stopped" if stopped else "failed" if code or number else "succeeded")
-            if not any(other.running and other.connection for other in self.registry.peers.values()):
-                self.quiet.set()
+    def _exited(self, peer: Peer, message: Mapping[str, Any]) -> None:
+        """Acknowledge the end of a command; judge it if it is the last start's."""
+        peer.send("ack")
+        if not (peer.means(message) and peer.running):
             return
-        tail = str(message.get("log_tail") or "")
-        seconds = message.get("seconds")
-        seconds = float(seconds) if isinstance(seconds, (int, float)) else 0.0
-        status = 128 + number if isinstance(number, int) else code if isinstance(code, int) else 1
+        if message["started_at"] is not None:
+            self._started(peer, message)
+        code, number, seconds, stopped = (message[name] for name in ("code", "signal", "seconds", "stopped"))
+        how = f"was ended by signal {number}" if number else f"ended with exit code {code}"
+        logger.info("%s %s after %s s%s", peer.task, how, seconds, " (stopped)" if stopped else "")
+        if stopped or self.state.verdict is not None:
+            self.registry.ended(peer, message, "stopped" if stopped else "failed" if code or number else "succeeded")
+            if not any(other.running and other.connection for other in self.registry.peers.values()):
+                self._quiet.set()
+            return
+        self.registry.ended(peer, message)
+        self.apply(self._event_of(peer, message))
+
+    def _event_of(self, peer: Peer, message: Mapping[str, Any]) -> Event:
+        """Return the event of a command that ended by itself."""
+        code, number, tail = message["code"], message["signal"], message["log_tail"]
+        status = 1 if code is None else code
+        if number is not None:
+            status = 128 + number
         plan = self.job.types[peer.task.type]
         if status and plan.in_cluster and not plan.hold_port and any(words in tail.lower() for words in _PORT_TAKEN):
-            self.apply(lifecycle.Lost(peer.task, Reason.CONTAINER_LOST, "its port was taken before it could use it"))
-            return
+            return Lost(peer.task, Reason.CONTAINER_LOST, "its port was taken before it could use it")
         failed = f"was ended by signal {number}" if number else f"failed with exit code {code}"
         last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
-        cause = f"{failed} on {peer.host} after {seconds:.1f} s" + (f": {last[:300]}" if last else "")
-        self.apply(Exited(peer.task, status, seconds, cause))
+        cause = f"{failed} on {peer.host} after {message['seconds']:.1f} s" + (f": {last[:300]}" if last else "")
+        return Exited(peer.task, status, message["seconds"], cause)
 
     def gone(self, peer: Peer, connection: Connection) -> None:
-        """Note that a connection has ended: a question, not a verdict; `Overseer` finds the answer."""
+        """Note that a connection has ended: a question, not a verdict; `watch` finds the answer."""
         if peer.connection is connection:
             peer.connection = None
             logger.info("Contact to %s on %s is lost", peer.task, peer.host)
-            if self.stopping:
-                self.quiet.set()
+            if self._stopping:
+                self._quiet.set()
 
-    def failed(self, error: Exception) -> None:
-        """End the job when the coordinator itself is at fault: a silent one would let it hang."""
+    def failed(self, error: BaseException) -> None:
+        """End the job because the coordinator itself is at fault: otherwise the job would hang."""
         self.apply(Expired(Reason.AM_FAILED, f"the coordinator failed: {error!r}"))
 
-    def send(self, peer: Peer, kind: str, **fields: Any) -> None:
-        """Send a message of `protocol`; an agent without a connection hears what it missed when it resumes."""
-        if peer.connection is not None:
-            peer.connection.send(protocol.encode(kind, **fields))
+    # -- containers and deadlines -----------------------------------------------------------
+
+    async def watch(self) -> None:
+        """Look for lost containers and passed deadlines until there is a verdict."""
+        while self.state.verdict is None:
+            await asyncio.sleep(TICK_SECONDS)
+            try:
+                await self._look(time.monotonic())
+            except SkeinFailed as error:
+                logger.warning("Skein did not answer: %s", error)
+            self._end_if(self._overseer.overdue(self._view(), time.monotonic()))
+
+    async def _look(self, now: float) -> None:
+        peers = self.registry.peers.values()
+        questions = any(peer.connection is None or peer.terminated for peer in peers)
+        if questions or not self.state.published or now >= self._look_at:
+            self._look_at = now + CALM_SECONDS
+            self.lose(self._overseer.ended(await self._refresh()))
+            self._end_if(self._overseer.missing(self._view(), now))
+        self.lose(self._overseer.silent(self._view(), now))
+        while self._to_replace and self.state.verdict is None:
+            await self._containers.replace(self._to_replace[0])
+            self._to_replace.pop(0)
+        if self._share_done() != self._progress:
+            self._progress = self._share_done()
+            await self._containers.progress(self._progress)
+
+    def _view(self) -> View:
+        return View(self.state, self.registry.peers, self.registry.serving, list(self.known.values()), self._began,
+                    self._published_at, self._restarts_at)
+
+    def _end_if(self, expired: Optional[Expired]) -> None:
+        if expired is not None:
+            self.apply(expired)
+
+    def lose(self, gone: Iterable[Gone]) -> None:
+        """Remove containers from the job; their tasks are lost."""
+        for container_id, reason, cause, replace in gone:
+            container, peer = self.known.get(container_id), self.registry.peers.get(container_id)
+            if peer:
+                peer.send("bye")
+                self.registry.vacate(peer)
+                self.apply(Lost(peer.task, reason, f"{cause} (on {peer.host})"))
+            elif container and container.state == "FAILED":
+                task = self.registry.vacant(container_id)
+                if task:
+                    self.registry.failed_to_call(task, container)
+                    self.apply(Lost(task, reason, f"before its agent called: {cause}"))
+            if replace and container:
+                self._to_replace.append(container)
+
+    def _share_done(self) -> float:
+        """Return the share of the awaited tasks that have succeeded, 0 to 1."""
+        awaited = [phase for task, phase in self.state.phases.items() if self._rules.roles[task.type].awaited]
+        return awaited.count(lifecycle.SUCCEEDED) / len(awaited) if awaited else 0.0
 
     # -- decisions --------------------------------------------------------------------------
 
     def apply(self, event: Event) -> None:
         """Let `lifecycle` decide on an event and do what it says."""
-        self.state, decision = lifecycle.decide(self.rules, self.state, event)
-        getattr(self, f"_do_{decision.action}")(decision)
+        self.state, decision = lifecycle.decide(self._rules, self.state, event)
+        self._actions[decision.action](decision)
 
-    def _do_none(self, decision: Decision) -> None:
+    def _nothing(self, decision: Decision) -> None:
         pass
 
-    def _do_publish(self, decision: Decision) -> None:
-        """Send the cluster spec to all that wait for it."""
-        self.cluster = cluster_spec(self.job, self.registry.addresses())
-        size = len(tf_config(self.cluster, TaskId("worker", 0)))
+    def _publish(self, decision: Decision) -> None:
+        """Send the cluster spec to all tasks that wait for it."""
+        self._cluster = cluster_spec(self.job, self.registry.addresses())
+        size = len(tf_config(self._cluster, TaskId("worker", 0)))
         if size > MAX_TF_CONFIG:
             self.apply(Expired(Reason.SPEC_INVALID, f"TF_CONFIG would have {size} bytes, more than {MAX_TF_CONFIG}"))
             return
-        now = time.time()
-        self.published_at = self.published_at or time.monotonic()
-        self.rounds.append(Round(self.state.round, round(now, 3), self.cause))
-        delay = max(0.0, self.not_before - time.monotonic())
-        logger.info("Published the cluster spec, round %d, %d tasks: %s", self.state.round,
-                    len(self.state.phases), ", ".join(f"{n} x {len(h)}" for n, h in self.cluster.items()))
-        self.starts.clear()
+        self._published_at = self._published_at or time.monotonic()
+        self._rounds.append(Round(self.state.round, round(time.time(), 3), self._cause))
+        delay = max(0.0, self._restarts_at - time.monotonic())
+        logger.info("Published the cluster spec, round %d, %d tasks: %s", self.state.round, len(self.state.phases),
+                    ", ".join(f"{name} x {len(hosts)}" for name, hosts in self._cluster.items()))
+        self._starts.clear()
         for task, phase in self.state.phases.items():
             if phase == lifecycle.RUNNING and task in self.registry.serving:
                 self._start(task, delay)
 
-    def _do_start(self, decision: Decision) -> None:
+    def _start_again(self, decision: Decision) -> None:
+        """Start the command of one task; the others go on."""
         assert decision.task is not None
         logger.info("Starting %s again in %.1f s: %s", decision.task, decision.delay, decision.cause)
         self._start(decision.task, decision.delay)
 
     def _start(self, task: TaskId, delay: float) -> None:
         peer = self.registry.serving[task]
-        self.starts[task] = self.starts.get(task, 0) + 1
-        peer.round, peer.start, peer.running = self.state.round, self.starts[task], True
+        self._starts[task] = self._starts.get(task, 0) + 1
+        peer.begin(self.state.round, self._starts[task])
         self._send_start(peer, delay)
 
     def _send_start(self, peer: Peer, delay: float) -> None:
-        self.send(peer, "start", round=peer.round, start=peer.start, task=str(peer.task),
-                  cluster=self.cluster, delay=round(delay, 3))
+        peer.send("start", round=peer.round, start=peer.start, task=str(peer.task), cluster=self._cluster,
+                  delay=round(delay, 3))
 
-    def _do_restart(self, decision: Decision) -> None:
-        """All commands stop; the agents take new ports and register for the next round."""
-        self.cause = decision.cause
-        self.not_before = time.monotonic() + decision.delay
+    def _restart(self, decision: Decision) -> None:
+        """Let all commands end; the agents take new ports and register for the next round."""
+        self._cause = decision.cause
+        self._restarts_at = time.monotonic() + decision.delay
         logger.warning("Restarting the cluster as round %d: %s", self.state.round, decision.cause)
         for peer in self.registry.peers.values():
-            self.send(peer, "renew", round=self.state.round, grace=self.job.deadlines["stop_grace"])
+            self._send_renew(peer)
 
-    def _do_finish(self, decision: Decision) -> None:
+    def _send_renew(self, peer: Peer) -> None:
+        peer.send("renew", round=self.state.round, grace=self.job.deadlines["stop_grace"])
+
+    def _finish(self, decision: Decision) -> None:
         assert self.state.verdict is not None
         logger.info("Verdict: %s: %s", self.state.verdict.reason.value, self.state.verdict.message)
-        self.decided.set()
+        self._decided.set()
+
+    # -- the end ----------------------------------------------------------------------------
+
+    async def verdict(self) -> Verdict:
+        """Wait for the verdict and return it."""
+        await self._decided.wait()
+        assert self.state.verdict is not None
+        return self.state.verdict
+
+    async def stop_tasks(self) -> None:
+        """End the commands that still run: each agent sends SIGTERM and, after the grace, SIGKILL."""
+        self._stopping = True
+        verdict = self.state.verdict
+        succeeded = verdict is not None and verdict.reason is Reason.SUCCEEDED
+        board = self.registry.tensorboard()
+        lingering = board if succeeded and self.job.linger and board is not None and board.running else None
+        await self._stop([peer for peer in self.registry.peers.values() if peer is not lingering])
+        if lingering:
+            logger.info("TensorBoard stays for %g s", self.job.linger)
+            await asyncio.sleep(self.job.linger)
+            await self._stop([lingering])
+        for peer in self.registry.peers.values():
+            peer.send("bye")
+
+    async def _stop(self, peers: List[Peer]) -> None:
+        grace = self.job.deadlines["stop_grace"]
+        for peer in peers:
+            if peer.running:
+                peer.send("stop", grace=grace)
+        until = time.monotonic() + grace + AFTER_KILL
+        while any(peer.running and peer.connection for peer in peers):
+            left = until - time.monotonic()
+            if left <= 0:
+                logger.warning("Gave up waiting for %s", ", ".join(str(p.task) for p in peers if p.running))
+                return
+            self._quiet.clear()
+            try:
+                await asyncio.wait_for(self._quiet.wait(), min(left, 0.2))
+            except asyncio.TimeoutError:
+                pass
 
     # -- what it shows ----------------------------------------------------------------------
 
     async def show_page(self, route: str, address: str, link: str) -> None:
-        """Add a page below the tracking URL; one that can't be shown does not end a training."""
+        """Add a page below the tracking URL; without it the training goes on."""
         try:
-            await self.containers.add_page(route, f"http://{address}", link)
+            await self._containers.add_page(route, f"http://{address}", link)
         except SkeinFailed as error:
             logger.warning("%s has no page below the tracking URL: %s", link, error)
 
-    def progress(self) -> float:
-        """Give the share of the awaited tasks that have ended well, 0 to 1."""
-        awaited = [phase for task, phase in self.state.phases.items() if self.rules.roles[task.type].awaited]
-        return awaited.count(lifecycle.SUCCEEDED) / len(awaited) if awaited else 0.0
+    def report(self, *, live: bool = False) -> JobReport:
+        """Return the report as of now; the final one if there is a verdict.
+
+        Parameters
+        ----------
+        live : bool, optional
+            Tell the tasks' states as they are. Otherwise, after the verdict, a task without an ending counts as lost:
+            its container ends with the job.
+        """
+        job, verdict, board = self.job, self.state.verdict, self.registry.tensorboard()
+        phases = self.state.phases
+        if verdict and not live:
+            phases = {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase for task, phase in phases.items()}
+        final = "SUCCEEDED" if verdict and verdict.reason is Reason.SUCCEEDED else "FAILED"
+        return JobReport(
+            application_id=self.application_id,
+            name=job.name,
+            queue=job.queue,
+            user=job.user,
+            state="FINISHED" if verdict else "RUNNING",
+            final_status=final if verdict else "UNDEFINED",
+            reason=verdict.reason if verdict else None,
+            message=verdict.message if verdict else self._standing(),
+            started_at=round(self._started_at, 3),
+            finished_at=round(time.time(), 3) if verdict else None,
+            rounds=tuple(self._rounds),
+            tasks=self.registry.reports(phases),
+            first_failure=str(verdict.task) if verdict and verdict.task else None,
+            metrics=self.registry.metrics(),
+            tensorboard_url=f"http://{board.address}" if board is not None else None,
+            output_path=job.output,
+            versions={"tf_yarn_ops": job.version_of_package, "skein": self._containers.version,
+                      "python": platform.python_version()},
+        )
+
+    def status(self) -> Dict[str, Any]:
+        """Return the live report with the cluster spec, for the page and for clients."""
+        return {**self.report(live=True).to_dict(), "cluster_spec": self._cluster}
+
+    def _standing(self) -> str:
+        phases = list(self.state.phases.values())
+        if self.state.published:
+            return f"{phases.count(lifecycle.RUNNING)} of {len(phases)} tasks run."
+        return f"Waiting for {some(self.registry.missing(self.state.phases))}."

@@ -1,8 +1,8 @@
 """The coordinator's program in the application master: watchdog outside, event loop inside.
 
-The outer process only waits: a coordinator that is silent for a minute is killed, and the
-application ends as failed instead of hanging. So is one whose application master has died:
-mostly the NodeManager ends both, but it may have died as well.
+The outer process only waits. It kills a coordinator that is silent for a minute, so that the application ends as
+failed instead of hanging, and one whose application master has died: usually the NodeManager ends both, but the
+NodeManager may have died as well.
 """
 
 import asyncio
@@ -22,12 +22,9 @@ from ..common.report import JobReport, compose_diagnostics
 from . import page
 from .containers import Containers, exit_now
 from .coordinator import Coordinator
-from .ending import VerdictNotTaken, end_application, stop_tasks, until_known
+from .ending import VerdictNotTaken, end_application, kill_by_rest, knows_us, until_known
 from .lifecycle import Expired
-from .overseer import Overseer
 from .server import PortsTaken, listen, server_context
-from .summary import build_report, status
-from .yarn import kill_by_rest, knows_us
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +33,13 @@ SILENCE_SECONDS = 60.0
 
 
 def watch_over() -> Optional[int]:
-    """Fork: the child goes on as the coordinator with the pipe it has to write to, the parent watches.
+    """Fork: the child goes on as the coordinator, the parent watches it.
 
     Returns
     -------
     int or None
-        The descriptor to beat on. The parent never returns; it exits as the child did.
+        The descriptor of the pipe into which the child has to write. The parent never returns; it exits as the child
+        did.
     """
     reader, writer = os.pipe()
     parent = os.getpid()
@@ -79,36 +77,38 @@ async def beat(descriptor: int) -> None:
 
 async def run(job: Job, application_id: str) -> None:
     """Coordinate the job and end the application with its verdict."""
+    began = time.monotonic()
     containers = Containers()
     coordinator = Coordinator(job, application_id, containers)
     try:
         listener = listen(job.ports)
-        logger.info("Listening on port %d for %d tasks", listener.getsockname()[1], len(coordinator.state.phases))
+        logger.info("Listening on port %d for %d tasks", listener.getsockname()[1], len(job.tasks()))
     except PortsTaken as error:
         listener = None
-        coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator can't listen: {error}"))
+        coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator cannot listen: {error}"))
     context = server_context()
     await containers.connect()
     reachable = asyncio.get_running_loop().run_in_executor(
         None, knows_us, job.resourcemanagers, application_id)
-    background = [asyncio.ensure_future(Overseer(coordinator).watch())]
+    background = [asyncio.ensure_future(coordinator.watch())]
     if listener:
-        background.append(asyncio.ensure_future(coordinator.server.serve(listener, context)))
-    _server, port = await page.serve(lambda: status(coordinator))
+        background.append(asyncio.ensure_future(coordinator.serve(listener, context)))
+    _server, port = await page.serve(coordinator.status)
     background.append(asyncio.ensure_future(coordinator.show_page("ytf", f"127.0.0.1:{port}", "Training")))
-    verdict = asyncio.ensure_future(coordinator.decided.wait())
+    verdict = asyncio.ensure_future(coordinator.verdict())
     while not verdict.done():
         await asyncio.wait([verdict, *background], return_when=asyncio.FIRST_COMPLETED)
         for task in [task for task in background if task.done()]:
             background.remove(task)
-            if task.exception():
-                logger.error("A part of the coordinator ended", exc_info=task.exception())
-                coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator failed: {task.exception()!r}"))
-    await stop_tasks(coordinator)
+            fault = task.exception()
+            if fault:
+                logger.error("A part of the coordinator ended", exc_info=fault)
+                coordinator.failed(fault)
+    await coordinator.stop_tasks()
     if await reachable:
         await until_known(job.resourcemanagers, application_id)
-    await end_application(containers, job, build_report(coordinator))
-    logger.info("Ended after %.1f s", time.monotonic() - coordinator.began)
+    await end_application(containers, job, coordinator.report())
+    logger.info("Ended after %.1f s", time.monotonic() - began)
 
 
 def allow_many_connections() -> None:
@@ -123,7 +123,7 @@ def main(arguments: List[str]) -> int:
     Parameters
     ----------
     arguments : list of str
-        The application id, for whoever reads ``ps``.
+        The application id; it is there for readers of ``ps``.
     """
     pulse = watch_over()
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -141,12 +141,12 @@ def main(arguments: List[str]) -> int:
     try:
         asyncio.run(all_of_it())
         code = 0
-    except Exception as error:  # the program's last line of defence: say why, end the application
+    except Exception as error:  # nobody catches it above: say why, end the application
         logger.exception("The coordinator failed")
         code = 1
         message = f"the coordinator failed: {type(error).__name__}: {error}"
         if isinstance(error, ImportError):
-            message = (f"the coordinator's Python {sys.executable} can't talk to Skein: {error}; it needs grpcio and "
+            message = (f"the coordinator's Python {sys.executable} cannot talk to Skein: {error}; it needs grpcio and "
                        "protobuf: name an environment that has them (--environment venv:///folder, or an archive)")
         report = error.report if isinstance(error, VerdictNotTaken) else JobReport(
             application_id, name=job.name, queue=job.queue, user=job.user, state="FAILED", final_status="FAILED",

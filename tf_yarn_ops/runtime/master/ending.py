@@ -1,30 +1,37 @@
-"""From the verdict to the application's end: the tasks stop, a ResourceManager is there, YARN hears why."""
+"""How the verdict reaches YARN: a ResourceManager is there, Skein ends the application; if it does not, a kill does.
+
+A kill over REST carries the same report in its diagnostics, and readers believe the report, not YARN's state.
+"""
 
 import asyncio
+import http.client
+import json
 import logging
 import time
-from typing import List, Sequence
+import urllib.error
+import urllib.request
+from typing import Sequence
 
-from ..common.contract import Job, TaskId
+from ..common.contract import Job
 from ..common.reasons import Reason
 from ..common.report import JobReport, compose_diagnostics
-from ..common.roles import TENSORBOARD
 from .containers import Containers, SkeinFailed
-from .coordinator import Coordinator
-from .registry import Peer
-from .yarn import kill_by_rest, knows_us
 
 logger = logging.getLogger(__name__)
 
-#: Commands that report after their SIGKILL are waited for so long, seconds.
-AFTER_KILL = 3.0
 #: After each failed call that ends the application, seconds.
 SHUTDOWN_PAUSES = (0.2, 1.0, 0.0)
 #: How long a verdict waits for a ResourceManager: as long as Hadoop's own clients try to reach one.
 RESOURCEMANAGER_SECONDS = 900.0
 RESOURCEMANAGER_LOOKS = 1.0
-#: How often a ResourceManager is asked to end us where Skein does not.
+#: How often a ResourceManager is asked to end the application if Skein does not.
 KILLS = 5
+#: How long YARN may take to end the coordinator once it has accepted the kill.
+KILL_SECONDS = 20.0
+#: For one look, seconds.
+LOOK_SECONDS = 5.0
+#: Errors of a request to a server that dies or is not a ResourceManager.
+_NO_ANSWER = (OSError, ValueError, TypeError, http.client.HTTPException)
 
 
 class VerdictNotTaken(Exception):
@@ -41,43 +48,8 @@ class VerdictNotTaken(Exception):
         self.report = report
 
 
-async def stop_tasks(coordinator: Coordinator) -> None:
-    """End what still runs: SIGTERM, the grace, SIGKILL; each agent does it for its own."""
-    coordinator.stopping = True
-    verdict, registry = coordinator.state.verdict, coordinator.registry
-    succeeded = verdict is not None and verdict.reason is Reason.SUCCEEDED
-    linger = coordinator.job.linger
-    board = registry.serving.get(TaskId(TENSORBOARD, 0))
-    lingering = board if succeeded and linger and board is not None and board.running else None
-    await _stop(coordinator, [peer for peer in registry.peers.values() if peer is not lingering])
-    if lingering:
-        logger.info("TensorBoard stays for %g s", linger)
-        await asyncio.sleep(linger)
-        await _stop(coordinator, [lingering])
-    for peer in registry.peers.values():
-        coordinator.send(peer, "bye")
-
-
-async def _stop(coordinator: Coordinator, peers: List[Peer]) -> None:
-    grace = coordinator.job.deadlines["stop_grace"]
-    for peer in peers:
-        if peer.running:
-            coordinator.send(peer, "stop", grace=grace)
-    until = time.monotonic() + grace + AFTER_KILL
-    while any(peer.running and peer.connection for peer in peers):
-        left = until - time.monotonic()
-        if left <= 0:
-            logger.warning("Gave up waiting for %s", ", ".join(str(p.task) for p in peers if p.running))
-            return
-        coordinator.quiet.clear()
-        try:
-            await asyncio.wait_for(coordinator.quiet.wait(), min(left, 0.2))
-        except asyncio.TimeoutError:
-            pass
-
-
 async def until_known(resourcemanagers: Sequence[str], application_id: str) -> None:
-    """Wait for a ResourceManager: Skein gives up the ending after 30 s, and YARN would never hear the verdict.
+    """Wait for a ResourceManager: Skein gives up the end after 30 s, and YARN would never hear the verdict.
 
     References
     ----------
@@ -86,16 +58,22 @@ async def until_known(resourcemanagers: Sequence[str], application_id: str) -> N
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + RESOURCEMANAGER_SECONDS
-    told = False
+    logged = False
     while not await loop.run_in_executor(None, knows_us, resourcemanagers, application_id) and loop.time() < deadline:
-        if not told:
+        if not logged:
             logger.warning("No ResourceManager answers at %s: the verdict waits for it", ", ".join(resourcemanagers))
-            told = True
+            logged = True
         await asyncio.sleep(RESOURCEMANAGER_LOOKS)
 
 
 async def end_application(containers: Containers, job: Job, report: JobReport) -> None:
-    """Hand the verdict to YARN: through Skein, and where that fails, by a kill that carries the same report."""
+    """Hand the verdict to YARN by Skein or, if that fails, by a kill that carries the same report.
+
+    Raises
+    ------
+    VerdictNotTaken
+        If no call ended the application.
+    """
     diagnostics = compose_diagnostics(report)
     for pause in SHUTDOWN_PAUSES:
         try:
@@ -110,3 +88,47 @@ async def end_application(containers: Containers, job: Job, report: JobReport) -
             None, kill_by_rest, job.resourcemanagers, report.application_id, job.user, diagnostics)
         await asyncio.sleep(RESOURCEMANAGER_LOOKS)
     raise VerdictNotTaken(report)
+
+
+def knows_us(resourcemanagers: Sequence[str], application_id: str) -> bool:
+    """Return whether a ResourceManager is at work and has recovered the application.
+
+    One that asks for authentication counts as well. A standby redirects to the active one, whose address the job file
+    may not have.
+    """
+    for base in resourcemanagers:
+        try:
+            with _opener().open(f"{base}/ws/v1/cluster/apps/{application_id}/state", timeout=LOOK_SECONDS) as answer:
+                if "state" in json.loads(answer.read()):
+                    return True
+        except urllib.error.HTTPError as error:
+            if error.code in (401, 403):
+                return True
+        except _NO_ANSWER:
+            continue
+    return False
+
+
+def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str) -> None:
+    """Ask the ResourceManager to kill the application, with our diagnostics; works on unsecured clusters.
+
+    The last resort if the interpreter has no grpcio, if Skein does not take the verdict, and if the coordinator itself
+    has failed. A process that returns from here is still alive: no ResourceManager accepted the kill, or the one that
+    did has forgotten it.
+    """
+    body = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode()
+    for base in resourcemanagers:
+        url = f"{base}/ws/v1/cluster/apps/{application_id}/state?user.name={user}"
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf"},
+                                         method="PUT")
+        try:
+            with _opener().open(request, timeout=10) as answer:
+                if answer.status in (200, 202):
+                    time.sleep(KILL_SECONDS)  # YARN takes the first word of the end, and an exit would be one
+        except _NO_ANSWER:
+            continue
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """Return an opener that takes no proxy from the environment."""
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -1,208 +1,216 @@
-"""Deadlines and lost containers: what no agent can tell.
+"""What no agent can tell: deadlines that pass, containers that end, agents that fall silent.
 
-Asks Skein for the containers, compares them with who has registered, and turns
-what is missing for too long into events. Logs who is missing every ten seconds.
+Each look compares what Skein says of the containers with what the coordinator knows, and returns what follows for the
+job. It changes nothing itself; it remembers only since when something has been missing.
 """
 
-import asyncio
 import logging
 import time
-from typing import Dict, List, Set
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set
 
-from ..common import protocol
-from ..common.contract import TaskId
+from ..common.contract import Job, TaskId
 from ..common.reasons import Reason
 from . import lifecycle
-from .containers import FINISHED, Container, SkeinFailed, cause_of
-from .coordinator import Coordinator
-from .lifecycle import Expired, Lost
+from .containers import FINISHED, Container, cause_of
+from .lifecycle import Expired, Rules, State
 from .registry import Peer
-from .wording import moment, some
 
 logger = logging.getLogger(__name__)
 
-TICK_SECONDS = 0.5
-#: Between two looks at Skein's containers while all is well, seconds.
-CALM_SECONDS = 2.0
 #: How long Skein may take to say why a container ended that told us so itself, seconds.
 ANSWER_SECONDS = 6.0
+#: Between two log lines that say who is missing, seconds.
 LOG_SECONDS = 10.0
+#: How many tasks or containers a message names; a report has to fit into YARN's diagnostics.
+NAMED = 8
 
 
-def host_of(container: Container) -> str:
-    """Give the host on which a container runs, for a message."""
-    return container.node.rpartition(":")[0] or "a node that Skein does not name"
+class View(NamedTuple):
+    """What the coordinator knows at one moment.
+
+    Attributes
+    ----------
+    state : State
+    peers : mapping of str to Peer
+        By container.
+    serving : mapping of TaskId to Peer
+    containers : sequence of Container
+        As Skein listed them last.
+    began : float
+        When the coordinator began, monotonic like all times here.
+    published_at : float or None
+        When the first cluster spec was published.
+    restarts_at : float
+        When the current round may start at the earliest; 0 in the first round.
+    """
+
+    state: State
+    peers: Mapping[str, Peer]
+    serving: Mapping[TaskId, Peer]
+    containers: Sequence[Container]
+    began: float
+    published_at: Optional[float] = None
+    restarts_at: float = 0.0
+
+
+class Gone(NamedTuple):
+    """A container that no longer takes part; `replace` if Skein has to be asked for another one."""
+
+    container: str
+    reason: Reason
+    cause: str
+    replace: bool = False
+
+
+def some(items: Sequence[Any], name: Callable[[Any], str] = str) -> str:
+    """Return the names of the first items, and how many more there are."""
+    more = len(items) - NAMED
+    return ", ".join(map(name, items[:NAMED])) + (f" and {more} more" if more > 0 else "")
+
+
+def moment(seconds_ago: float) -> str:
+    """Return the time of day that was so many seconds ago."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(time.time() - seconds_ago))
 
 
 class Overseer:
-    """Watches over a coordinator until there is a verdict."""
+    """Looks after one job; `now` is a monotonic clock, seconds.
 
-    def __init__(self, coordinator: Coordinator):
-        self.coordinator = coordinator
-        self.job = coordinator.job
-        self.handled: Set[str] = set()
-        self.allocated_since: Dict[str, float] = {}
-        self.silent_since: Dict[str, float] = {}
-        self.waiting_since = time.monotonic()
-        self.alone_since = self.incomplete_since = self.waiting_since
-        self.log_at = time.monotonic() + LOG_SECONDS
-        self.look_at = 0.0
-        self.to_replace: List[Container] = []
-        self.told = -1.0
+    Parameters
+    ----------
+    job : Job
+    rules : Rules
+    now : float
+    """
 
-    async def watch(self) -> None:
-        """Tick until there is a verdict."""
-        while self.coordinator.state.verdict is None:
-            await asyncio.sleep(TICK_SECONDS)
-            try:
-                await self.tick(time.monotonic())
-            except SkeinFailed as error:
-                logger.warning("Skein did not answer: %s", error)
-            self.whole_job(time.monotonic())
+    def __init__(self, job: Job, rules: Rules, now: float):
+        self._job, self._rules = job, rules
+        self._handled: Set[str] = set()
+        self._running_since: Dict[str, float] = {}
+        self._allocating_since = self._alone_since = self._incomplete_since = now
+        self._log_at = now + LOG_SECONDS
 
-    async def tick(self, now: float) -> None:
-        """Look once."""
-        state = self.coordinator.state
-        peers = self.coordinator.registry.peers.values()
-        questions = [peer for peer in peers if peer.connection is None or peer.terminated]
-        if questions or not state.published or now >= self.look_at:
-            self.look_at = now + CALM_SECONDS
-            containers = await self.coordinator.refresh()
-            self.finished(containers)
-            self.unallocated([c for c in containers if c.state in ("WAITING", "REQUESTED")], now)
-            self.unregistered([c for c in containers if c.state == "RUNNING"], now)
-        for peer in list(self.coordinator.registry.peers.values()):
-            self.silence(peer, now)
-        while self.to_replace and self.coordinator.state.verdict is None:
-            await self.coordinator.containers.replace(self.to_replace[0])
-            self.to_replace.pop(0)
-        if self.coordinator.progress() != self.told:
-            self.told = self.coordinator.progress()
-            await self.coordinator.containers.progress(self.told)
-
-    def finished(self, containers: List[Container]) -> None:
-        """Turn containers that have ended into lost tasks, with Skein's text as the cause."""
+    def ended(self, containers: Iterable[Container]) -> List[Gone]:
+        """Return the containers that have ended since the last look, with Skein's text as the cause."""
+        gone = []
         for container in containers:
-            if container.state not in FINISHED or container.id in self.handled:
+            if container.state in FINISHED and container.id not in self._handled:
+                self._handled.add(container.id)
+                text = " ".join(container.message.split()) or "no reason given"
+                logger.warning("Container %s has ended: %s", container.id, text)
+                gone.append(Gone(container.id, cause_of(container.message), text))
+        return gone
+
+    def silent(self, view: View, now: float) -> List[Gone]:
+        """Return the containers whose agents have been silent for too long."""
+        limit = self._job.deadlines["heartbeat"]
+        gone = []
+        for peer in view.peers.values():
+            quiet = now - peer.heard_at
+            if peer.terminated and quiet > ANSWER_SECONDS:
+                reason, cause = Reason.CONTAINER_LOST, "its container was ended from outside"
+            elif limit and quiet > limit:
+                reason, cause = Reason.HEARTBEAT_LOST, f"its agent was silent for {quiet:.0f} s, since {moment(quiet)}"
+            else:
                 continue
-            self.handled.add(container.id)
-            peer = self.coordinator.registry.peers.get(container.id)
-            text = " ".join(container.message.split()) or "no reason given"
-            logger.warning("Container %s has ended: %s", container.id, text)
-            if peer:
-                self.lose(peer, cause_of(container.message), text)
-            elif container.state == "FAILED":
-                task = self.coordinator.registry.vacant(container.id)
-                if task:
-                    self.coordinator.registry.occupied(task, container.id, container.node.rpartition(":")[0],
-                                                       container.yarn_id, container.node)
-                    self.coordinator.apply(Lost(task, cause_of(container.message), f"before its agent called: {text}"))
+            self._handled.add(peer.container)
+            listed = any(container.id == peer.container for container in view.containers)
+            gone.append(Gone(peer.container, reason, cause, replace=listed))
+        return gone
 
-    def lose(self, peer: Peer, reason: Reason, cause: str) -> None:
-        """Take a container out of the job."""
-        if peer.connection is not None:
-            peer.connection.send(protocol.encode("bye"))
-        self.coordinator.registry.vacate(peer)
-        self.coordinator.apply(Lost(peer.task, reason, f"{cause} (on {peer.host})"))
-
-    def unallocated(self, requested: List[Container], now: float) -> None:
-        """End the job when not all of its containers came in time: it gives back what it holds."""
-        limit = self.job.deadlines["allocation"]
-        if not requested:
-            self.waiting_since = now
-        elif limit and now - self.waiting_since > limit and self.pending():
-            cause = (f"{len(requested)} of {len(self.coordinator.state.phases)} containers were not allocated within "
-                     f"{limit:g} s: {some([container.id for container in requested])} "
-                     f"(asked for in queue {self.job.queue} since {moment(now - self.waiting_since)})")
-            self.coordinator.apply(Expired(Reason.ALLOCATION_TIMEOUT, cause))
-
-    def unregistered(self, running: List[Container], now: float) -> None:
-        """End the job when an agent did not call in time."""
-        limit = self.job.deadlines["registration"]
-        registry = self.coordinator.registry
-        late = []
+    def missing(self, view: View, now: float) -> Optional[Expired]:
+        """Return the end of the job if containers or registrations are missing for too long."""
+        requested = [container for container in view.containers if container.state in ("WAITING", "REQUESTED")]
+        running = [container for container in view.containers if container.state == "RUNNING"]
         for container in running:
-            since = self.allocated_since.setdefault(container.id, now)
-            known = container.id in registry.peers or container.id in self.handled
-            if not known and limit and now - since > limit:
-                late.append(f"{container.id} (on {host_of(container)} since {moment(now - since)})")
-        if not late and limit and self.coordinator.not_before and not self.coordinator.state.published:
-            waited = now - self.coordinator.not_before - self.job.deadlines["stop_grace"]
-            late = [self.describe(task) for task in self.pending() if waited > limit and task in registry.serving]
-        self.orphaned(running, now)
-        if late and self.pending():
-            cause = f"no agent registered within {limit:g} s from {some(late)}"
-            self.coordinator.apply(Expired(Reason.REGISTRATION_TIMEOUT, cause))
-
-    def orphaned(self, running: List[Container], now: float) -> None:
-        """End the job when a task waits for a container and none is on its way."""
-        registry = self.coordinator.registry
-        coming = any(container.id not in registry.peers for container in running) or self.waiting_since != now
-        alone = [] if coming else [task for task in self.pending() if task not in registry.serving]
+            self._running_since.setdefault(container.id, now)
+        if not requested:
+            self._allocating_since = now
+        pending = self._pending(view)
+        coming = requested or any(container.id not in view.peers for container in running)
+        alone = [] if coming else [task for task in pending if task not in view.serving]
         if not alone:
-            self.alone_since = now
-        elif now - self.alone_since > ANSWER_SECONDS:
-            self.coordinator.apply(Expired(Reason.CONTAINER_LOST, f"no container is left for {some(alone)}"))
+            self._alone_since = now
+        if not pending:
+            return None
+        return (self._unallocated(view, requested, now) or self._orphaned(alone, now)
+                or self._unregistered(view, running, pending, now))
 
-    def silence(self, peer: Peer, now: float) -> None:
-        """Give up on an agent that has been silent for too long, and replace its container."""
-        limit = self.job.deadlines["heartbeat"]
-        quiet = now - peer.heard_at
-        if peer.terminated and quiet > ANSWER_SECONDS:
-            reason, cause = Reason.CONTAINER_LOST, "its container was ended from outside"
-        elif limit and quiet > limit:
-            reason, cause = Reason.HEARTBEAT_LOST, f"no word from it for {quiet:.0f} s, since {moment(quiet)}"
-        else:
-            return
-        container = self.coordinator.known.get(peer.container)
-        self.handled.add(peer.container)
-        self.lose(peer, reason, cause)
-        if container:
-            self.to_replace.append(container)
+    def _unallocated(self, view: View, requested: Sequence[Container], now: float) -> Optional[Expired]:
+        """End the job if not all of its containers came in time; it gives back what it holds."""
+        limit = self._job.deadlines["allocation"]
+        waited = now - self._allocating_since
+        if not limit or waited <= limit:
+            return None
+        return Expired(Reason.ALLOCATION_TIMEOUT, (
+            f"{len(requested)} of {len(view.state.phases)} containers were not allocated within {limit:g} s: "
+            f"{some([container.id for container in requested])} "
+            f"(asked for in queue {self._job.queue} since {moment(waited)})"))
 
-    def pending(self) -> List[TaskId]:
-        """Give the tasks that the publication waits for."""
-        return [task for task, phase in self.coordinator.state.phases.items()
-                if phase in (lifecycle.PENDING, lifecycle.LOST) and lifecycle.needed(self.coordinator.rules, task)]
+    def _orphaned(self, alone: Sequence[TaskId], now: float) -> Optional[Expired]:
+        """End the job if a task waits for a container and none is on its way."""
+        if now - self._alone_since <= ANSWER_SECONDS:
+            return None
+        return Expired(Reason.CONTAINER_LOST, f"no container is left for {some(alone)}")
 
-    def whole_job(self, now: float) -> None:
-        """Hold the deadlines of the whole job, and say who is missing."""
-        coordinator = self.coordinator
-        total, execution = self.job.deadlines["total"], self.job.deadlines["execution"]
-        if total and now - coordinator.began > total:
-            cause = f"the job took longer than {total:g} s; {self.unfinished()}"
-            coordinator.apply(Expired(Reason.TOTAL_TIMEOUT, cause))
-        elif execution and coordinator.published_at and now - coordinator.published_at > execution:
-            cause = f"the training took longer than {execution:g} s; {self.unfinished()}"
-            coordinator.apply(Expired(Reason.EXECUTION_TIMEOUT, cause))
-        if coordinator.state.published:
-            self.incomplete_since = now
-        elif now >= self.log_at:
-            self.log_at = now + LOG_SECONDS
-            total_tasks = len(coordinator.state.phases)
-            logger.info("Waiting for all ports (%d/%d), missing: %s", total_tasks - len(self.pending()), total_tasks,
-                        some(self.pending(), self.describe))
+    def _unregistered(self, view: View, running: Sequence[Container], pending: Sequence[TaskId],
+                      now: float) -> Optional[Expired]:
+        """End the job if an agent did not register in time, for the first round or for another one."""
+        limit = self._job.deadlines["registration"]
+        if not limit:
+            return None
+        late = [f"{container.id} (on {container.place} since {moment(now - self._running_since[container.id])})"
+                for container in running if container.id not in view.peers and container.id not in self._handled
+                and now - self._running_since[container.id] > limit]
+        if not late and view.restarts_at and not view.state.published:
+            waited = now - view.restarts_at - self._job.deadlines["stop_grace"]
+            late = [self._describe(view, task) for task in pending if waited > limit and task in view.serving]
+        if not late:
+            return None
+        return Expired(Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {some(late)}")
 
-    def unfinished(self) -> str:
-        """Say which tasks still run or are waited for, where, since when."""
-        now = time.time()
+    def overdue(self, view: View, now: float) -> Optional[Expired]:
+        """Return the end of the job if a deadline of the whole job has passed; log who is missing."""
+        total, execution = self._job.deadlines["total"], self._job.deadlines["execution"]
+        if view.state.published:
+            self._incomplete_since = now
+        elif now >= self._log_at:
+            self._log_at = now + LOG_SECONDS
+            pending, tasks = self._pending(view), len(view.state.phases)
+            logger.info("Waiting for all ports (%d/%d), missing: %s", tasks - len(pending), tasks,
+                        some(pending, lambda task: self._describe(view, task)))
+        if total and now - view.began > total:
+            return Expired(Reason.TOTAL_TIMEOUT, f"the job took longer than {total:g} s; {self._unfinished(view, now)}")
+        if execution and view.published_at and now - view.published_at > execution:
+            return Expired(Reason.EXECUTION_TIMEOUT,
+                           f"the training took longer than {execution:g} s; {self._unfinished(view, now)}")
+        return None
+
+    def _pending(self, view: View) -> List[TaskId]:
+        """Return the tasks for which the publication of the cluster spec waits."""
+        return [task for task, phase in view.state.phases.items()
+                if phase in (lifecycle.PENDING, lifecycle.LOST) and lifecycle.needed(self._rules, task)]
+
+    def _unfinished(self, view: View, now: float) -> str:
+        """Say which tasks still run or are missing, where, since when."""
         running = []
-        for task, phase in self.coordinator.state.phases.items():
-            if phase == lifecycle.RUNNING:
-                record = self.coordinator.registry.records[task]
-                since = moment(now - (record.get("started_at") or now))
-                running.append(f"{task} (on {record.get('host')} since {since})")
+        for task, phase in view.state.phases.items():
+            peer = view.serving.get(task)
+            if phase == lifecycle.RUNNING and peer is not None:
+                since = moment(time.time() - peer.started_at if peer.started_at else 0)
+                running.append(f"{task} (on {peer.host} since {since})")
         if running:
             return f"running: {some(running)}"
-        since = moment(time.monotonic() - self.incomplete_since)
-        return f"waiting since {since} for: {some(self.pending(), self.describe)}"
+        missing = some(self._pending(view), lambda task: self._describe(view, task))
+        return f"waiting since {moment(now - self._incomplete_since)} for: {missing}"
 
-    def describe(self, task: TaskId) -> str:
+    def _describe(self, view: View, task: TaskId) -> str:
         """Say what is known of a task that is missing."""
-        peer = self.coordinator.registry.serving.get(task)
+        peer = view.serving.get(task)
         if peer:
             return f"{task} (ending its command on {peer.host})"
-        found = {c.state.lower() + (f" on {host_of(c)}" if c.node else "") for c in self.coordinator.known.values()
-                 if c.id not in self.coordinator.registry.peers and c.id not in self.handled
-                 and self.job.services[c.service].type == task.type}
+        found = {container.state.lower() + (f" on {container.place}" if container.node else "")
+                 for container in view.containers
+                 if container.id not in view.peers and container.id not in self._handled
+                 and self._job.services[container.service].type == task.type}
         return f"{task} (container {' or '.join(sorted(found)) or 'unknown'})"

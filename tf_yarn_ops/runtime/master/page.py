@@ -1,4 +1,4 @@
-"""The job's page: live tasks as HTML and JSON, on the loopback behind YARN's proxy.
+"""The job's page: its tasks as HTML and JSON, on the loopback interface behind YARN's proxy.
 
 ``<tracking URL>/pages/ytf/`` for people, ``.../status.json`` for clients.
 """
@@ -15,7 +15,7 @@ th,td{text-align:left;padding:.35em 1.2em .35em 0;border-bottom:1px solid #dde3e
 
 
 async def serve(status: Callable[[], Dict[str, Any]]) -> Tuple[asyncio.AbstractServer, int]:
-    """Start the server; `status` gives the document of each request.
+    """Start the server; `status` returns the document for each request.
 
     Returns
     -------
@@ -46,7 +46,7 @@ async def serve(status: Callable[[], Dict[str, Any]]) -> Tuple[asyncio.AbstractS
 
 
 def render(document: Dict[str, Any]) -> str:
-    """Give the page of a report: one row per task."""
+    """Return the page of a report: one row per task."""
 
     def text(value: Any) -> str:
         return html.escape(str(value if value is not None else ""))

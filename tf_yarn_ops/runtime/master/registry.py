@@ -1,15 +1,17 @@
-"""Who sits where: which container serves which task, and what is known of each task.
+"""The coordinator's memory: which container serves which task, and what is known of each task.
 
-The coordinator's memory, without sockets: registrations in, peers and the tasks of
-the report out. A replacement takes the vacated index.
+Registrations come in; peers and the tasks of the report go out. It opens no connection and decides nothing.
 """
 
 import time
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
+from ..common import protocol
 from ..common.contract import VERSION, Job, TaskId
 from ..common.report import TaskReport
+from ..common.roles import TENSORBOARD
+from .containers import Container
 
 
 class Refused(Exception):
@@ -26,17 +28,19 @@ class Peer:
         Skein's id, ``worker_0``.
     task : TaskId
     nonce : str
-        Made by the agent; whoever comes back has to know it.
+        Made by the agent; an agent that comes back has to know it.
     host, port, yarn_container, node_http
         As the agent says.
     connection : object
-        Where to send; None while the contact is lost.
+        Has ``send(line)`` and ``close()``; None while the contact is lost.
     heard_at : float
         Monotonic time of its last message.
     round, start : int
         Of the last start that was sent to it.
-    noted : tuple of int
-        Round and start of the last start that it confirmed.
+    confirmed : tuple of int
+        Round and start of the last start that it has confirmed.
+    started_at : float or None
+        When its command began, seconds since the epoch.
     running : bool
         Whether its command may be running.
     terminated : bool
@@ -54,7 +58,8 @@ class Peer:
     heard_at: float = 0.0
     round: int = 0
     start: int = 0
-    noted: Tuple[int, int] = (0, 0)
+    confirmed: Tuple[int, int] = (0, 0)
+    started_at: Optional[float] = None
     running: bool = False
     terminated: bool = False
 
@@ -63,6 +68,30 @@ class Peer:
         """``host:port`` in the cluster spec."""
         return f"{self.host}:{self.port}"
 
+    def connect(self, connection: Any) -> None:
+        """Use this connection from now on and close the one before."""
+        old, self.connection = self.connection, connection
+        self.heard_at = time.monotonic()
+        if old is not None:
+            old.close()
+
+    def send(self, kind: str, **fields: Any) -> None:
+        """Send a message of `protocol`; an agent without a connection hears what it missed when it comes back."""
+        if self.connection is not None:
+            self.connection.send(protocol.encode(kind, **fields))
+
+    def begin(self, round_number: int, start: int) -> None:
+        """Note that this start is about to be sent."""
+        self.round, self.start, self.running = round_number, start, True
+
+    def renew(self, port: int) -> None:
+        """Note the agent's port for the next round; its command has ended."""
+        self.port, self.running = port, False
+
+    def means(self, message: Mapping[str, Any]) -> bool:
+        """Return whether a message is about the last start that was sent."""
+        return bool(self.start) and (message["round"], message["start"]) == (self.round, self.start)
+
 
 class Registry:
     """All peers of a job and the records of its tasks.
@@ -70,41 +99,50 @@ class Registry:
     Parameters
     ----------
     job : Job
+
+    Attributes
+    ----------
+    peers : mapping of str to Peer
+        By the id of the container.
+    serving : mapping of TaskId to Peer
     """
 
     def __init__(self, job: Job):
-        self.job = job
+        self._job = job
         self.peers: Dict[str, Peer] = {}
         self.serving: Dict[TaskId, Peer] = {}
-        self.records: Dict[TaskId, Dict[str, Any]] = {task: {"task": str(task)} for task in job.tasks()}
-        self.results: Dict[TaskId, Mapping[str, Any]] = {}
+        self._records: Dict[TaskId, Dict[str, Any]] = {task: {"task": str(task)} for task in job.tasks()}
+        self._results: Dict[TaskId, Mapping[str, Any]] = {}
 
     def admit(self, message: Mapping[str, Any]) -> Tuple[Peer, bool]:
-        """Take a registration.
+        """Accept a registration.
 
         Parameters
         ----------
         message : mapping
-            As `protocol` describes ``register``; nothing in it is trusted.
+            ``register`` of `protocol`; nothing in it is trusted.
 
         Returns
         -------
         peer : Peer
         resumed : bool
-            Whether it was there before.
+            Whether the agent was there before.
 
         Raises
         ------
         Refused
-            With the reason: another version, an unknown service, no vacant index, a second agent.
+            With the reason: another version, missing fields, an unknown service, no vacant index, a second agent.
         """
         version = message.get("version")
         if version != VERSION:
             raise Refused(f"it speaks version {version!r} of the protocol, the coordinator {VERSION}")
-        container, nonce, host, port = (message.get(name) for name in ("container", "nonce", "host", "port"))
-        if not (isinstance(container, str) and isinstance(nonce, str) and isinstance(host, str) and host
-                and isinstance(port, int) and 0 < port < 65536):
-            raise Refused("the registration is incomplete")
+        try:
+            protocol.check(message, protocol.FROM_AGENT["register"])
+        except protocol.ProtocolError as error:
+            raise Refused(f"the registration is incomplete: {error}") from None
+        container, nonce, host, port = (message[name] for name in ("container", "nonce", "host", "port"))
+        if not host or not 0 < port < 65536:
+            raise Refused(f"the registration has no address: host {host!r}, port {port}")
         known = self.peers.get(container)
         if known:
             if known.nonce != nonce:
@@ -114,23 +152,15 @@ class Registry:
         task = self.vacant(container)
         if task is None:
             raise Refused(f"no task is waiting for {container}")
-        peer = Peer(container, task, nonce, host, port, str(message.get("yarn_container") or ""),
-                    str(message.get("node_http") or ""))
+        peer = Peer(container, task, nonce, host, port, message["yarn_container"], message["node_http"])
         self.peers[container] = self.serving[task] = peer
-        self.occupied(task, container, host, peer.yarn_container, peer.node_http)
+        self._locate(task, container, host, peer.yarn_container, peer.node_http)
         return peer, False
 
-    def occupied(self, task: TaskId, container: str, host: str, yarn_container: str, node_http: str) -> None:
-        """Note which container a task has or, where its agent never called, had: its log says why."""
-        self.records[task].update(host=host or None, container_id=yarn_container or None, log_url=None)
-        if yarn_container and node_http:
-            file = f"{self.job.user}/{container.rpartition('_')[0]}.log"
-            self.records[task].update(log_url=f"http://{node_http}/node/containerlogs/{yarn_container}/{file}")
-
     def vacant(self, container: str) -> Optional[TaskId]:
-        """Give the task that a container of this id would get: its own number if that is free, else the lowest."""
+        """Return the task that a container of this id would get: its own number if that is free, else the lowest."""
         service, _, instance = container.rpartition("_")
-        plan = self.job.services.get(service)
+        plan = self._job.services.get(service)
         if plan is None:
             return None
         free = [index for index in plan.indices if TaskId(plan.type, index) not in self.serving]
@@ -140,44 +170,68 @@ class Registry:
         return TaskId(plan.type, own if own in free else free[0])
 
     def vacate(self, peer: Peer) -> None:
-        """Take a container out; its task waits for another."""
+        """Remove a peer; its task waits for another container."""
         if self.peers.get(peer.container) is peer:
             del self.peers[peer.container]
         if self.serving.get(peer.task) is peer:
             del self.serving[peer.task]
 
+    def failed_to_call(self, task: TaskId, container: Container) -> None:
+        """Note the container that a task had although its agent never called: its log says why."""
+        self._locate(task, container.id, container.host, container.yarn_id, container.node)
+
+    def _locate(self, task: TaskId, container: str, host: str, yarn_container: str, node_http: str) -> None:
+        url = None
+        if yarn_container and node_http:
+            file = f"{self._job.user}/{container.rpartition('_')[0]}.log"
+            url = f"http://{node_http}/node/containerlogs/{yarn_container}/{file}"
+        self._records[task].update(host=host or None, container_id=yarn_container or None, log_url=url)
+
     def addresses(self) -> Dict[TaskId, str]:
-        """Give ``host:port`` of every served task."""
+        """Return ``host:port`` of every served task."""
         return {task: peer.address for task, peer in self.serving.items()}
 
     def missing(self, tasks: Iterable[TaskId]) -> List[str]:
-        """Give the names of the tasks without an agent."""
+        """Return the names of the tasks without an agent."""
         return [str(task) for task in tasks if task not in self.serving]
 
-    def started(self, peer: Peer) -> None:
-        """Note that a command began."""
-        record = self.records[peer.task]
-        record.update(starts=record.get("starts", 0) + 1, started_at=time.time(), finished_at=None,
+    def tensorboard(self) -> Optional[Peer]:
+        """Return the peer that serves TensorBoard, if its command has begun."""
+        board = self.serving.get(TaskId(TENSORBOARD, 0))
+        return board if board is not None and board.started_at is not None else None
+
+    def started(self, peer: Peer) -> bool:
+        """Note that the command of the last start began; return False if that was noted before."""
+        if peer.confirmed == (peer.round, peer.start):
+            return False
+        peer.confirmed = peer.round, peer.start
+        peer.started_at = time.time()
+        record = self._records[peer.task]
+        record.update(starts=record.get("starts", 0) + 1, started_at=peer.started_at, finished_at=None,
                       exit_code=None, signal=None, log_tail="")
         record.pop("state", None)
+        return True
 
-    def ended(self, peer: Peer, message: Mapping[str, Any]) -> None:
-        """Note how a command ended, as the agent tells it."""
-        numbers = ("exit_code", "code"), ("signal", "signal"), ("started_at", "started_at"), \
-            ("finished_at", "finished_at"), ("cpu_seconds", "cpu_seconds"), ("peak_memory_mib", "peak_memory_mib")
-        self.records[peer.task].update({name: message.get(key) for name, key in numbers},
-                                       log_tail=str(message.get("log_tail") or ""))
-        if isinstance(message.get("result"), dict):
-            self.results[peer.task] = message["result"]
+    def ended(self, peer: Peer, message: Mapping[str, Any], state: Optional[str] = None) -> None:
+        """Note how a command ended, as the agent tells it; `state` if it is not what the lifecycle says."""
+        peer.running = False
+        record = self._records[peer.task]
+        record.update({name: message[name] for name in
+                       ("signal", "started_at", "finished_at", "cpu_seconds", "peak_memory_mib", "log_tail")},
+                      exit_code=message["code"])
+        if state is not None:
+            record["state"] = state
+        if message["result"] is not None:
+            self._results[peer.task] = message["result"]
 
     def metrics(self) -> Optional[Mapping[str, Any]]:
-        """Give the result of the chief, else of worker 0, else of the first awaited type's task 0."""
-        awaited = [TaskId(name, 0) for name, plan in self.job.types.items() if plan.awaited]
+        """Return the result of the chief, else of worker 0, else of task 0 of the first awaited type."""
+        awaited = [TaskId(name, 0) for name, plan in self._job.types.items() if plan.awaited]
         for task in (TaskId("chief", 0), TaskId("worker", 0), *awaited):
-            if task in self.results:
-                return self.results[task]
+            if task in self._results:
+                return self._results[task]
         return None
 
     def reports(self, phases: Mapping[TaskId, str]) -> Tuple[TaskReport, ...]:
-        """Give the tasks of the report, in the order of the request."""
-        return tuple(TaskReport(**{"state": phases[task], **self.records[task]}) for task in self.job.tasks())
+        """Return the tasks of the report, in the order of the request."""
+        return tuple(TaskReport(**{"state": phases[task], **self._records[task]}) for task in self._job.tasks())

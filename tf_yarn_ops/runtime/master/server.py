@@ -1,7 +1,7 @@
-"""The coordinator's listening end: mutual TLS, one JSON object a line, strangers kept out.
+"""The coordinator's listening end: mutual TLS, one JSON object a line.
 
-Whoever has no certificate of the job, or does not say who it is within seconds, is
-dropped; at most ``2 N + 64`` connections may be in that state at a time.
+A connection without the job's certificate, or without a first line within seconds, is dropped; at most ``2 N + 64``
+connections may be in that state at a time.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ logger = logging.getLogger(__name__)
 #: After a connection that could not be accepted, seconds.
 ACCEPT_PAUSE = 0.2
 
-#: What asyncio reads at once from a TLS connection, bytes. Its own 256 KiB (since Python 3.11) are held by each
-#: connection for as long as it lives: 250 MiB for 1,000 agents that say a line every few seconds.
+#: What asyncio reads at once from a TLS connection, bytes. By default each connection holds a buffer of 256 KiB (since
+#: Python 3.11): 250 MiB for 1,000 agents that send a line every few seconds.
 READ_BUFFER = 16 * 1024
 asyncio.sslproto.SSLProtocol.max_size = READ_BUFFER  # type: ignore[attr-defined]  # no setting for it
 
@@ -39,7 +39,7 @@ class Connection:
         self.address = f"{peer[0]}:{peer[1]}" if peer else "?"
 
     def send(self, line: bytes) -> None:
-        """Queue a line; a connection that has gone is no matter."""
+        """Queue a line; do nothing if the connection has gone."""
         if not self._writer.is_closing():
             self._writer.write(line)
 
@@ -49,7 +49,7 @@ class Connection:
 
 
 def listen(ports: Sequence[int]) -> socket.socket:
-    """Listen on the first free port; `PortsTaken` names them when there is none."""
+    """Listen on the first free port; raise `PortsTaken` with their names if there is none."""
     for port in ports:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -67,7 +67,7 @@ def listen(ports: Sequence[int]) -> socket.socket:
 
 
 def server_context() -> ssl.SSLContext:
-    """Give the context that takes only the job's own certificate."""
+    """Return the context that accepts only the job's own certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(CERTIFICATE_FILE)
@@ -76,19 +76,18 @@ def server_context() -> ssl.SSLContext:
 
 
 class Server:
-    """Accepts agents and hands their messages on.
+    """Accept agents and hand on their messages.
 
     Parameters
     ----------
     greet : coroutine function
-        Gets the connection and its first message; gives whatever stands for the
-        agent, or None when it is refused.
+        Gets the connection and its first message; returns an object for the agent, or None if it is refused.
     heard : function
         Gets the agent, its connection and each further message.
     gone : function
         Gets the agent and its connection when that has ended.
     failed : function
-        Gets an error that no stranger and no network can cause.
+        Gets an error that neither a client nor the network can cause: a fault of the coordinator.
     strangers : int
         How many connections may be unauthenticated at a time.
     """
@@ -150,7 +149,7 @@ class Server:
                 self._heard(agent, connection, decode(line))
         except (OSError, ProtocolError, ValueError, asyncio.TimeoutError, EOFError) as error:
             logger.info("A connection ended: %s: %s", type(error).__name__, error)
-        except Exception as error:  # a fault of ours must not end in silence
+        except Exception as error:  # a fault of the coordinator has to end the job
             logger.exception("A message could not be handled")
             self._failed(error)
         finally:
