@@ -196,7 +196,7 @@ def test_dev_refuses_what_it_does_not_know(word):
 
 def test_dev_lists_its_commands():
     run = subprocess.run([ROOT / "dev"], capture_output=True, text=True, timeout=60, check=True)
-    for command in ("demo", "test", "lint", "bench", "venv"):
+    for command in ("demo", "test", "lint", "docs", "bench", "venv"):
         assert f"./dev {command}" in run.stdout
 
 
@@ -248,4 +248,4 @@ def test_readme_and_ci_name_the_commands():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "./dev demo" in readme and "./dev test" in readme
-    assert "./dev lint" in ci and "./dev test" in ci
+    assert "./dev lint" in ci and "./dev docs" in ci and "./dev test" in ci

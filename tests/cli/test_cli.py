@@ -223,18 +223,6 @@ def rows_of(page, heading):
     return [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in table.splitlines()[2:]]
 
 
-def test_docs_cli_has_each_option_with_its_default_and_no_other():
-    page = (ROOT / "docs" / "guides" / "command-line.md").read_text(encoding="utf-8")
-    documented = {}
-    for heading in ("### The interface of the YARN-DTF design", "### More about the job", "### About the submission"):
-        for line in rows_of(page, heading):
-            documented[line[0].replace("`", "").replace(",", "")] = line
-    assert list(documented) == [" ".join(names_of(option)) for option in ALL]
-    for option in ALL:
-        default = [cell.strip() for cell in documented[" ".join(names_of(option))]]
-        assert shown_default(option) in default, option.name
-
-
 def test_docs_cli_has_each_command_and_exit_code():
     page = (ROOT / "docs" / "guides" / "command-line.md").read_text(encoding="utf-8")
     commands = {row[0].strip("`").split()[1] for row in rows_of(page, "\n## ytf")}

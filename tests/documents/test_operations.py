@@ -1,4 +1,4 @@
-"""docs/operations/reasons.md and the code hold each other: reasons, deadlines, budgets, names."""
+"""docs/operations/reasons.md, running.md and the code hold each other: reasons, deadlines, budgets, names."""
 
 import re
 from dataclasses import fields
@@ -22,7 +22,8 @@ from tf_yarn_ops.runtime.master import driver, ending, lifecycle, overseer
 from tf_yarn_ops.staging import sweep
 from tf_yarn_ops.submit import certificate
 
-PAGE = (Path(__file__).parents[2] / "docs" / "operations" / "reasons.md").read_text(encoding="utf-8")
+FOLDER = Path(__file__).parents[2] / "docs" / "operations"
+PAGE = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("reasons.md", "running.md"))
 #: Words in capitals that are no reasons.
 OTHER_NAMES = {"TF_CONFIG", "UNAVAILABLE", "YTF_RESOURCEMANAGER", "YTF_APPLICATION_ID", "APP", "SIGSTOP"}
 

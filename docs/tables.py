@@ -1,0 +1,80 @@
+"""Write the tables of the documents that come from the code: ``python docs/tables.py``.
+
+A page has a table between ``<!-- table: NAME -->`` and ``<!-- end -->``. tests/documents/test_tables.py fails when a
+table is not what this program would write.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent))
+
+from tf_yarn_ops.cli.options import ALL, names_of, value_of  # noqa: E402
+from tf_yarn_ops.job.defaults import default_of  # noqa: E402
+from tf_yarn_ops.job.options import OPTIONS, SECTIONS, Option  # noqa: E402
+
+
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Return a table in Markdown."""
+    lines = [header, tuple("---" for _ in header), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def options_of_section(section: str) -> str:
+    """Return the options of a section, with their names on the command line and in a job's YAML."""
+    rows = []
+    for option in OPTIONS.values():
+        if option.section == section and (option in ALL or option.path):
+            rows.append((names(option), key(option), default(option), meaning(option)))
+    return table(("command line", "YAML", "default", "meaning"), rows)
+
+
+def names(option: Option) -> str:
+    """Return an option as it is typed, with its value."""
+    if option not in ALL:
+        return "the last argument" if option.name == "task_command" else ""
+    value = value_of(option).split(" | <type>")[0] if option.per_task else value_of(option)
+    return f"`{', '.join(names_of(option))}`" + (f" `{value}`" if value else "")
+
+
+def key(option: Option) -> str:
+    """Return the key of an option in a job's YAML; empty where it has none."""
+    return f"`{'.'.join(option.path)}`" if option.path else ""
+
+
+def default(option: Option) -> str:
+    """Return the default with its unit."""
+    value = default_of(option)
+    return f"{value} {option.unit}".strip() if value and value[0].isdigit() and " " not in value else value
+
+
+def meaning(option: Option) -> str:
+    """Return the help of an option, with how it may be given."""
+    form = " Per task." if option.per_task else " Repeatable." if option.many else ""
+    return option.help.replace("<", "\\<") + form
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    f"options: {section}": (lambda section=section: options_of_section(section)) for section in SECTIONS}
+
+
+def fill(text: str) -> str:
+    """Return a page with its tables as the code has them."""
+    return re.sub(r"<!-- table: (.+?) -->\n.*?<!-- end -->",
+                  lambda found: f"<!-- table: {found[1]} -->\n\n{TABLES[found[1]]()}\n\n<!-- end -->", text, flags=re.S)
+
+
+def main() -> None:
+    """Write the tables of all pages."""
+    for page in sorted(DOCS.rglob("*.md")):
+        old = page.read_text(encoding="utf-8")
+        if (new := fill(old)) != old:
+            page.write_text(new, encoding="utf-8")
+            print(f"wrote the tables of {page.relative_to(DOCS.parent)}")
+
+
+if __name__ == "__main__":
+    main()

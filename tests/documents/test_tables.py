@@ -1,0 +1,69 @@
+"""The tables of the documents that come from the code are what the code has; so are the report's keys and the rooms."""
+
+import importlib.util
+import re
+from dataclasses import fields
+
+import pytest
+
+from support.source import ROOT
+from tf_yarn_ops import JobReport, JobSpec, TaskReport
+from tf_yarn_ops.cli.options import ALL, names_of
+from tf_yarn_ops.runtime.common import report
+
+_FOUND = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "tables.py")
+tables = importlib.util.module_from_spec(_FOUND)
+_FOUND.loader.exec_module(tables)
+
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+
+
+def read(page):
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "<!-- table:" in page.read_text(encoding="utf-8")],
+                         ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_a_page_has_its_tables_as_the_code_has_them(page):
+    text = page.read_text(encoding="utf-8")
+    assert tables.fill(text) == text, "run: python docs/tables.py"
+
+
+def test_every_table_stands_in_a_page():
+    named = {name for page in PAGES for name in re.findall("<!-- table: (.+?) -->", page.read_text(encoding="utf-8"))}
+    assert named == set(tables.TABLES)
+
+
+def test_every_option_of_the_command_line_stands_in_the_reference():
+    rows = re.findall(r"^\| `((?:-\w, )?--\w+)`", read("reference/options.md"), re.M)
+    assert sorted(rows) == sorted(", ".join(names_of(option)) for option in ALL)
+
+
+def test_the_yaml_that_is_shown_is_a_job():
+    text = re.search(r"```yaml\n(.*?)```", read("reference/options.md"), re.S)[1]
+    assert JobSpec.from_yaml(text).restart.mode == "cluster"
+
+
+@pytest.mark.parametrize(("heading", "keys"), [
+    ("The job", list(JobReport("application_1_1").to_dict())),
+    ("A task", [field.name for field in fields(TaskReport)]),
+    ("A round", [field.name for field in fields(report.Round)]),
+])
+def test_the_report_has_the_keys_that_are_documented(heading, keys):
+    section = read("reference/report.md").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?) \|", section, re.M)
+    assert sorted(key.strip("`") for row in rows for key in row.split(", ")) == sorted(keys)
+
+
+def test_every_page_says_for_whom_it_is():
+    wrong = [page.relative_to(DOCS).as_posix() for page in PAGES
+             if not re.search(r"\A(?:---\n.*?---\n)?# .+\n\nFor [a-z]", page.read_text(encoding="utf-8"), re.S)]
+    assert not wrong
+
+
+def test_every_page_is_part_of_the_site():
+    listed = {(index.parent / f"{entry}.md").resolve() for index in PAGES
+              for block in re.findall(r"```\{toctree\}\n(.*?)```", index.read_text(encoding="utf-8"), re.S)
+              for entry in block.split() if not entry.startswith(":")}
+    assert {page.resolve() for page in PAGES} - listed == {DOCS / "index.md"}
