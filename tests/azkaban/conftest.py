@@ -3,6 +3,7 @@
 import pytest
 
 from support.azkaban_process import Job
+from support.azkaban_site import compile_server
 from support.fake_yarn import FakeYarn, serving
 from tf_yarn_ops.azkaban import ending as ending_module
 
@@ -16,9 +17,15 @@ def yarn():
         yield made
 
 
+@pytest.fixture(scope="session")
+def classpath(tmp_path_factory):
+    """Return the class path of the real Azkaban's server, compiled once."""
+    return compile_server(tmp_path_factory.mktemp("azkaban-classes"))
+
+
 @pytest.fixture
 def azkaban(yarn, tmp_path):
-    """Give a function that makes a job; the processes that are left are ended."""
+    """Return a function that makes a job; end the processes that are left."""
     root = tmp_path / "files"
     root.mkdir()
     yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{root}",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from support.azkaban_site import AzkabanError, AzkabanServer, compile_server
+from support.azkaban_site import AzkabanError, AzkabanServer
 from tf_yarn_ops.azkaban.properties import format_properties, parse_properties
 from tf_yarn_ops.errors import SpecInvalid
 
@@ -25,9 +25,8 @@ values = st.dictionaries(texts, texts, max_size=8)
 
 
 @pytest.fixture(scope="module")
-def azkaban(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("properties")
-    with AzkabanServer(folder, compile_server(folder / "classes")) as server:
+def azkaban(classpath, tmp_path_factory):
+    with AzkabanServer(tmp_path_factory.mktemp("properties"), classpath) as server:
         yield server
 
 

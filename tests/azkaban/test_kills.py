@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from support.azkaban_jobs import JOB, Site, write_project
-from support.azkaban_site import PATIENCE, compile_server
+from support.azkaban_site import PATIENCE
 from support.fake_yarn import until
 from support.gaps import GAPS, STOP_IN_GAPS
 from tf_yarn_ops.azkaban.properties import format_properties, parse_properties
@@ -38,11 +38,6 @@ runpy.run_module("tf_yarn_ops.azkaban", run_name="__main__", alter_sys=True)
 DEAF = """\
 exec "$@" > >(head -n 1) 2>&1
 """
-
-
-@pytest.fixture(scope="module")
-def classpath(tmp_path_factory):
-    return compile_server(tmp_path_factory.mktemp("classes"))
 
 
 def add_plugin(site, name, change):
@@ -183,21 +178,25 @@ def test_the_launcher_killed_while_training_is_attached_again_by_the_retry(site,
     site.assert_nothing_left(execution)
 
 
-@pytest.mark.parametrize("code", [0, 3])
-def test_a_retry_of_a_killed_launcher_reports_a_success_that_nobody_saw_and_repeats_a_failure(site, tmp_path, code):
-    command = f"echo started >> {tmp_path}/trainings; until test -e {tmp_path}/finish; do sleep 0.2; done; exit {code}"
-    execution = start(site, tmp_path, command, gap="retry", retries="1")
-    application = site.wait_for_training(execution)
-    execution.launcher().kill()
-    (tmp_path / "finish").touch()
-    until(lambda: not site.live(execution), PATIENCE, 0.1)
-    (tmp_path / "go").touch()
-    execution.wait()
-    assert [status for _, _, status in execution.attempts] == ["FAILED", "FAILED" if code else "SUCCEEDED"]
-    ids = [item["id"] for item in site.applications(execution)]
-    assert ids[0] == application and len(ids) == (2 if code else 1)
-    assert (tmp_path / "trainings").read_text() == "started\n" * len(ids)
-    site.assert_nothing_left(execution)
+def test_a_retry_of_a_killed_launcher_reports_a_success_that_nobody_saw_and_repeats_a_failure(site, tmp_path):
+    def one(code):
+        folder = tmp_path / str(code)
+        command = f"echo started >> {folder}/trainings; until test -e {folder}/finish; do sleep 0.2; done; exit {code}"
+        execution = start(site, folder, command, gap="retry", retries="1")
+        application = site.wait_for_training(execution)
+        execution.launcher().kill()
+        (folder / "finish").touch()
+        until(lambda: not site.live(execution), PATIENCE, 0.1)
+        (folder / "go").touch()
+        execution.wait()
+        assert [status for _, _, status in execution.attempts] == ["FAILED", "FAILED" if code else "SUCCEEDED"]
+        ids = [item["id"] for item in site.applications(execution)]
+        assert ids[0] == application and len(ids) == (2 if code else 1)
+        assert (folder / "trainings").read_text() == "started\n" * len(ids)
+        site.assert_nothing_left(execution)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(one, (0, 3)))
 
 
 def test_the_launcher_killed_at_every_gap_and_retried_trains_once(site, tmp_path):

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from support.azkaban_jobs import JOB, ROOT, Site, install, write_project
-from support.azkaban_site import AzkabanError, compile_server, plugin_jars
+from support.azkaban_site import AzkabanError, plugin_jars
 from tf_yarn_ops.minicluster.artefacts import hadoop_folder
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -22,11 +22,6 @@ names = [name for name in os.environ if name.startswith(("DTF_", "MY_"))]
 document = {"argv": sys.argv[1:], "env": {name: os.environ[name] for name in names}}
 json.dump(document, open(os.environ["MY_DUMP"], "w"))
 """
-
-
-@pytest.fixture(scope="module")
-def classpath(tmp_path_factory):
-    return compile_server(tmp_path_factory.mktemp("classes"))
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +118,7 @@ def test_a_program_can_not_choose_the_keys_of_the_jobs_downstream(site, project,
             "../up": 1, "": 2, "user.to.proxy": "root", "azkaban.flow.execid": "1", "variable": "${no.such.name}",
             "expression": "$(1+1)", "note": "h\u00e9 \u20ac \U0001f600"}  # fmt: skip
     folder = project({"train": {"tf.command": f"cp {tmp_path}/evil.json $YTF_RESULT_FILE"},
-                      "evaluate": {"tf.command": "true", "dependencies": "train"}})  # fmt: skip
+                      "evaluate": {"tf.command": "true", "tf.dry_run": "true", "dependencies": "train"}})  # fmt: skip
     (tmp_path / "evil.json").write_text(json.dumps(evil))
     execution = site.run(folder, "evaluate")
     assert execution.status == "SUCCEEDED", execution.all_logs()
@@ -131,7 +126,8 @@ def test_a_program_can_not_choose_the_keys_of_the_jobs_downstream(site, project,
     assert all(name.startswith("tf.result.") for name in outputs)
     assert outputs["tf.result.metrics.note"] == "h\u00e9 \u20ac \U0001f600"
     assert not any("$" in value for value in outputs.values())
-    assert len(site.applications(execution)) == 2
+    assert len(site.applications(execution)) == 1
+    assert "command: 'true'" in execution.log("evaluate") and "instances: 9" not in execution.log("evaluate")
     assert not (tmp_path / "hijacked").exists()
     assert re.search(r"Command: \S+ -I -X utf8 -m tf_yarn_ops.azkaban", execution.log("evaluate"))
     site.assert_nothing_left(execution)

@@ -11,12 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
 
-from support.fake_yarn import STAMP, FakeYarn, application, serving, until
+from support.fake_yarn import STAMP, FakeYarn, application, closed_address, serving, until
+from support.programs import ROOT, SUBMIT, YTF
 from tf_yarn_ops import __version__
 from tf_yarn_ops.cli.client import LocalTask
 from tf_yarn_ops.cli.manual import VARIABLES, manual_page
@@ -31,10 +32,7 @@ from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
 from tf_yarn_ops.terminal.progress import Lines
 from tf_yarn_ops.terminal.summary import describe, duration, failure
 
-ROOT = Path(__file__).resolve().parents[2]
 APP = "application_1700000000000_0001"
-SUBMIT = [sys.executable, "-c", "from tf_yarn_ops.cli import submit_main; submit_main()"]
-YTF = [sys.executable, "-c", "from tf_yarn_ops.cli import main; main()"]
 
 
 def run(program, *words, env=None, timeout=60):
@@ -342,8 +340,27 @@ def test_an_unreachable_resourcemanager_is_told_in_seconds(address):
     started = time.monotonic()
     done = run(SUBMIT, "--wait", "--json", "--resourcemanager", address, "-r", "worker:1", "x")
     assert done.returncode == 4 and time.monotonic() - started < 20
-    assert json.loads(done.stdout)["reason"] == "CLUSTER_UNREACHABLE"
-    assert address in done.stderr
+    report = json.loads(done.stdout)
+    assert (report["reason"], report["retryable"]) == ("CLUSTER_UNREACHABLE", True)
+    assert f"no ResourceManager answers at {address}" in report["message"] and report["message"] in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hangs", [False, True], ids=["no NameNode", "a NameNode that hangs"])
+def test_a_namenode_that_does_not_answer_is_told_before_the_submission(tmp_path, hangs):
+    (tmp_path / "site.yaml").write_text("request_timeout: 2\n")
+    yarn = FakeYarn()
+    with socket.create_server(("127.0.0.1", 0)) as silent, serving(yarn) as url:
+        namenode = f"127.0.0.1:{silent.getsockname()[1]}" if hangs else closed_address().removeprefix("http://")
+        yarn.conf |= {"fs.defaultFS": f"hdfs://{namenode}", "dfs.namenode.http-address": namenode}
+        started = time.monotonic()
+        done = run(SUBMIT, "--wait", "--json", "--resourcemanager", url, "-r", "worker:1", "true",
+                   env={"YTF_SITE": str(tmp_path / "site.yaml")})
+        assert time.monotonic() - started < 15
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["reason"], report["retryable"]) == (4, "CLUSTER_UNREACHABLE", True), done.stderr
+    assert "no NameNode answers" in report["message"] and "no NameNode answers" in done.stderr
+    assert yarn.apps == {}
 
 
 def test_a_kill_that_fails_does_not_spare_the_others():
@@ -362,11 +379,20 @@ def test_a_kill_that_fails_does_not_spare_the_others():
     assert f"{names[1]} could not be killed: " in done.stderr and "ytf-submit" not in done.stderr
 
 
+@pytest.fixture(scope="module")
+def unanswered():
+    """Run each command about an application while its ResourceManager is away, all at once; each waits for seconds."""
+    words = ["status", "report", "wait", "kill"]
+    with ThreadPoolExecutor(len(words)) as pool:
+        ran = pool.map(lambda word: run(YTF, word, "--json", "--resourcemanager", "http://127.0.0.1:1", APP), words)
+        return dict(zip(words, ran, strict=True))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("word", ["status", "report", "wait", "kill"])
-def test_of_an_application_that_can_not_be_asked_for_nothing_is_claimed(word):
+def test_of_an_application_that_can_not_be_asked_for_nothing_is_claimed(unanswered, word):
     """It may train on: a script that reads FAILED would begin another."""
-    done = run(YTF, word, "--json", "--resourcemanager", "http://127.0.0.1:1", APP)
+    done = unanswered[word]
     [report] = json.loads(done.stdout) if word == "kill" else [json.loads(done.stdout)]
     assert (done.returncode, report["reason"]) == (4, "CLUSTER_UNREACHABLE"), done.stderr
     assert (report["state"], report["final_status"]) == ("", "UNDEFINED")

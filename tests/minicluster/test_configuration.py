@@ -185,10 +185,10 @@ def test_labels_are_read_and_checked_all_at_once():
     assert labels.read_labels(["nm2=gpu", "nm = cpu"]) == {"nm2": "gpu", "nm": "cpu"}
     with pytest.raises(MiniClusterError, match="NODE=LABEL, such as nm2=gpu, not as 'gpu', 'nm2'"):
         labels.read_labels(["gpu", "nm=x", "nm2"])
-    with pytest.raises(MiniClusterError, match="a node one label at most: nm=a, nm=b"):
+    with pytest.raises(MiniClusterError, match="a node has at most one label in YARN; given: nm=a, nm=b"):
         labels.read_labels(["nm=a", "nm=b"])
     labels.check_labels({"nm": "a-B_9"}, 1)
-    with pytest.raises(MiniClusterError, match="no node 'nm3', only nm, nm2; '-x' is no node label"):
+    with pytest.raises(MiniClusterError, match="no node 'nm3', only nm, nm2; '-x' cannot be a node label"):
         labels.check_labels({"nm3": "gpu", "nm2": "-x"}, 2)
 
 
@@ -436,11 +436,11 @@ def test_missing_java_is_said_in_one_line(environ, fault):
 
 
 @pytest.mark.parametrize(
-    ("script", "fault"), [("exit 1\n", "does not tell its version (exit 1)"), ("echo hello\n", "(exit 0)")]
+    ("script", "fault"), [("exit 1\n", "does not print its version (exit 1)"), ("echo hello\n", "(exit 0)")]
 )
 def test_a_program_that_is_no_java(tmp_path, script, fault):
     write_script(tmp_path / "java", script)
-    with pytest.raises(MiniClusterError, match="does not tell its version") as caught:
+    with pytest.raises(MiniClusterError, match="does not print its version") as caught:
         find_java({"PATH": f"{tmp_path}:/bin"})
     assert fault in str(caught.value)
 
@@ -502,7 +502,7 @@ def test_a_missing_maven_is_said_in_one_line(machine):
     with pytest.raises(MiniClusterError) as caught:
         artefacts.fetch_hadoop({"YTF_CACHE": f"{machine}/cache"}, find_java(os.environ), lambda line: None)
     assert str(caught.value) == (
-        "Maven is missing, it fetches Hadoop 3.4.3 once: install it (apt-get install maven) and try again"
+        "Maven is missing, which fetches Hadoop 3.4.3 once: install it (apt-get install maven) and try again"
     )
 
 
@@ -578,7 +578,7 @@ def test_a_folder_that_cannot_be_made_is_said(machine):
 
 def test_a_foreign_state_file_is_refused(tmp_path):
     (tmp_path / "state.json").write_text('{"schema": 99}')
-    with pytest.raises(MiniClusterError, match=r"state\.json is not readable .*: remove .* and start anew"):
+    with pytest.raises(MiniClusterError, match=r"state\.json is not readable .*: remove .* and start again"):
         MiniCluster(tmp_path).up()
 
 
@@ -597,7 +597,7 @@ def test_a_daemon_that_dies_on_the_way_is_reported_with_its_last_lines(dying):
     with pytest.raises(MiniClusterError) as caught:
         MiniCluster(dying / "one", light=True).up()
     first, second, *_, last = str(caught.value).splitlines()
-    assert first == "the ResourceManager ended on the way (exit 3)"
+    assert first == "the ResourceManager ended during the start (exit 3)"
     assert second == f"the last lines of {dying}/one/logs/rm.log:"
     assert last == "  Exception: no luck"
     assert daemons.find_all(dying / "one") == ()
@@ -605,7 +605,7 @@ def test_a_daemon_that_dies_on_the_way_is_reported_with_its_last_lines(dying):
 
 def test_daemons_whose_folder_was_removed_are_ended_first(dying, spawn):
     orphan = spawn(SLEEP, "-Dproc_rm", f"-Dytf.minicluster={dying}/one")
-    with pytest.raises(MiniClusterError, match="the ResourceManager ended on the way"):
+    with pytest.raises(MiniClusterError, match="the ResourceManager ended during the start"):
         MiniCluster(dying / "one", light=True).up()
     assert orphan.wait(10) == -signal.SIGTERM
 
@@ -620,7 +620,7 @@ def test_commands_end_with_the_error_and_not_with_a_traceback(dying):
     ran = CliRunner().invoke(minicluster, ["up", "--light", "--dir", str(dying / "one")])
     assert ran.exit_code == 1
     assert "starting ResourceManager (rm)\n" in ran.stderr
-    assert "Error: the ResourceManager ended on the way (exit 3)\n" in ran.stderr
+    assert "Error: the ResourceManager ended during the start (exit 3)\n" in ran.stderr
     assert ran.stdout == ""
 
 

@@ -362,7 +362,7 @@ def test_a_taken_port_is_named_and_nothing_else_ends(ready):
     port = ready.settings.ports["rm-web"]
     with (
         socket.create_server(("127.0.0.1", port)),
-        pytest.raises(MiniClusterError, match=rf"taken by another program: port {port} \(rm-web\); end that, or"),
+        pytest.raises(MiniClusterError, match=rf"taken by another program: port {port} \(rm-web\); end that program, or"),
     ):
         ready.start_daemon("rm")
     assert all(ready.pid(name) for name in ("nn", "dn", "nm"))
@@ -374,7 +374,7 @@ def test_a_daemon_that_dies_on_the_way_is_quoted_and_the_rest_ended(folder):
     (cluster.directory / "rm").write_text("a file where the ResourceManager keeps its state")
     with pytest.raises(MiniClusterError) as caught:
         cluster.up()
-    assert str(caught.value).startswith("the ResourceManager ended on the way (exit ")
+    assert str(caught.value).startswith("the ResourceManager ended during the start (exit ")
     assert f"{cluster.directory}/logs/rm.log" in str(caught.value)
     assert "SHUTDOWN_MSG" in str(caught.value)
     assert daemons.find_all(cluster.directory) == ()

@@ -1,4 +1,4 @@
-"""The jars of Hadoop: fetched once by Maven through the packaged ``pom.xml`` into a cache folder."""
+"""Hadoop's jars: Maven fetches them once, by the packaged ``pom.xml``, into a cache folder."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Give the folder for everything that can be made again: ``$YTF_CACHE``, else one below the user's cache."""
+    """Return the cache folder: ``$YTF_CACHE``, else ``tf_yarn_ops`` in the user's cache."""
     if environ.get("YTF_CACHE"):
         return Path(environ["YTF_CACHE"]).absolute()
     base = environ.get("XDG_CACHE_HOME")
@@ -27,20 +27,19 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 
 
 def hadoop_folder(environ: Mapping[str, str]) -> Path:
-    """Give the folder of this Hadoop; it holds ``jars``, and exists only when complete."""
+    """Return the folder of this Hadoop, which holds ``jars`` and exists only if it is complete."""
     return cache_folder(environ) / f"hadoop-{HADOOP_VERSION}"
 
 
 def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str], None]) -> Path:
-    """Give the folder of Hadoop's jars, fetching them when they are not in the cache.
+    """Return the folder of Hadoop's jars; fetch them if they are not in the cache.
 
-    The folder appears by a rename, so that whoever sees it sees all of it; of two
-    processes that fetch at once the first wins.
+    The folder appears by a rename and is therefore always complete. If two processes fetch at once, the first wins.
 
     Raises
     ------
     MiniClusterError
-        Maven is missing or fails; the disk is full.
+        Maven is missing or fails, or the disk is full.
     """
     target = hadoop_folder(environ)
     if target.is_dir():
@@ -48,7 +47,7 @@ def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str
     maven = shutil.which("mvn", path=environ.get("PATH", ""))
     if not maven:
         raise MiniClusterError(
-            f"Maven is missing, it fetches Hadoop {HADOOP_VERSION} once:"
+            f"Maven is missing, which fetches Hadoop {HADOOP_VERSION} once:"
             " install it (apt-get install maven) and try again"
         )
     progress(f"fetching Hadoop {HADOOP_VERSION} (once, 90 MB) into {target}")

@@ -1,4 +1,4 @@
-"""The cluster as an object: up, down, status, environment, and single daemons for tests of faults."""
+"""`MiniCluster`: start and stop the cluster or single daemons, and return its state and environment variables."""
 
 import contextlib
 import logging
@@ -30,7 +30,7 @@ _PORT_SECONDS = 3.0
 
 
 def default_directory(environ: Mapping[str, str]) -> Path:
-    """Give the folder of the cluster that nobody named: ``$YTF_MINICLUSTER_DIR``, else one in the cache."""
+    """Return the default folder of a cluster: ``$YTF_MINICLUSTER_DIR``, else ``minicluster`` in the cache folder."""
     named = environ.get("YTF_MINICLUSTER_DIR")
     return Path(named) if named else cache_folder(environ) / "minicluster"
 
@@ -38,23 +38,25 @@ def default_directory(environ: Mapping[str, str]) -> Path:
 class MiniCluster:
     """A real Hadoop on this machine, everything on 127.0.0.1.
 
-    As a context manager it is up inside; the exit takes it down, unless it ran before.
+    As a context manager it starts the cluster, and stops it at the end unless it ran before.
 
     Parameters
     ----------
     directory : path, optional
-        The cluster's folder; several clusters live side by side in different ones.
+        The cluster's folder; each folder has a cluster of its own.
         Default: ``$YTF_MINICLUSTER_DIR``, else ``minicluster`` in the cache folder.
     nodes : int, optional
-        Number of NodeManagers, 1 to 8. Default: what runs, else 1.
+        Number of NodeManagers, 1 to 8. Default: that of a running cluster, else 1.
     light : bool, optional
-        Leave HDFS out; files lie in a local folder behind a view file system. Default: what runs, else False.
+        Leave HDFS out; files lie in a local folder behind a view file system. Default: as a running cluster, else
+        False.
     stock : bool, optional
-        Keep Hadoop's own heartbeat and off-switch settings. Default: what runs, else False.
+        Keep Hadoop's own heartbeat and off-switch settings. Default: as a running cluster, else False.
     labels : mapping of str to str, optional
-        YARN's node labels by the names of NodeManagers: ``{"nm2": "gpu"}``. Default: what runs, else none.
+        YARN node labels by the names of NodeManagers: ``{"nm2": "gpu"}``. Default: those of a running cluster, else
+        none.
     progress : callable, optional
-        Is told each stage of `up` and `down`, a line of text.
+        Called with a line of text at each stage of `up` and `down`. Default: log the line.
     """
 
     def __init__(
@@ -77,12 +79,12 @@ class MiniCluster:
 
     @classmethod
     def attach(cls, directory: str | os.PathLike[str] | None = None) -> "MiniCluster":
-        """Give the cluster that was started in this folder.
+        """Return the cluster that was started in this folder.
 
         Raises
         ------
         MiniClusterError
-            None ever was.
+            No cluster was ever started there.
         """
         cluster = cls(directory)
         _ = cluster.settings
@@ -100,7 +102,7 @@ class MiniCluster:
 
     @property
     def settings(self) -> Settings:
-        """What was decided when the cluster was last started."""
+        """Return the settings of the cluster's last start."""
         settings = state.load(self.directory)
         if settings is None:
             raise MiniClusterError(f"there is no cluster in {self.directory}: start one with `ytf minicluster up`")
@@ -108,33 +110,34 @@ class MiniCluster:
 
     @property
     def resourcemanager_url(self) -> str:
-        """The ResourceManager's web address, ``http://127.0.0.1:PORT``."""
+        """Return the ResourceManager's web address, ``http://127.0.0.1:PORT``."""
         return self.settings.web_address("rm")
 
     @property
     def namenode_url(self) -> str | None:
-        """The NameNode's web address; None for a light cluster."""
+        """Return the NameNode's web address; None for a light cluster."""
         return None if self.settings.light else self.settings.web_address("nn")
 
     @property
     def default_filesystem(self) -> str:
-        """``hdfs://127.0.0.1:PORT``, or ``viewfs://minicluster`` for a light cluster."""
+        """Return ``hdfs://127.0.0.1:PORT``, or ``viewfs://minicluster`` for a light cluster."""
         return self.settings.default_filesystem
 
     @property
     def environ(self) -> dict[str, str]:
-        """The variables that lead programs to this cluster, PATH with its shims in front."""
+        """Return the variables by which programs find this cluster; its shims stand first in PATH."""
         return lead_here(self.settings, os.environ.get("PATH", os.defpath))
 
     def up(self) -> None:
-        """Start what does not run yet, and return when the cluster is ready.
+        """Start the daemons that do not run yet, and return when the cluster is ready.
+
+        On an error, the daemons that this call has started are stopped.
 
         Raises
         ------
         MiniClusterError
-            Java or Maven is not as needed, the disk is full, a port is taken, a daemon died on the way
-            (the message has its last log lines), or a cluster with other options runs here.
-            What this call had started is ended.
+            Java or Maven is missing or does not fit, the disk is full, a port is taken, a daemon ended during the start
+            (the message has its last log lines), or a cluster with other options runs in this folder.
         """
         with self._changing("started"):
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -142,27 +145,27 @@ class MiniCluster:
                 self._up()
 
     def down(self) -> None:
-        """End every daemon of this folder and whatever runs in its containers; data and logs stay."""
+        """Stop all daemons of this folder and all processes of their containers; keep data and logs."""
         locked = state.lock(self.directory) if self.directory.is_dir() else contextlib.nullcontext()
         with self._changing("ended"), locked:
             self._down()
 
     def status(self) -> ClusterStatus:
-        """Give the state of every daemon, and whether the cluster is ready."""
+        """Return the state of every daemon, and whether the cluster is ready."""
         settings = state.load(self.directory)
         return ClusterStatus(self.directory, (), 0, False) if settings is None else health.ask_status(settings)
 
     def pid(self, name: str) -> int | None:
-        """Give the pid of a daemon (``nn``, ``dn``, ``rm``, ``nm``, ``nm2`` ...), or None when it does not run."""
+        """Return the pid of a daemon (``nn``, ``dn``, ``rm``, ``nm``, ``nm2`` ...), or None if it does not run."""
         return daemons.find(self.directory, name)
 
     def stop_daemon(self, name: str, signal: int = signals.SIGTERM) -> None:
-        """Send one daemon a signal; for SIGTERM and SIGKILL, return when it is gone.
+        """Send a signal to one daemon; after SIGTERM and SIGKILL, return when the process has ended.
 
         Raises
         ------
         MiniClusterError
-            There is no such daemon, it does not run, or SIGTERM did not end it.
+            The daemon does not exist, does not run, or does not end.
         """
         self._daemon(name)
         pid = self.pid(name)
@@ -176,12 +179,12 @@ class MiniCluster:
         self._reap()
 
     def start_daemon(self, name: str) -> None:
-        """Start one daemon that was stopped, on its old ports, and return when it answers.
+        """Start one stopped daemon on its old ports, and return when it answers.
 
         Raises
         ------
         MiniClusterError
-            There is no such daemon, it runs already, its port is taken, or it died.
+            The daemon does not exist, runs already, ended during the start, or its port is taken.
         """
         daemon = self._daemon(name)
         settings = self.settings
@@ -197,7 +200,7 @@ class MiniCluster:
         settings = self._decide()
         missing = [daemon for daemon in daemons.list_daemons(settings) if self.pid(daemon.name) is None]
         if not missing and health.describe_missing(settings) is None:
-            put_labels(settings)  # an `up` that was killed may not have come to them
+            put_labels(settings)  # A killed `up` may not have done this.
             return
         self._started = self._started or len(missing) == len(daemons.list_daemons(settings))
         begin = time.monotonic()
@@ -213,7 +216,7 @@ class MiniCluster:
     def _down(self) -> None:
         if daemons.find_all(self.directory):
             self._progress(f"stopping the cluster in {self.directory}")
-        # First the nodes: they end their containers and keep the logs while there is a file system.
+        # First the NodeManagers: they end their containers and save the logs while there is a file system.
         nodes = [daemons.find(self.directory, name) for name in node_names(MAX_NODES)]
         daemons.stop(self.directory, filter(None, nodes), _STOP_SECONDS)
         daemons.end_containers(self.directory)
@@ -224,7 +227,7 @@ class MiniCluster:
     def _decide(self) -> Settings:
         settings = state.load(self.directory)
         if settings is None:
-            # Somebody removed the folder of a running cluster.
+            # A running cluster whose folder was deleted has to end first.
             self._down()
         if settings is None or not daemons.find_all(self.directory):
             return install(self.directory, os.environ, self._progress, **self._wanted)
@@ -240,12 +243,12 @@ class MiniCluster:
     def _start(self, settings: Settings, wanted: list[Daemon]) -> None:
         names = [daemon.name for daemon in wanted]
         ports = {name: port for name, port in settings.ports.items() if name.partition("-")[0] in names}
-        # The kernel closes the sockets of a killed process a moment after the process is gone from sight.
+        # The kernel closes the sockets of a killed process a moment after the process has left /proc.
         if not processes.wait_until(lambda: not taken_ports(ports), _PORT_SECONDS):
             taken = ", ".join(f"{port} ({name})" for name, port in taken_ports(ports).items())
             raise MiniClusterError(
-                f"taken by another program: port {taken}; end that, or `ytf minicluster down` and `up`, which chooses"
-                " other ports"
+                f"taken by another program: port {taken}; end that program, or run `ytf minicluster down` and"
+                " `up`, which chooses other ports"
             )
         environ = daemons.build_environment(settings, os.environ, self.environ)
         if "nn" in names and not (self.directory / "formatted").exists():
@@ -265,10 +268,10 @@ class MiniCluster:
                 code = self._children[daemon.name].poll()
                 if code is not None:
                     tail = daemons.log_tail(self.directory, daemon.name)
-                    raise MiniClusterError(f"the {daemon.title} ended on the way (exit {code})\n{tail}")
+                    raise MiniClusterError(f"the {daemon.title} ended during the start (exit {code})\n{tail}")
             if time.monotonic() > deadline:
                 raise MiniClusterError(
-                    f"after {_READY_SECONDS:.0f} s still missing: {absent}; see {self.directory}/logs"
+                    f"still missing after {_READY_SECONDS:.0f} s: {absent}; see {self.directory}/logs"
                 )
             time.sleep(0.1)
 

@@ -1,4 +1,4 @@
-"""The cluster's configuration: settings in, Hadoop's files out. Nothing here touches a disk.
+"""Build Hadoop's configuration files from the cluster's settings, without touching a disk.
 
 ``docs/guides/minicluster.md`` says why each value is what it is.
 """
@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 #: Authority of the view file system of a light cluster.
 VIEWFS = "viewfs://minicluster"
 
-#: More NodeManagers than a test could want; each is a JVM.
+#: Each NodeManager is a JVM; no test needs more.
 MAX_NODES = 8
 
 _GPU = "yarn.io/gpu"
@@ -23,12 +23,12 @@ _ENVIRONMENT = (
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides what a cluster looks like.
+    """All that determines a cluster's configuration.
 
     Attributes
     ----------
     directory : Path
-        The cluster's folder: configuration, data, logs and shims lie in it.
+        The cluster's folder with its configuration, data, logs and shims.
     hadoop : Path
         Folder with Hadoop's ``jars``.
     java_home : Path
@@ -36,9 +36,9 @@ class Settings:
     user : str
         The user that runs the daemons; superuser of HDFS.
     ports : mapping of str to int
-        A port for every name that `port_names` lists.
+        A port for each of the `port_names`.
     memory : int
-        What each NodeManager offers to containers, MiB.
+        Memory that each NodeManager offers to containers, MiB.
     nodes : int
         Number of NodeManagers.
     light : bool
@@ -46,7 +46,7 @@ class Settings:
     stock : bool
         Keep Hadoop's own heartbeat and off-switch settings, for measurements.
     labels : mapping of str to str
-        YARN's node label of some NodeManagers, by their names; exclusive, and for queue ``default`` alone.
+        YARN node labels by the names of NodeManagers; exclusive, and for the queue ``default`` only.
     """
 
     directory: Path
@@ -81,24 +81,24 @@ class Settings:
         return VIEWFS if self.light else f"hdfs://127.0.0.1:{self.ports['nn']}"
 
     def web_address(self, name: str) -> str:
-        """Give the URL of a daemon's pages."""
+        """Return the URL of a daemon's pages."""
         return f"http://127.0.0.1:{self.ports[f'{name}-web']}"
 
 
 def node_names(nodes: int) -> tuple[str, ...]:
-    """Give the names of the NodeManagers: ``nm``, ``nm2``, ``nm3`` ..."""
+    """Return the names of the NodeManagers: ``nm``, ``nm2``, ``nm3`` ..."""
     return tuple("nm" if number == 1 else f"nm{number}" for number in range(1, nodes + 1))
 
 
 def port_names(nodes: int, light: bool) -> tuple[str, ...]:
-    """Give the name of every port that the daemons of a cluster listen on."""
+    """Return the names of all ports on which the daemons of a cluster listen."""
     resourcemanager = ("rm", "rm-scheduler", "rm-tracker", "rm-admin", "rm-web")
     hdfs = () if light else ("nn", "nn-web", "dn", "dn-web", "dn-ipc")
     return resourcemanager + hdfs + tuple(f"{node}{end}" for node in node_names(nodes) for end in _NODE_PORTS)
 
 
 def build_configuration(settings: Settings) -> dict[str, str]:
-    """Build the configuration folder: text by file name."""
+    """Return the files of the configuration folder: text by file name."""
     files = {
         "core-site.xml": _core(settings),
         "yarn-site.xml": _yarn(settings),
@@ -111,7 +111,7 @@ def build_configuration(settings: Settings) -> dict[str, str]:
 
 
 def build_node_properties(settings: Settings, node: str) -> dict[str, str]:
-    """Build what one NodeManager has for itself; it is passed as ``-D`` arguments after the main class."""
+    """Return the properties of one NodeManager, which are passed as ``-D`` arguments after the main class."""
     folder = settings.directory / node
     addresses = {f"yarn.nodemanager.{key}": _address(settings, node + end) for end, key in _NODE_PORTS.items()}
     return addresses | {
@@ -122,7 +122,7 @@ def build_node_properties(settings: Settings, node: str) -> dict[str, str]:
 
 
 def render_xml(values: Mapping[str, str]) -> str:
-    """Give the text of a Hadoop configuration file."""
+    """Return the text of a Hadoop configuration file."""
     lines = (
         f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
         for name, value in values.items()
@@ -136,7 +136,7 @@ def _core(settings: Settings) -> dict[str, str]:
         "hadoop.tmp.dir": str(settings.directory / "tmp"),
     }
     if settings.light:
-        # A plain file:/// as the default file system fails inside Skein.
+        # Skein fails with file:/// as the default file system.
         values["fs.viewfs.mounttable.minicluster.linkMergeSlash"] = f"file://{settings.directory}/files"
     return values
 
@@ -150,10 +150,10 @@ def _hdfs(settings: Settings) -> dict[str, str]:
         "dfs.datanode.address": _address(settings, "dn"),
         "dfs.datanode.http.address": _address(settings, "dn-web"),
         "dfs.datanode.ipc.address": _address(settings, "dn-ipc"),
-        # WebHDFS sends its clients to this name; the machine's own may lead to another interface.
+        # WebHDFS redirects clients to this name; the machine's own name may belong to another interface.
         "dfs.datanode.hostname": "127.0.0.1",
         "dfs.datanode.data.dir": f"file://{settings.directory}/dn",
-        # Closing a file asks the NameNode again after 400 ms when it was too early: half of a submission's time.
+        # A client that closes a file too early asks the NameNode again after 400 ms: half of a submission's time.
         **({} if settings.stock else {"dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20"}),
         "dfs.replication": "1",
         "dfs.permissions.enabled": "true",
@@ -192,7 +192,7 @@ def _yarn(settings: Settings) -> dict[str, str]:
         "yarn.scheduler.minimum-allocation-mb": "64",
         "yarn.scheduler.maximum-allocation-mb": str(settings.memory),
         "yarn.scheduler.maximum-allocation-vcores": "32",
-        # Two nodes of one host differ by their ports alone.
+        # Two NodeManagers on one host differ only by their ports.
         "yarn.scheduler.include-port-in-node-name": "true" if settings.nodes > 1 else "false",
         "yarn.nodemanager.container-executor.class":
             "org.apache.hadoop.yarn.server.nodemanager.DefaultContainerExecutor",
@@ -201,7 +201,7 @@ def _yarn(settings: Settings) -> dict[str, str]:
         f"yarn.nodemanager.resource-type.{_GPU}": "2",
         "yarn.nodemanager.vmem-check-enabled": "false",
         "yarn.nodemanager.pmem-check-enabled": "true",
-        # Else the NodeManager leaves the limit to cgroups, which it does not use here.
+        # With true the NodeManager leaves the limit to cgroups, which it does not use here.
         "yarn.nodemanager.resource.memory.enforced": "false",
         "yarn.nodemanager.container-monitor.interval-ms": "1000",
         "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99.0",
@@ -231,17 +231,17 @@ def _scheduler(settings: Settings) -> dict[str, str]:
     for queue, capacity in (("default", 80), ("low", 20)):
         values[f"{prefix}.root.{queue}.capacity"] = str(capacity)
         values[f"{prefix}.root.{queue}.maximum-capacity"] = "100"
-        # One user may fill the whole queue up to its maximum.
+        # One user may fill the queue up to its maximum.
         values[f"{prefix}.root.{queue}.user-limit-factor"] = "10"
         values[f"{prefix}.root.{queue}.state"] = "RUNNING"
     for label in sorted(set(settings.labels.values())):
         for queue in ("root", "root.default"):
             values[f"{prefix}.{queue}.accessible-node-labels.{label}.capacity"] = "100"
     if settings.labels:
-        # A blank: no label at all. Nothing would mean what the parent has.
+        # A blank means no label; without the property the queue would have those of its parent.
         values[f"{prefix}.root.low.accessible-node-labels"] = " "
     if not settings.stock:
-        # With the stock value 1 sixteen containers take 20.7 s to start instead of 7.0 s.
+        # With Hadoop's value 1 sixteen containers take 20.7 s to start instead of 7.0 s.
         values[f"{prefix}.per-node-heartbeat.maximum-offswitch-assignments"] = "100"
     return values
 
@@ -253,7 +253,7 @@ def _address(settings: Settings, name: str) -> str:
 #: Suffix of a NodeManager's port names, and the property below ``yarn.nodemanager``.
 _NODE_PORTS = {"": "address", "-localizer": "localizer.address", "-web": "webapp.address"}
 
-#: Clients say only what is wrong; the daemons' command lines raise the level and name the audit log.
+#: Clients log warnings only; the daemons' command lines raise the level and name the audit log.
 _LOG4J = """\
 hadoop.root.logger=WARN,console
 hdfs.audit.logger=WARN,none

@@ -1,4 +1,4 @@
-"""The daemons: which there are, how each is started, found, ended, and what its log said last."""
+"""The daemons: list, start, find and stop them, and read the end of their logs."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from ..errors import MiniClusterError
 from . import processes
 from .configuration import Settings, build_node_properties, node_names
 
-#: Serial collector and first compiler only: half the memory, and the daemons start in half the time.
+#: With the serial collector and the first compiler, daemons take half the memory and half the time to start.
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 OPENS = "--add-opens=java.base/java.lang=ALL-UNNAMED"
 
@@ -29,7 +29,7 @@ class Daemon:
     name : str
         ``nn``, ``dn``, ``rm``, ``nm``, ``nm2`` ...
     title : str
-        Hadoop's own name for it.
+        Hadoop's name of the daemon.
     main_class : str
         Java class to run.
     heap : int
@@ -37,7 +37,7 @@ class Daemon:
     flags : tuple of str
         Further flags of the JVM.
     arguments : tuple of str
-        What follows the main class.
+        Words after the main class.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Daemon:
 
 
 def list_daemons(settings: Settings) -> tuple[Daemon, ...]:
-    """Give the daemons of a cluster in the order in which they start."""
+    """Return the daemons of a cluster in the order of their start."""
     audit = "-Dhdfs.audit.logger=INFO,audit"
     hdfs = (
         Daemon("nn", "NameNode", f"{_HDFS}.namenode.NameNode", 256, (audit,)),
@@ -67,7 +67,7 @@ def list_daemons(settings: Settings) -> tuple[Daemon, ...]:
 
 
 def build_command(settings: Settings, daemon: Daemon) -> list[str]:
-    """Build the command line of a daemon."""
+    """Return the command line of a daemon."""
     return [
         f"{settings.java_home}/bin/java", f"-Xmx{daemon.heap}m", *JVM_FLAGS, *daemon.flags,
         *_marks(settings.directory, daemon.name),
@@ -79,26 +79,26 @@ def build_command(settings: Settings, daemon: Daemon) -> list[str]:
 
 
 def build_environment(settings: Settings, environ: Mapping[str, str], cluster: Mapping[str, str]) -> dict[str, str]:
-    """Build the environment of the daemons; what is on the NodeManager's white list reaches containers.
+    """Return the environment of the daemons; variables on the NodeManager's white list reach containers.
 
     Parameters
     ----------
     settings : Settings
         The cluster.
     environ : mapping
-        The caller's environment; what it says about another Hadoop, or to every JVM, is left out.
+        The caller's environment; variables about another Hadoop or for every JVM are left out.
     cluster : mapping
         The variables of this cluster.
     """
     foreign = ("HADOOP_", "YARN_", "HDFS_", "CLASSPATH", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
     kept = {name: value for name, value in environ.items() if not name.startswith(foreign)}
-    # Never through yarn.nodemanager.admin-env: YARN would join it to a container's own value by ":".
+    # Not by yarn.nodemanager.admin-env: YARN would join that to a container's own value with ":".
     options = {} if settings.stock else {"JDK_JAVA_OPTIONS": " ".join(JVM_FLAGS)}
     return {"LANG": "C.UTF-8"} | kept | dict(cluster) | options
 
 
 def start(settings: Settings, daemon: Daemon, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a daemon in a session of its own, its log going to ``logs/<name>.log``."""
+    """Start a daemon in a session of its own; its log is ``logs/<name>.log``."""
     with (settings.logs / f"{daemon.name}.log").open("ab") as log:
         return subprocess.Popen(
             build_command(settings, daemon),
@@ -113,13 +113,13 @@ def format_namenode(settings: Settings, environ: Mapping[str, str]) -> None:
     Raises
     ------
     MiniClusterError
-        The NameNode refused; the message ends with its last lines.
+        The NameNode refused; the message ends with the last lines of its log.
     """
     formatter = Daemon(
         "format", "NameNode -format", f"{_HDFS}.namenode.NameNode", 256,
         arguments=("-format", "-nonInteractive", "-force"),
     )  # fmt: skip
-    # An interrupted start may have left its own behind.
+    # An interrupted start may have left a formatting process behind.
     stop(settings.directory, filter(None, [find(settings.directory, formatter.name)]), 0.0)
     process = start(settings, formatter, environ)
     try:
@@ -134,19 +134,19 @@ def format_namenode(settings: Settings, environ: Mapping[str, str]) -> None:
 
 
 def find(directory: Path, name: str) -> int | None:
-    """Give the pid of a daemon, or None when it does not run."""
+    """Return the pid of a daemon, or None if it does not run."""
     found = processes.find_by_arguments(_marks(directory, name))
-    # What a daemon forks looks like it until it becomes a container's shell, and may have a smaller pid.
+    # A process that a daemon forks has its command line until it runs a container's shell, and may have a lower pid.
     return next((pid for pid in found if processes.parent(pid) not in found), None)
 
 
 def find_all(directory: Path) -> tuple[int, ...]:
-    """Give the pid of everything that was started for the cluster in this folder."""
+    """Return the pids of all processes that were started for the cluster in this folder."""
     return processes.find_by_arguments(_marks(directory))
 
 
 def stop(directory: Path, pids: Iterable[int], seconds: float) -> None:
-    """End daemons: SIGTERM to all, and SIGKILL to those that are still there after so many seconds."""
+    """Stop daemons: send SIGTERM to all, and after `seconds` SIGKILL to those that still run."""
     targets = set(pids)
 
     def left() -> set[int]:
@@ -155,7 +155,7 @@ def stop(directory: Path, pids: Iterable[int], seconds: float) -> None:
     for number, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, 10.0)):
         for pid in left():
             processes.send(pid, number)
-            # A stopped process takes the signal only once it goes on.
+            # A stopped process handles the signal only after SIGCONT.
             processes.send(pid, signal.SIGCONT)
         if processes.wait_until(lambda: not left(), patience):
             return
@@ -163,9 +163,9 @@ def stop(directory: Path, pids: Iterable[int], seconds: float) -> None:
 
 
 def end_containers(directory: Path) -> None:
-    """End whatever still runs in containers of this cluster, with its process group.
+    """Kill the processes that still run in containers of this cluster, and their process groups.
 
-    YARN gives each container the variable LOCAL_DIRS, and its children inherit it.
+    YARN sets the variable LOCAL_DIRS in each container, and child processes inherit it.
     """
     mark = f"LOCAL_DIRS={directory}/"
 
@@ -179,7 +179,7 @@ def end_containers(directory: Path) -> None:
 
 
 def log_tail(directory: Path, name: str) -> str:
-    """Give the last lines of a daemon's log, indented, preceded by its path."""
+    """Return the path of a daemon's log and its last lines, indented."""
     path = directory / "logs" / f"{name}.log"
     try:
         with path.open("rb") as log:

@@ -1,4 +1,4 @@
-"""How a cluster is: asked of its daemons over HTTP. Also the first folders in HDFS, by the same way."""
+"""Ask the daemons for the state of the cluster, and make the first folders in HDFS, over HTTP."""
 
 import http.client
 import json
@@ -15,13 +15,13 @@ from . import daemons
 from .configuration import Settings, node_names
 
 _ASK_SECONDS, _TELL_SECONDS = 5.0, 30.0
-#: Daemons are on this machine; a proxy from the environment has no business here.
+#: Ignores proxies of the environment, because the daemons run on this machine.
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True)
 class DaemonStatus:
-    """One daemon as it is now: its name, Hadoop's title for it, and its pid or None."""
+    """The present state of one daemon: its name, Hadoop's name for it, and its pid or None."""
 
     name: str
     title: str
@@ -30,18 +30,18 @@ class DaemonStatus:
 
 @dataclass(frozen=True)
 class ClusterStatus:
-    """A cluster as it is now.
+    """The present state of a cluster.
 
     Attributes
     ----------
     directory : Path
         Its folder.
     daemons : tuple of DaemonStatus
-        What belongs to it, in the order of starting; empty when nothing was ever started.
+        Its daemons in the order of their start; empty if none was ever started.
     active_nodes : int
-        NodeManagers that the ResourceManager counts as active.
+        Number of NodeManagers that are active for the ResourceManager.
     ready : bool
-        Every daemon runs, every node is active and HDFS, if any, takes files.
+        Whether every daemon runs, every node is active, and HDFS, if any, accepts files.
     """
 
     directory: Path
@@ -51,7 +51,7 @@ class ClusterStatus:
 
 
 def ask_status(settings: Settings) -> ClusterStatus:
-    """Give the state of every daemon, and whether the cluster is ready."""
+    """Return the state of every daemon, and whether the cluster is ready."""
     rows = tuple(
         DaemonStatus(daemon.name, daemon.title, daemons.find(settings.directory, daemon.name))
         for daemon in daemons.list_daemons(settings)
@@ -61,7 +61,7 @@ def ask_status(settings: Settings) -> ClusterStatus:
 
 
 def describe_missing(settings: Settings) -> str | None:
-    """Give what the cluster still lacks to be ready, or None."""
+    """Return what the cluster still needs to be ready, or None."""
     active = count_active_nodes(settings)
     if active is None:
         return "the ResourceManager's answer"
@@ -77,7 +77,7 @@ def describe_missing(settings: Settings) -> str | None:
 
 
 def answers(url: str) -> bool:
-    """Tell whether something serves HTTP there, whatever it says."""
+    """Return whether a server answers at this URL, with any HTTP status."""
     try:
         OPENER.open(url, timeout=_ASK_SECONDS).close()
     except urllib.error.HTTPError:
@@ -88,19 +88,19 @@ def answers(url: str) -> bool:
 
 
 def count_active_nodes(settings: Settings) -> int | None:
-    """Give the number of active NodeManagers, or None while the ResourceManager does not answer."""
+    """Return the number of active NodeManagers, or None if the ResourceManager does not answer."""
     metrics = _get(f"{settings.web_address('rm')}/ws/v1/cluster/metrics")
     return None if metrics is None else int(metrics["clusterMetrics"]["activeNodes"])
 
 
 def list_nodes(settings: Settings, state: str) -> list[dict[str, Any]]:
-    """Give the NodeManagers in a state (``RUNNING``, ``UNHEALTHY``) as the ResourceManager describes them."""
+    """Return the NodeManagers in a state (``RUNNING``, ``UNHEALTHY``) as the ResourceManager describes them."""
     answer = _get(f"{settings.web_address('rm')}/ws/v1/cluster/nodes?states={state}") or {}
     return list((answer.get("nodes") or {}).get("node", []))
 
 
 def make_folders(settings: Settings) -> None:
-    """Make the folders in HDFS that jobs expect: the user's home, and what all share.
+    """Make the folders that jobs need in HDFS: the user's home and the shared ones.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def make_folders(settings: Settings) -> None:
     """
     rights = {"/user": "755", f"/user/{settings.user}": "755", "/tmp": "1777", "/tmp/logs": "1777"}
     for path, permission in rights.items():
-        # MKDIRS leaves a folder that exists as it is.
+        # MKDIRS does not change the permissions of an existing folder.
         for operation in ("MKDIRS", "SETPERMISSION"):
             _put(settings, path, {"op": operation, "permission": permission, "user.name": settings.user})
 

@@ -1,4 +1,4 @@
-"""Lay out a cluster's folder: decide the settings, write configuration and shims, make the folders."""
+"""Prepare a cluster's folder: choose the settings, write configuration and shims, make the folders."""
 
 import os
 import pwd
@@ -16,11 +16,11 @@ from .labels import check_labels
 from .ports import choose_ports, taken_ports
 from .shims import build_shims
 
-#: What the NodeManagers offer at most, MiB.
+#: The most memory that a NodeManager offers, MiB.
 _MEMORY = 16384
-#: NodeManagers refuse disks above 99 % (see configuration.py); the rest is for logs and HDFS.
+#: NodeManagers refuse disks that are more than 99 % full (see configuration.py); logs and HDFS need some MiB.
 _FREE_SHARE, _FREE_BYTES = 0.01, 256 * 2**20
-#: Paths end up in class paths, comma lists, URIs and shell scripts.
+#: Paths become parts of class paths, lists with commas, URIs and shell scripts.
 _PATH = re.compile(r"[A-Za-z0-9/._+@=~-]+")
 
 
@@ -28,13 +28,13 @@ def install(
     directory: Path, environ: Mapping[str, str], progress: Callable[[str], None], *, nodes: int = 1,
     light: bool = False, stock: bool = False, labels: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Make a cluster's folder ready to start in, keeping data and free ports of an earlier start.
+    """Prepare a cluster's folder for the start; keep the data and the free ports of an earlier start.
 
     Raises
     ------
     MiniClusterError
-        Java or Maven is not as needed, the path has characters that Hadoop trips over,
-        the disk is full, a label is none or that of no node.
+        Java or Maven is missing or does not fit, a path has characters that Hadoop misreads, the disk is full, or a
+        label is invalid or names an unknown node.
     """
     check_labels(labels or {}, nodes)
     java = find_java(environ)
@@ -57,12 +57,12 @@ def install(
 
 
 def check_paths(*paths: Path) -> None:
-    """Refuse paths that Hadoop would misread.
+    """Refuse paths that Hadoop misreads.
 
     Raises
     ------
     MiniClusterError
-        A path has blanks, commas, colons or the like.
+        A path has other characters than letters, digits and ``/._+@=~-``.
     """
     for path in paths:
         if not _PATH.fullmatch(str(path)):
@@ -70,7 +70,7 @@ def check_paths(*paths: Path) -> None:
 
 
 def check_disk(directory: Path) -> None:
-    """Refuse a disk on which the NodeManager would not work.
+    """Refuse a disk that is too full for a NodeManager.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def _write(settings: Settings) -> None:
 
 
 def _make_folders(root: Path, user: str) -> None:
-    # The same as in HDFS; PUBLIC files of a job need every parent to be open to others.
+    # The same as in HDFS. A job's PUBLIC files need parent folders that all users can open.
     rights = {"": 0o755, "user": 0o755, f"user/{user}": 0o755, "tmp": 0o1777, "tmp/logs": 0o1777}
     for name, mode in rights.items():
         (root / name).mkdir(exist_ok=True)

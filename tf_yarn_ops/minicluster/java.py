@@ -1,4 +1,4 @@
-"""Find the Java that the daemons run on: JAVA_HOME first, then ``java`` on PATH."""
+"""Find the Java for the daemons: JAVA_HOME first, then ``java`` on PATH."""
 
 import re
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import MiniClusterError
 
-#: Hadoop 3.4.3 with our flags needs 11; from 24 on the JDK has no security manager, which Hadoop asks for.
+#: Hadoop 3.4.3 with our flags needs 11; it uses the security manager, which the JDK no longer has from 24 on.
 OLDEST, NEWEST = 11, 23
 
 _REMEDY = "install JDK 11, 17 or 21 (apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at one"
@@ -22,7 +22,7 @@ class Java:
     Attributes
     ----------
     home : Path
-        What JAVA_HOME should be.
+        The value for JAVA_HOME.
     version : int
         Feature release, such as 17.
     """
@@ -36,12 +36,12 @@ class Java:
 
 
 def find_java(environ: Mapping[str, str]) -> Java:
-    """Give the Java of an environment.
+    """Return the Java of an environment.
 
     Parameters
     ----------
     environ : mapping
-        The environment to look in: JAVA_HOME wins over PATH.
+        Environment variables; JAVA_HOME wins over PATH.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def find_java(environ: Mapping[str, str]) -> Java:
         raise MiniClusterError(f"{executable} does not run ({error}): {_REMEDY}") from error
     properties = dict(re.findall(r"^\s*(java\.home|java\.version) = (.+?)\s*$", ran.stdout + ran.stderr, re.M))
     if ran.returncode != 0 or len(properties) != 2:
-        raise MiniClusterError(f"{executable} does not tell its version (exit {ran.returncode}): {_REMEDY}")
+        raise MiniClusterError(f"{executable} does not print its version (exit {ran.returncode}): {_REMEDY}")
     version = parse_feature_release(properties["java.version"])
     if version < OLDEST:
         raise MiniClusterError(f"Java {properties['java.version']} at {executable} is too old: {_REMEDY}")
@@ -70,7 +70,7 @@ def find_java(environ: Mapping[str, str]) -> Java:
 
 
 def parse_feature_release(version: str) -> int:
-    """Give the feature release of a ``java.version``: 8 of ``1.8.0_392``, 17 of ``17.0.15``, 0 if unreadable."""
+    """Return the feature release of a ``java.version``: 8 of ``1.8.0_392``, 17 of ``17.0.15``, 0 if unreadable."""
     found = re.match(r"(?:1\.)?(\d+)", version)
     return int(found.group(1)) if found else 0
 

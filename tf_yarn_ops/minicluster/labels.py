@@ -1,6 +1,6 @@
-"""YARN's node labels: read from a command line, checked, and told to the ResourceManager over HTTP.
+"""YARN node labels: read them from a command line, check them, and send them to the ResourceManager.
 
-The ResourceManager keeps them in its own store, so a restart of it changes nothing.
+The ResourceManager keeps them in its own store, so they survive its restart.
 """
 
 import http.client
@@ -16,46 +16,46 @@ from .configuration import Settings, node_names
 from .health import OPENER, list_nodes
 
 _SECONDS = 30.0
-#: YARN's own rule (CommonNodeLabelsManager).
+#: YARN's rule (CommonNodeLabelsManager).
 _LABEL = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,254}")
 
 
 def read_labels(words: Sequence[str]) -> dict[str, str]:
-    """Read ``nm2=gpu`` words.
+    """Return the labels by node of words such as ``nm2=gpu``.
 
     Raises
     ------
     MiniClusterError
-        A word has no ``=``, or a node two labels.
+        A word has no ``=``, or a node has two labels.
     """
     pairs = [word.partition("=") for word in words]
     wrong = [f"{node!r}" for node, mark, _ in pairs if not mark]
     if wrong:
-        raise MiniClusterError(f"a label is given as NODE=LABEL, such as nm2=gpu, not as {', '.join(wrong)}")
+        raise MiniClusterError(f"a label is written as NODE=LABEL, such as nm2=gpu, not as {', '.join(wrong)}")
     labels = {node.strip(): label.strip() for node, _, label in pairs}
     if len(labels) < len(pairs):
-        raise MiniClusterError(f"YARN gives a node one label at most: {', '.join(words)}")
+        raise MiniClusterError(f"a node has at most one label in YARN; given: {', '.join(words)}")
     return labels
 
 
 def check_labels(labels: Mapping[str, str], nodes: int) -> None:
-    """Refuse labels that YARN would, and those of nodes that are not there.
+    """Refuse labels that YARN does not accept, and labels of unknown nodes.
 
     Raises
     ------
     MiniClusterError
-        With every fault.
+        The message lists every fault.
     """
     known = node_names(nodes)
     faults = [f"there is no node {node!r}, only {', '.join(known)}" for node in labels if node not in known]
-    faults += [f"{label!r} is no node label: letters, digits, - and _" for label in labels.values()
+    faults += [f"{label!r} cannot be a node label: use letters, digits, - and _" for label in labels.values()
                if not _LABEL.fullmatch(label)]
     if faults:
         raise MiniClusterError("; ".join(faults))
 
 
 def put_labels(settings: Settings) -> None:
-    """Give every node its label, and take it from those that have none; nothing to do in a cluster without labels.
+    """Set the label of every node, and remove others; do nothing in a cluster without labels.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""The NameNode's start page. Hadoop's own pages for HDFS are not among the jars on Maven."""
+"""The start pages of NameNode and DataNode, because Hadoop's jars on Maven do not contain its own."""
 
-#: Folders that the HDFS daemons look for on their class path, with what lies in them.
+#: Files that the HDFS daemons look for on their class path, by their paths.
 FILES = {
     "webapps/hdfs/index.html": """\
 <!DOCTYPE html>

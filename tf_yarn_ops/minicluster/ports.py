@@ -1,7 +1,6 @@
-"""Free ports on 127.0.0.1, below the range from which the kernel serves outgoing connections.
+"""Free ports on 127.0.0.1, below the range that the kernel uses for outgoing connections.
 
-A daemon that is stopped for a test gets its port back: nothing else is handed a
-port from this range by chance.
+A stopped daemon can therefore start on its old port again: no connection gets it in between.
 """
 
 import itertools
@@ -16,12 +15,12 @@ _TRIES = 2000
 
 
 def choose_ports(names: Iterable[str]) -> dict[str, int]:
-    """Give every name a free port of its own.
+    """Return a free port for each name.
 
     Raises
     ------
     MiniClusterError
-        Thousands of ports were tried and are taken.
+        Too few of thousands of tried ports are free.
     """
     wanted = tuple(names)
     candidates = random.SystemRandom().sample(_RANGE, _TRIES)
@@ -32,14 +31,14 @@ def choose_ports(names: Iterable[str]) -> dict[str, int]:
 
 
 def taken_ports(ports: Mapping[str, int]) -> dict[str, int]:
-    """Give those of the named ports that another program listens on."""
+    """Return those of the named ports on which another program listens."""
     return {name: port for name, port in ports.items() if not is_free(port)}
 
 
 def is_free(port: int) -> bool:
-    """Tell whether a server could listen on this port of 127.0.0.1."""
+    """Return whether a server could listen on this port of 127.0.0.1."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
-        # As Hadoop's servers do: connections that linger from a daemon just stopped do not count.
+        # Like Hadoop's servers, ignore connections that linger from a daemon that has just stopped.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))

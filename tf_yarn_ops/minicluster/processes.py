@@ -1,7 +1,6 @@
-"""Processes of this user, found in /proc by what their command line or environment says.
+"""Find this user's processes in /proc by marks in their command lines or environments.
 
-No pid file is kept: a mark on the command line can neither outlive its process
-nor point at another one.
+There are no pid files: unlike a pid in a file, a mark on the command line always belongs to a running process.
 """
 
 import os
@@ -14,13 +13,13 @@ _PROC = Path("/proc")
 
 
 def find_by_arguments(marks: Iterable[str]) -> tuple[int, ...]:
-    """Give the pids of our own processes that have all marks among their arguments, lowest first."""
+    """Return the pids of this user's processes that have all marks among their arguments, lowest first."""
     wanted = {mark.encode() for mark in marks}
     return tuple(pid for pid in _own_pids() if wanted <= set(_read(pid, "cmdline").split(b"\0")))
 
 
 def find_by_environment(prefix: str) -> tuple[int, ...]:
-    """Give the pids of our own processes with a variable that starts so (``NAME=begin of value``), lowest first."""
+    """Return the pids of this user's processes with a variable that begins with ``NAME=prefix``, lowest first."""
     wanted = prefix.encode()
     return tuple(
         pid for pid in _own_pids() if any(entry.startswith(wanted) for entry in _read(pid, "environ").split(b"\0"))
@@ -28,7 +27,7 @@ def find_by_environment(prefix: str) -> tuple[int, ...]:
 
 
 def send(pid: int, number: int) -> None:
-    """Send a signal; a process that is gone already is no error."""
+    """Send a signal; do nothing if the process has ended."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -36,7 +35,7 @@ def send(pid: int, number: int) -> None:
 
 
 def kill_groups(pids: Iterable[int]) -> None:
-    """End the process groups of these processes at once, except the caller's own."""
+    """Send SIGKILL to the process groups of these processes, except the caller's own group."""
     for group in set(filter(None, map(_group, pids))) - {os.getpgid(0)}:
         try:
             os.killpg(group, signal.SIGKILL)
@@ -45,13 +44,13 @@ def kill_groups(pids: Iterable[int]) -> None:
 
 
 def parent(pid: int) -> int | None:
-    """Give the pid of a process's parent, or None when it is gone."""
+    """Return the pid of a process's parent, or None if the process has ended."""
     fields = _read(pid, "stat").rpartition(b") ")[2].split()
     return int(fields[1]) if fields else None
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, interval: float = 0.05) -> bool:
-    """Poll a condition; give whether it came true before the deadline."""
+    """Poll a condition; return whether it became true before the deadline."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -71,7 +70,7 @@ def _own_pids() -> Iterator[int]:
 
 
 def _read(pid: int, name: str) -> bytes:
-    # A process may end between the listing and the reading; a zombie has an empty command line.
+    # A process may end between listing and reading; the command line of a zombie is empty.
     try:
         return (_PROC / str(pid) / name).read_bytes()
     except (FileNotFoundError, ProcessLookupError, PermissionError):

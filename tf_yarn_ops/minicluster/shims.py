@@ -1,8 +1,7 @@
 """``yarn``, ``hdfs`` and ``hadoop``: small shell scripts that stand first on PATH.
 
-Skein calls ``yarn classpath --glob`` whenever it starts its JVM; the scripts answer
-that by themselves. Everything else is a Java main class with the cluster's
-configuration.
+Skein calls ``yarn classpath --glob`` each time it starts its JVM, and the script answers without a JVM. All other
+commands run a Java main class with the cluster's configuration.
 """
 
 import os
@@ -13,7 +12,7 @@ from .daemons import JVM_FLAGS, OPENS
 
 _YARN = "org.apache.hadoop.yarn.client.cli"
 
-#: Main class by command; ``*`` after it: the class wants the command's name as its first argument.
+#: Main class by command. ``*`` after it: the class needs the command's name as its first argument.
 COMMANDS = {
     "yarn": {
         "application": f"{_YARN}.ApplicationCLI *",
@@ -71,7 +70,7 @@ exec "$JAVA_HOME/bin/java" -Xmx256m {flags} $HADOOP_CLIENT_OPTS -cp "$HADOOP_CON
 
 
 def build_shims(directory: Path, jars: Path, java_home: Path) -> dict[str, str]:
-    """Build the scripts: text by file name.
+    """Return the scripts: text by file name.
 
     Parameters
     ----------
@@ -80,13 +79,13 @@ def build_shims(directory: Path, jars: Path, java_home: Path) -> dict[str, str]:
     jars : Path
         Folder with Hadoop's jars.
     java_home : Path
-        The Java to use where JAVA_HOME is not set.
+        The Java that is used if JAVA_HOME is not set.
     """
     return {program: _build(program, directory, jars, java_home) for program in COMMANDS}
 
 
 def lead_here(settings: Settings, path: str) -> dict[str, str]:
-    """Give the variables that lead programs to a cluster, PATH (now ``path``) with its shims in front."""
+    """Return the variables by which programs find a cluster; its shims stand before ``path`` in PATH."""
     shims = str(settings.shims)
     others = [entry for entry in path.split(os.pathsep) if entry != shims]
     homes = ("HADOOP_HOME", "HADOOP_COMMON_HOME", "HADOOP_HDFS_HOME", "HADOOP_YARN_HOME")

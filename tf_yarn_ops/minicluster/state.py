@@ -1,4 +1,4 @@
-"""What a cluster's folder remembers of it: the settings in ``state.json``, and a lock for whoever changes it."""
+"""The state in a cluster's folder: the settings in ``state.json``, and a lock for starting and stopping."""
 
 import contextlib
 import dataclasses
@@ -17,12 +17,12 @@ _LOCK_SECONDS = 180.0
 
 
 def load(directory: Path) -> Settings | None:
-    """Give the settings with which a cluster was last started in this folder, or None.
+    """Return the settings of the last start in this folder, or None.
 
     Raises
     ------
     MiniClusterError
-        The file is not one of ours.
+        The file is not a `state.json` of this version.
     """
     path = directory / "state.json"
     try:
@@ -35,11 +35,11 @@ def load(directory: Path) -> Settings | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise MiniClusterError(f"{path} is not readable ({error}): remove {directory} and start anew") from error
+        raise MiniClusterError(f"{path} is not readable ({error}): remove {directory} and start again") from error
 
 
 def save(settings: Settings) -> None:
-    """Write the settings; the file is there as a whole or not at all."""
+    """Write the settings by a rename, so that the file is always complete."""
     values = {"schema": _SCHEMA, **dataclasses.asdict(settings)}
     fresh = settings.directory / "state.json.tmp"
     fresh.write_text(json.dumps(values, indent=2, default=str) + "\n")
@@ -48,12 +48,12 @@ def save(settings: Settings) -> None:
 
 @contextlib.contextmanager
 def lock(directory: Path) -> Iterator[None]:
-    """Hold the folder while daemons are started or ended.
+    """Hold the folder's lock while daemons are started or stopped.
 
     Raises
     ------
     MiniClusterError
-        Somebody else holds it for minutes.
+        Another process holds it for minutes.
     """
     with (directory / "lock").open("a") as file:
 
@@ -65,5 +65,5 @@ def lock(directory: Path) -> Iterator[None]:
             return True
 
         if not wait_until(take, _LOCK_SECONDS):
-            raise MiniClusterError(f"another up or down has been at work in {directory} for {_LOCK_SECONDS:.0f} s")
+            raise MiniClusterError(f"another `up` or `down` has held {directory} for {_LOCK_SECONDS:.0f} s: try again")
         yield
