@@ -1,0 +1,62 @@
+"""The package without a clone: a wheel in a fresh environment without extras starts Hadoop, trains and reports."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from support.source import PACKAGE, ROOT
+
+pytestmark = pytest.mark.cluster
+
+
+def run(*words, cwd, env=None, timeout=120):
+    """Run a command; return what it printed on stdout."""
+    ran = subprocess.run(list(map(str, words)), cwd=cwd, env=env, capture_output=True, text=True, timeout=timeout)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """Return the folder of a fresh environment into which the wheel is installed, without extras."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(PACKAGE, source / "tf_yarn_ops", ignore=shutil.ignore_patterns("__pycache__"))
+    run(sys.executable, "setup.py", "-q", "bdist_wheel", cwd=source)
+    wheel, = (source / "dist").glob("*.whl")
+    shutil.rmtree(source / "tf_yarn_ops")
+    run(sys.executable, "-m", "venv", tmp_path / "fresh", cwd=tmp_path)
+    run(tmp_path / "fresh" / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check",
+        "-c", ROOT / "constraints.txt", wheel, cwd=tmp_path, timeout=280)
+    return tmp_path / "fresh"
+
+
+@pytest.mark.timeout(600)
+def test_the_wheel_starts_hadoop_trains_and_reports(fresh, tmp_path):
+    home = tmp_path / "work"
+    home.mkdir()
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith(("YTF_", "PYTHON", "HADOOP_", "VIRTUAL_ENV")) or name == "YTF_CACHE"}
+    env = {**kept, "PATH": f"{fresh}/bin:{os.environ['PATH']}", "YTF_MINICLUSTER_DIR": str(tmp_path / "hadoop")}
+    assert run(fresh / "bin" / "python", "-c", "import tf_yarn_ops; print(tf_yarn_ops.__file__)", cwd=home,
+               env=env).startswith(str(fresh))
+    assert not {"tensorflow", "airflow"} & {path.name for path in fresh.glob("lib/python*/site-packages/*")}
+    try:
+        run("ytf", "minicluster", "up", "--light", cwd=home, env=env)
+        train = f"""
+            eval "$(ytf minicluster env)"
+            ytf-submit --wait -n line -m 256 -r worker:1 --environment venv://{fresh} \\
+                'echo "{{\\"steps\\": 3}}" > $YTF_RESULT_FILE' >id &&
+            ytf report --json "$(cat id)"
+        """
+        report = json.loads(run("bash", "-c", train, cwd=home, env=env))
+    finally:
+        run("ytf", "minicluster", "down", cwd=home, env=env)
+    assert (report["reason"], report["name"], report["metrics"]) == ("SUCCEEDED", "line", {"steps": 3})
+    assert report["application_id"] == (home / "id").read_text().strip()
