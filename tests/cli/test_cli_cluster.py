@@ -31,9 +31,9 @@ json.dump({"argv": sys.argv[1:], **{name: os.environ[name] for name in names}}, 
 def run(minicluster, tmp_path):
     """Return a function that runs a program where the cluster is known; kill its applications afterwards."""
 
-    def run(program, *words, timeout=120, check=None, env=None):
+    def run(program, *words, timeout=120, check=None, env=None, typed=""):
         done = subprocess.run([*program, *words], capture_output=True, text=True, timeout=timeout, cwd=tmp_path,
-                              env=env or environment(minicluster), stdin=subprocess.DEVNULL)  # fmt: skip
+                              env=env or environment(minicluster), input=typed)  # fmt: skip
         assert check is None or done.returncode == check, done.stderr
         return done
 
@@ -94,6 +94,7 @@ def test_submit_and_walk_away(run, tmp_path):
     log = run(YTF, "logs", application_id, "--task", "worker:2", check=0).stdout
     said = re.search(r"args: --job_name worker --task_index 2 --ps_hosts (\S+) --worker_hosts (\S+)", log)
     assert said and len(said[1].split(",")) == 1 and len(said[2].split(",")) == 4
+    assert len({*said[1].split(","), *said[2].split(",")}) == 5, "each task has a port of its own"
     assert len(run(YTF, "logs", application_id, "--task", "worker:2", "--tail", "1", check=0).stdout.splitlines()) == 1
     none = run(YTF, "logs", application_id, "--task", "wroker:2")
     assert none.returncode == 2 and "did you mean 'worker:2'?" in none.stderr
@@ -115,7 +116,7 @@ def dumped(minicluster, tmp_path_factory):
     return subprocess.run(
         [*SUBMIT, "--wait", "--json", "--resourcemanager", minicluster.resourcemanager_url, *SMALL, "-i", NASTY,
          "-o", "/out put", "-s", "dump it.py", "-n", "a name", "--env", f"MY_TEXT={NASTY}", "--file", "mine.txt",
-         "--file", "named.txt=other.txt", "-r", "worker:1", command],
+         "--file", "named.txt=other.txt", "-r", "chiefworker:1,evaluator:1", command],
         env=bare, cwd=folder, capture_output=True, text=True, timeout=120)  # fmt: skip
 
 
@@ -130,9 +131,18 @@ def test_script_input_and_output(dumped):
     seen = report["metrics"]
     assert (seen["DTF_TASK_SCRIPT"], seen["DTF_INPUT_PATH"], seen["DTF_OUTPUT_PATH"], seen["DTF_OUT_PATH"]) == (
         "dump it.py", NASTY, "/out put", "/out put")  # fmt: skip
-    assert (seen["DTF_TASK_JOB_NAME"], seen["DTF_TASK_INDEX"]) == ("worker", "0")
-    assert len(json.loads(seen["TF_CONFIG"])["cluster"]["worker"]) == 1
+    assert seen["DTF_TASK_PROGRAM"].startswith("test -s mine.txt && ")
     assert (report["name"], report["output_path"]) == ("a name", "/out put")
+
+
+def test_a_chiefworker_and_its_evaluator_are_a_job(dumped):
+    report = json.loads(dumped.stdout)
+    seen = report["metrics"]
+    assert (seen["DTF_TASK_JOB_NAME"], seen["DTF_TASK_INDEX"]) == ("chief", "0")
+    config = json.loads(seen["TF_CONFIG"])
+    assert config["task"] == {"type": "chief", "index": 0}
+    assert config["cluster"] == {"chief": [seen["DTF_CHIEF_HOSTS"]]}, "the evaluator is not part of the cluster spec"
+    assert {task["task"]: task["state"] for task in report["tasks"]} == {"chief:0": "succeeded", "evaluator:0": "succeeded"}
 
 
 def test_texts_arrive_byte_for_byte(dumped):
@@ -163,6 +173,7 @@ def test_json_tells_the_truth_about_an_ending(run, requirement, command, code, r
     report = json.loads(done.stdout)
     assert (done.returncode, report["reason"], report["retryable"]) == (code, reason, False)
     assert all(task["state"] in ("succeeded", "failed", "stopped") for task in report["tasks"])
+    assert {task["starts"] for task in report["tasks"]} == {1}, "nothing is started again unless it is asked for"
     name, exit_code = first
     assert (report["first_failure"], task_of(report, name)["exit_code"]) == first
     assert done.stderr.splitlines()[-1] == f"next: ytf logs {report['application_id']} --task {name}"
@@ -289,14 +300,16 @@ def test_an_application_that_yarn_does_not_know(run, command):
 
 
 def test_client_runs_here_with_the_variables_of_the_tasks(run, tmp_path):
-    """The seed's --client: outside of the cluster, once the cluster is complete."""
-    command = (f"if [ $DTF_TASK_JOB_NAME = client ]; then env > client.env; touch {tmp_path}/done; fi; "
+    """The seed's --client: outside of the cluster, once the cluster is complete, with the terminal of ytf-submit."""
+    command = (f"if [ $DTF_TASK_JOB_NAME = client ]; then env > client.env; read answer; echo $answer > {tmp_path}/done; fi; "
                f"until [ -e {tmp_path}/done ]; do sleep 0.1; done")
-    done = run(SUBMIT, "--client", *SMALL, "-i", "/in", "-r", "ps:1,worker:2", command, check=0)
+    done = run(SUBMIT, "--client", *SMALL, "-i", "/in", "-r", "ps:2,worker:2", command, check=0, typed="go on\n")
     assert APPLICATION.fullmatch(done.stdout.strip())
     env = dict(line.split("=", 1) for line in (tmp_path / "client.env").read_text().splitlines() if "=" in line)
     assert (env["DTF_TASK_JOB_NAME"], env["DTF_TASK_INDEX"], env["DTF_INPUT_PATH"]) == ("client", "0", "/in")
-    assert (len(env["DTF_PS_HOSTS"].split(",")), len(env["DTF_WORKER_HOSTS"].split(","))) == (1, 2)
+    assert (tmp_path / "done").read_text() == "go on\n"
+    ps, workers = env["DTF_PS_HOSTS"].split(","), env["DTF_WORKER_HOSTS"].split(",")
+    assert (len(ps), len(workers), len({*ps, *workers})) == (2, 2, 4), "each task has a port of its own"
     assert env["YTF_APPLICATION_ID"] == done.stdout.strip()
     assert "client" not in json.loads(env["TF_CONFIG"])["cluster"]
     assert "client: exit code 0" in done.stderr
@@ -309,25 +322,54 @@ def test_client_is_ended_with_the_job_and_does_not_change_its_result(run, tmp_pa
     assert "client: ended by signal 15" in done.stderr
 
 
-def test_tensorboard_is_a_task_that_answers_and_ends_with_the_job(run, minicluster, tmp_path):
-    gate = tmp_path / "done"
-    application_id = run(
-        SUBMIT, "-t", "-o", str(tmp_path / "logs"), *SMALL, "--tensorboard_memory", "1g", "-r", "worker:1",
-        f"until [ -e '{gate}' ]; do sleep 0.2; done", check=0).stdout.strip()  # fmt: skip
+#: Writes one point of a curve as TensorFlow does, without the seconds that importing TensorFlow takes.
+CURVE = """\
+import sys, time
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
 
-    def answering():
-        url = json.loads(run(YTF, "status", "--json", application_id).stdout)["tensorboard_url"]
+with open(sys.argv[1] + "/events.out.tfevents.1.host", "wb") as file:
+    point = Summary(value=[Summary.Value(tag="loss of " + sys.argv[2], simple_value=0.5)])
+    RecordWriter(file).write(Event(wall_time=time.time(), step=1, summary=point).SerializeToString())
+"""
+
+
+def test_tensorboard_shows_the_training_lingers_as_told_and_ends_with_the_job(run, minicluster, tmp_path):
+    """The seed's example with -t, -i and -o."""
+    gate = tmp_path / "done"
+    (tmp_path / "train").mkdir()
+    (tmp_path / "curve.py").write_text(CURVE)
+    command = f"""[ $DTF_TASK_JOB_NAME = worker ] || exec sleep 600
+        [ $DTF_TASK_INDEX = 1 ] || python '{tmp_path}/curve.py' ${{DTF_OUTPUT_PATH}} ${{DTF_INPUT_PATH}} || exit
+        until [ -e '{gate}' ]; do sleep 0.2; done"""
+    application_id = run(
+        SUBMIT, "--tensorboard", "-i", "mnist", "-o", str(tmp_path / "train"), *SMALL, "--tensorboard_memory", "1g",
+        "--tensorboard_linger", "6", "-r", "ps:1,worker:2", command, check=0).stdout.strip()  # fmt: skip
+
+    def status():
+        return json.loads(run(YTF, "status", "--json", application_id, check=0).stdout)
+
+    def curves(url):
         try:
-            return url and b"TensorBoard" in urllib.request.urlopen(url, timeout=5).read() and url
+            with urllib.request.urlopen(f"{url}/data/plugin/scalars/tags", timeout=5) as answer:
+                return list(json.load(answer).get(".", ()))
         except OSError:
             return None
 
-    url = until(answering, 120)
+    url = until(lambda: status()["tensorboard_url"], 120).rstrip("/")
+    until(lambda: curves(url) == ["loss of mnist"], 60)
+    assert b"TensorBoard" in urllib.request.urlopen(url, timeout=5).read()
     gate.touch()
+    until(lambda: {task["state"] for task in status()["tasks"] if task["task"].startswith("worker")} == {"succeeded"})
+    assert curves(url) == ["loss of mnist"], "TensorBoard goes on for --tensorboard_linger seconds"
     waited = run(YTF, "wait", application_id, check=0)
     assert url in waited.stderr
     report = json.loads(run(YTF, "report", "--json", application_id).stdout)
-    assert task_of(report, "tensorboard:0")["state"] == "stopped"
+    states = {task["task"]: task["state"] for task in report["tasks"]}
+    assert states == {"ps:0": "stopped", "tensorboard:0": "stopped", "worker:0": "succeeded", "worker:1": "succeeded"}
+    trained = max(task_of(report, f"worker:{index}")["finished_at"] for index in (0, 1))
+    assert task_of(report, "ps:0")["finished_at"] < trained + 6 <= task_of(report, "tensorboard:0")["finished_at"]
     with pytest.raises(OSError):
         urllib.request.urlopen(url, timeout=5)
 

@@ -102,7 +102,13 @@ def never_allocated(rig):
     tasks = {"worker": TaskSpec(instances=2, memory=256, gpus=2)}  # the node has two
     submitted = time.time()
     application = rig.submit(job(tasks=tasks, deadlines=Deadlines(allocation=3, stop_grace=1)))
-    return rig.end(application, submitted, expect=says("1 of 2 containers were not allocated within 3 s: worker_"))
+
+    def expect(report):
+        says("1 of 2 containers were not allocated within 3 s: worker_")(report)
+        assert {task.starts for task in report.tasks} == {0}, "the agent that has registered waits for the cluster spec"
+        assert "registered" in {task.state for task in report.tasks}, report
+
+    return rig.end(application, submitted, expect=expect)
 
 
 def archive_in_hdfs(rig, name, content):

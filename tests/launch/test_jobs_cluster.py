@@ -7,11 +7,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import urllib.error
 import urllib.request
 from pathlib import Path
 
+import google.protobuf
+import grpc
 import pytest
+import typing_extensions
 
 from support.appmaster import until
 from tf_yarn_ops.hadoop.cluster import discover
@@ -114,18 +119,28 @@ def test_success_is_told_with_tasks_times_and_metrics(launcher, minicluster, sub
     report = launcher.wait(application, timeout=90)
     assert (report.reason, report.state, report.final_status) == (Reason.SUCCEEDED, "FINISHED", "SUCCEEDED")
     assert (report.name, report.queue, report.output_path, report.metrics) == ("good", "default", "/o", {"accuracy": 0.97})
+    assert report.user == launcher.cluster.user
     assert {t.task: t.state for t in report.tasks} == {
         "ps:0": "stopped", "worker:0": "succeeded", "worker:1": "succeeded"}
-    assert all(re.fullmatch(r"container_.*_00000[2-4]", t.container_id) for t in report.tasks)
+    assert sorted(t.container_id[-6:] for t in report.tasks) == ["000002", "000003", "000004"]
     assert report.submitted_at <= report.started_at <= task(report, "worker:0").started_at <= report.finished_at
     assert report.versions["skein"] == "0.8.2"
     assert_gone(launcher, minicluster, application)
 
 
-def test_a_failing_worker_is_told_with_its_traceback(launcher, minicluster, submitted):
+def test_a_failing_worker_restarts_the_cluster_on_new_ports_and_is_told_with_its_traceback(
+        launcher, minicluster, submitted, tmp_path):
+    """The containers stay; each round has a cluster spec of its own."""
     program = "import os; os.environ['TASK_INDEX'] == '1' and 1 / 0; import time; time.sleep(600)"
-    application = submitted(job(f'python -c "{program}"'))
+    seen = f'echo "$CONTAINER_ID $DTF_PS_HOSTS,$DTF_WORKER_HOSTS" >> {tmp_path}/$TASK_INDEX'
+    application = submitted(job(f'{seen}; [ $TASK_INDEX = 0 ] || until [ -e {tmp_path}/0 ]; do sleep 0.1; done; '
+                                f'python -c "{program}"', restart=RestartPolicy("cluster", max_restarts=1, backoff=0.1)))
     report = launcher.wait(application, timeout=90)
+    (container, before), (same, after) = [line.split() for line in (tmp_path / "1").read_text().splitlines()]
+    assert container == same == task(report, "worker:1").container_id
+    assert len({*before.split(","), *after.split(",")}) == 6, "each task has a new port"
+    assert (tmp_path / "0").read_text().split()[1] == before, "all tasks of a round have one cluster spec"
+    assert [t.starts for t in report.tasks] == [2, 2, 2]
     assert (report.reason, report.final_status, report.first_failure) == (Reason.TASK_FAILED, "FAILED", "worker:1")
     assert "exit code 1" in report.message and "ZeroDivisionError: division by zero" in report.message
     assert "Traceback" in task(report, "worker:1").log_tail
@@ -187,16 +202,58 @@ def test_everything_arrives_byte_for_byte(run, tmp_path):
         "folder": "of a folder", "script": "main.py", "in": f"{folder}/in"}
 
 
+TOOL = """\
+#!/bin/bash
+exec python -c '
+import json, os, sys, grpc
+json.dump({"prefix": sys.prefix, "library": json.__file__, "package": grpc.__file__}, open(os.environ["YTF_RESULT_FILE"], "w"))'
+"""
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory):
+    """Return a tar.gz with a whole environment: an interpreter, its library, packages and a program."""
+    home = tmp_path_factory.mktemp("packed") / "env"
+    unused = shutil.ignore_patterns("__pycache__", "test", "idlelib", "site-packages", "dist-packages", "config-*")
+    library = Path(sysconfig.get_path("stdlib"))
+    shutil.copytree(library, home / "lib" / library.name, ignore=unused)
+    (home / "bin").mkdir()
+    python = home / "bin" / "python"
+    shutil.copy(Path(sys.executable).resolve(), python)
+    (home / "bin" / "tool").write_text(TOOL)
+    (home / "bin" / "tool").chmod(0o755)
+    told = subprocess.run([python, "-c", "import site; print(site.getsitepackages()[0])"], capture_output=True,
+                          text=True, check=True, timeout=60)
+    packages = Path(told.stdout.strip())
+    for module in (grpc, google.protobuf):  # what the application master needs
+        name = Path(*module.__name__.split("."))
+        shutil.copytree(Path(module.__file__).parent, packages / name, ignore=unused)
+    shutil.copy(typing_extensions.__file__, packages)
+    archive = home.with_suffix(".tar.gz")
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        tar.add(home, ".")
+    return archive
+
+
 @either_way
-@pytest.mark.parametrize("form, place", [("gztar", "local"), ("zip", "local"), ("zip", "hdfs")])
-def test_an_archive_is_a_whole_environment(run, launcher, tmp_path, form, place):
+def test_a_packed_interpreter_travels_with_its_library_and_its_packages(run, packed):
+    report = run(JobSpec(command="tool", tasks={"worker": TaskSpec(**SMALL)}, environment=Environment.parse(str(packed))))
+    assert report.reason is Reason.SUCCEEDED, report.message
+    prefix = report.metrics["prefix"]
+    assert re.search(r"/container_\w+/environment$", prefix)
+    assert report.metrics["library"].startswith(f"{prefix}/lib/") and report.metrics["package"].startswith(f"{prefix}/lib/")
+
+
+@either_way
+@pytest.mark.parametrize("place", ["local", "hdfs"])
+def test_a_zip_is_an_environment_too(run, launcher, tmp_path, place):
     home = tmp_path / "env"
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "python").write_text(f"#!/bin/bash\nexec {sys.executable} \"$@\"\n")
     (home / "bin" / "tool").write_text("#!/bin/bash\necho '{\"tool\": 1}' > $YTF_RESULT_FILE\n")
     for name in ("python", "tool"):
         (home / "bin" / name).chmod(0o755)
-    archive = shutil.make_archive(str(tmp_path / "env"), form, home)
+    archive = shutil.make_archive(str(tmp_path / "env"), "zip", home)
     if place == "hdfs":
         files = launcher.staging(launcher.cluster.user).filesystem
         archive, content = "/tmp/env.zip", Path(archive).read_bytes()
@@ -233,7 +290,9 @@ def test_resources_per_type_and_index_are_what_yarn_allocates(launcher, miniclus
     tasks = {"ps": TaskSpec(memory=128, vcores=1),
              "worker": TaskSpec(instances=2, memory=256, vcores=2, indices={1: Resources(512, 3, 1)})}
     application = submitted(job(FOREVER, tasks=tasks))
-    live(launcher, application)
+    report = live(launcher, application)
+    assert [len(agent_of(application, name)) for name in ("ps", "worker", "worker.1")] == [1, 1, 1], "an agent for each task"
+    assert len({t.container_id for t in report.tasks}) == 3
     url = f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
     app = json.load(urllib.request.urlopen(url, timeout=10))["app"]
     assert app["allocatedMB"] == 1024 + 128 + 256 + 512
@@ -243,16 +302,22 @@ def test_resources_per_type_and_index_are_what_yarn_allocates(launcher, miniclus
     assert used["yarn.io/gpu"] == 1
 
 
-def test_progress_in_yarn_moves_with_the_tasks_that_have_finished(launcher, minicluster, submitted, tmp_path):
-    application = submitted(job(f"[ $TASK_INDEX = 0 ] || until [ -e {tmp_path}/go ]; do sleep 0.1; done"))
+def test_progress_in_yarn_moves_with_the_tasks_that_have_finished_whatever_becomes_of_tensorboard(launcher, minicluster, submitted, tmp_path):
+    # TensorBoard's Python finds no library: its failure counts for nothing.
+    application = submitted(job(f"[ $TASK_INDEX = 0 ] || until [ -e {tmp_path}/go ]; do sleep 0.1; done",
+                                output=str(tmp_path), tensorboard=TensorBoard(memory=256), env={"PYTHONHOME": "/nowhere"}))
     url = f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
 
     def progress():
         return json.load(urllib.request.urlopen(url, timeout=10))["app"]["progress"]
 
     until(lambda: progress() == 50, 120, "half of the two workers")
+    until(lambda: task(launcher.report(application), "tensorboard:0").state == "failed", 30, "TensorBoard's failure")
+    assert task(launcher.report(application), "worker:1").state == "running"
     (tmp_path / "go").touch()
-    assert launcher.wait(application, timeout=60).reason is Reason.SUCCEEDED
+    report = launcher.wait(application, timeout=60)
+    assert (report.reason, report.first_failure) == (Reason.SUCCEEDED, None)
+    assert (task(report, "tensorboard:0").state, task(report, "tensorboard:0").exit_code) == ("failed", 1)
     assert progress() == 100
 
 
@@ -275,6 +340,8 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
 
     for page in pages:
         until(lambda page=page: answers(page), 60, f"an answer of {page}")
+    with urllib.request.urlopen(report.tracking_url, timeout=5) as tracked:
+        assert re.search(r'href="[^"]*/pages/tensorboard[^"]*"[^>]*>\s*TensorBoard\s*<', tracked.read().decode())
     go.touch()
     report = launcher.wait(application, timeout=60)
     assert report.reason is Reason.SUCCEEDED
@@ -340,10 +407,13 @@ def test_parameter_server_training_reaches_its_accuracy(run, digits, tmp_path):
     assert (tmp_path / "out" / "model" / "saved_model.pb").exists()
 
 
-def test_multi_worker_training_reads_its_data_from_hdfs(run, digits, minicluster, tmp_path):
+def test_multi_worker_training_reads_its_data_from_hdfs_and_writes_its_model_there(run, launcher, digits, minicluster):
     env = {"WEBHDFS_URL": minicluster.namenode_url}
-    report = run(training("multi_worker.py", {"worker": 2}, digits[1], tmp_path / "out", env=env), timeout=180)
+    output = f"{minicluster.default_filesystem}/tmp/multi-worker"
+    report = run(training("multi_worker.py", {"worker": 2}, digits[1], output, env=env), timeout=180)
     assert_trained(report)
+    files = launcher.staging(launcher.cluster.user).filesystem
+    assert "saved_model.pb" in [status.name for status in files.list("/tmp/multi-worker/model")]
 
 
 def test_a_single_task_trains(run, digits, tmp_path):

@@ -65,11 +65,19 @@ def test_a_worker_sees_the_seeds_and_tensorflows_variables():
     assert "DTF_EVALUATOR_HOSTS" not in env and "DTF_DOCKER_IMAGE" not in env
 
 
+def test_the_docker_image_is_told():
+    spec = JobSpec(command="x", tasks={"worker": TaskSpec()}, environment=Environment.parse("docker://tf:2.16.1"))
+    job = load_job(dump_job(job_of(spec, base_port=1, resourcemanagers=(), user="")))
+    env = task_environment(job, TaskId("worker", 0), {"worker": ["h:1"]}, {}, application_id="a", generation=1,
+                           address="h:1", folder="/w")
+    assert env["DTF_DOCKER_IMAGE"] == "tf:2.16.1"
+
+
 def test_what_was_not_given_is_not_set():
     job = job_of(JobSpec(command="x", tasks={"worker": TaskSpec()}), base_port=1, resourcemanagers=(), user="")
     env = task_environment(job, TaskId("worker", 0), {"worker": ["h:1"]}, {}, application_id="a", round_number=1,
                            address="h:1", folder="/w")
-    assert not {"DTF_TASK_SCRIPT", "DTF_INPUT_PATH", "DTF_OUTPUT_PATH", "DTF_OUT_PATH"} & set(env)
+    assert not {"DTF_TASK_SCRIPT", "DTF_INPUT_PATH", "DTF_OUTPUT_PATH", "DTF_OUT_PATH", "DTF_DOCKER_IMAGE"} & set(env)
 
 
 def test_the_client_gets_the_jobs_variables_without_a_place_in_the_cluster():

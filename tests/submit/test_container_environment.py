@@ -23,15 +23,19 @@ def test_without_an_environment_the_nodes_own_python_serves():
     assert build_container_environment(None) == ContainerEnvironment("python3")
 
 
-def test_docker_gets_yarns_variables_and_the_seeds_mounts():
-    placed = build_container_environment(Environment.parse("docker://tensorflow/tensorflow:2.16.1"), ("/data/in", "hdfs://nn/out"),
-                   ("/opt/hadoop", "/usr/java"))
+@pytest.mark.parametrize("paths, mounts", [
+    (("/data/in", "hdfs://nn/out"), "/data/in:/data/in:ro"),
+    (("hdfs://nn/in", "/data/out"), "/data/out:/data/out:rw"),
+    (("/data/in", "/data/out"), "/data/in:/data/in:ro,/data/out:/data/out:rw"),
+], ids=["local input", "local output", "both"])
+def test_docker_gets_yarns_variables_and_the_seeds_mounts(paths, mounts):
+    docker = Environment.parse("docker://tensorflow/tensorflow:2.16.1")
+    placed = build_container_environment(docker, paths, ("/opt/hadoop", "/usr/java"))
     assert placed.docker_image == "tensorflow/tensorflow:2.16.1"
     assert placed.variables == {
         "YARN_CONTAINER_RUNTIME_TYPE": "docker",
         "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": "tensorflow/tensorflow:2.16.1",
-        "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS":
-            "/opt/hadoop:/opt/hadoop:ro,/usr/java:/usr/java:ro,/data/in:/data/in:ro",
+        "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": f"/opt/hadoop:/opt/hadoop:ro,/usr/java:/usr/java:ro,{mounts}",
     }
 
 

@@ -76,6 +76,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
     spec : JobSpec
     python : str, optional
         Interpreter of the agents.
+    master_python : str, optional
+        Interpreter of the coordinator.
     hold : set of str, optional
         Ids of containers that are never allocated.
     base_port : int, optional
@@ -91,6 +93,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
     folder: Path
     spec: JobSpec
     python: str = sys.executable
+    master_python: str = sys.executable
     hold: frozenset[str] = frozenset()
     base_port: int = 0
     agents_see: int = 0
@@ -116,7 +119,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         self.address = f"127.0.0.1:{self.server.add_secure_port('127.0.0.1:0', secure)}"
         self.server.start()
         am = self.lay_out(self.folder / "am")
-        self.coordinator = self.run([sys.executable, RUNTIME_FILE, "coordinator", APPLICATION], am, {})
+        self.coordinator = self.run([self.master_python, RUNTIME_FILE, "coordinator", APPLICATION], am, {})
         self.coordinator_log = am / "log"
         for name, plan in self.job.services.items():
             for _ in plan.indices:
