@@ -1,4 +1,4 @@
-"""docs/features.md answers every id of the checklist, and what it calls working has a test that exists."""
+"""docs/features.md answers every id of the checklist, and what it calls working has tests that can prove it."""
 
 import ast
 import functools
@@ -11,18 +11,64 @@ ROOT = Path(__file__).resolve().parents[2]
 #: The checklist's five parts and their numbers of rows: 185 in all.
 PARTS = {"SL": 45, "YD": 89, "TY": 26, "SB": 12, "TT": 13}
 IDS = [f"{part}-{number}" for part, rows in PARTS.items() for number in range(1, rows + 1)]
-PAGE = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
+(FILE,) = (ROOT / "docs").rglob("features.md")
+PAGE = FILE.read_text(encoding="utf-8")
 ROWS = {row[0]: row for line in PAGE.splitlines() if re.match(r"\| [A-Z]{2}-\d+ \|", line)
         for row in [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]]}  # fmt: skip
 
 
+def names_cluster(node):
+    """Tell whether an expression contains the marker: ``pytest.mark.cluster``, alone, called or in a list."""
+    return any(isinstance(part, ast.Attribute) and ast.unparse(part) == "pytest.mark.cluster" for part in ast.walk(node))
+
+
+def is_for_some_parameters(decorator):
+    """Tell whether a decorator is ``parametrize``, whose markers count for single parameters only."""
+    return isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.parametrize"
+
+
+class Functions:
+    """What the syntax tree of a test file tells of its functions.
+
+    Attributes
+    ----------
+    names : set of str
+        All functions.
+    on_cluster : set of str
+        Those with the marker ``cluster``, their own or the file's.
+    golden : set of str
+        Those that read a golden file: they or a function that they call use a name that the module gives to a folder
+        called golden.
+    """
+
+    def __init__(self, source):
+        tree = ast.parse(source)
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+        targets = {ast.unparse(node.targets[0]): node.value for node in assigned}
+        all_of_them = "pytestmark" in targets and names_cluster(targets["pytestmark"])
+        folders = {name for name, value in targets.items() if any(
+            isinstance(part, ast.Constant) and part.value == "golden" for part in ast.walk(value))}
+        self.names = {node.name for node in functions}
+        self.on_cluster = {node.name for node in functions if all_of_them or any(
+            names_cluster(one) for one in node.decorator_list if not is_for_some_parameters(one))}
+        used = {node.name: {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} for node in functions}
+        self.golden = {name for name, words in used.items() if words & folders}
+        while more := {name for name, words in used.items() if words & self.golden} - self.golden:
+            self.golden |= more
+
+
 @functools.cache
 def functions_of(path):
-    """Give the names of the test functions of a file; none if there is no such file."""
-    if not path.is_file():
-        return set()
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    """Return the `Functions` of a file, without any function if there is no such file."""
+    return Functions(path.read_text(encoding="utf-8") if path.is_file() else "")
+
+
+def named_by(row):
+    """Return the tests that a row names: pairs of a file's `Functions` and a function's name."""
+    found = [re.fullmatch(r"`(tests/[\w/]+\.py)::(test_\w+)`", text) for text in row[4].split(", ") if text]
+    assert all(found), f"not a list of tests: {row[4]}"
+    return [(functions_of(ROOT / one[1]), one[2]) for one in found]
 
 
 def test_there_are_185_ids_each_with_its_row():
@@ -31,14 +77,48 @@ def test_there_are_185_ids_each_with_its_row():
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=list(ROWS))
-def test_a_row_says_what_we_do_and_names_a_test_that_exists(row):
-    _, what, status, test = row
+def test_a_row_says_what_we_do_and_names_tests_that_can_prove_it(row):
+    _, what, status, on, _ = row
     assert len(what) > 3
-    assert status in ("works", "part", "no")
-    assert test or status == "no", "works and part need a test"
-    for one in test.split(", ") if test else ():
-        path, name = re.fullmatch(r"`(tests/[\w/]+\.py)::(test_\w+)`", one).groups()
-        assert name in functions_of(ROOT / path), f"{one} does not exist"
+    assert status in ("works", "part", "no") and on in ("cluster", "")
+    assert ("; missing: " in what) == (status == "part"), "part, and only part, says what is missing"
+    found = named_by(row)
+    for functions, name in found:
+        assert name in functions.names, f"{name} does not exist"
+    if status == "no":
+        return
+    assert found, "works and part need a test"
+    on_cluster = any(name in functions.on_cluster for functions, name in found)
+    assert on_cluster == (on == "cluster"), "on says cluster if and only if a test of the row has the marker cluster"
+    golden = all(name in functions.golden for functions, name in found)
+    assert not (golden and status == "works"), "its tests only compare with a golden file"
+
+
+EXAMPLE = """
+import pytest
+GOLDEN = Path(__file__).parent / "golden"
+{mark}
+@pytest.mark.parametrize("way", ["wire", pytest.param("real", marks=pytest.mark.cluster)])
+def test_some(way): pass
+@pytest.mark.cluster
+def test_one(): pass
+def read(name): return (GOLDEN / name).read_text()
+def test_request(): assert text == read("seed.yaml")
+"""
+
+
+@pytest.mark.parametrize(("mark", "on_cluster"), [
+    ("", {"test_one"}),
+    ("pytestmark = pytest.mark.slow", {"test_one"}),
+    ("pytestmark = [pytest.mark.timeout(9), pytest.mark.cluster]", {"test_some", "test_one", "read", "test_request"}),
+])
+def test_markers_and_golden_files_are_seen_in_the_syntax_tree(mark, on_cluster):
+    tests = Functions(EXAMPLE.format(mark=mark))
+    assert (tests.on_cluster, tests.golden) == (on_cluster, {"read", "test_request"})
+
+
+def test_the_golden_test_of_the_requests_is_known_as_such():
+    assert "test_the_request_is_what_it_was" in functions_of(ROOT / "tests" / "submit" / "test_application.py").golden
 
 
 def test_the_sum_at_the_top_is_right():

@@ -132,13 +132,14 @@ def test_a_failing_worker_restarts_the_cluster_on_new_ports_and_is_told_with_its
         launcher, minicluster, submitted, tmp_path):
     """The containers stay; each round has a cluster spec of its own."""
     program = "import os; os.environ['TASK_INDEX'] == '1' and 1 / 0; import time; time.sleep(600)"
-    seen = f'echo "$CONTAINER_ID $DTF_PS_HOSTS,$DTF_WORKER_HOSTS" >> {tmp_path}/$TASK_INDEX'
+    seen = f'echo "$CONTAINER_ID $DTF_PS_HOSTS,$DTF_WORKER_HOSTS $YTF_PORT" >> {tmp_path}/$TASK_INDEX'
     application = submitted(job(f'{seen}; [ $TASK_INDEX = 0 ] || until [ -e {tmp_path}/0 ]; do sleep 0.1; done; '
                                 f'python -c "{program}"', restart=RestartPolicy("cluster", max_restarts=1, backoff=0.1)))
     report = launcher.wait(application, timeout=90)
-    (container, before), (same, after) = [line.split() for line in (tmp_path / "1").read_text().splitlines()]
+    (container, before, port), (same, after, _) = [line.split() for line in (tmp_path / "1").read_text().splitlines()]
     assert container == same == task(report, "worker:1").container_id
     assert len({*before.split(","), *after.split(",")}) == 6, "each task has a new port"
+    assert before.split(",")[2].endswith(f":{port}"), "the list's order is the task index"
     assert (tmp_path / "0").read_text().split()[1] == before, "all tasks of a round have one cluster spec"
     assert [t.starts for t in report.tasks] == [2, 2, 2]
     assert (report.reason, report.final_status, report.first_failure) == (Reason.TASK_FAILED, "FAILED", "worker:1")
@@ -289,14 +290,14 @@ def test_a_pex_is_the_interpreter_and_brings_its_packages(run, tmp_path):
 def test_resources_per_type_and_index_are_what_yarn_allocates(launcher, minicluster, submitted):
     tasks = {"ps": TaskSpec(memory=128, vcores=1),
              "worker": TaskSpec(instances=2, memory=256, vcores=2, indices={1: Resources(512, 3, 1)})}
-    application = submitted(job(FOREVER, tasks=tasks))
+    application = submitted(job(FOREVER, tasks=tasks, am_memory=1152, am_vcores=2))
     report = live(launcher, application)
-    assert [len(agent_of(application, name)) for name in ("ps", "worker", "worker.1")] == [1, 1, 1], "an agent for each task"
+    assert [len(agent_of(application, name)) for name in ("ps", "worker")] == [1, 2], "an agent for each task"
     assert len({t.container_id for t in report.tasks}) == 3
     url = f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
     app = json.load(urllib.request.urlopen(url, timeout=10))["app"]
-    assert app["allocatedMB"] == 1024 + 128 + 256 + 512
-    assert app["allocatedVCores"] == 1 + 1 + 2 + 3
+    assert app["allocatedMB"] == 1152 + 128 + 256 + 512
+    assert app["allocatedVCores"] == 2 + 1 + 2 + 3
     used = {item["name"]: item["value"] for item in
             app["resourceInfo"]["resourceUsagesByPartition"][0]["used"]["resourceInformations"]["resourceInformation"]}
     assert used["yarn.io/gpu"] == 1
@@ -342,6 +343,9 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
         until(lambda page=page: answers(page), 60, f"an answer of {page}")
     with urllib.request.urlopen(report.tracking_url, timeout=5) as tracked:
         assert re.search(r'href="[^"]*/pages/tensorboard[^"]*"[^>]*>\s*TensorBoard\s*<', tracked.read().decode())
+    with urllib.request.urlopen(f"{report.tracking_url.rstrip('/')}/pages/ytf/", timeout=5) as ours:
+        page = ours.read().decode()
+    assert "worker:1" in page and "<a href='../tensorboard/'>TensorBoard</a>" in page
     go.touch()
     report = launcher.wait(application, timeout=60)
     assert report.reason is Reason.SUCCEEDED

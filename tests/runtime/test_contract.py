@@ -68,7 +68,7 @@ def test_a_worker_sees_the_seeds_and_tensorflows_variables():
 def test_the_docker_image_is_told():
     spec = JobSpec(command="x", tasks={"worker": TaskSpec()}, environment=Environment.parse("docker://tf:2.16.1"))
     job = load_job(dump_job(job_of(spec, base_port=1, resourcemanagers=(), user="")))
-    env = task_environment(job, TaskId("worker", 0), {"worker": ["h:1"]}, {}, application_id="a", generation=1,
+    env = task_environment(job, TaskId("worker", 0), {"worker": ["h:1"]}, {}, application_id="a", round_number=1,
                            address="h:1", folder="/w")
     assert env["DTF_DOCKER_IMAGE"] == "tf:2.16.1"
 
