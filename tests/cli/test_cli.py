@@ -544,7 +544,7 @@ def test_failure_ends_with_the_task_its_exit_code_its_log_and_the_next_command()
         "    Traceback (most recent call last):",
         "    ValueError: no data",
         "---",
-        "Read the failed task's log; the program ended by itself.",
+        "Read the failed task's log and correct the program: it ended by itself.",
         f"next: ytf logs {APP} --task worker:1 --resourcemanager http://rm:8088",
     ]
 

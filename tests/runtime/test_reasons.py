@@ -29,6 +29,11 @@ def test_only_failures_of_the_infrastructure_are_retryable():
     assert all(reason.retryable for reason in Reason if reason.exit_code in (4, 5))
 
 
-def test_hints_are_sentences():
+#: First words of the hints: what the operator does next.
+VERBS = {"Ask", "Check", "Correct", "Find", "Follow", "Look", "Raise", "Read", "Submit", "Use"}
+
+
+def test_hints_are_sentences_that_say_what_to_do():
     for reason in Reason:
-        assert reason.hint[0].isupper() and reason.hint.endswith("."), reason
+        assert reason.hint.endswith("."), reason
+        assert reason.hint.split()[0] in VERBS or reason is Reason.SUCCEEDED, reason

@@ -1,5 +1,4 @@
-"""What travels to the cluster: standard library only, imports nothing of the rest.
+"""What travels to the cluster: the coordinator in Skein's application master, one agent in every container.
 
-The coordinator runs in Skein's application master, one agent in every
-container; both come from one zip that is made from this folder.
+Both come from one zip that is made from this folder: standard library only, no import of the other rooms.
 """

@@ -1,7 +1,6 @@
-"""The first line of code in the cluster: pick the part, or say which Python is missing.
+"""The entry point of the runtime zip: run the coordinator or the agent, or say which Python is missing.
 
-Packed as ``__main__.py`` of the runtime zip. It has to be readable by every Python,
-so that an old one can say what it lacks; the rest needs 3.9.
+It is packed as ``__main__.py``. Every release of Python can read it, so that an old one can say that 3.9 is needed.
 """
 import gc
 import os
@@ -9,7 +8,7 @@ import sys
 
 
 def newer():  # type: ignore[no-untyped-def]  # readable by Python 2
-    """Give the path of a Python of 3.9 or later, None when there is none."""
+    """Return the path of a Python of 3.9 or later; None if there is none."""
     for minor in range(14, 8, -1):
         for folder in os.environ.get("PATH", "").split(":"):
             path = os.path.join(folder, "python3.%d" % minor)
@@ -19,14 +18,14 @@ def newer():  # type: ignore[no-untyped-def]  # readable by Python 2
 
 
 def main():  # type: ignore[no-untyped-def]
-    """Run ``agent`` or ``coordinator``, the first argument."""
+    """Run the part that the first argument names, ``agent`` or ``coordinator``."""
     if sys.version_info < (3, 9):
         path = newer()
         if path:
             os.execv(path, [path] + sys.argv)
         sys.stderr.write("tf_yarn_ops needs Python 3.9, found %s on %s\n" % (sys.version.split()[0], os.uname()[1]))
         return 1
-    gc.disable()  # nothing that an import makes is garbage: looking for it costs each agent 2 ms
+    gc.disable()  # imports leave no garbage: looking for it costs each agent 2 ms
     if sys.argv[1] == "coordinator":
         from tf_yarn_ops.runtime.master.driver import main as part
     else:

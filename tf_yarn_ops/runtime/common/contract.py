@@ -1,7 +1,7 @@
 """What coordinator, agents and user programs agree on: task ids, the job file, the environment.
 
-The job file is written by `application` and travels with the job; the environment
-of a user's program is a pure function of it and of the cluster spec.
+`submit.application` writes the job file, which travels with the job. The environment of a user's program is a pure
+function of the job file and the cluster spec.
 """
 
 import json
@@ -29,14 +29,14 @@ class TaskId(NamedTuple):
     """A task: type and index; prints as ``worker:1``."""
 
     type: str
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs
+    index: int  # type: ignore[assignment]  # hides tuple.index
 
     def __str__(self) -> str:
         return "%s:%d" % self
 
     @classmethod
     def parse(cls, text: str) -> "TaskId":
-        """Read ``worker:1``; ValueError for anything else."""
+        """Return the task of ``worker:1``; raise ValueError for another form."""
         task_type, _, index = text.rpartition(":")
         if not task_type or not index.isdigit():
             raise ValueError("%r is not a task such as worker:1" % text)
@@ -44,7 +44,7 @@ class TaskId(NamedTuple):
 
 
 class TypePlan(NamedTuple):
-    """One task type in the job file; the flags are its row of the table in `roles`."""
+    """One task type in the job file; the flags are its row in the table of `roles`."""
 
     instances: int
     command: str
@@ -56,7 +56,7 @@ class TypePlan(NamedTuple):
 
 
 class ServicePlan(NamedTuple):
-    """One Skein service: which indices of which type its containers may take."""
+    """One Skein service: the task type of its containers, and the task indices that they may take."""
 
     type: str
     indices: Sequence[int]
@@ -74,20 +74,20 @@ class Job(NamedTuple):
     types : mapping of str to TypePlan
     services : mapping of str to ServicePlan
     ports : sequence of int
-        Where the coordinator may listen on the application master's host, in this order.
+        Ports on which the coordinator may listen on the application master's host, in this order.
     path : sequence of str
         Folders that come first on PATH; relative ones are below the working directory.
     script, input, output, docker_image : str or None
     success : str
         ``all_workers`` or ``chief``.
     restart, deadlines : mapping
-        The fields of `parts.RestartPolicy` and `parts.Deadlines`, seconds.
+        The fields of `RestartPolicy` and `Deadlines` of `job.parts`, seconds.
     linger : float
-        Seconds that TensorBoard goes on after the end.
+        Seconds for which TensorBoard runs on after the end.
     report_log_tail : int
         Bytes of a failed task's log in the report.
     resourcemanagers : sequence of str
-        URLs, the last resort of a coordinator that can't reach Skein.
+        URLs, for a coordinator that cannot reach Skein.
     version_of_package : str
     """
 
@@ -113,12 +113,12 @@ class Job(NamedTuple):
     version_of_package: str
 
     def tasks(self) -> List[TaskId]:
-        """Give all tasks of the job, in the order of the request."""
+        """Return all tasks of the job, in the order of the request."""
         return [TaskId(name, index) for name, plan in self.types.items() for index in range(plan.instances)]
 
 
 def dump_job(job: Job) -> bytes:
-    """Give the job file's content."""
+    """Return the content of the job file."""
     document = job._asdict()
     document["types"] = {name: plan._asdict() for name, plan in job.types.items()}
     document["services"] = {name: plan._asdict() for name, plan in job.services.items()}
@@ -126,7 +126,7 @@ def dump_job(job: Job) -> bytes:
 
 
 def load_job(content: bytes) -> Job:
-    """Read a job file; ValueError when another version wrote it."""
+    """Return the job of a job file; raise ValueError if another version wrote it."""
     document = json.loads(content)
     if document.get("version") != VERSION:
         raise ValueError("job file of version %r, this runtime reads %d" % (document.get("version"), VERSION))
@@ -136,7 +136,7 @@ def load_job(content: bytes) -> Job:
 
 
 def cluster_spec(job: Job, addresses: Mapping[TaskId, str]) -> Dict[str, List[str]]:
-    """Give the cluster spec: per type in it, ``host:port`` in the order of the task index."""
+    """Return the cluster spec: for each of its types ``host:port`` in the order of the task index."""
     return {
         name: [addresses[TaskId(name, index)] for index in range(plan.instances)]
         for name, plan in job.types.items()
@@ -145,12 +145,12 @@ def cluster_spec(job: Job, addresses: Mapping[TaskId, str]) -> Dict[str, List[st
 
 
 def tf_config(cluster: ClusterSpec, task: TaskId) -> str:
-    """Give TF_CONFIG; a task outside the cluster (the evaluator) is named, not listed."""
+    """Return TF_CONFIG; it names a task outside the cluster spec (the evaluator) without its address."""
     return json.dumps({"cluster": cluster, "task": {"type": task.type, "index": task.index}}, separators=(",", ":"))
 
 
 def hosts_variable(task_type: str) -> str:
-    """Give ``DTF_<TYPE>_HOSTS``: upper case, other characters are ``_`` (``my-job``: DTF_MY_JOB_HOSTS)."""
+    """Return ``DTF_<TYPE>_HOSTS``: upper case, ``_`` for other characters (``my-job``: DTF_MY_JOB_HOSTS)."""
     return "DTF_%s_HOSTS" % re.sub("[^A-Z0-9]", "_", task_type.upper())
 
 
@@ -165,29 +165,29 @@ def task_environment(
     address: str,
     folder: str,
 ) -> Dict[str, str]:
-    """Give the whole environment of a user's program.
+    """Return the whole environment of a user's program.
 
     Parameters
     ----------
     job : Job
     task : TaskId
-        Whose program; a type that the job doesn't have (``client``) gets the job's own variables.
+        The task of the program; a type outside the job (``client``) gets the job's own variables.
     cluster : mapping of str to list of str
         The published cluster spec.
     container : mapping of str to str
-        The environment that YARN gave the container; the result is laid over it.
+        The environment that YARN gave the container; the result contains it.
     application_id : str
     round_number : int
-        Of the cluster spec, from 1.
+        The number of this publication of the cluster spec, from 1.
     address : str
-        ``host:port`` of this task; empty for the client's, which has none.
+        ``host:port`` of this task; empty for the client's program, which has none.
     folder : str
         The working directory, absolute.
 
     Returns
     -------
     dict of str to str
-        User variables win over the container's, ours win over the user's.
+        User variables replace the container's; ours replace the user's.
 
     References
     ----------
@@ -199,7 +199,7 @@ def task_environment(
         env.update(plan.env)
     path = [os.path.join(folder, entry) for entry in job.path]
     env["PATH"] = ":".join([*path, env.get("PATH") or "/usr/local/bin:/usr/bin:/bin"])
-    # YARN links files from its cache, and Python looks for modules where a link points to: name the folder itself.
+    # YARN links files from its cache, and Python looks for modules next to the target of a link: name the folder.
     env["PYTHONPATH"] = ":".join(filter(None, [folder, env.get("PYTHONPATH")]))
     host, _, port = address.rpartition(":")
     env.update(

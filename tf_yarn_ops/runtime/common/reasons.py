@@ -1,7 +1,6 @@
-"""Why a job ended: the one table of reasons, exit codes and what may be retried.
+"""Why a job ended: the table of reasons, their exit codes, and which of them a retry can help.
 
-Engines map a reason to their own status; nothing else decides what is worth a
-second try.
+Engines map a reason to their own status; nothing else decides whether to try again.
 """
 
 import enum
@@ -19,7 +18,7 @@ class Outcome(NamedTuple):
         Whether the infrastructure failed and the same job may be submitted again.
         A failure of the user's program is the business of the engine's own retries.
     hint : str
-        What an operator does next, a sentence.
+        What the operator does next, a sentence.
     """
 
     exit_code: int
@@ -28,7 +27,7 @@ class Outcome(NamedTuple):
 
 
 class Reason(str, enum.Enum):
-    """Why a job ended; the value is the name in reports, logs and documentation."""
+    """Why a job ended; the value is the name in reports, logs and documents."""
 
     SUCCEEDED = "SUCCEEDED"
     TASK_FAILED = "TASK_FAILED"
@@ -66,23 +65,24 @@ class Reason(str, enum.Enum):
 
 OUTCOMES = {
     Reason.SUCCEEDED: Outcome(0, False, "Nothing to do."),
-    Reason.TASK_FAILED: Outcome(1, False, "Read the failed task's log; the program ended by itself."),
+    Reason.TASK_FAILED: Outcome(1, False, "Read the failed task's log and correct the program: it ended by itself."),
     Reason.SPEC_INVALID: Outcome(2, False, "Correct the request; the message lists every fault."),
-    Reason.SUBMISSION_REJECTED: Outcome(3, False, "Read why in the message: queue, node label, rights or limits."),
-    Reason.RESOURCES_IMPOSSIBLE: Outcome(3, False, "Ask for what the cluster has; the message has the figures."),
-    Reason.CLUSTER_UNREACHABLE: Outcome(4, True, "Check the ResourceManager's and the NameNode's addresses."),
-    Reason.QUEUE_TIMEOUT: Outcome(5, True, "The queue was full for too long; wait, or raise queue_timeout."),
-    Reason.ALLOCATION_TIMEOUT: Outcome(5, True, "The cluster could not hold all tasks at once; wait, or ask for less."),
-    Reason.REGISTRATION_TIMEOUT: Outcome(5, True, "Containers ran but no agent called; see their logs and firewall."),
-    Reason.HEARTBEAT_LOST: Outcome(5, True, "A task fell silent; see its node and its log."),
-    Reason.CONTAINER_LOST: Outcome(5, True, "Containers were lost more often than max_container_losses allows."),
-    Reason.PREEMPTED: Outcome(5, True, "Another queue took the containers back; use a queue with a guarantee."),
-    Reason.NODE_LOST: Outcome(5, True, "A node left the cluster; submit again."),
-    Reason.AM_FAILED: Outcome(5, True, "The application master died; see application.driver.log and its node."),
-    Reason.OUT_OF_MEMORY: Outcome(6, False, "Raise the memory of the task type that was killed."),
-    Reason.EXECUTION_TIMEOUT: Outcome(7, False, "The training took longer than execution_timeout allows."),
-    Reason.TOTAL_TIMEOUT: Outcome(7, False, "The job took longer than total_timeout or YARN's lifetime allows."),
-    Reason.KILLED: Outcome(8, False, "Somebody killed the application; the message says who, where YARN knows."),
-    Reason.SUPERSEDED: Outcome(8, False, "A newer request for the same training took over."),
-    Reason.LOST: Outcome(9, False, "YARN no longer knows the application; look for its output."),
+    Reason.SUBMISSION_REJECTED: Outcome(3, False, "Correct the queue, node label, rights or limits in the message."),
+    Reason.RESOURCES_IMPOSSIBLE: Outcome(3, False, "Ask for less; the message says what the cluster has."),
+    Reason.CLUSTER_UNREACHABLE: Outcome(4, True, "Check the addresses of the ResourceManager and the NameNode."),
+    Reason.QUEUE_TIMEOUT: Outcome(5, True, "Submit again later or to another queue, or raise queue_timeout."),
+    Reason.ALLOCATION_TIMEOUT: Outcome(5, True, "Submit again when all tasks have room at once, or ask for less."),
+    Reason.REGISTRATION_TIMEOUT: Outcome(5, True, "Read the containers' logs; open the coordinator's ports, or raise "
+                                                  "registration_timeout."),
+    Reason.HEARTBEAT_LOST: Outcome(5, True, "Check the node of the silent task and the task's log, then submit again."),
+    Reason.CONTAINER_LOST: Outcome(5, True, "Find in the NodeManager's log what ended the containers; submit again."),
+    Reason.PREEMPTED: Outcome(5, True, "Use a queue with guaranteed capacity, or raise max_container_losses."),
+    Reason.NODE_LOST: Outcome(5, True, "Submit again: a node left the cluster."),
+    Reason.AM_FAILED: Outcome(5, True, "Read application.driver.log, then application.master.log, and submit again."),
+    Reason.OUT_OF_MEMORY: Outcome(6, False, "Raise the memory of the task type in the message."),
+    Reason.EXECUTION_TIMEOUT: Outcome(7, False, "Raise execution_timeout, or find out why the training hangs."),
+    Reason.TOTAL_TIMEOUT: Outcome(7, False, "Raise total_timeout, or find out why the job takes so long."),
+    Reason.KILLED: Outcome(8, False, "Submit again if the kill was a mistake; the message says who, if YARN knows."),
+    Reason.SUPERSEDED: Outcome(8, False, "Follow the newer application of the same training."),
+    Reason.LOST: Outcome(9, False, "Look for the output before you submit again: YARN has forgotten the application."),
 }

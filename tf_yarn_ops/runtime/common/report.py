@@ -1,8 +1,7 @@
-"""`JobReport`: how a job ended and why, as it travels from the coordinator to every reader.
+"""`JobReport`: how a job ended and why, on its way from the coordinator to every reader.
 
-The coordinator writes it into the application's diagnostics, a sentence, a newline
-and the report as JSON; clients find it there by its first key, add what YARN knows
-(states, times, tracking URL) and hand it on. Times are seconds since the epoch, UTC.
+The coordinator writes it into the application's diagnostics: a sentence, a newline and the report as JSON. Clients find
+it there by its first key and add what YARN knows (states, times, tracking URL). Times are seconds since the epoch, UTC.
 """
 
 import json
@@ -13,9 +12,9 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 from .reasons import Reason
 
 SCHEMA = 1
-#: YARN keeps 64 KB of diagnostics; ours stay well below.
+#: Bytes; YARN keeps 64 KB of diagnostics.
 MAX_DIAGNOSTICS = 16 * 1024
-#: Characters of the sentence, once something has to be shed.
+#: Characters of the sentence in diagnostics that are too long.
 MAX_MESSAGE = 800
 _START = '{"schema":'
 
@@ -32,13 +31,13 @@ class TaskReport:
         ``pending``, ``registered``, ``running``, ``succeeded``, ``failed``, ``stopped`` (ended
         by us) or ``lost``.
     exit_code : int or None
-        Of the command; None while it runs and when a signal ended it.
+        Of the command; None while it runs and if a signal ended it.
     signal : int or None
         The signal that ended the command.
     host, container_id : str or None
         Where it ran last.
     starts : int
-        How often its command was started.
+        The number of times that its command was started.
     started_at, finished_at : float or None
         Of the last command.
     cpu_seconds, peak_memory_mib : float or None
@@ -66,7 +65,7 @@ class TaskReport:
 
 @dataclass(frozen=True)
 class Round:
-    """One publication of the cluster spec.
+    """A round: one publication of the cluster spec.
 
     Attributes
     ----------
@@ -75,7 +74,7 @@ class Round:
     started_at : float
         When the cluster spec was published.
     cause : str
-        Why it became necessary; ``start`` for the first.
+        Why the cluster spec was published again; ``start`` for the first.
     """
 
     number: int
@@ -94,14 +93,14 @@ class JobReport:
     state : str
         YARN's: ``NEW``, ``NEW_SAVING``, ``SUBMITTED``, ``ACCEPTED``, ``RUNNING``, ``FINISHED``, ``FAILED``, ``KILLED``.
     final_status : str
-        YARN's: ``UNDEFINED`` until the end, ``SUCCEEDED``, ``FAILED``, ``KILLED``.
+        YARN's: ``UNDEFINED`` until the end, then ``SUCCEEDED``, ``FAILED`` or ``KILLED``.
     reason : Reason or None
         None until the end.
     message : str
         A sentence that names what failed first.
     tracking_url : str or None
     submitted_at, started_at, finished_at : float or None
-        At the ResourceManager; of the application master's start; of the end.
+        When the ResourceManager accepted it; when the application master started; the end.
     queue_seconds : float or None
         From submission to the start of the application master.
     rounds : tuple of Round
@@ -109,7 +108,7 @@ class JobReport:
     first_failure : str or None
         The task that failed first.
     metrics : mapping or None
-        What the chief, else worker 0, wrote into YTF_RESULT_FILE.
+        What the chief (without a chief: worker 0) wrote into YTF_RESULT_FILE.
     tensorboard_url, output_path : str or None
     killed_by_attempt : int or None
         The attempt of the engine whose own client killed the application; None when anything else ended it.
@@ -141,7 +140,7 @@ class JobReport:
 
     @property
     def exit_code(self) -> int:
-        """Exit code of a program that ends with this report; 0 while the job is going on."""
+        """Exit code of a program that ends with this report; 0 while the job runs."""
         return self.reason.exit_code if self.reason else 0
 
     @property
@@ -150,7 +149,7 @@ class JobReport:
         return bool(self.reason and self.reason.retryable)
 
     def to_dict(self) -> Dict[str, Any]:
-        """Give plain values for JSON: the first key is ``schema``, ``retryable`` is spelled out."""
+        """Return plain values for JSON, with ``schema`` as the first key and ``retryable``."""
         values = asdict(self)
         values["reason"] = self.reason.value if self.reason else None
         document: Dict[str, Any] = {"schema": SCHEMA}
@@ -162,12 +161,12 @@ class JobReport:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "JobReport":
-        """Read `to_dict`'s document; keys of a later version are passed over.
+        """Return the report of a document that `to_dict` made; ignore keys of a later version.
 
         Raises
         ------
         ValueError
-            When it is not a report.
+            If it is not a report.
         """
         if document.get("schema") != SCHEMA or not isinstance(document.get("application_id"), str):
             raise ValueError(f"not a report of schema {SCHEMA}")
@@ -186,14 +185,14 @@ def _known(part: Any, document: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def compose_diagnostics(report: JobReport, limit: int = MAX_DIAGNOSTICS) -> str:
-    """Give the diagnostics of the application: the sentence, a newline, the report as JSON.
+    """Return the diagnostics of the application: the sentence, a newline, the report as JSON.
 
     Parameters
     ----------
     report : JobReport
     limit : int, optional
-        Bytes. What is too long sheds log tails first (the first failure's last), then the
-        single tasks (failed ones last), then the metrics.
+        Bytes. Longer diagnostics lose the log tails first (the first failure's last), then single tasks (failed ones
+        last), then the metrics.
     """
     text = _diagnostics(report)
     if len(text.encode()) <= limit:
@@ -223,7 +222,7 @@ def compose_diagnostics(report: JobReport, limit: int = MAX_DIAGNOSTICS) -> str:
 
 
 def _bare(report: JobReport) -> JobReport:
-    """The report without all that has no bound of its own; a letter may take 12 bytes in JSON."""
+    """Return the report without everything that may be long; a letter may take 12 bytes in JSON."""
     rounds = tuple(replace(item, cause=item.cause[:200]) for item in report.rounds[-1:])
     return replace(report, tasks=(), metrics=None, rounds=rounds, message=report.message[:200],
                    name=report.name[:200], output_path=report.output_path and report.output_path[:200])
@@ -231,7 +230,7 @@ def _bare(report: JobReport) -> JobReport:
 
 def _diagnostics(report: JobReport) -> str:
     document = json.dumps(report.to_dict(), separators=(",", ":"))
-    # What a program left undecodable would not pass through YARN's protocol buffers.
+    # YARN's protocol buffers refuse text that is not UTF-8, and a program's output may not be.
     sentence = " ".join(report.message.split()).encode("utf-8", "replace").decode()
     return f"{sentence}\n{document}"
 
@@ -241,7 +240,7 @@ def _shorten(text: str, characters: int) -> str:
 
 
 def parse_diagnostics(text: str) -> Optional[JobReport]:
-    """Find the report in an application's diagnostics; None when there is none.
+    """Return the report in an application's diagnostics; None if there is none.
 
     YARN may put text in front (``Attempt recovered after RM restart``) and behind.
     """
@@ -256,7 +255,7 @@ def parse_diagnostics(text: str) -> Optional[JobReport]:
 
 
 def plain_values(value: Any) -> Any:
-    """Give plain values that every reader of JSON takes: infinity and NaN, which JSON has not, as texts."""
+    """Return plain values that every reader of JSON accepts: infinity and NaN, which JSON lacks, as texts."""
     if isinstance(value, Mapping):
         return {str(key): plain_values(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

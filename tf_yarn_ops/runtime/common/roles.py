@@ -1,4 +1,4 @@
-"""What each task type means for the job: the table of design.md section 4."""
+"""What each task type means for the job: the table of docs/design.md, section 4."""
 
 from typing import NamedTuple
 
@@ -9,9 +9,9 @@ class Role(NamedTuple):
     Attributes
     ----------
     in_cluster : bool
-        Whether the task stands in the cluster spec.
+        Whether the task is part of the cluster spec.
     awaited : bool
-        Whether success waits for its exit 0; the others are ended at the end.
+        Whether success needs its exit code 0; the other tasks are ended with the job.
     fatal : bool
         Whether its failure fails the job.
     """
@@ -31,10 +31,10 @@ ROLES = {
     "evaluator": Role(in_cluster=False, awaited=True, fatal=True),
     TENSORBOARD: Role(in_cluster=False, awaited=False, fatal=False),
 }
-#: Any other name that a user gives behaves as a worker.
+#: Any other name behaves like a worker.
 OTHER = ROLES["worker"]
 
 
 def role_of(task_type: str) -> Role:
-    """Give the row of a task type."""
+    """Return the row of a task type."""
     return ROLES.get(task_type, OTHER)

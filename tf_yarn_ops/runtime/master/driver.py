@@ -141,7 +141,7 @@ def main(arguments: List[str]) -> int:
     try:
         asyncio.run(all_of_it())
         code = 0
-    except Exception as error:  # nobody catches it above: say why, end the application
+    except Exception as error:  # the last chance to say why and to end the application
         logger.exception("The coordinator failed")
         code = 1
         message = f"the coordinator failed: {type(error).__name__}: {error}"

@@ -1,8 +1,7 @@
 """When a job ends, and what happens before: a pure function from events to decisions.
 
-The coordinator tells what happened (an agent registered, a command exited, a
-container was lost, a deadline passed); `decide` gives the next state and what to
-do. There is one verdict, and nothing follows it.
+The coordinator tells what happened (an agent registered, a command exited, a container was lost, a deadline passed);
+`decide` returns the next state and what to do. There is one verdict, and nothing follows it.
 """
 
 from typing import Dict, Mapping, NamedTuple, Optional, Tuple, Union
@@ -11,9 +10,9 @@ from ..common.contract import Job, TaskId
 from ..common.reasons import Reason
 from ..common.roles import CHIEF, Role
 
-#: A command that fails within so many seconds of its start has not really run.
+#: A command that fails within so many seconds of its start is a quick failure.
 QUICK_SECONDS = 10.0
-#: So many quick failures in a row end the job, whatever the budget says.
+#: So many quick failures in a row end the job, although the budget may allow more.
 QUICK_FAILURES = 3
 MAX_BACKOFF = 300.0
 
@@ -49,14 +48,13 @@ class State(NamedTuple):
     restarts_left, losses_left : int
         The two budgets, never below 0.
     restarts : int
-        How many failures were forgiven, for the back-off.
+        The number of failures that led to a restart, for the back-off.
     quick : mapping of TaskId or None to int
-        Failures in a row within `QUICK_SECONDS` of their start: of each task when tasks are
-        restarted alone, else of the job (None).
+        Quick failures in a row: of each task if tasks are restarted alone, otherwise of the job (None).
     round : int
-        Of the cluster spec, from 1.
+        The number of this publication of the cluster spec, from 1.
     published : bool
-        Whether this round's cluster spec has gone out.
+        Whether the cluster spec of this round has been published.
     verdict : Verdict or None
     """
 
@@ -86,7 +84,7 @@ class Exited(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A container, or the contact to it, is gone; ``reason`` is one of the reasons of infrastructure."""
+    """A container, or the contact to its agent, is lost; ``reason`` is a retryable one or OUT_OF_MEMORY."""
 
     task: TaskId
     reason: Reason
@@ -94,7 +92,7 @@ class Lost(NamedTuple):
 
 
 class Expired(NamedTuple):
-    """A deadline of the whole job passed, or the coordinator can't go on."""
+    """A deadline of the whole job passed, or the coordinator cannot go on."""
 
     reason: Reason
     cause: str
@@ -131,7 +129,7 @@ NOTHING = Decision("none")
 
 
 def rules_of(job: Job) -> Rules:
-    """Give the rules that a job file names."""
+    """Return the rules of a job file."""
     return Rules(
         roles={name: Role(plan.in_cluster, plan.awaited, plan.fatal) for name, plan in job.types.items()},
         success=job.success,
@@ -143,7 +141,7 @@ def rules_of(job: Job) -> Rules:
 
 
 def begin(job: Job) -> State:
-    """Give the state before anything happened."""
+    """Return the state before the first event."""
     return State(
         phases=dict.fromkeys(job.tasks(), PENDING),
         restarts_left=job.restart["max_restarts"],
@@ -152,20 +150,20 @@ def begin(job: Job) -> State:
 
 
 def needed(rules: Rules, task: TaskId) -> bool:
-    """Whether the cluster spec waits for the task: all but those that nobody awaits and whose failure is no matter."""
+    """Return whether the cluster spec waits for the task: not if it is outside the spec, not awaited and not fatal."""
     role = rules.roles[task.type]
     return role.in_cluster or role.awaited or role.fatal
 
 
 def decide(rules: Rules, state: State, event: Event) -> Tuple[State, Decision]:
-    """Give the state after an event and what is to be done.
+    """Return the state after an event and what is to be done.
 
     Parameters
     ----------
     rules : Rules
     state : State
     event : Registered, Exited, Lost or Expired
-        Late, doubled and impossible events change nothing.
+        Late, repeated and impossible events change nothing.
 
     Returns
     -------
