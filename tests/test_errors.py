@@ -1,12 +1,25 @@
 """One tree of errors; each is a builtin too where that helps, and carries its reason."""
 
+import importlib
 import inspect
+import pickle
+import re
 
 import pytest
 
+from support.source import MODULES, PACKAGE
 from tf_yarn_ops import errors
-from tf_yarn_ops.errors import SpecInvalid, TfYarnError
+from tf_yarn_ops.errors import Code, Fault, General, SpecInvalid, TfYarnError
 from tf_yarn_ops.runtime.common.reasons import Reason
+
+
+def codes_of_the_package():
+    """Return the enumerations of codes that the modules declare."""
+    for path in MODULES:
+        if re.search(r"\(Code\):", path.read_text(encoding="utf-8")):
+            importlib.import_module(f"tf_yarn_ops.{'.'.join(path.relative_to(PACKAGE).with_suffix('').parts)}")
+    return [kind for kind in Code.__subclasses__() if kind.__module__.startswith("tf_yarn_ops")]
+
 
 CLASSES = [value for _, value in inspect.getmembers(errors, inspect.isclass) if issubclass(value, TfYarnError)]
 
@@ -34,4 +47,45 @@ def test_errors_are_builtins_too(name, builtin, exit_code):
 def test_one_fault_stands_alone_and_several_are_listed():
     assert str(SpecInvalid("no")) == "no"
     assert str(SpecInvalid(["a", "b"])) == "2 faults in the request:\n  - a\n  - b"
-    assert SpecInvalid(iter(["a", "b"])).faults == ("a", "b")
+    assert list(map(str, SpecInvalid(iter(["a", "b"])).faults)) == ["a", "b"]
+
+
+class Wrong(Code):
+    SMALL = "{given} is less than {other}"
+    STRANGE = "{given!r} is not one of {allowed}{hint}"
+    EXPECTED = "expected a number"
+
+
+@pytest.mark.parametrize(("fault", "text"), [
+    (Fault("", Wrong.EXPECTED), "expected a number"),
+    (Fault("a.b", Wrong.EXPECTED), "a.b: expected a number"),
+    (Fault("a", Wrong.EXPECTED, {"item": "x"}), "a 'x': expected a number"),
+    (Fault("a", Wrong.EXPECTED, {"item": "x", "position": 2}), "a, item 2 'x': expected a number"),
+    (Fault("a", Wrong.STRANGE, {"given": "ondo", "allowed": ("one", "two")}),
+     "a: 'ondo' is not one of one, two (did you mean 'one'?)"),
+    (Fault("a", Wrong.STRANGE, {"given": "{x}", "allowed": ()}), "a: '{x}' is not one of none"),
+    (Fault("min", Wrong.SMALL, {"given": 1, "other": "max"}).below("part"), "part.min: 1 is less than part.max"),
+    (Fault("", Wrong.EXPECTED).below("part"), "part: expected a number"),
+    (Fault("min", Wrong.SMALL, {"given": 1, "other": "max"}).in_file("x.yaml"), "x.yaml: min: 1 is less than max"),
+    (Fault("min", Wrong.SMALL, {"given": 1, "other": "max"}).renamed(str.upper), "MIN: 1 is less than MAX"),
+])
+def test_a_fault_is_data_until_its_text_is_asked_for(fault, text):
+    assert str(fault) == text
+
+
+def test_faults_are_values():
+    fault = Fault("a", Wrong.SMALL, {"given": [1], "other": "b"})
+    assert {fault, Fault("a", Wrong.SMALL, {"given": [1], "other": "b"})} == {fault}
+    assert fault != Fault("a", Wrong.SMALL, {"given": [2], "other": "b"})
+    again = pickle.loads(pickle.dumps(SpecInvalid(Fault("queue", General.UNKNOWN_KEY, {"given": "q", "allowed": ("queue",)}))))
+    assert str(again) == "queue: unknown key; known: queue" and again.faults[0].code is General.UNKNOWN_KEY
+
+
+CODES = [code for kind in codes_of_the_package() for code in kind]
+
+
+@pytest.mark.parametrize("code", CODES, ids=[f"{type(code).__module__}.{code.name}" for code in CODES])
+def test_every_code_is_used_and_its_text_stands_alone(code):
+    used = [path for path in MODULES if re.search(rf"\b\w+\.{code.name}\b", path.read_text(encoding="utf-8"))]
+    assert used, f"{code} is declared and never used"
+    assert not code.value.endswith(".") and "  " not in code.value

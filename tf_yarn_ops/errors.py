@@ -1,62 +1,148 @@
-"""The errors of tf_yarn_ops: one tree, each with the reason that a report would carry."""
+"""The errors of tf_yarn_ops: one tree, each with the reason that a report would carry; and the faults of a request.
 
-from collections.abc import Iterable, Sequence
+A `Fault` is data: the path of the value, a code, and the values that its text shows. Code reads the path and the
+code; only people read the text.
+"""
+
+import difflib
+import enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from .runtime.common.reasons import Reason
 
 
-def list_faults(faults: Sequence[str]) -> str:
-    """Give one fault as it is, and several one a line."""
+class Code(enum.Enum):
+    """What is wrong. A member's value is its text, as `str.format` takes it; each room declares its own members."""
+
+
+class General(Code):
+    """Codes that every room uses."""
+
+    #: A fault that no code acts on.
+    SENTENCE = "{sentence}"
+    UNKNOWN_KEY = "unknown key{hint}; known: {allowed}"
+    NOT_A_CHOICE = "{given!r} is not one of {allowed}{hint}"
+    UNREADABLE_FILE = "{file!r} can't be read: {error}"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong with a request.
+
+    Parameters
+    ----------
+    path : str
+        The name of the value: ``tasks.worker.memory``, an option, or the key of a file. Empty for a value that has
+        no name yet, and for the request as a whole.
+    code : Code
+    values : mapping of str to object, optional
+        What the text shows. These names have a meaning: ``given``, the value; ``allowed``, the names or words that
+        are allowed, of which the text offers the nearest; ``other``, the path of another value that the text names;
+        ``item``, one of several values under the path, and ``position``, its number. A value of a variable may be a
+        secret and is never among them.
+    """
+
+    path: str
+    code: Code
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def below(self, parent: str) -> "Fault":
+        """Return the same fault with its paths below ``parent``."""
+        return self.renamed(lambda path: f"{parent}.{path}" if path else parent)
+
+    def renamed(self, rename: Callable[[str], str]) -> "Fault":
+        """Return the same fault with other paths."""
+        other = {"other": rename(self.values["other"])} if "other" in self.values else {}
+        return replace(self, path=rename(self.path), values={**self.values, **other})
+
+    def in_file(self, file: object) -> "Fault":
+        """Return the same fault with the file before its path."""
+        return replace(self, path=f"{file}: {self.path}" if self.path else str(file))
+
+    @property
+    def text(self) -> str:
+        """What is wrong, without the path."""
+        shown = {name: ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else value
+                 for name, value in self.values.items()}
+        hint = did_you_mean(str(self.values.get("given", "")), map(str, self.values.get("allowed", ())))
+        return str(self.code.value).format(**{"hint": hint, **shown})
+
+    def __str__(self) -> str:
+        where = self.path
+        if "position" in self.values:
+            where += f", item {self.values['position']}"
+        if "item" in self.values:
+            where += f" {self.values['item']!r}"
+        return f"{where}: {self.text}" if where else self.text
+
+
+def did_you_mean(name: str, valid: Iterable[str]) -> str:
+    """Return `` (did you mean 'worker'?)`` for the nearest valid name, else an empty text."""
+    near = difflib.get_close_matches(name, sorted(valid), n=1, cutoff=0.5)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def list_faults(faults: Sequence[object]) -> str:
+    """Return the text of one fault as it is, and of several one a line."""
     if len(faults) == 1:
-        return faults[0]
-    return "\n  - ".join([f"{len(faults)} faults in the request:", *faults])
+        return str(faults[0])
+    return "\n  - ".join([f"{len(faults)} faults in the request:", *map(str, faults)])
 
 
 class TfYarnError(Exception):
-    """Base of every error that this package raises on purpose.
+    """The base of every error that this package raises on purpose.
 
     Attributes
     ----------
     reason : Reason
-        The row of the reason table; gives exit code and whether a retry can help.
+        The row of the reason table; it has the exit code, and whether a retry can help.
     """
 
     reason = Reason.TASK_FAILED
 
 
 class SpecInvalid(TfYarnError, ValueError):
-    """A request has faults; all of them are listed, one a line.
+    """A request has faults; the text lists all of them, one a line.
+
+    Parameters
+    ----------
+    faults : Fault, str, or iterable of them
+        A text stands for a fault without a path that no code acts on.
 
     Attributes
     ----------
-    faults : tuple of str
+    faults : tuple of Fault
         Every fault of the request, in the order in which the request names them.
     """
 
     reason = Reason.SPEC_INVALID
 
-    def __init__(self, faults: str | Iterable[str]):
-        self.faults = (faults,) if isinstance(faults, str) else tuple(faults)
-        super().__init__(*self.faults)
+    def __init__(self, faults: Fault | str | Iterable[Fault | str]):
+        several = (faults,) if isinstance(faults, Fault | str) else faults
+        self.faults = tuple(Fault("", General.SENTENCE, {"sentence": one}) if isinstance(one, str) else one
+                            for one in several)
+        super().__init__(self.faults)
 
     def __str__(self) -> str:
         return list_faults(self.faults)
 
 
 class SubmissionRejected(TfYarnError, RuntimeError):
-    """YARN, or the file system, refused the application; trying again changes nothing."""
+    """YARN or the file system has refused the application; another try would be refused too."""
 
     reason = Reason.SUBMISSION_REJECTED
 
 
 class ResourcesImpossible(SubmissionRejected):
-    """A container is larger than the cluster's maximum allocation or, where that was asked, than every running node."""
+    """A container is above the cluster's maximum allocation, or, with strict placement, above every running node."""
 
     reason = Reason.RESOURCES_IMPOSSIBLE
 
 
 class ClusterUnreachable(TfYarnError, ConnectionError):
-    """The ResourceManager or a file system, this machine's own too, did not answer, or is not a Hadoop at all."""
+    """The ResourceManager or a file system does not answer, or is not a Hadoop; also for files of this machine."""
 
     reason = Reason.CLUSTER_UNREACHABLE
 
@@ -72,19 +158,19 @@ class ApplicationNotFound(TfYarnError, LookupError):
 
 
 class Superseded(TfYarnError, RuntimeError):
-    """A newer generation of the same training is live; nothing of it was touched."""
+    """A newer generation of the same training exists; it was left alone."""
 
     reason = Reason.SUPERSEDED
 
 
 class Cancelled(TfYarnError, RuntimeError):
-    """The launcher was told to cancel; whatever it had submitted has been killed."""
+    """The launcher was told to cancel, and has killed the application that it had submitted."""
 
     reason = Reason.KILLED
 
 
 class WaitTimeout(TfYarnError, TimeoutError):
-    """A wait of the caller's own ran out; the application goes on."""
+    """The time that the caller wanted to wait is over; the application continues."""
 
     reason = Reason.TOTAL_TIMEOUT
 

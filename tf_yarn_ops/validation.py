@@ -1,16 +1,21 @@
-"""Readers of single values: what a door was given to what a frozen part keeps, or a ValueError.
+"""Readers of single values: from what a door was given to what a frozen value keeps.
 
-A part names a reader for each field; `normalise` applies them and collects what is wrong.
+A reader takes a value, and returns it in its final form or raises `SpecInvalid`. A frozen dataclass names a reader
+for each of its fields; `normalise` applies them and collects the faults, each with the path of its value.
 """
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from .errors import SpecInvalid
+from .errors import Code, Fault, General, SpecInvalid
+
+Part = TypeVar("Part")
+Reader = Callable[[Any], Any]
 
 #: Linux allows 128 KiB for one environment string; the rest is left for the name.
 MAX_STRING = 120 * 1024
@@ -21,20 +26,45 @@ ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".zip")
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _MEMORY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]*)\Z")
-#: MiB per unit. Hadoop's and the seed's plain number is MiB; ``m`` and ``g`` are binary as in Java.
+#: MiB per unit. A plain number is MiB, as in Hadoop and in the YARN-DTF design; ``m`` and ``g`` are binary as in Java.
 _MIB = {"": 1.0, "m": 1.0, "mb": 1.0, "mib": 1.0, "g": 1024.0, "gb": 1024.0, "gib": 1024.0,
         "k": 1 / 1024, "kb": 1 / 1024, "kib": 1 / 1024, "t": 1024.0**2, "tb": 1024.0**2, "tib": 1024.0**2}
 _OURS = ("DTF_", "YTF_", "SKEIN_")
 
 
-def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """Give `` (did you mean 'worker'?)`` for the nearest valid name, else an empty text."""
-    near = difflib.get_close_matches(name, sorted(valid), n=1, cutoff=0.5)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+class Value(Code):
+    """What is wrong with a single value."""
+
+    NOT_MEMORY = "{given!r} is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)"
+    TOO_LITTLE_MEMORY = "{given!r} is too little memory; give at least 1 MiB"
+    NOT_A_COUNT = "{given!r} is not a whole number of at least {least}"
+    NOT_SECONDS = "{given!r} is not a number of seconds of at least 0"
+    NOT_A_FLAG = "{given!r} is neither true nor false"
+    NOT_A_TEXT = "{given!r} is not a text"
+    NUL = "{given!r} contains a NUL character, which can't be passed to a process"
+    NOT_TEXTS = "{given!r} is not a list of texts"
+    NOT_AN_EXIT_CODE = "{given} is not an exit code; give 1 to 255"
+    NOT_A_MAPPING = "{given} is not a mapping of {what}"
+    EMPTY_COMMAND = "the command is empty"
+    LONG_COMMAND = "the command is longer than {most} KiB; put it into a script"
+    NOT_A_VARIABLE = "{given!r} is not the name of an environment variable; use letters, digits and _, no digit first"
+    RESERVED_VARIABLE = "tf_yarn_ops sets this variable for the tasks; use another name"
+    NO_VALUE = "the variable has no value; give '' for an empty text"
+    NUL_IN_VARIABLE = "the value contains a NUL character, which can't be passed to a process"
+    MASKED_VARIABLE = "the value was masked by --dry_run; give it with --env, or in the file"
+    LONG_VARIABLE = "the value is longer than {most} KiB, more than Linux passes to a process"
+    NOT_A_FILE_NAME = "{given!r} can't be a file name in the container: no '/' in it, and no '.skein' or '.ytf' first"
+    NO_SOURCE = "the file has no source; give a path or a URI"
+    NOT_A_SOURCE = "{given!r} is neither a path nor a URI: {error}"
+
+
+def invalid(code: Code, **values: Any) -> SpecInvalid:
+    """Return the error for a value that has no name yet."""
+    return SpecInvalid(Fault("", code, values))
 
 
 def parse_memory(value: int | str) -> int:
-    """Read an amount of memory.
+    """Parse an amount of memory.
 
     Parameters
     ----------
@@ -49,175 +79,216 @@ def parse_memory(value: int | str) -> int:
 
     Raises
     ------
-    ValueError
-        When it is not a positive amount in a known unit.
+    SpecInvalid
+        It is not a positive amount in a known unit.
     """
     text = str(value).strip()
     match = _MEMORY.match(text)
     scale = _MIB.get(match["unit"].lower()) if match else None
     if match is None or scale is None or isinstance(value, bool):
-        raise ValueError(f"{value!r} is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)")
+        raise invalid(Value.NOT_MEMORY, given=value)
     mebibytes = -int(-float(match["number"]) * scale // 1)
     if mebibytes < 1:
-        raise ValueError(f"{value!r} is no memory at all; at least 1 MiB is needed")
+        raise invalid(Value.TOO_LITTLE_MEMORY, given=value)
     return mebibytes
 
 
 def parse_count(value: int | str, *, least: int = 1) -> int:
-    """Read a whole number of at least ``least``; ValueError says what was given and what is allowed."""
+    """Return a whole number of at least ``least``; raise `SpecInvalid` for every other value."""
     text = str(value).strip()
     if isinstance(value, bool) or not text.isascii() or not text.isdigit() or int(text) < least:
-        raise ValueError(f"{value!r} is not a whole number of at least {least}")
+        raise invalid(Value.NOT_A_COUNT, given=value, least=least)
     return int(text)
 
 
-def check(faults: Iterable[str]) -> None:
-    """Raise `SpecInvalid` with all faults, if there is any."""
+def check(faults: Iterable[Fault]) -> None:
+    """Raise `SpecInvalid` with all faults, if there are any."""
     found = tuple(faults)
     if found:
         raise SpecInvalid(found)
 
 
 @contextmanager
-def noting(faults: list[str]) -> Iterator[None]:
-    """Add what a look has against the request to the list, and go on."""
+def noting(faults: list[Fault], parent: str = "") -> Iterator[None]:
+    """Add the faults that the block raises to the list, below the path ``parent``, and continue."""
     try:
         yield
     except SpecInvalid as error:
-        faults += error.faults
+        faults += [fault.below(parent) if parent else fault for fault in error.faults]
 
 
-def normalise(instance: object, readers: dict[str, Callable[[object], object]]) -> list[str]:
-    """Read each named field of a frozen value by its reader; give what was wrong with them."""
-    faults = []
+def normalise(instance: object, readers: Mapping[str, Reader]) -> list[Fault]:
+    """Replace each named field of a frozen value by what its reader returns; return the faults."""
+    faults: list[Fault] = []
     for name, reader in readers.items():
-        try:
+        with noting(faults, name):
             object.__setattr__(instance, name, reader(getattr(instance, name)))
-        except (TypeError, ValueError) as error:
-            faults.append(f"{name}: {error}")
     return faults
 
 
 def brief(value: object) -> str:
-    """Give a wrong value for a message: ``'x'``, or ``a list`` of what may hold variables and their secrets."""
+    """Return a wrong value for a message: ``'x'``, but ``a list`` for what may hold variables and their secrets."""
     return f"a {type(value).__name__}" if isinstance(value, list | tuple | set | Mapping) else repr(value)
 
 
-def read_memory(value: object) -> int:
-    """Read MiB from a number or a text such as ``8 GiB``."""
-    return parse_memory(value)  # type: ignore[arg-type]
+def not_a_mapping(value: object, what: str = "keys to values") -> SpecInvalid:
+    """Return the error for a value that is not a mapping of ``what``."""
+    return invalid(Value.NOT_A_MAPPING, given=brief(value), what=what)
 
 
-def read_count(least: int) -> Callable[[object], int]:
-    """Make a reader of whole numbers of at least ``least``."""
-    return lambda value: parse_count(value, least=least)  # type: ignore[arg-type]
+def read_part(part: type[Part]) -> Callable[[Any], Part]:
+    """Return a reader of a frozen dataclass: an instance, or a mapping of its fields. None means not given.
+
+    The reader refuses unknown keys, and reports them together with the faults of the known ones.
+    """
+    valid = tuple(field.name for field in fields(part))  # type: ignore[arg-type]
+
+    def read(value: Any) -> Part:
+        if isinstance(value, part):
+            return value
+        if value is not None and not isinstance(value, Mapping):
+            raise not_a_mapping(value)
+        faults = [Fault(str(name), General.UNKNOWN_KEY, {"given": str(name), "allowed": valid})
+                  for name in value or () if name not in valid]
+        known = {name: item for name, item in (value or {}).items() if name in valid and item is not None}
+        with noting(faults):
+            made = part(**known)
+        check(faults)
+        return made
+
+    return read
 
 
-def read_seconds(value: object) -> float:
-    """Read a number of seconds, 0 or more."""
+def read_memory(value: Any) -> int:
+    """Return MiB for a number or a text such as ``8 GiB``."""
+    return parse_memory(value)
+
+
+def read_count(least: int) -> Callable[[Any], int]:
+    """Return a reader of whole numbers of at least ``least``."""
+    return lambda value: parse_count(value, least=least)
+
+
+def read_seconds(value: Any) -> float:
+    """Return a number of seconds, 0 or more."""
     try:
-        seconds = float(value)  # type: ignore[arg-type]
+        seconds = float(value)
     except (TypeError, ValueError):
         seconds = math.nan
     if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 0:
-        raise ValueError(f"{value!r} is not a number of seconds of at least 0")
+        raise invalid(Value.NOT_SECONDS, given=value)
     return seconds
 
 
 def read_flag(value: object) -> bool:
-    """Read true or false, refusing everything else."""
+    """Return true or false; refuse every other value."""
     if not isinstance(value, bool):
-        raise ValueError(f"{value!r} is neither true nor false")
+        raise invalid(Value.NOT_A_FLAG, given=value)
     return value
 
 
+def read_choice(*choices: str) -> Callable[[object], str]:
+    """Return a reader that takes one of these words."""
+
+    def read(value: object) -> str:
+        text = read_text(value)
+        if text not in choices:
+            raise invalid(General.NOT_A_CHOICE, given=text, allowed=choices)
+        return text
+
+    return read
+
+
 def read_text(value: object) -> str:
-    """Read a text that a process can be given: no NUL in it."""
+    """Return a text that can be passed to a process: without a NUL character."""
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a text")
+        raise invalid(Value.NOT_A_TEXT, given=value)
     if "\0" in value:
-        raise ValueError(f"{value!r} holds a NUL character, which no process can be given")
+        raise invalid(Value.NUL, given=value)
     return value
 
 
 def read_texts(value: object) -> tuple[str, ...]:
-    """Read a list of texts; a single text is a list of one."""
+    """Return a tuple of texts; a single text is a list of one."""
     if isinstance(value, str):
         return (read_text(value),)
     if not isinstance(value, Iterable):
-        raise ValueError(f"{value!r} is not a list of texts")
+        raise invalid(Value.NOT_TEXTS, given=value)
     return tuple(read_text(item) for item in value)
 
 
-def optional(reader: Callable[[object], object]) -> Callable[[object], object]:
-    """Make a reader that lets None, which means not given, pass."""
+def optional(reader: Reader) -> Reader:
+    """Return a reader that keeps None, which means not given."""
     return lambda value: None if value is None else reader(value)
 
 
 def read_exit_codes(value: object) -> tuple[int, ...]:
-    """Read exit codes from 1 to 255."""
+    """Return exit codes from 1 to 255."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         value = (value,)
     codes = tuple(read_count(1)(code) for code in value)
     for code in codes:
         if code > 255:
-            raise ValueError(f"{code} is not an exit code; 1 to 255")
+            raise invalid(Value.NOT_AN_EXIT_CODE, given=code)
     return codes
 
 
 def read_env(value: object) -> dict[str, str]:
-    """Read environment variables: names a shell takes, none of ours, values that Linux hands to a process."""
+    """Return environment variables: names that a shell takes, none of ours, values that Linux passes to a process."""
     if not isinstance(value, Mapping):
-        raise ValueError(f"a {type(value).__name__} is not a mapping of variables to texts")  # values may be secrets
-    wrong = [name for name in value if not isinstance(name, str) or not _VARIABLE.match(name)]
-    if wrong:
-        raise ValueError(f"{wrong[0]!r} is not the name of an environment variable")
-    ours = [name for name in value if name.startswith(_OURS) or name == "TF_CONFIG"]
-    if ours:
-        raise ValueError(f"{', '.join(ours)} would be overwritten: the tasks get it from tf_yarn_ops")
-    unset = [name for name, text in value.items() if text is None]
-    if unset:
-        raise ValueError(f"{', '.join(unset)} has no value; give '' for an empty text")
+        raise invalid(Value.NOT_A_MAPPING, given=f"a {type(value).__name__}", what="variables to texts")
     env = {name: str(text).lower() if isinstance(text, bool) else str(text) for name, text in value.items()}
-    broken = [name for name, text in env.items() if "\0" in text]
-    if broken:
-        raise ValueError(f"{broken[0]} holds a NUL character, which no process can be given")
-    masked = [name for name, text in env.items() if text == MASK]
-    if masked:
-        raise ValueError(f"{', '.join(masked)}: the value was masked by --dry_run; give it with --env, or in the file")
-    long = [name for name, text in env.items() if len(text.encode()) > MAX_STRING]
-    if long:
-        raise ValueError(f"{long[0]} is longer than {MAX_STRING // 1024} KiB, more than Linux hands to a process")
+    check(fault for name, text in value.items() if (fault := _fault_of_variable(name, text, env[name])))
     return env
 
 
+def _fault_of_variable(name: object, given: object, text: str) -> Fault | None:
+    """Return what is wrong with a variable. Its value may be a secret, and is not part of the fault."""
+    path, kib = str(name), {"most": MAX_STRING // 1024}
+    if not isinstance(name, str) or not _VARIABLE.match(name):
+        return Fault(path, Value.NOT_A_VARIABLE, {"given": name})
+    if name.startswith(_OURS) or name == "TF_CONFIG":
+        return Fault(path, Value.RESERVED_VARIABLE)
+    if given is None:
+        return Fault(path, Value.NO_VALUE)
+    if "\0" in text:
+        return Fault(path, Value.NUL_IN_VARIABLE)
+    if text == MASK:
+        return Fault(path, Value.MASKED_VARIABLE)
+    return Fault(path, Value.LONG_VARIABLE, kib) if len(text.encode()) > MAX_STRING else None
+
+
 def read_command(value: object) -> str:
-    """Read a command that is neither empty nor longer than an argument may be."""
+    """Return a command that is not empty, and not longer than an argument of a process may be."""
     command = read_text(value)
     if not command.strip():
-        raise ValueError("the command is empty")
+        raise invalid(Value.EMPTY_COMMAND)
     if len(command.encode()) > MAX_STRING:
-        raise ValueError(f"the command is longer than {MAX_STRING // 1024} KiB; put it into a script")
+        raise invalid(Value.LONG_COMMAND, most=MAX_STRING // 1024)
     return command
 
 
 def read_sources(value: object) -> dict[str, str]:
-    """Read names in the working directory and where each comes from."""
+    """Return names in the working directory and the source of each."""
     if not isinstance(value, Mapping):
-        raise ValueError(f"{value!r} is not a mapping of names to paths or URIs")
+        raise not_a_mapping(value, "names to paths or URIs")
+    faults: list[Fault] = []
     for name, source in value.items():
-        if not name or "/" in name or name in (".", "..") or name.startswith((".skein", ".ytf")):
-            raise ValueError(f"{name!r} can't be a file's name in the container: no '/', no '.skein' or '.ytf' first")
-        if not read_source(source):
-            raise ValueError(f"{name!r} has no source")
+        with noting(faults, str(name)):
+            if (not isinstance(name, str) or not name or "/" in name or name in (".", "..")
+                    or name.startswith((".skein", ".ytf"))):
+                raise invalid(Value.NOT_A_FILE_NAME, given=name)
+            if not read_source(source):
+                raise invalid(Value.NO_SOURCE)
+    check(faults)
     return dict(value)
 
 
 def read_source(value: object) -> str:
-    """Read a path or URI of a file."""
+    """Return the path or URI of a file."""
     source = read_text(value)
     try:
         urlsplit(source)
     except ValueError as error:
-        raise ValueError(f"{source!r} is neither a path nor a URI: {error}") from error
+        raise invalid(Value.NOT_A_SOURCE, given=source, error=str(error)) from error
     return source

@@ -9,11 +9,12 @@ import yaml
 
 from tf_yarn_ops.azkaban import keys
 from tf_yarn_ops.azkaban.commands import install_jobtype
+from tf_yarn_ops.azkaban.job import read_job
 from tf_yarn_ops.azkaban.limits import DEFAULT_PATH, Limits
 from tf_yarn_ops.azkaban.outputs import MAX_METRICS, MAX_VALUE, output_properties
 from tf_yarn_ops.azkaban.properties import parse_properties
-from tf_yarn_ops.azkaban.request import read_job
 from tf_yarn_ops.azkaban.tony import translate
+from tf_yarn_ops.job.options import COMMAND_LINE, options_of
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
@@ -21,6 +22,7 @@ from tf_yarn_ops.runtime.common.report import JobReport
 ROOT = Path(__file__).resolve().parents[2]
 PAGE_PATH = ROOT / "docs" / "guides" / "azkaban.md"
 PAGE = PAGE_PATH.read_text(encoding="utf-8")
+OF_THE_COMMAND_LINE = options_of(COMMAND_LINE)
 SECTIONS = {"### What runs": keys.COMMAND, "### Task types": keys.TASKS, "### The job\n": keys.JOB,
             "### How it ends": keys.ENDING, "### The job type's own": keys.JOBTYPE}  # fmt: skip
 
@@ -36,7 +38,7 @@ def rows_of(heading):
 def test_every_key_is_documented_and_every_documented_key_is_one(heading):
     expected = []
     for key in SECTIONS[heading]:
-        option = "the command" if key.option == "task_command" else f"`--{key.option}`" if key.option else ""
+        option = "the command" if key.option == "task_command" else f"`--{key.option}`" if key.option in OF_THE_COMMAND_LINE else ""
         alias = ", ".join(f"`{name}`" for name in key.alias.split())
         expected.append([f"`{key.name}`", option, alias, key.default, key.help.replace("|", "\\|")])
     assert rows_of(heading) == expected

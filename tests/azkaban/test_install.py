@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from tf_yarn_ops.azkaban.install import FILES, HADOOP_SHELL, NAME, PROCESS_JOB, RELOAD_URL, install, render
+from tf_yarn_ops.azkaban.job import read_job
 from tf_yarn_ops.azkaban.properties import parse_properties
-from tf_yarn_ops.azkaban.request import read_job
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.submit.preflight import check_files
 
@@ -135,7 +135,7 @@ def test_another_plugin_is_left_alone(plugins):
 def test_every_fault_of_an_installation_is_told(plugins):
     with pytest.raises(SpecInvalid) as caught:
         install(plugins / "nope", name="a/b", python="python3", limits="$HOME/x")
-    assert [fault.partition(":")[0] for fault in caught.value.faults] == ["--dir", "--name", "--python", "--limits",
+    assert [str(fault).partition(":")[0] for fault in caught.value.faults] == ["--dir", "--name", "--python", "--limits",
                                                                           "--limits"]
     with pytest.raises(SpecInvalid, match=r"-I cannot import tf_yarn_ops.azkaban: .*; install tf-yarn-ops for this interpreter"):
         install(plugins, python="/usr/bin/false")

@@ -579,8 +579,8 @@ def test_where_the_site_says_so_the_job_is_its_users(azkaban, yarn, tmp_path):
 
 
 @pytest.mark.parametrize(("text", "mode", "fault"), [
-    ("tasks: 1", 0o664, "could have been written by others than root"),
-    ("tasks: 1", 0o646, "could have been written by others than root"),
+    ("tasks: 1", 0o664, "users other than root could have written it"),
+    ("tasks: 1", 0o646, "users other than root could have written it"),
     ("task: 1", 0o644, "unknown key 'task' (did you mean 'tasks'?)"),
     ("tasks: 0\nmemory: x", 0o644, "tasks: 0 is not a whole number"),
     ("- 1", 0o644, "are not a mapping"), ("a: [", 0o644, "can't be read"),
@@ -603,8 +603,8 @@ def test_limits_that_are_named_have_to_be_there(tmp_path):
 def test_a_users_own_file_is_no_limit_of_the_site():
     status = list(os.stat(__file__))
     status[stat.ST_MODE], status[stat.ST_UID] = 0o100644, os.getuid() + 12345
-    with pytest.raises(SpecInvalid, match="could have been written by others than root"):
-        check_owner(Path("limits.yaml"), os.stat_result(status))
+    with pytest.raises(SpecInvalid, match="users other than root could have written it"):
+        check_owner(os.stat_result(status))
 
 
 # --- on real daemons ----------------------------------------------------------------------------

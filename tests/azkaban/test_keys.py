@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tf_yarn_ops.azkaban.job import read_job
 from tf_yarn_ops.azkaban.keys import KEYS, find_key
 from tf_yarn_ops.azkaban.limits import Limits
-from tf_yarn_ops.azkaban.request import read_job
 from tf_yarn_ops.azkaban.tony import translate
 from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.job.options import AZKABAN, options_of
 from tf_yarn_ops.job.request import NAMES
 from tf_yarn_ops.job.spec import JobSpec
 
@@ -35,7 +36,7 @@ def read(properties, folder, **settings):
 def faults_of(properties, folder, **settings):
     with pytest.raises(SpecInvalid) as caught:
         read_job(properties, folder, **settings)
-    return list(caught.value.faults)
+    return list(map(str, caught.value.faults))
 
 
 # --- the table ----------------------------------------------------------------------------------
@@ -47,8 +48,8 @@ def test_every_key_is_found_by_its_own_name():
 
 def test_every_option_of_a_request_has_a_key():
     mapped = {key.option for key in KEYS}
-    assert set(NAMES) - mapped == {"user"}  # who runs a job is not the job's to say
-    assert mapped <= {*NAMES, ""}
+    assert set(NAMES) - mapped == {"user"}  # a job can't choose its user
+    assert mapped == {"", *options_of(AZKABAN)}
 
 
 def test_variables_come_before_task_types():
@@ -187,29 +188,29 @@ def test_paths_and_commands_keep_every_byte(project):
 # --- faults -------------------------------------------------------------------------------------
 FAULTS = [
     ({}, "tf.<type>.instances: missing; say which tasks the job has, for example tf.worker.instances=4"),
-    (ONE, "tf.command: worker has no command, neither its own nor the job's"),
-    ({**ONE, "tf.args": "x"}, "tf.args: there is no tf.command or tf.entry_point to pass it to"),
-    ({**RUN, "tf.entry_point": "train.py"}, "tf.command and tf.entry_point both say what runs; give one of them"),
+    (ONE, "tf.command: missing; worker would have nothing to run: give the job a command, or each of these types its own"),
+    ({**ONE, "tf.args": "x"}, "tf.args: there is no tf.command or tf.entry_point that takes the arguments"),
+    ({**RUN, "tf.entry_point": "train.py"}, "tf.command: tf.entry_point also says what runs; give one of them"),
     ({**ONE, "tf.entry_point": "nope.py"},
      "tf.entry_point: there is no file 'nope.py' in the project, nor in tf.source, tf.files or tf.archives"),
     ({**RUN, "tf.source": "nope"}, "tf.source: there is no folder 'nope' in the project"),
     ({**RUN, "tf.que": "x"}, "tf.que: unknown key (did you mean 'tf.queue'?)"),
     ({**RUN, "tf.worker.memroy": "x"}, "tf.worker.memroy: unknown key (did you mean 'tf.worker.memory'?)"),
     ({**RUN, "tf.wroker.memory": "1g"},
-     "tf.wroker.memory: no task type 'wroker' in the job, which has worker (did you mean 'tf.worker.memory'?)"),
+     "tf.wroker.memory: there is no task type 'wroker' in the job, which has worker (did you mean 'tf.worker.memory'?)"),
     ({**RUN, "tf.worker.7.memory": "1g"}, "tf.worker.7.memory: index '7' is out of range; worker has 0 to 0"),
     ({**RUN, "tf.worker.memory": "8q"},
      "tf.worker.memory: '8q' is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)"),
     ({**RUN, "tf.worker.vcores": "0"}, "tf.worker.vcores: '0' is not a whole number of at least 1"),
-    ({**RUN, "tf.worker.memory": "1g,2g"}, "tf.worker.memory: '1g,2g' is not one amount"),
+    ({**RUN, "tf.worker.memory": "1g,2g"}, "tf.worker.memory: '1g,2g' is not a single amount"),
     ({"tf.worker.instances": "many", "tf.command": "x"}, "tf.worker.instances: 'many' is not a whole number of at least 0"),
-    ({**RUN, "tf.cluster_requirement": "worker:2"}, "tf.worker.instances: 1 is not what was said before, 2; say it once"),
+    ({**RUN, "tf.cluster_requirement": "worker:2"}, "tf.worker.instances: 1, but another key says 2; give the number once"),
     ({"tf.command": "x", "tf.cluster_requirement": "worker"},
-     "tf.cluster_requirement: item 1 'worker': expected task_type:instances, for example ps:2,worker:4"),
+     "tf.cluster_requirement, item 1 'worker': expected task_type:instances, for example ps:2,worker:4"),
     ({"tf.ps.instances": "1", "tf.command": "x"},
-     "tf.<type>.instances: nothing ends the job: ps run for ever; add a chief or a worker"),
+     "tf.<type>.instances: the job would never end, because ps run until the job ends; add a chief or a worker"),
     ({**RUN, "tf.env.instances": "1", "tf.files.instances": "2"},
-     "tf.files.instances: 'files' can't be a task type here, as tf.files. begins other keys"),
+     "tf.files.instances: 'files' can't be a task type here, because tf.files is the beginning of other keys"),
     ({**RUN, "tf.queue_timeout": "soon"}, "tf.queue_timeout: 'soon' is not a number of seconds of at least 0"),
     ({**RUN, "tf.success": "chef"}, "tf.success: 'chef' is not one of all_workers, chief (did you mean 'chief'?)"),
     ({**RUN, "tf.success": "chief"}, "tf.success: chief needs a task of type chief"),
@@ -217,30 +218,32 @@ FAULTS = [
      "tf.restart: 'always' is not one of never, task, cluster"),
     ({**RUN, "tf.retry_exit_codes": "1,x"}, "tf.retry_exit_codes: 'x' is not a whole number of at least 1"),
     ({**RUN, "tf.tensorboard": "maybe"}, "tf.tensorboard: 'maybe' is neither true nor false"),
-    ({**RUN, "tf.tensorboard": "true"}, "tf.tensorboard: needs output, the folder that TensorBoard reads"),
+    ({**RUN, "tf.tensorboard": "true"}, "tf.tensorboard: needs tf.output, the folder that TensorBoard reads"),
     ({**RUN, "tf.tensorboard_memory": "1g"},
-     "tf.tensorboard_memory: there is no TensorBoard in the request; add --tensorboard"),
+     "tf.tensorboard_memory: the request has no TensorBoard; set tf.tensorboard too"),
     ({**RUN, "tf.dry_run": "perhaps"}, "tf.dry_run: 'perhaps' is neither true nor false"),
     ({**RUN, "tf.environment": "conda"},
-     "tf.environment: 'conda' is no environment; give python:///path/to/python3, venv:///folder, conda:///folder, "
+     "tf.environment: 'conda' is not an environment; give python:///path/to/python3, venv:///folder, conda:///folder, "
      "docker://image, or an archive (.tar.gz, .tgz, .zip)"),
     ({**RUN, "tf.environment": "venv:///v", "tf.docker_image": "x"},
-     "tf.docker_image: and environment both say where the program runs; give one of them"),
-    ({**RUN, "tf.env.1x": "a"}, "tf.env.1x: is not the name of an environment variable"),
-    ({**RUN, "tf.env.TF_CONFIG": "a"}, "tf.env.<NAME>: TF_CONFIG would be overwritten: the tasks get it from tf_yarn_ops"),
-    ({**RUN, "tf.worker.env.1x": "a"}, "tf.worker.env.1x: is not the name of an environment variable"),
+     "tf.docker_image: tf.environment also says where the program runs; give one of them"),
+    ({**RUN, "tf.env.1x": "a"},
+     "tf.env.1x: '1x' is not the name of an environment variable; use letters, digits and _, no digit first"),
+    ({**RUN, "tf.env.TF_CONFIG": "a"}, "tf.env.TF_CONFIG: tf_yarn_ops sets this variable for the tasks; use another name"),
+    ({**RUN, "tf.worker.env.1x": "a"},
+     "tf.worker.env.1x: '1x' is not the name of an environment variable; use letters, digits and _, no digit first"),
     ({**RUN, "tf.files.3": "="}, "tf.files.3: expected NAME=PATH or PATH"),
-    ({**RUN, "tf.archives.1": "x.rar"}, "tf.archives.<n>: 'x.rar' is not one of .tar.gz, .tgz, .zip"),
+    ({**RUN, "tf.archives.1": "x.rar"}, "tf.archives.1: 'x.rar' does not end with .tar.gz or .tgz or .zip"),
     ({**RUN, "tf.tags": "a,b,c,d,e,f,g,h"}, "tf.tags: 8 given, at most 7 allowed"),
     ({**RUN, "tf.tags": "ü"}, "tf.tags: 'ü' is not ASCII of 1 to 100 characters"),
     ({**RUN, "tf.priority": "-1"}, "tf.priority: '-1' is not a whole number of at least 0"),
     ({**RUN, "tf.user": "root"},
-     "tf.user: who runs the job is not the job's to say: it is user.to.proxy, where the site allows that"),
+     "tf.user: a job can't choose its user; where the site allows it, user.to.proxy does"),
     ({**RUN, "tf.input": "/gr\xc3\xbc\xc3\x9fe"},
      "tf.input: '/gr\xc3\xbc\xc3\\x9fe' is UTF-8 that Azkaban has read as ISO-8859-1; in a .job write "
      "/gr\\u00fc\\u00dfe for '/grüße'"),
-    ({**RUN, "tf.env.A": "\ud83d"}, "tf.env.A: the value of A holds half of a letter: beyond FFFF it takes two escapes"),
-    ({**RUN, "tf.env.A": "\0"}, "tf.env.A: the value of A holds a NUL character, which no process can be given"),
+    ({**RUN, "tf.env.A": "\ud83d"}, "tf.env.A: the value of A holds half of a character; a character beyond FFFF takes two escapes"),
+    ({**RUN, "tf.env.A": "\0"}, "tf.env.A: the value of A contains a NUL character, which can't be passed to a process"),
     ({**RUN, "tf.queue": "a", "tony.yarn.queue": "b"}, "tony.yarn.queue: 'b' is not what tf.queue says, 'a'; give one of them"),
     ({**RUN, "tf.env.PASS": "hunter2", "worker_env.PASS": "hunter3"},
      "worker_env.PASS: its PASS is not what tf.env.PASS says; give one of them"),
@@ -249,8 +252,8 @@ FAULTS = [
     ({**RUN, "tf.worker.env.PASS": "hunter2\xc3\xa4"},
      "tf.worker.env.PASS: the value of PASS is UTF-8 that Azkaban has read as ISO-8859-1; in a .job write letters beyond "
      "ASCII as \\uXXXX"),
-    ({**RUN, "tf.input": "\ud83d"}, "tf.input: '\\ud83d' holds half of a letter: beyond FFFF it takes two escapes"),
-    ({**RUN, "tf.input": "\0"}, "tf.input: '\\x00' holds a NUL character, which no process can be given"),
+    ({**RUN, "tf.input": "\ud83d"}, "tf.input: '\\ud83d' holds half of a character; a character beyond FFFF takes two escapes"),
+    ({**RUN, "tf.input": "\0"}, "tf.input: '\\x00' contains a NUL character, which can't be passed to a process"),
     ({**RUN, "executes": "other"}, "executes: 'other' is not what tf.command says, 'run'; give one of them"),
     ({**ONE, "executes": "x", "tony.ps.instances": "1", "tony.ps.memory": "lots"},
      "tony.ps.memory: 'lots' is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)"),
@@ -457,7 +460,7 @@ def test_the_sites_defaults_fill_gaps_only(project):
 
 
 LIMITS = [
-    ({"queues": ["batch"]}, "tf.queue: 'default' is not one that this site allows: batch"),
+    ({"queues": ["batch"]}, "tf.queue: 'default' is not one of the queues that this site allows: batch"),
     ({"tasks": 2}, "tf.<type>.instances: 3 tasks; this site allows 2"),
     ({"memory": "4g"}, "tf.worker.memory: 8192 MiB; this site allows 4096 MiB for a container"),
     ({"vcores": 1}, "tf.worker.vcores: 2; this site allows 1 for a container"),
@@ -475,7 +478,7 @@ def test_the_sites_limits_hold(limits, fault, project):
                 "tf.ps.instances": "1", "tf.ps.memory": "1g"}, project)  # fmt: skip
     with pytest.raises(SpecInvalid) as caught:
         Limits(**limits).check_job(job)
-    assert caught.value.faults == (fault,)
+    assert list(map(str, caught.value.faults)) == [fault]
     Limits(queues=("default",), tasks=3, memory="8g", vcores=2, gpus=1, total_memory="18g", total_vcores=6, total_gpus=2,
            total_timeout=604800).check_job(job)
 
@@ -485,7 +488,7 @@ def test_no_container_is_beyond_the_limits(project):
                 "tf.output": "/x", "tf.tensorboard_memory": "300g", "tf.tensorboard_vcores": "64"}, project)
     with pytest.raises(SpecInvalid) as caught:
         Limits(tasks=1, memory="2g", total_memory="4g", vcores=2, total_vcores=2).check_job(job)
-    assert [fault.partition(";")[0] for fault in caught.value.faults] == [
+    assert [str(fault).partition(";")[0] for fault in caught.value.faults] == [
         "tf.<type>.instances: 2 tasks", "tf.tensorboard_memory: 307200 MiB", "tf.am_memory: 204800 MiB",
         "tf.<type>.memory: 513024 MiB together", "tf.tensorboard_vcores: 64", "tf.am_vcores: 9",
         "tf.<type>.vcores: 74 together"]

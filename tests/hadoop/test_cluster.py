@@ -199,7 +199,7 @@ def test_unknown_and_wrong_keys_of_a_site_file_are_all_named(tmp_path):
     with pytest.raises(SpecInvalid) as raised:
         read_site(path)
     text = str(raised.value)
-    assert "unknown key 'resource_manager' (did you mean 'resourcemanager'?)" in text
+    assert "resource_manager: unknown key (did you mean 'resourcemanager'?)" in text
     assert "request_timeout: 'soon' is not a number of seconds" in text
     assert "submit_with: 'http' is not one of auto, rest, skein" in text
 

@@ -55,7 +55,7 @@ deadlines: {heartbeat: 30}
 def faults_of(document):
     with pytest.raises(SpecInvalid) as error:
         JobSpec.from_dict(document)
-    return list(error.value.faults)
+    return list(map(str, error.value.faults))
 
 
 WORKER = {"tasks": {"worker": 1}, "command": "x"}
@@ -64,20 +64,20 @@ WORKER = {"tasks": {"worker": 1}, "command": "x"}
 @pytest.mark.parametrize(
     ("document", "messages"),
     [
-        (3, ["a job is a mapping of keys to values, not int"]),
-        ({}, ["tasks: missing; a mapping of task types to their settings"]),
+        (3, ["3 is not a mapping of keys to values"]),
+        ({}, ["tasks: there are none; give at least one task type, for example worker:1"]),
         ({"tasks": 3, "command": "x"}, ["tasks: 3 is not a mapping of task types to their settings"]),
         ({"tasks": {"worker": "2"}, "command": "x"}, ["tasks.worker: '2' is not a mapping of keys to values"]),
-        ({**WORKER, "restart": {"mode": "tsk"}}, ["restart.mode: 'tsk' is not one of never, task, cluster"]),
+        ({**WORKER, "restart": {"mode": "tsk"}}, ["restart.mode: 'tsk' is not one of never, task, cluster (did you mean 'task'?)"]),
         ({**WORKER, "restart": "task"}, ["restart: 'task' is not a mapping of keys to values"]),
         ({**WORKER, "environment": "x"},
-         ["environment: 'x' is no environment; give python:///path/to/python3, venv:///folder, conda:///folder, "
+         ["environment: 'x' is not an environment; give python:///path/to/python3, venv:///folder, conda:///folder, "
           "docker://image, or an archive (.tar.gz, .tgz, .zip)"]),
-        ({"tasks": {"master": 1, "chief": 1}, "command": "x"}, ["tasks.chief: task type 'chief' is named twice"]),
+        ({"tasks": {"master": 1, "chief": 1}, "command": "x"}, ["tasks.chief: the chief is given twice; chiefworker and master are other names of chief"]),
         ({"tasks": {"worker": {"indices": {0: {"memory": "x"}}}}, "command": "x"},
          ["tasks.worker.indices.0.memory: 'x' is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)"]),
         ({**WORKER, "tensorboard": {"memory": 0}, "output": "/o"},
-         ["tensorboard.memory: 0 is no memory at all; at least 1 MiB is needed"]),
+         ["tensorboard.memory: 0 is too little memory; give at least 1 MiB"]),
     ],
 )  # fmt: skip
 def test_faults_of_a_document_are_named_by_their_keys(document, messages):
@@ -127,7 +127,7 @@ def test_a_file_that_holds_no_job_is_named(tmp_path, content, beginning):
         (tmp_path / "job.yaml").write_bytes(content)
     with pytest.raises(SpecInvalid) as error:
         read_document("job.yaml", tmp_path)
-    assert error.value.faults[0].startswith(beginning)
+    assert str(error.value.faults[0]).startswith(beginning)
     with pytest.raises(SpecInvalid, match=r"^tf\.spec: "):
         read_document("job.yaml", tmp_path, key="tf.spec")
 

@@ -9,7 +9,7 @@ from tf_yarn_ops.job.parts import Acls, Deadlines, Environment, Resources, Resta
 def faults_of(part, **values):
     with pytest.raises(SpecInvalid) as error:
         part(**values)
-    return list(error.value.faults)
+    return list(map(str, error.value.faults))
 
 
 def test_defaults_are_the_documented_ones():
@@ -34,7 +34,7 @@ def test_amounts_are_read_as_people_write_them():
     ("part", "values", "messages"),
     [
         (Resources, {"memory": 0, "vcores": 0, "gpus": -1}, [
-            "memory: 0 is no memory at all; at least 1 MiB is needed",
+            "memory: 0 is too little memory; give at least 1 MiB",
             "vcores: 0 is not a whole number of at least 1",
             "gpus: -1 is not a whole number of at least 0",
         ]),
@@ -44,13 +44,13 @@ def test_amounts_are_read_as_people_write_them():
             "execution: nan is not a number of seconds of at least 0",
             "total: 'soon' is not a number of seconds of at least 0",
         ]),
-        (Deadlines, {"heartbeat": 4}, ["heartbeat: 4 is too short; at least 5 seconds, or 0 for none"]),
+        (Deadlines, {"heartbeat": 4}, ["heartbeat: 4 is too short; give at least 5 seconds, or 0 for no limit"]),
         (TensorBoard, {"linger": -1}, ["linger: -1 is not a number of seconds of at least 0"]),
         (RestartPolicy, {"mode": "sometimes"}, ["mode: 'sometimes' is not one of never, task, cluster"]),
-        (RestartPolicy, {"max_restarts": 2}, ["max_restarts: 2 needs a mode of task or cluster, not never"]),
-        (RestartPolicy, {"retry_exit_codes": 256}, ["retry_exit_codes: 256 is not an exit code; 1 to 255"]),
+        (RestartPolicy, {"max_restarts": 2}, ["max_restarts: 2 needs mode to be task or cluster, not never"]),
+        (RestartPolicy, {"retry_exit_codes": 256}, ["retry_exit_codes: 256 is not an exit code; give 1 to 255"]),
         (RestartPolicy, {"retry_exit_codes": [1, 2], "fatal_exit_codes": [2]},
-         ["retry_exit_codes and fatal_exit_codes both name 2"]),
+         ["retry_exit_codes: fatal_exit_codes names 2 too; give each code in one of the two lists"]),
         (Acls, {"view_users": 3}, ["view_users: 3 is not a list of texts"]),
     ],
 )  # fmt: skip
@@ -79,10 +79,11 @@ def test_environments(text, scheme, location):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("virtualenv:///x", "'virtualenv:///x' is no environment; give python:///path/to/python3, venv:///folder, "
+        ("virtualenv:///x", "'virtualenv:///x' is not an environment; give python:///path/to/python3, venv:///folder, "
                             "conda:///folder, docker://image, or an archive (.tar.gz, .tgz, .zip)"),
         ("venv://x", "venv://x needs an absolute path on the nodes: venv:///path, with three slashes"),
-        ("docker://", "docker:// names nothing"),
+        ("docker://", "docker:// names nothing; give python:///path/to/python3, venv:///folder, conda:///folder, "
+                      "docker://image, or an archive (.tar.gz, .tgz, .zip)"),
     ],
 )  # fmt: skip
 def test_what_is_no_environment(text, message):

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.job.parts import Resources, TensorBoard
+from tf_yarn_ops.job.parts import Deadlines, Environment, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 
 
@@ -16,7 +16,7 @@ def job(**values):
 def faults_of(**values):
     with pytest.raises(SpecInvalid) as error:
         job(**values)
-    return list(error.value.faults)
+    return list(map(str, error.value.faults))
 
 
 def test_defaults_are_the_seeds():
@@ -55,19 +55,19 @@ def test_roles_come_from_the_table_unless_the_task_says_otherwise():
     ("values", "messages"),
     [
         ({"command": " "}, ["command: the command is empty"]),
-        ({"command": None}, ["tasks: worker has no command, neither its own nor the job's"]),
-        ({"command": "x\0y"}, ["command: 'x\\x00y' holds a NUL character, which no process can be given"]),
+        ({"command": None}, ["command: missing; worker would have nothing to run: give the job a command, or each of these types its own"]),
+        ({"command": "x\0y"}, ["command: 'x\\x00y' contains a NUL character, which can't be passed to a process"]),
         ({"command": "x" * 130000}, ["command: the command is longer than 120 KiB; put it into a script"]),
         ({"tasks": {}}, ["tasks: there are none; give at least one task type, for example worker:1"]),
-        ({"tasks": {"ps": TaskSpec()}}, ["tasks: nothing ends the job: ps run for ever; add a chief or a worker"]),
+        ({"tasks": {"ps": TaskSpec()}}, ["tasks: the job would never end, because ps run until the job ends; add a chief or a worker"]),
         ({"tasks": {"wörker": TaskSpec()}},
-         ["tasks: 'wörker' is not a task type; use letters, digits, '-' and '_', a letter first"]),
+         ["tasks.wörker: 'wörker' is not a task type; use letters, digits, '-' and '_', a letter first"]),
         ({"tasks": {"master": TaskSpec(), "chief": TaskSpec()}},
-         ["tasks: chief is named twice; chiefworker and master are other spellings of it"]),
+         ["tasks.chief: the chief is given twice; chiefworker and master are other names of chief"]),
         ({"tasks": {"worker": TaskSpec(), "tensorboard": TaskSpec()}},
-         ["tasks: tensorboard is added by the option tensorboard, it can't be requested as a type"]),
+         ["tasks.tensorboard: tensorboard can't be a task type; the option tensorboard adds it"]),
         ({"tasks": {"worker": TaskSpec(instances=9000)}},
-         ["tasks: 9000 tasks make a TF_CONFIG of more than 120 KiB"]),
+         ["tasks: 9000 tasks make a TF_CONFIG of more than 120 KiB; give fewer"]),
         ({"success": "cheif"}, ["success: 'cheif' is not one of all_workers, chief (did you mean 'chief'?)"]),
         ({"success": "chief"}, ["success: chief needs a task of type chief"]),
         ({"tensorboard": TensorBoard()}, ["tensorboard: needs output, the folder that TensorBoard reads"]),
@@ -75,16 +75,18 @@ def test_roles_come_from_the_table_unless_the_task_says_otherwise():
         ({"tags": ["ü", ""]}, ["tags: 'ü' is not ASCII of 1 to 100 characters",
                                "tags: '' is not ASCII of 1 to 100 characters"]),
         ({"report_log_tail": 9000}, ["report_log_tail: 9000 is more than 8192 characters"]),
-        ({"archives": {"data": "data.rar"}}, ["archives: 'data.rar' is not one of .tar.gz, .tgz, .zip"]),
-        ({"files": {"train.py": "a.py"}, "script": "b/train.py"}, ["files: 'train.py' is the name of two files"]),
-        ({"files": {"a/b": "x"}}, ["files: 'a/b' can't be a file's name in the container: no '/', no '.skein' or "
-                                   "'.ytf' first"]),
-        ({"files": {"x": ""}}, ["files: 'x' has no source"]),
-        ({"env": {"1A": "x"}}, ["env: '1A' is not the name of an environment variable"]),
-        ({"env": {"TF_CONFIG": "x"}}, ["env: TF_CONFIG would be overwritten: the tasks get it from tf_yarn_ops"]),
+        ({"archives": {"data": "data.rar"}}, ["archives.data: 'data.rar' does not end with .tar.gz or .tgz or .zip"]),
+        ({"files": {"train.py": "a.py"}, "script": "b/train.py"}, [
+            "script: 'train.py' is also the name of files.train.py; give one of them another name"]),
+        ({"files": {"a/b": "x"}}, [
+            "files.a/b: 'a/b' can't be a file name in the container: no '/' in it, and no '.skein' or '.ytf' first"]),
+        ({"files": {"x": ""}}, ["files.x: the file has no source; give a path or a URI"]),
+        ({"env": {"1A": "x"}}, [
+            "env.1A: '1A' is not the name of an environment variable; use letters, digits and _, no digit first"]),
+        ({"env": {"TF_CONFIG": "x"}}, ["env.TF_CONFIG: tf_yarn_ops sets this variable for the tasks; use another name"]),
         ({"env": {"DTF_TASK_INDEX": "x"}},
-         ["env: DTF_TASK_INDEX would be overwritten: the tasks get it from tf_yarn_ops"]),
-        ({"env": {"A": "x" * 130000}}, ["env: A is longer than 120 KiB, more than Linux hands to a process"]),
+         ["env.DTF_TASK_INDEX: tf_yarn_ops sets this variable for the tasks; use another name"]),
+        ({"env": {"A": "x" * 130000}}, ["env.A: the value is longer than 120 KiB, more than Linux passes to a process"]),
         ({"priority": -1, "am_vcores": 0, "queue": 3}, [
             "queue: 3 is not a text", "priority: -1 is not a whole number of at least 0",
             "am_vcores: 0 is not a whole number of at least 1"]),
@@ -99,5 +101,51 @@ def test_faults_of_the_whole_come_together():
 
 
 def test_index_out_of_range():
-    with pytest.raises(SpecInvalid, match="indices: 2 is out of range; there are tasks 0 to 1"):
+    with pytest.raises(SpecInvalid, match=r"indices\.2: 2 is out of range; there are tasks 0 to 1"):
         TaskSpec(instances=2, indices={2: Resources()})
+
+
+NESTED = {
+    "tasks": {"worker": {"instances": "2", "memory": "8 GiB", "indices": {"0": {"vcores": 2}}}, "ps": 1, "master": None},
+    "deadlines": {"queue": 5}, "restart": {"mode": "task"}, "acls": {"view_users": "ann"},
+    "environment": "venv:///x", "tensorboard": True, "output": "/o",
+}  # fmt: skip
+
+
+def test_nested_values_are_converted():
+    spec = job(**NESTED)
+    assert list(spec.tasks) == ["worker", "ps", "chief"] and all(isinstance(task, TaskSpec) for task in spec.tasks.values())
+    assert spec.tasks["worker"].resources(0) == Resources(memory=8192, vcores=2)
+    assert spec.deadlines == Deadlines(queue=5) and spec.restart == RestartPolicy("task")
+    assert spec.environment == Environment("venv", "/x") and spec.tensorboard == TensorBoard()
+    assert spec.acls.view_users == ("ann",)
+    assert JobSpec.from_dict(spec.to_dict()) == spec == dataclasses.replace(spec)
+
+
+@pytest.mark.parametrize(("values", "paths"), [
+    ({"tasks": {"worker": {"memory": "x", "instances": 0, "colour": 1}}},
+     ["tasks.worker.colour", "tasks.worker.instances", "tasks.worker.memory"]),
+    ({"tasks": {"worker": {"memory": "x", "indices": {0: {"gpus": -1}, 1: 3}}}},
+     ["tasks.worker.memory", "tasks.worker.indices.0.gpus", "tasks.worker.indices.1"]),
+    ({"tasks": {"worker": "many"}}, ["tasks.worker"]),
+    ({"tasks": ["worker"]}, ["tasks"]),
+    ({"deadlines": {"queue": -1, "heartbeat": "x"}, "restart": {"mode": "no"}, "acls": {"view_users": 3}},
+     ["restart.mode", "deadlines.queue", "deadlines.heartbeat", "acls.view_users"]),
+    ({"deadlines": 5, "restart": "task", "acls": "ann"}, ["restart", "deadlines", "acls"]),
+    ({"restart": {"max_restarts": 2}}, ["restart.max_restarts"]),
+    ({"environment": 3, "tensorboard": "yes"}, ["environment", "tensorboard"]),
+    ({"environment": "venv://x", "tensorboard": {"memory": 0}}, ["environment", "tensorboard.memory"]),
+    ({"files": {"a/b": "x", "c": "", 3: "y"}}, ["files.a/b", "files.c", "files.3"]),
+    ({"env": {"1A": "x", "TF_CONFIG": "y", "B": None}}, ["env.1A", "env.TF_CONFIG", "env.B"]),
+    ({"queue": 3, "tags": ["x"] * 8, "success": "chief", "command": None}, ["queue", "command", "success", "tags"]),
+])
+def test_every_fault_has_the_path_of_its_value(values, paths):
+    with pytest.raises(SpecInvalid) as error:
+        job(**values)
+    assert [fault.path for fault in error.value.faults] == paths
+
+
+@pytest.mark.parametrize(("scheme", "location"), [("magic", "/x"), ("venv", "x"), ("python", ""), ("archive", "x.rar"), (1, "x")])
+def test_an_environment_that_can_not_be(scheme, location):
+    with pytest.raises(SpecInvalid):
+        Environment(scheme, location)

@@ -88,7 +88,7 @@ def test_too_many_tags_are_said():
 
 @pytest.mark.parametrize("tag", ["tfy-0", "TFYG-9", " tfya-1", "tfyd-0", "mine,tfyg-9"])
 def test_no_tag_of_a_job_passes_for_an_identity(tag):
-    with pytest.raises(SpecInvalid, match="would pass for an identity, whose tags begin with tfy-, tfyg-, tfya-, tfyd-"):
+    with pytest.raises(SpecInvalid, match="would look like a tag of an identity, which begins with tfy-, tfyg-, tfya-, tfyd-"):
         ME.check(job(tags=["mine", tag]))
     ME.check(job(tags=["tfy", "tfyx-1", "my-tfy-1"]))
 

@@ -191,14 +191,15 @@ def test_all_missing_files_are_named_before_anything_is_asked(place, tmp_path):
     with pytest.raises(SpecInvalid) as raised:
         launcher.submit(spec)
     assert len(raised.value.faults) == 3
-    assert f"files: a: there is no {tmp_path}/a.csv on this machine" in raised.value.faults
+    assert [fault.path for fault in raised.value.faults] == ["files.a", "archives.b", "script"]
+    assert f"files.a: there is no {tmp_path}/a.csv on this machine" in str(raised.value)
     assert len(place.yarn.requests) == asked
 
 
 def test_what_is_neither_a_file_nor_a_folder_is_a_fault(place, tmp_path):
     """A pipe, as `--file conf=<(make)` gives, can be read once, and a job's files are read twice."""
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(SpecInvalid, match=r"files: a: .*/pipe is neither a file nor a folder"):
+    with pytest.raises(SpecInvalid, match=r"files\.a: .*/pipe is neither a file nor a folder"):
         place.launcher().submit(job(files={"a": str(tmp_path / "pipe")}))
 
 

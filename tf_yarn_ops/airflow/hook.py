@@ -108,9 +108,8 @@ def addresses(connection: Any) -> str | None:
 
 def _site(extra: dict[str, Any], environ: dict[str, str]) -> "Site":
     """Return the settings of the site: those of the site file, overridden by the extras of the connection."""
-    from ..errors import SpecInvalid
+    from ..errors import SpecInvalid, did_you_mean
     from ..hadoop.site import Site, find_site
-    from ..validation import did_you_mean
 
     if extra.get("site_file"):
         environ["YTF_SITE"] = str(extra["site_file"])

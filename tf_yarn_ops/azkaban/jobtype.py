@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import Cancelled, ClusterUnreachable, SpecInvalid, TfYarnError
+from ..errors import Cancelled, ClusterUnreachable, Fault, SpecInvalid, TfYarnError
 from ..job.request import doubts_about
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
@@ -26,10 +26,11 @@ from .console import Console, tame
 from .ending import Ending
 from .execution import Execution
 from .inherited import allowed, replace_own
+from .job import read_job
 from .limits import Limits, read_limits
 from .outputs import output_properties, write_outputs
 from .properties import parse_properties
-from .request import Request, read_job
+from .request import Request
 from .tags import with_tags
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Run:
         from ..submit.preflight import check_files, with_absolute_sources
 
         def complete(job: JobSpec, request: Request) -> JobSpec:
-            faults: list[str] = []
+            faults: list[Fault] = []
             if not request.faults:  # A value with a fault was replaced by a default, which limits must not judge.
                 with noting(faults):
                     limits.check_job(job)

@@ -1,26 +1,26 @@
-"""What the site allows its Azkaban jobs, from a file that no job can write.
+"""What the site allows its Azkaban jobs, from a file that jobs can't write.
 
-The file lies where the plugin says, ``/etc/tf_yarn_ops/azkaban.yaml`` unless it says
-otherwise, and counts only when it is root's, or of whoever installed this package.
+The installed job type names the file; the default is ``/etc/tf_yarn_ops/azkaban.yaml``. The file must belong to root,
+or to the user who has installed this package.
 """
 
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from ..errors import SpecInvalid
+from ..errors import Code, Fault, SpecInvalid
 from ..job.spec import JobSpec
 from ..validation import (
-    brief,
     check,
-    did_you_mean,
+    invalid,
     normalise,
+    not_a_mapping,
     optional,
     read_count,
     read_memory,
+    read_part,
     read_seconds,
     read_texts,
 )
@@ -29,26 +29,38 @@ from .keys import find_key, unknown_key
 DEFAULT_PATH = "/etc/tf_yarn_ops/azkaban.yaml"
 
 
+class Wrong(Code):
+    """What is wrong with a job under the site's limits, or with the file of the limits."""
+
+    USER = "the site does not let jobs run as {given!r}"
+    QUEUE = "{given!r} is not one of the queues that this site allows: {allowed}"
+    TASKS = "{given} tasks; this site allows {most}"
+    CONTAINER = "{given}{unit}; this site allows {most}{unit} for a container"
+    TOGETHER = "{given}{unit} together; this site allows {most}{unit} for a job"
+    TOTAL_TIMEOUT = "{given:g} s; this site allows {most:g}"
+    NO_TOTAL_TIMEOUT = "0 s, no limit; this site allows {most:g}"
+    NOT_A_VARIABLE = "not a variable with a text; put numbers and true into quotes"
+    UNREADABLE = "can't be read: {error}"
+    OTHERS_CAN_WRITE = "users other than root could have written it: chown root and chmod 644 it"
+
+
 def _read_proxy(value: object) -> bool | tuple[str, ...]:
     return value if isinstance(value, bool) else read_texts(value)
 
 
 def _read_defaults(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{brief(value)} is not a mapping of tf.* keys to values")
-    wrong = [unknown_key(str(name), ()) for name in value if not find_key(str(name))]
-    if wrong:
-        raise ValueError("; ".join(wrong))
+        raise not_a_mapping(value, "tf.* keys to values")
+    check(unknown_key(str(name), ()) for name in value if not find_key(str(name)))
     return {str(name): str(item).lower() if isinstance(item, bool) else str(item) for name, item in value.items()}
 
 
 def _read_environ(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"a {type(value).__name__} is not a mapping of variables to values")
-    wrong = [str(name) for name, text in value.items() if not isinstance(name, str) or not isinstance(text, str)
-             or not name.isidentifier() or not name.isascii() or "\0" in text]
-    if wrong:
-        raise ValueError(f"{', '.join(wrong)}: not a variable with a text; put numbers and true into quotes")
+        raise not_a_mapping({}, "variables to values")
+    check(Fault(str(name), Wrong.NOT_A_VARIABLE) for name, text in value.items()
+          if not isinstance(name, str) or not isinstance(text, str)
+          or not name.isidentifier() or not name.isascii() or "\0" in text)
     return dict(value)
 
 
@@ -59,22 +71,22 @@ class Limits:
     Parameters
     ----------
     user_to_proxy : bool or sequence of str, optional
-        Whether applications run as the job's ``user.to.proxy``, for all users or for these.
-        Default: they run as the launcher's own user.
+        Whether applications run as the ``user.to.proxy`` of the job: for all users, or for these.
+        Default: they run as the user of the launcher.
     defaults : mapping of str to str, optional
-        Values for ``tf.*`` keys that a job leaves out.
+        Values of ``tf.*`` keys for jobs that do not give them.
     environ : mapping of str to str, optional
-        Variables of the launcher, whatever the job says of them.
+        Environment variables of the launcher. They win over those of the job.
     queues : sequence of str, optional
         The queues that may be used.
     tasks : int, optional
-        Of one job, TensorBoard's included.
+        Of one job, with TensorBoard.
     memory, vcores, gpus : int, optional
-        Of one container, the application master's and TensorBoard's included; memory in MiB or with a unit.
+        Of one container, also of the application master and of TensorBoard; memory in MiB or with a unit.
     total_memory, total_vcores, total_gpus : int, optional
         Of all containers of a job.
     total_timeout : float, optional
-        Seconds; jobs without a limit, or with a longer one, are refused.
+        Seconds. Jobs without a total_timeout, or with a longer one, are refused.
     """
 
     user_to_proxy: bool | tuple[str, ...] = False
@@ -102,7 +114,7 @@ class Limits:
         }))
 
     def user(self, properties: Mapping[str, str]) -> str | None:
-        """Give the user whose application it is; None for the launcher's own.
+        """Return the user whose application it is, or None for the user of the launcher.
 
         Raises
         ------
@@ -113,14 +125,14 @@ class Limits:
         if not wanted or self.user_to_proxy is False:
             return None
         if self.user_to_proxy is not True and wanted not in self.user_to_proxy:
-            raise SpecInvalid(f"user.to.proxy: the site does not let jobs run as {wanted!r}")
+            raise SpecInvalid(Fault("user.to.proxy", Wrong.USER, {"given": wanted}))
         return wanted
 
     def check_job(self, job: JobSpec) -> None:
-        """Refuse a job that is larger than allowed; SpecInvalid names every limit."""
+        """Raise SpecInvalid, with every limit, for a job that is larger than the site allows."""
         faults = []
         if self.queues and job.queue not in self.queues:
-            faults.append(f"tf.queue: {job.queue!r} is not one that this site allows: {', '.join(self.queues)}")
+            faults.append(Fault("tf.queue", Wrong.QUEUE, {"given": job.queue, "allowed": self.queues}))
         own: list[tuple[str, object]] = [
             (f"tf.{name}.{{}}", task.resources(index))
             for name, task in job.tasks.items() for index in range(task.instances)
@@ -128,20 +140,22 @@ class Limits:
         if job.tensorboard:
             own.append(("tf.tensorboard_{}", job.tensorboard))
         if self.tasks is not None and len(own) > self.tasks:
-            faults.append(f"tf.<type>.instances: {len(own)} tasks; this site allows {self.tasks}")
+            faults.append(Fault("tf.<type>.instances", Wrong.TASKS, {"given": len(own), "most": self.tasks}))
         for what, unit in (("memory", " MiB"), ("vcores", ""), ("gpus", "")):
             most, total = getattr(self, what), getattr(self, f"total_{what}")
             amounts = [(key.format(what), getattr(resources, what, 0)) for key, resources in own]
             amounts.append((f"tf.am_{what}", getattr(job, f"am_{what}", 0)))
             largest = {key: max(amount for other, amount in amounts if other == key) for key, _ in amounts}
-            faults += [f"{key}: {amount}{unit}; this site allows {most}{unit} for a container"
+            faults += [Fault(key, Wrong.CONTAINER, {"given": amount, "most": most, "unit": unit})
                        for key, amount in largest.items() if most is not None and amount > most]
             together = sum(amount for _, amount in amounts)
             if total is not None and together > total:
-                faults.append(f"tf.<type>.{what}: {together}{unit} together; this site allows {total}{unit} for a job")
+                faults.append(Fault(f"tf.<type>.{what}", Wrong.TOGETHER,
+                                    {"given": together, "most": total, "unit": unit}))
         longest, limit = self.total_timeout, job.deadlines.total
         if longest is not None and (not limit or limit > longest):
-            faults.append(f"tf.total_timeout: {limit:g} s{'' if limit else ', no limit'}; this site allows {longest:g}")
+            code = Wrong.TOTAL_TIMEOUT if limit else Wrong.NO_TOTAL_TIMEOUT
+            faults.append(Fault("tf.total_timeout", code, {"given": limit, "most": longest}))
         check(faults)
 
 
@@ -151,12 +165,12 @@ def read_limits(path: str | None = None) -> Limits:
     Parameters
     ----------
     path : str, optional
-        Default: `DEFAULT_PATH`, which need not exist; one that is named has to.
+        Default: `DEFAULT_PATH`, which may be missing; a file that is named must exist.
 
     Raises
     ------
     SpecInvalid
-        It can't be read, has faults, or others than the site could have written it.
+        The file can't be read, has faults, or users other than root could have written it.
     """
     import yaml
 
@@ -164,28 +178,19 @@ def read_limits(path: str | None = None) -> Limits:
     if path is None and not file.exists():
         return Limits()
     try:
-        with file.open("rb") as stream:
-            check_owner(file, os.fstat(stream.fileno()))
-            document = yaml.safe_load(stream) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SpecInvalid(f"the site's limits, {file}, can't be read: {error}") from error
-    if not isinstance(document, Mapping):
-        raise SpecInvalid(f"the site's limits, {file}, are not a mapping of keys to values")
-    valid = [one.name for one in fields(Limits)]
-    unknown = [f"{file}: unknown key {name!r}{did_you_mean(str(name), valid)}; known: {', '.join(valid)}"
-               for name in document if name not in valid]
-    known: dict[str, Any] = {name: value for name, value in document.items() if name in valid and value is not None}
-    try:
-        limits = Limits(**known)
+        try:
+            with file.open("rb") as stream:
+                check_owner(os.fstat(stream.fileno()))
+                document = yaml.safe_load(stream)
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise invalid(Wrong.UNREADABLE, error=str(error)) from error
+        return read_part(Limits)(document)
     except SpecInvalid as error:
-        raise SpecInvalid([*unknown, *(f"{file}: {fault}" for fault in error.faults)]) from error
-    check(unknown)
-    return limits
+        raise SpecInvalid(fault.in_file(f"the site's limits, {file}") for fault in error.faults) from error
 
 
-def check_owner(file: Path, status: os.stat_result) -> None:
-    """Refuse a file that is not root's, nor of whoever installed this package; SpecInvalid says so."""
+def check_owner(status: os.stat_result) -> None:
+    """Raise SpecInvalid for a file that users other than root, or the user who installed this package, can write."""
     trusted = {0, os.stat(__file__).st_uid}
     if status.st_uid not in trusted or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise SpecInvalid(f"the site's limits, {file}, could have been written by others than root: "
-                          f"chown root and chmod 644 it")
+        raise invalid(Wrong.OTHERS_CAN_WRITE)

@@ -1,28 +1,27 @@
-"""What the tasks run, and the files that it needs: entry point, arguments, the project's folder.
+"""What the tasks run, and the files that it needs: entry point, arguments, the folder of sources.
 
-Reads the project; everything else of a request is a matter of words alone.
+This module reads the folder of the project; the rest of a request is read from the properties alone.
 """
 
 import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..errors import General
 from ..validation import ARCHIVE_SUFFIXES
+from .request import Request, Wrong
 from .values import shown
-
-if TYPE_CHECKING:
-    from .request import Request
 
 #: Where an archive that is tf.source is unpacked before its content is copied into the working directory.
 SOURCE_FOLDER = "tf_source"
-#: What a folder of sources holds and no task needs.
+#: What a folder of sources may hold and no task needs.
 _LEFT_OUT = (".git", ".skein", ".ytf", "__pycache__")
 
 
-def add_program(request: "Request", tasks: Mapping[str, dict[str, Any]]) -> None:
-    """Put the command, and the files that belong to it, into the request."""
+def add_program(request: Request, tasks: Mapping[str, dict[str, Any]]) -> None:
+    """Put the command, and the files that it needs, into the request."""
     unpack = _add_source(request)
     command = _command(request)
     arguments = _arguments(request)
@@ -32,22 +31,20 @@ def add_program(request: "Request", tasks: Mapping[str, dict[str, Any]]) -> None
     if command is not None:
         key = request.values.get("tf.command") or request.values["tf.entry_point"]
         request.give("task_command", f"{before}{unpack}{command}{arguments}{behind}", key.key)
-        request.brought["command"] = key.key
     elif arguments or behind:
         name = next(name for name in request.values if name.startswith("tf.args"))
-        request.faults.append(f"{request.values[name].key}: there is no tf.command or tf.entry_point to pass it to")
+        request.refuse(request.values[name].key, Wrong.NOTHING_TO_PASS_TO)
         request.options["task_command"] = "true"
     for task in tasks.values():
         if task.get("command") and unpack:
             task["command"] = unpack + task["command"]
 
 
-def _command(request: "Request") -> str | None:
+def _command(request: Request) -> str | None:
     command, entry_point = request.values.get("tf.command"), request.text("tf.entry_point")
     if command is not None and command.text.strip():
         if entry_point is not None:
-            request.faults.append(f"{command.key} and {request.values['tf.entry_point'].key} both say what runs; "
-                                  "give one of them")
+            request.refuse(command.key, Wrong.TWO_PROGRAMS, other=request.values["tf.entry_point"].key)
         return command.text.rstrip("\r\n")  # a YAML block ends with one, and arguments follow
     if entry_point is None:
         return None
@@ -58,8 +55,7 @@ def _command(request: "Request") -> str | None:
     if folder in _shipped(request):
         return f"{python} {shlex.quote(entry_point)}"
     if not (request.folder / entry_point).is_file():
-        request.faults.append(f"{request.values['tf.entry_point'].key}: there is no file {shown(entry_point)} in the "
-                              "project, nor in tf.source, tf.files or tf.archives")
+        request.refuse(request.values["tf.entry_point"].key, Wrong.NO_ENTRY_POINT, given=shown(entry_point))
     elif "tf.script" in request.values:
         request.options.setdefault("file", []).append(entry_point)
     else:
@@ -67,19 +63,19 @@ def _command(request: "Request") -> str | None:
     return f"{python} {shlex.quote(os.path.basename(entry_point))}"
 
 
-def _shipped(request: "Request") -> set[str]:
-    """The names that the working directory will hold."""
+def _shipped(request: Request) -> set[str]:
+    """Return the names that the working directory will have."""
     return {file_name(text) for option in ("file", "archive") for text in request.options.get(option, ())}
 
 
 def file_name(text: str) -> str:
-    """Give the name in the working directory that ``[NAME=]path or URI`` asks for."""
+    """Return the name in the working directory that ``[NAME=]path or URI`` asks for."""
     name, equals, path = text.partition("=")
     return name if equals and "/" not in name else (path or text).rstrip("/").rpartition("/")[2]
 
 
-def _arguments(request: "Request") -> str:
-    """The arguments as bash reads them, a blank first."""
+def _arguments(request: Request) -> str:
+    """Return the arguments as bash reads them, with a blank first."""
     words = [request.values["tf.args"].text.rstrip("\r\n")] if request.text("tf.args") else []
     numbered = [(int(name.rpartition(".")[2]), value.text) for name, value in request.values.items()
                 if name.startswith("tf.args.") and name.rpartition(".")[2].isdigit()]
@@ -87,19 +83,19 @@ def _arguments(request: "Request") -> str:
     return "".join(f" {word}" for word in words)
 
 
-def _args_file(request: "Request") -> str | None:
+def _args_file(request: Request) -> str | None:
     path = request.text("tf.args.file")
     if path is None:
         return None
     try:
         return (request.folder / path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        request.faults.append(f"{request.values['tf.args.file'].key}: {path!r} can't be read: {error}")
+        request.refuse(request.values["tf.args.file"].key, General.UNREADABLE_FILE, file=path, error=str(error))
         return None
 
 
-def _add_source(request: "Request") -> str:
-    """Ship what is in tf.source; give what a command has to do first."""
+def _add_source(request: Request) -> str:
+    """Add the content of tf.source to the files of the job; return what the command has to do first."""
     path = request.text("tf.source")
     if path is None:
         return ""
@@ -108,7 +104,7 @@ def _add_source(request: "Request") -> str:
         return f"cp -R {SOURCE_FOLDER}/. . && "
     folder = request.folder / path
     if not folder.is_dir():
-        request.faults.append(f"{request.values['tf.source'].key}: there is no folder {shown(path)} in the project")
+        request.refuse(request.values["tf.source"].key, Wrong.NO_FOLDER, given=shown(path))
         return ""
     named = _shipped(request)
     for entry in sorted(folder.iterdir()):

@@ -1,22 +1,31 @@
-"""The YARN tags of a job: Azkaban's, by which its killers look, and as many of its own as there is room for."""
+"""The YARN tags of a job: Azkaban's, by which Azkaban finds the application, and the job's own where there is room."""
 
 from dataclasses import replace
 
-from ..errors import SpecInvalid
+from ..errors import Code, Fault
 from ..follow.identity import MAX_TAGS, is_reserved
 from ..job.spec import JobSpec
+from ..validation import check
 from .execution import PREFIX, Execution
 from .request import Request
 
 
+class Wrong(Code):
+    """What is wrong with the tags that a job asks for."""
+
+    RESERVED_TAG = "{tags} would look like a tag of Azkaban's or of another training's identity; choose another tag"
+    TOO_MANY_TAGS = ("{given} given, at most {free} allowed: YARN takes {most}, and the others are Azkaban's and the "
+                     "job's identity")
+
+
 def with_tags(job: JobSpec, execution: Execution, request: Request) -> JobSpec:
-    """Give the job with Azkaban's tags.
+    """Return the job with Azkaban's tags.
 
     Raises
     ------
     SpecInvalid
-        There is no room for the job's own tags, or one of them would pass for Azkaban's or for another training's.
-        (TonY overwrites those of ``tony.application.tags``: as many as can be had stay.)
+        There is no room for the job's own tags, or one of them would look like Azkaban's or another training's.
+        Tags of ``tony.application.tags``, which TonY overwrites, are left out with a warning instead.
     """
     tags = execution.tags
     free = MAX_TAGS - len(tags) - len(execution.identity.tags)
@@ -26,14 +35,12 @@ def with_tags(job: JobSpec, execution: Execution, request: Request) -> JobSpec:
     own = [tag for tag in job.tags if tag not in foreign]
     faults = []
     if foreign:
-        faults.append(f"{key}: {', '.join(map(repr, foreign))} would pass for a tag of Azkaban's or of another "
-                      "training's identity")
+        faults.append(Fault(key, Wrong.RESERVED_TAG, {"tags": ", ".join(map(repr, foreign))}))
     if len(own) > free:
-        faults.append(f"{key}: {len(own)} given, at most {free} allowed: YARN takes {MAX_TAGS}, and the others are "
-                      "Azkaban's and the job's identity")
-    if faults and key != "tony.application.tags":
-        raise SpecInvalid(faults)
+        faults.append(Fault(key, Wrong.TOO_MANY_TAGS, {"given": len(own), "free": free, "most": MAX_TAGS}))
+    if key != "tony.application.tags":
+        check(faults)
     left_out = (foreign, own[free:])
-    request.warnings += [f"{fault}; {', '.join(out)} left out"
+    request.warnings += [f"{fault}; left out: {', '.join(out)}"
                          for fault, out in zip(faults, filter(None, left_out), strict=True)]
     return replace(job, tags=(*tags, *own[:free]))

@@ -1,18 +1,29 @@
-"""The values of a ``.job`` under their own names: whoever brought them, each once, each a text that can be passed on.
+"""The values of a ``.job`` by the names of the table of keys, each a text that can be passed on.
 
-In come the properties of a job; out go `Value` by ``tf.*`` name, with the name that the
-``.job`` used, which messages repeat.
+In come the properties of a job; out go `Value` by ``tf.*`` name, each with the key of the ``.job``, which messages
+repeat.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ..errors import Code, Fault
 from ..validation import parse_memory
 from .keys import PREFIX, RESULT, find_key
 from .properties import escape_letters, repair_mojibake
 
 _HALF = re.compile("[\ud800-\udfff]")
+
+
+class Wrong(Code):
+    """What is wrong with a value of a ``.job`` as a text."""
+
+    DIFFERENT = "{given} is not what {other} says, {before}; give one of them"
+    DIFFERENT_VARIABLE = "its {variable} is not what {other} says; give one of them"
+    GARBLED = "{what} is UTF-8 that Azkaban has read as ISO-8859-1; in a .job write {advice}"
+    HALF_A_CHARACTER = "{what} holds half of a character; a character beyond FFFF takes two escapes"
+    NUL = "{what} contains a NUL character, which can't be passed to a process"
 
 
 class Value(NamedTuple):
@@ -23,13 +34,13 @@ class Value(NamedTuple):
 
 
 def own_values(properties: Mapping[str, str]) -> dict[str, Value]:
-    """Give what the job says by ``tf.*`` keys; what a training upstream has said of itself is left out."""
+    """Return the values of a job's ``tf.*`` keys, without the results that a training upstream has written."""
     return {name: Value(text, name) for name, text in properties.items()
             if name.startswith(PREFIX) and not name.startswith(RESULT)}
 
 
-def merge(own: Mapping[str, Value], aliases: Iterable[tuple[str, Value]], faults: list[str]) -> dict[str, Value]:
-    """Put what aliases say beside a job's own keys; two that say different things are a fault."""
+def merge(own: Mapping[str, Value], aliases: Iterable[tuple[str, Value]], faults: list[Fault]) -> dict[str, Value]:
+    """Return a job's own values with those of aliases; two that differ are a fault."""
     merged = dict(own)
     for name, value in aliases:
         there = merged.get(name)
@@ -37,14 +48,14 @@ def merge(own: Mapping[str, Value], aliases: Iterable[tuple[str, Value]], faults
             merged[name] = value
         elif not same(there.text, value.text):
             variable = variable_of(name)
-            faults.append(f"{value.key}: {shown(value.text)} is not what {there.key} says, {shown(there.text)}; "
-                          "give one of them" if variable is None else
-                          f"{value.key}: its {variable} is not what {there.key} says; give one of them")
+            code, values = ((Wrong.DIFFERENT, {"given": shown(value.text), "before": shown(there.text)})
+                            if variable is None else (Wrong.DIFFERENT_VARIABLE, {"variable": variable}))
+            faults.append(Fault(value.key, code, {"other": there.key, **values}))
     return merged
 
 
 def same(one: str, other: str) -> bool:
-    """Tell whether two texts mean the same: as texts, as numbers, as amounts of memory."""
+    """Return whether two texts mean the same: as texts, as numbers or as amounts of memory."""
     one, other = one.strip(), other.strip()
     for read in (float, parse_memory):
         try:
@@ -55,34 +66,34 @@ def same(one: str, other: str) -> bool:
 
 
 def shown(text: str, length: int = 80) -> str:
-    """Give a text for a message, not too long."""
+    """Return a text for a message, cut after ``length`` characters."""
     return repr(text if len(text) <= length else text[: length - 3] + "...")
 
 
 def variable_of(name: str) -> str | None:
-    """Give the environment variable that a key sets; None for another key. No message shows its value."""
+    """Return the environment variable that a key sets, or None for another key. No message shows its value."""
     found = find_key(name)
     return found.places.get("NAME") if found else None
 
 
-def check_letters(values: Mapping[str, Value]) -> list[str]:
-    """Give a fault for each value whose letters were lost on the way."""
+def check_letters(values: Mapping[str, Value]) -> list[Fault]:
+    """Return a fault for each value that has lost characters on its way."""
     faults = []
     for name, value in values.items():
         variable = variable_of(name)
         what = shown(value.text) if variable is None else f"the value of {variable}"
         meant = repair_mojibake(value.text)
         if meant is not None:
-            advice = (f"write {escape_letters(meant[:200])} for {shown(meant)}" if variable is None else
-                      "write letters beyond ASCII as \\uXXXX")
-            faults.append(f"{value.key}: {what} is UTF-8 that Azkaban has read as ISO-8859-1; in a .job {advice}")
+            advice = (f"{escape_letters(meant[:200])} for {shown(meant)}" if variable is None else
+                      "letters beyond ASCII as \\uXXXX")
+            faults.append(Fault(value.key, Wrong.GARBLED, {"what": what, "advice": advice}))
         elif _HALF.search(value.text):
-            faults.append(f"{value.key}: {what} holds half of a letter: beyond FFFF it takes two escapes")
+            faults.append(Fault(value.key, Wrong.HALF_A_CHARACTER, {"what": what}))
         elif "\0" in value.text:
-            faults.append(f"{value.key}: {what} holds a NUL character, which no process can be given")
+            faults.append(Fault(value.key, Wrong.NUL, {"what": what}))
     return faults
 
 
 def readable(text: str) -> str:
-    """Give a text whose unusable letters, which have their fault, can't be stumbled over again."""
+    """Return a text without the unusable characters of which `check_letters` has made a fault."""
     return _HALF.sub("?", text).replace("\0", "?")

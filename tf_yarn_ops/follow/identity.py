@@ -16,11 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import SpecInvalid
+from ..errors import Code, Fault
 from ..hadoop.resourcemanager import ENDED
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
+from ..validation import Value, check
 from .yarn_report import never_launched, read_report
 
 #: How often a job is submitted again because YARN could not launch its application master.
@@ -33,6 +34,14 @@ _GENERATION, _ATTEMPT = re.compile(r"tfyg-(\d+)\Z"), re.compile(r"tfya-(\d+)\Z")
 #: How an application ends that a client has killed in favour of another one of the same generation.
 GIVEN_WAY = (Reason.KILLED, Reason.SUPERSEDED)
 _ID = re.compile(r"application_(\d+)_(\d+)\Z")
+
+
+class Wrong(Code):
+    """What is wrong with an identity, or with the tags of a job beside it."""
+
+    NO_KEY = "it is empty; give a name for the training"
+    RESERVED_TAG = "{given!r} would look like a tag of an identity, which begins with {prefixes}; choose another tag"
+    TOO_MANY_TAGS = "{given} given; YARN takes {most}, and {own} are the job's identity, so at most {free} are allowed"
 
 
 @dataclass(frozen=True)
@@ -59,13 +68,12 @@ class Identity:
     deployment: str = ""
 
     def __post_init__(self) -> None:
-        faults = [f"identity: {name} is {value!r}, not a whole number of at least 0"
+        faults = [Fault(f"identity.{name}", Value.NOT_A_COUNT, {"given": value, "least": 0})
                   for name, value in (("generation", self.generation), ("attempt", self.attempt))
                   if isinstance(value, bool) or not isinstance(value, int) or value < 0]
         if not self.key:
-            faults.append("identity: the key is empty")
-        if faults:
-            raise SpecInvalid(faults)
+            faults.append(Fault("identity.key", Wrong.NO_KEY))
+        check(faults)
 
     @property
     def hash(self) -> str:
@@ -86,13 +94,12 @@ class Identity:
     def check(self, spec: JobSpec) -> None:
         """Raise `SpecInvalid` when the job's own tags leave no room for these, or look like one of them."""
         free = MAX_TAGS - len(self.tags)
-        faults = [f"tags: {tag!r} would pass for an identity, whose tags begin with {', '.join(PREFIXES)}"
+        faults = [Fault("tags", Wrong.RESERVED_TAG, {"given": tag, "prefixes": PREFIXES})
                   for tag in spec.tags if is_reserved(tag)]
         if len(spec.tags) > free:
-            faults.append(f"tags: {len(spec.tags)} given; YARN takes {MAX_TAGS}, and "
-                          f"{len(self.tags)} are the job's identity, so at most {free} are allowed")
-        if faults:
-            raise SpecInvalid(faults)
+            faults.append(Fault("tags", Wrong.TOO_MANY_TAGS, {"given": len(spec.tags), "most": MAX_TAGS,
+                                                             "own": len(self.tags), "free": free}))
+        check(faults)
 
 
 def is_reserved(tag: str, *prefixes: str) -> bool:

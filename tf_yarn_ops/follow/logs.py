@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import ApplicationNotFound, SpecInvalid, TfYarnError
+from ..errors import ApplicationNotFound, SpecInvalid, TfYarnError, did_you_mean
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
 from ..hadoop.resourcemanager import ResourceManager
 from ..hadoop.transport import CONNECT_TIMEOUT
 from ..runtime.common.report import JobReport
-from ..validation import did_you_mean
 from .live_report import LiveReports
 from .yarn_report import read_report
 

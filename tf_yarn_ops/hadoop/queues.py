@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..validation import did_you_mean
+from ..errors import did_you_mean
 
 #: What a queue that may use every node label has in its list.
 _EVERY = "*"

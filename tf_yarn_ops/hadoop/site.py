@@ -5,13 +5,22 @@ Everything here has a default; most sites need no file. Unknown keys are errors.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ..errors import SpecInvalid
+from ..errors import Code, Fault, SpecInvalid
 from ..runtime.common.protocol import PORTS
-from ..validation import check, did_you_mean, normalise, optional, read_seconds, read_text, read_texts
+from ..validation import (
+    check,
+    invalid,
+    normalise,
+    optional,
+    read_choice,
+    read_part,
+    read_seconds,
+    read_text,
+    read_texts,
+)
 
 SUBMIT_WITH = ("auto", "rest", "skein")
 #: Below the ephemeral ports of Linux (32768 and up).
@@ -21,20 +30,24 @@ COORDINATOR_PORTS = "20000-29999"
 AM_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC --add-opens=java.base/java.util=ALL-UNNAMED"
 
 
+class Wrong(Code):
+    """What is wrong with a site file."""
+
+    UNREADABLE = "can't be read: {error}"
+    NOT_A_RANGE = "{given!r} is not a range of ports such as {example}"
+    SMALL_RANGE = "{given!r} is not a range of at least {least} ports between 1024 and 65535"
+    NOT_ABSOLUTE = "{given!r} is not an absolute path of the file system"
+    NO_TIMEOUT = "0 would wait without end; give a number of seconds"
+
+
 def _read_port_range(value: object) -> str:
     first, dash, last = str(value).partition("-")
     if not (dash and first.strip().isdigit() and last.strip().isdigit()):
-        raise ValueError(f"{value!r} is not a range of ports such as {COORDINATOR_PORTS}")
+        raise invalid(Wrong.NOT_A_RANGE, given=value, example=COORDINATOR_PORTS)
     low, high = int(first), int(last)
     if not 1024 <= low <= high - PORTS + 1 <= 65535 or high > 65535:
-        raise ValueError(f"{value!r} is not a range of at least {PORTS} ports between 1024 and 65535")
+        raise invalid(Wrong.SMALL_RANGE, given=value, least=PORTS)
     return f"{low}-{high}"
-
-
-def _read_submit_with(value: object) -> str:
-    if value not in SUBMIT_WITH:
-        raise ValueError(f"{value!r} is not one of {', '.join(SUBMIT_WITH)}{did_you_mean(str(value), SUBMIT_WITH)}")
-    return str(value)
 
 
 @dataclass(frozen=True)
@@ -105,12 +118,13 @@ class Site:
             "application_classpath": read_texts, "log_server": optional(read_text),
             "coordinator_ports": _read_port_range, "am_java_options": read_text, "docker_folders": read_texts,
             "request_timeout": read_seconds,
-            "unreachable_timeout": read_seconds, "submit_with": _read_submit_with, "ca_file": optional(read_text),
+            "unreachable_timeout": read_seconds, "submit_with": read_choice(*SUBMIT_WITH),
+            "ca_file": optional(read_text),
         })
         if not faults and not self.staging.startswith("/"):
-            faults.append(f"staging: {self.staging!r} is not an absolute path of the file system")
+            faults.append(Fault("staging", Wrong.NOT_ABSOLUTE, {"given": self.staging}))
         if not faults and not self.request_timeout:
-            faults.append("request_timeout: 0 would wait for ever; give seconds")
+            faults.append(Fault("request_timeout", Wrong.NO_TIMEOUT))
         check(faults)
 
     def base_port(self, seed: int) -> int:
@@ -133,20 +147,11 @@ def read_site(path: str | Path) -> Site:
     try:
         document = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SpecInvalid(f"site file {path} can't be read: {error}") from error
-    if not isinstance(document, Mapping):
-        raise SpecInvalid(f"site file {path} is not a mapping of keys to values")
-    valid = [field.name for field in fields(Site)]
-    faults = [f"{path}: unknown key {name!r}{did_you_mean(str(name), valid)}; known: {', '.join(valid)}"
-              for name in document if name not in valid]
-    known: dict[str, Any] = {name: value for name, value in document.items() if name in valid and value is not None}
-    site = Site()
+        raise SpecInvalid(Fault(f"site file {path}", Wrong.UNREADABLE, {"error": str(error)})) from error
     try:
-        site = Site(**known)
+        return read_part(Site)(document)
     except SpecInvalid as error:
-        faults += [f"{path}: {fault}" for fault in error.faults]
-    check(faults)
-    return site
+        raise SpecInvalid(fault.in_file(f"site file {path}") for fault in error.faults) from error
 
 
 def find_site(environ: Mapping[str, str]) -> Site:

@@ -1,20 +1,26 @@
-"""The parts of a job that are not its tasks: environment, restarts, deadlines, rights.
+"""The parts of a job that are not its tasks: environment, restarts, deadlines, access rights.
 
-Each is a frozen value that is valid once it exists; `spec` puts them together.
+Each is a frozen value that can't exist in an invalid state; `spec` puts them together.
 """
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import SpecInvalid
+from ..errors import Code, Fault
 from ..validation import (
     ARCHIVE_SUFFIXES,
+    brief,
     check,
+    invalid,
     normalise,
+    read_choice,
     read_count,
     read_exit_codes,
     read_memory,
     read_seconds,
+    read_text,
     read_texts,
 )
 from .options import OPTIONS
@@ -23,14 +29,29 @@ RESTART_MODES = OPTIONS["restart"].choices
 ENVIRONMENT_SCHEMES = ("python", "venv", "conda", "docker")
 
 
+class Wrong(Code):
+    """What is wrong with a part."""
+
+    SHORT_HEARTBEAT = "{given:g} is too short; give at least 5 seconds, or 0 for no limit"
+    NEEDS_RESTARTS = "{given} needs {other} to be task or cluster, not never"
+    IN_BOTH_LISTS = "{other} names {codes} too; give each code in one of the two lists"
+    NO_LOCATION = "{scheme}:// names nothing; {advice}"
+    NOT_ABSOLUTE = "{given} needs an absolute path on the nodes: {scheme}:///path, with three slashes"
+    NOT_AN_ENVIRONMENT = "{given} is not an environment; {advice}"
+
+
+_ADVICE = ("give python:///path/to/python3, venv:///folder, conda:///folder, docker://image, or an archive "
+           f"({', '.join(ARCHIVE_SUFFIXES)})")
+
+
 @dataclass(frozen=True)
 class Resources:
-    """What one container is given.
+    """What one container gets.
 
     Parameters
     ----------
     memory : int or str, optional
-        MiB, or an amount such as ``8 GiB``. Default 8192 (the seed's).
+        MiB, or an amount such as ``8 GiB``. Default 8192.
     vcores : int, optional
         Virtual cores, at least 1. Default 1.
     gpus : int, optional
@@ -52,11 +73,11 @@ class TensorBoard:
     Parameters
     ----------
     memory : int or str, optional
-        MiB. Default 2048: TensorBoard keeps what it has read in memory.
+        MiB. Default 2048: TensorBoard keeps in memory what it has read.
     vcores : int, optional
         Default 1.
     linger : float, optional
-        Seconds it goes on after the last awaited task has ended. Default 0.
+        Seconds for which it continues after the last awaited task has ended. Default 0.
     """
 
     memory: int = 2048
@@ -75,21 +96,21 @@ class Deadlines:
     ----------
     queue : float, optional
         From submission until the application master runs. Default 86400: a queue
-        may be full over night, not for longer than a day.
+        may be full for a night, but not for longer than a day.
     allocation : float, optional
-        Until every task has a container. Default 1800: a job that holds half of what
-        it needs keeps it from others, so it gives it back after half an hour.
+        Until every task has a container. Default 1800: a job that has only a part of its
+        containers blocks them for others, so it releases them after half an hour.
     registration : float, optional
-        From a container's start until its agent calls. Default 600: a large archive
-        has to be copied and unpacked before that.
+        From the start of a container until its agent calls the coordinator. Default 600:
+        a large archive is copied and unpacked before that.
     heartbeat : float, optional
-        Silence of an agent, or of the coordinator, at least 5. Default 60.
+        How long an agent, or the coordinator, may be silent, at least 5. Default 60.
     execution : float, optional
-        From the first publication of the cluster spec. Default 0: only the user
+        From the first cluster spec until the end of the job. Default 0: only the user
         knows how long the training takes.
     total : float, optional
-        From the start of the application master. Default 604800: seven days, after
-        which HDFS delegation tokens end and the job could not write its result.
+        From the start of the application master until the end of the job. Default 604800,
+        seven days: then HDFS delegation tokens expire, and the job can't write its result.
     stop_grace : float, optional
         Between SIGTERM and SIGKILL, when a command is ended. Default 10.
     """
@@ -105,7 +126,7 @@ class Deadlines:
     def __post_init__(self) -> None:
         faults = normalise(self, {field.name: read_seconds for field in fields(self)})
         if not faults and 0 < self.heartbeat < 5:
-            faults.append(f"heartbeat: {self.heartbeat:g} is too short; at least 5 seconds, or 0 for none")
+            faults.append(Fault("heartbeat", Wrong.SHORT_HEARTBEAT, {"given": self.heartbeat}))
         check(faults)
 
 
@@ -117,22 +138,22 @@ class RestartPolicy:
     ----------
     mode : {"never", "task", "cluster"}, optional
         ``never`` (default) ends the job at the first failure. ``task`` starts the failed
-        command again on its port while the others go on. ``cluster`` ends all commands
-        and starts them with a new cluster spec.
+        command again on its port while the others continue. ``cluster`` ends all commands
+        and starts them again with a new cluster spec.
     max_restarts : int, optional
-        Failures of the program that are forgiven. Default 0 for ``never``, else 3.
+        How many failures of the program lead to a restart. Default 0 for ``never``, else 3.
     max_container_losses : int, optional
-        Containers that may be preempted, lost with their node or killed from outside.
+        How many containers may be preempted, lost with their node or killed from outside.
         Each is replaced, and the cluster restarts with the replacement. Default 3.
     retry_exit_codes : sequence of int, optional
-        Only these exit codes (1 to 255; 128 + n for signal n) are worth a restart. Default: all.
+        Only these exit codes (1 to 255; 128 + n for signal n) lead to a restart. Default: all.
     fatal_exit_codes : sequence of int, optional
-        These end the job whatever the budget says. Default: none.
+        These exit codes end the job, even when restarts are left. Default: none.
     backoff : float, optional
-        Seconds before the first restart; doubles with each, up to 300. Default 1.
+        Seconds before the first restart; doubles with each further one, up to 300. Default 1.
     allocation_retries : int, optional
-        How often a job that missed its allocation deadline is submitted again by a
-        waiting client. Default 0.
+        How often a waiting client submits a job again that has missed its allocation
+        deadline. Default 0.
     """
 
     mode: str = "never"
@@ -144,31 +165,29 @@ class RestartPolicy:
     allocation_retries: int = 0
 
     def __post_init__(self) -> None:
-        faults = []
-        if self.mode not in RESTART_MODES:
-            faults.append(f"mode: {self.mode!r} is not one of {', '.join(RESTART_MODES)}")
         if self.max_restarts is None:
             object.__setattr__(self, "max_restarts", 0 if self.mode == "never" else 3)
-        faults += normalise(self, {
-            "max_restarts": read_count(0), "max_container_losses": read_count(0), "backoff": read_seconds,
-            "allocation_retries": read_count(0), "retry_exit_codes": read_exit_codes,
+        faults = normalise(self, {
+            "mode": read_choice(*RESTART_MODES), "max_restarts": read_count(0), "max_container_losses": read_count(0),
+            "backoff": read_seconds, "allocation_retries": read_count(0), "retry_exit_codes": read_exit_codes,
             "fatal_exit_codes": read_exit_codes,
         })
         if not faults and self.mode == "never" and self.max_restarts:
-            faults.append(f"max_restarts: {self.max_restarts} needs a mode of task or cluster, not never")
+            faults.append(Fault("max_restarts", Wrong.NEEDS_RESTARTS, {"given": self.max_restarts, "other": "mode"}))
         if not faults and (both := sorted(set(self.retry_exit_codes) & set(self.fatal_exit_codes))):
-            faults.append(f"retry_exit_codes and fatal_exit_codes both name {', '.join(map(str, both))}")
+            faults.append(Fault("retry_exit_codes", Wrong.IN_BOTH_LISTS,
+                                {"codes": tuple(both), "other": "fatal_exit_codes"}))
         check(faults)
 
 
 @dataclass(frozen=True)
 class Acls:
-    """Who besides the submitting user may look at the application or change it.
+    """Who may view or change the application, besides the submitting user.
 
     Parameters
     ----------
     view_users, view_groups, modify_users, modify_groups, ui_users : sequence of str, optional
-        Names as the cluster knows them; ``*`` for everybody. Default: nobody else.
+        Names as the cluster knows them; ``*`` for all. Default: no others.
     """
 
     view_users: tuple[str, ...] = ()
@@ -183,7 +202,7 @@ class Acls:
 
 @dataclass(frozen=True)
 class Environment:
-    """Where the tasks' interpreter and packages come from.
+    """Where the interpreter and the packages of the tasks come from.
 
     Parameters
     ----------
@@ -198,26 +217,56 @@ class Environment:
     location: str
 
     def __post_init__(self) -> None:
+        faults = normalise(self, {"scheme": read_choice(*ENVIRONMENT_SCHEMES, "archive"), "location": read_text})
+        check(faults)
         if not self.location:
-            raise SpecInvalid(f"{self.scheme}:// names nothing")
+            raise invalid(Wrong.NO_LOCATION, scheme=self.scheme, advice=_ADVICE)
         if self.scheme in ("python", "venv", "conda") and not self.location.startswith("/"):
-            raise SpecInvalid(f"{self.scheme}://{self.location} needs an absolute path on the nodes: "
-                              f"{self.scheme}:///path, with three slashes")
+            raise invalid(Wrong.NOT_ABSOLUTE, given=str(self), scheme=self.scheme)
+        if self.scheme == "archive" and not _is_archive(self.location):
+            raise invalid(Wrong.NOT_AN_ENVIRONMENT, given=repr(self.location), advice=_ADVICE)
 
     @classmethod
     def parse(cls, text: str) -> "Environment":
-        """Read ``python:///usr/bin/python3``, ``venv:///path``, ``docker://image`` or an archive's path."""
+        """Parse ``python:///usr/bin/python3``, ``venv:///path``, ``docker://image`` or the path of an archive.
+
+        Raises
+        ------
+        SpecInvalid
+            It is none of these.
+        """
         scheme, separator, location = text.partition("://")
-        if separator and scheme in ENVIRONMENT_SCHEMES:
-            return cls(scheme, location)
-        try:
-            archive = urlsplit(text).path.endswith(ARCHIVE_SUFFIXES)
-        except ValueError:
-            archive = False
-        if archive:
-            return cls("archive", text)
-        raise SpecInvalid(f"{text!r} is no environment; give python:///path/to/python3, venv:///folder, "
-                          f"conda:///folder, docker://image, or an archive ({', '.join(ARCHIVE_SUFFIXES)})")
+        return cls(scheme, location) if separator and scheme in ENVIRONMENT_SCHEMES else cls("archive", text)
 
     def __str__(self) -> str:
         return self.location if self.scheme == "archive" else f"{self.scheme}://{self.location}"
+
+
+def read_environment(value: Any) -> Environment:
+    """Return an environment: a text that `Environment.parse` takes is parsed."""
+    if isinstance(value, Environment):
+        return value
+    if not isinstance(value, str):
+        raise invalid(Wrong.NOT_AN_ENVIRONMENT, given=brief(value), advice=_ADVICE)
+    return Environment.parse(value)
+
+
+def _is_archive(source: str) -> bool:
+    try:
+        return urlsplit(source).path.endswith(ARCHIVE_SUFFIXES)
+    except ValueError:
+        return False
+
+
+def values_that_differ(part: Any, plain: Any = None) -> dict[str, Any]:
+    """Return the fields of a part that differ from those of ``plain``, in their order, as plain values.
+
+    Without ``plain`` the fields are compared with their defaults.
+    """
+    if plain is None:
+        defaults = {one.name: one.default_factory() if one.default_factory is not MISSING else one.default
+                    for one in fields(part)}
+    else:
+        defaults = {one.name: getattr(plain, one.name) for one in fields(part)}
+    return {name: list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+            for name, default in defaults.items() if (value := getattr(part, name)) != default}

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import SpecInvalid
-from ..validation import did_you_mean, parse_count, parse_memory
+from ..errors import Code, Fault, SpecInvalid
+from ..validation import Value, check, parse_count, parse_memory
 from .options import OPERATOR, Option, options_of
+from .requirement import Wrong as WrongNotation
 from .requirement import canonical_type, parse_cluster_requirement, parse_overrides
 from .spec import JobSpec
+from .spec import Wrong as WrongJob
 
 _OPTIONS = options_of(OPERATOR, submission=False)
 #: The names that `build_job` takes.
@@ -30,6 +32,18 @@ _SIMPLE = {name: option for name, option in _OPTIONS.items() if option.path and 
 FOLDERS = ("data", "home", "mnt", "project", "projects", "tmp", "user", "users", "warehouse")
 
 
+class Wrong(Code):
+    """What is wrong with the options of a request."""
+
+    UNKNOWN_OPTION = "unknown option{hint}"
+    TWO_ENVIRONMENTS = "{other} also says where the program runs; give one of them"
+    NO_TASKS = "missing; say which tasks the job has, for example ps:2,worker:4"
+    NO_COMMAND = "missing; say what every task runs, for example 'python train.py'"
+    NO_TENSORBOARD = "the request has no TensorBoard; set {other} too"
+    EXPECTED = "expected {form}"
+    TWICE = "given twice; give it once"
+
+
 def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = None) -> JobSpec:
     """Build the job that the options ask for.
 
@@ -40,8 +54,8 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
         Repeatable options take a text, a list of texts, or a mapping.
     document : mapping, optional
         A job as `JobSpec.from_dict` reads it, which the options override: an option replaces what
-        the document says about the same thing; ``env``, ``file`` and ``archive`` add to it.
-        The general form of a resource replaces the document's values for every task, the form of a
+        the document says about the same value; ``env``, ``file`` and ``archive`` add to it.
+        A resource for all tasks replaces the document's values of every task, a resource for a
         type those of its tasks; ``cluster_requirement`` says which types there are.
 
     Returns
@@ -53,7 +67,8 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
     SpecInvalid
         With every fault of the request.
     """
-    faults = [f"{name}: unknown option{did_you_mean(name, NAMES)}" for name in options if name not in NAMES]
+    faults = [Fault(name, Wrong.UNKNOWN_OPTION, {"given": name, "allowed": NAMES})
+              for name in options if name not in NAMES]
     given = {name: value for name, value in options.items() if value is not None and name in NAMES}
     job = _copy(document or {})
     for name, option in _SIMPLE.items():
@@ -62,19 +77,25 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
     _apply_tensorboard(job, given, faults)
     if "docker_image" in given:
         if "environment" in given:
-            faults.append("docker_image and environment both say where the program runs; give one of them")
+            faults.append(Fault("docker_image", Wrong.TWO_ENVIRONMENTS, {"other": "environment"}))
         job["environment"] = f"docker://{given['docker_image']}"
     _apply_tasks(job, given, faults)
-    return _read(job, given, faults)
+    rename = _names_of_paths(given, document or {})
+    try:
+        spec = JobSpec.from_dict(job)
+    except SpecInvalid as error:
+        faults += [fault.renamed(rename) for fault in error.faults]
+    check(dict.fromkeys(faults))
+    return spec
 
 
 def doubts_about(job: JobSpec) -> list[str]:
-    """Give what is allowed, and probably not meant: a folder where a URL names its host (the seed's own example)."""
+    """Return warnings about what is allowed and probably a mistake: a URL with a folder in place of its host."""
     doubts = []
     for option, path in (("input", job.input), ("output", job.output)):
         try:
             url = urlsplit(path or "")
-        except ValueError:  # a pattern with brackets, say: it is the program's affair
+        except ValueError:  # for example a pattern with brackets, which the program interprets
             continue
         if url.scheme == "hdfs" and url.netloc in FOLDERS:
             meant = f"hdfs:///{url.netloc}{url.path}"
@@ -82,7 +103,7 @@ def doubts_about(job: JobSpec) -> list[str]:
     return doubts
 
 
-def _apply(job: dict[str, Any], option: Option, value: Any, faults: list[str]) -> None:
+def _apply(job: dict[str, Any], option: Option, value: Any, faults: list[Fault]) -> None:
     """Put the value of an option that is one key of the document into the document."""
     match option.type:
         case "texts" | "codes":
@@ -95,12 +116,12 @@ def _apply(job: dict[str, Any], option: Option, value: Any, faults: list[str]) -
             _put(job, option.path, value, faults)
 
 
-def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[str]) -> None:
+def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fault]) -> None:
     """Put what the options say about task types into the document."""
     named = _present(job, "tasks", faults) if "cluster_requirement" in given else _mapping(job.get("tasks"))
     tasks = {canonical_type(str(name)): _task(task) for name, task in named.items()}
     if len(tasks) < len(named):
-        faults.append("tasks: chief is named twice; chiefworker and master are other spellings of it")
+        faults.append(Fault("tasks.chief", WrongJob.CHIEF_TWICE))
     if "cluster_requirement" in given:
         requirement = parse_cluster_requirement(str(given["cluster_requirement"]), faults)
         tasks = {name: {**_present(tasks, name, faults, "tasks."), "instances": count}
@@ -109,7 +130,7 @@ def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[str
         if not requirement:
             _stand_in(job, given, faults)
     elif "tasks" not in job:
-        faults.append("cluster_requirement: missing; say which tasks the job has, for example ps:2,worker:4")
+        faults.append(Fault("cluster_requirement", Wrong.NO_TASKS))
         _stand_in(job, given, faults)
         return
     elif isinstance(job["tasks"], Mapping):
@@ -142,50 +163,57 @@ def _reader(option: Option) -> Callable[[str], int]:
     return parse_memory if option.type == "memory" else lambda text: parse_count(text, least=option.least)
 
 
-def _stand_in(job: dict[str, Any], given: Mapping[str, Any], faults: list[str]) -> None:
-    """Give a job whose tasks are a fault in the list already some that are none, so that the rest can be checked."""
+def _stand_in(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fault]) -> None:
+    """Replace tasks that are already a fault in the list by valid ones, so that the rest can be checked."""
     job["tasks"] = {"worker": {"command": "true"}}
     if "command" not in job and "command" not in given:
-        faults.append("task_command: missing; say what every task runs, for example 'python train.py'")
+        faults.append(Fault("task_command", Wrong.NO_COMMAND))
 
 
-def _put_type(option: str, name: str, value: str, tasks: Mapping[str, Any], faults: list[str]) -> None:
+def _put_type(option: str, name: str, value: str, tasks: Mapping[str, Any], faults: list[Fault]) -> None:
     if isinstance(tasks.get(name), dict):
         tasks[name][option] = value
     else:
-        faults.append(f"{option} {name!r}: no such task type in the request, which has "
-                      f"{', '.join(tasks) or 'none'}{did_you_mean(name, tasks)}")
+        faults.append(Fault(option, WrongNotation.NO_SUCH_TYPE, {"given": name, "allowed": tuple(tasks)}))
 
 
-def _apply_tensorboard(job: dict[str, Any], given: Mapping[str, Any], faults: list[str]) -> None:
-    """Switch TensorBoard on or off, and give it its size."""
+def _apply_tensorboard(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fault]) -> None:
+    """Put what the options say about TensorBoard into the document."""
     if "tensorboard" in given:
         job["tensorboard"] = bool(given["tensorboard"]) and (job.get("tensorboard") or True)
     for name in ("tensorboard_memory", "tensorboard_vcores", "tensorboard_linger"):
         if name in given and not job.get("tensorboard"):
-            faults.append(f"{name}: there is no TensorBoard in the request; add --tensorboard")
+            faults.append(Fault(name, Wrong.NO_TENSORBOARD, {"other": "tensorboard"}))
         elif name in given:
             settings = job["tensorboard"] if isinstance(job["tensorboard"], dict) else {}
             job["tensorboard"] = {**settings, _OPTIONS[name].path[1]: given[name]}
 
 
-def _read(job: Mapping[str, Any], given: Mapping[str, Any], faults: list[str]) -> JobSpec:
-    """Read the document; its faults are named by the options that brought them."""
+def _names_of_paths(given: Mapping[str, Any], document: Mapping[str, Any]) -> Callable[[str], str]:
+    """Return a function that names a path of the document by its option, unless the value is the document's own."""
     names = {".".join(option.path): name for name, option in _OPTIONS.items()
-             if name in given and option.path and option.path[0] != "tasks"}
-    try:
-        spec = JobSpec.from_dict(job)
-    except SpecInvalid as error:
-        for fault in error.faults:
-            key, colon, rest = fault.partition(":")
-            faults.append(names.get(key, key) + colon + rest)
-    if faults:
-        raise SpecInvalid(dict.fromkeys(faults))
-    return spec
+             if option.path and option.path[0] != "tasks" and (name in given or not _says(document, option.path))}
+
+    def rename(path: str) -> str:
+        head, tail = path, ""
+        while head and head not in names:
+            head, _, last = head.rpartition(".")
+            tail = f".{last}{tail}"
+        return names[head] + tail if head else path
+
+    return rename
+
+
+def _says(document: Any, path: tuple[str, ...]) -> bool:
+    for key in path:
+        if not isinstance(document, Mapping) or key not in document:
+            return False
+        document = document[key]
+    return True
 
 
 def _texts(value: Any) -> list[str]:
-    """The texts of a repeatable option, whichever way it was given."""
+    """Return the texts of a repeatable option; it may be given as one value, a list or a mapping."""
     if value is None:
         return []
     if isinstance(value, Mapping):
@@ -196,49 +224,51 @@ def _texts(value: Any) -> list[str]:
 
 
 def _numbers(texts: Iterable[str]) -> list[int | str]:
-    """Numbers of comma-separated texts; what is none stays as it is, for the message."""
+    """Return the numbers of comma-separated texts; an item that is not a number stays a text, for the fault."""
     items = [item.strip() for text in texts for item in text.split(",")]
     return [int(item) if item.isdecimal() else item for item in items]
 
 
-def _pairs(option: str, value: Any, faults: list[str]) -> dict[str, str]:
-    """``NAME=VALUE`` texts, or a mapping; a file may leave its name out."""
+def _pairs(option: str, value: Any, faults: list[Fault]) -> dict[str, str]:
+    """Return names and values of ``NAME=VALUE`` texts, or of a mapping; a file may come without a name."""
     if isinstance(value, Mapping):
         return {str(name): item for name, item in value.items()}
-    wanted = {"command": "TYPE=COMMAND", "env": "NAME=VALUE"}.get(option, "NAME=PATH or PATH")
+    form = {"command": "TYPE=COMMAND", "env": "NAME=VALUE"}.get(option, "NAME=PATH or PATH")
     pairs: dict[str, str] = {}
-    for number, text in enumerate(_texts(value), start=1):
-        name, equals, item = text.partition("=")
-        # A variable's value may be a secret, and so may what lacks its name.
-        shown = f"{option} {text!r}" if option != "env" else f"env {name!r}" if equals else f"env, number {number}"
+    for position, text in enumerate(_texts(value), start=1):
+        name, equals, value = text.partition("=")
+        # The value of a variable may be a secret, and so may a text without a name.
+        where = ("item", text) if option != "env" else ("item", name) if equals else ("position", position)
+        item = dict([where])
         if option in ("file", "archive") and ("/" in name or not equals):
-            name, equals, item = text.rstrip("/").rpartition("/")[2], "=", text
+            name, equals, value = text.rstrip("/").rpartition("/")[2], "=", text
         if not equals or not name:
-            faults.append(f"{shown}: expected {wanted}")
+            faults.append(Fault(option, Wrong.EXPECTED, {**item, "form": form}))
         elif name in pairs:
-            faults.append(f"{shown}: {name!r} is given twice")
+            faults.append(Fault(option, Wrong.TWICE, item))
         else:
-            pairs[name] = item
+            pairs[name] = value
     return pairs
 
 
-def _put(document: dict[str, Any], path: tuple[str, ...], value: Any, faults: list[str]) -> None:
+def _put(document: dict[str, Any], path: tuple[str, ...], value: Any, faults: list[Fault]) -> None:
     *parents, key = path
     for parent in parents:
         document[parent] = document = _present(document, parent, faults)
     document[key] = value
 
 
-def _present(document: Mapping[Any, Any], key: Any, faults: list[str], where: str = "") -> dict[Any, Any]:
-    """What a document says under a key; what can't be added to is a fault, and not shown: it may hold secrets."""
+def _present(document: Mapping[Any, Any], key: Any, faults: list[Fault], where: str = "") -> dict[Any, Any]:
+    """Return the mapping under a key. Another value is a fault, which does not show it: it may hold secrets."""
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
-        faults.append(f"{where}{key}: a {type(value).__name__} is not a mapping")
+        given = f"a {type(value).__name__}"
+        faults.append(Fault(f"{where}{key}", Value.NOT_A_MAPPING, {"given": given, "what": "keys to values"}))
     return _mapping(value)
 
 
 def _copy(value: Any) -> Any:
-    """A copy of plain values, so that nothing is written to the caller's."""
+    """Return a copy of plain values, so that the caller's are not changed."""
     if isinstance(value, Mapping):
         return {key: _copy(item) for key, item in value.items()}
     return [_copy(item) for item in value] if isinstance(value, list | tuple) else value
@@ -249,7 +279,7 @@ def _mapping(value: Any) -> dict[Any, Any]:
 
 
 def _task(task: Any) -> Any:
-    """A type's settings as a mapping, index keys as numbers; anything else is left to the reader of documents."""
+    """Return the settings of a type as a mapping with numbers as index keys; `JobSpec` refuses what is none."""
     if task is None or (isinstance(task, int) and not isinstance(task, bool)):
         return {} if task is None else {"instances": task}
     if isinstance(task, dict) and isinstance(task.get("indices"), dict):

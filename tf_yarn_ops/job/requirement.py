@@ -1,30 +1,42 @@
-"""Words of the command line to numbers: ``ps:2,worker:4``, ``worker[0]:4``, ``8 GiB``.
+"""The notations of the command line: ``ps:2,worker:4`` and ``worker[0]:4`` to numbers.
 
-In come texts as people type them; out go plain mappings. Each parser appends
-what is wrong to a list that the caller passes, so that one message can name
-every fault of a request.
+In come texts as people type them; out go plain mappings. Each parser appends its faults to a list that the caller
+passes, so that one message can name every fault of a request.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from ..validation import did_you_mean, parse_count
+from ..errors import Code, Fault, SpecInvalid
+from ..validation import parse_count
 
 TASK_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
-#: Other spellings of ``chief`` (Slider's seed and TensorFlow 1).
-CHIEF_SPELLINGS = ("chiefworker", "master")
+#: Other names of ``chief``, from the YARN-DTF design and from TensorFlow 1.
+OTHER_CHIEFS = ("chiefworker", "master")
 
 _OVERRIDE = re.compile(r"(?:(?P<type>[^:\[\]]*?)\s*(?:\[(?P<index>[^\]]*)\])?\s*:)?\s*(?P<value>[^:]*)\Z")
 
 
+class Wrong(Code):
+    """What is wrong with a notation."""
+
+    NOT_A_TYPE = "{given!r} is not a task type; use letters, digits, '-' and '_', a letter first"
+    EXPECTED_INSTANCES = "expected task_type:instances, for example ps:2,worker:4"
+    TYPE_TWICE = "task type {given!r} is given twice"
+    EXPECTED_VALUE = "expected a value, task_type:value or task_type[index]:value"
+    VALUE_TWICE = "{what} already has the value {before}; give it once"
+    NO_SUCH_TYPE = "there is no task type {given!r} in the request, which has {allowed}{hint}"
+    INDEX_OUT_OF_RANGE = "index {index!r} is out of range; {type} has 0 to {last}"
+
+
 class Overrides(NamedTuple):
-    """One kind of resource as the three forms of ``-c``, ``-m`` and ``--task_gpus`` give it.
+    """One kind of resource, as the three forms of ``-c``, ``-m`` and ``--task_gpus`` give it.
 
     Attributes
     ----------
     general : int or None
-        For every task, None when not given.
+        For every task; None when it was not given.
     by_type : mapping of str to int
         Per task type; wins over ``general``.
     by_index : mapping of (str, int) to int
@@ -37,20 +49,25 @@ class Overrides(NamedTuple):
 
 
 def canonical_type(name: str) -> str:
-    """Give the task type's name in TensorFlow: ``chiefworker`` and ``master`` are ``chief``."""
-    return "chief" if name in CHIEF_SPELLINGS else name
+    """Return the name of a task type in TensorFlow: ``chief`` for ``chiefworker`` and ``master``."""
+    return "chief" if name in OTHER_CHIEFS else name
 
 
-def parse_cluster_requirement(text: str, faults: list[str]) -> dict[str, int]:
-    """Read ``ps:2,worker:4``.
+def _noter(option: str, faults: list[Fault], **item: object) -> Callable[..., None]:
+    """Return a function that appends a fault of one item of an option."""
+    return lambda code, **values: faults.append(Fault(option, code, {**item, **values}))
+
+
+def parse_cluster_requirement(text: str, faults: list[Fault]) -> dict[str, int]:
+    """Parse ``ps:2,worker:4``.
 
     Parameters
     ----------
     text : str
         Comma-separated ``task_type:instances``; blanks around names and commas are allowed.
         A type is ``[A-Za-z][A-Za-z0-9_-]*``, instances a whole number of at least 1.
-    faults : list of str
-        Every fault is appended, with its position.
+    faults : list of Fault
+        Every fault is appended, with the item and its position.
 
     Returns
     -------
@@ -59,27 +76,24 @@ def parse_cluster_requirement(text: str, faults: list[str]) -> dict[str, int]:
 
     References
     ----------
-    Seed 001 (YARN-DTF), ``-r, --cluster_requirement``.
+    The YARN-DTF design, ``-r, --cluster_requirement``.
     """
     requirement: dict[str, int] = {}
     for position, item in enumerate(text.split(","), start=1):
-        where = f"cluster_requirement {text!r}, item {position} {item.strip()!r}"
+        fault = _noter("cluster_requirement", faults, position=position, item=item.strip())
         name, colon, count = (part.strip() for part in item.partition(":"))
         if not colon or not name or not count:
-            faults.append(f"{where}: expected task_type:instances, for example ps:2,worker:4")
-            continue
-        if not TASK_TYPE.match(name):
-            faults.append(f"{where}: {name!r} is not a task type; use letters, digits, '-' and '_', a letter first")
-            continue
-        name = canonical_type(name)
-        if name in requirement:
-            faults.append(f"{where}: task type {name!r} is named twice")
-            continue
-        try:
-            requirement[name] = parse_count(count)
-        except ValueError as error:
-            faults.append(f"{where}: {error}")
-            requirement[name] = 1
+            fault(Wrong.EXPECTED_INSTANCES)
+        elif not TASK_TYPE.match(name):
+            fault(Wrong.NOT_A_TYPE, given=name)
+        elif canonical_type(name) in requirement:
+            fault(Wrong.TYPE_TWICE, given=canonical_type(name))
+        else:
+            requirement[canonical_type(name)] = 1
+            try:
+                requirement[canonical_type(name)] = parse_count(count)
+            except SpecInvalid as error:
+                fault(error.faults[0].code, **error.faults[0].values)
     return requirement
 
 
@@ -88,66 +102,64 @@ def parse_overrides(
     texts: Iterable[str],
     requirement: Mapping[str, int],
     parse_value: Callable[[str], int],
-    faults: list[str],
+    faults: list[Fault],
 ) -> Overrides:
-    """Read the forms ``4``, ``worker:4`` and ``worker[0]:4``, repeated or comma-separated.
+    """Parse the forms ``4``, ``worker:4`` and ``worker[0]:4``, repeated or comma-separated.
 
     Parameters
     ----------
     option : str
-        The option's name, for messages.
+        The name of the option, for faults.
     texts : iterable of str
         One text per use of the option.
     requirement : mapping of str to int
-        Instances per task type; what may be overridden.
+        Instances per task type; what can be overridden.
     parse_value : callable
-        Reads one value and raises ValueError with what is allowed.
-    faults : list of str
-        Every fault is appended.
+        Parses one value; raises SpecInvalid for what is not allowed.
+    faults : list of Fault
+        Every fault is appended, with its item.
 
     Returns
     -------
     Overrides
-        Task-level wins over type-level wins over general.
+        A value for one task wins over a value for its type, which wins over the value for all.
 
     References
     ----------
-    Seed 001, ``-c`` and ``-m``; its authors had not implemented the second and third form.
+    The YARN-DTF design, ``-c`` and ``-m``; its authors had not implemented the second and third form.
     """
     general: int | None = None
     by_type: dict[str, int] = {}
     by_index: dict[tuple[str, int], int] = {}
     for item in (item.strip() for text in texts for item in text.split(",")):
-        where = f"{option} {item!r}"
+        fault = _noter(option, faults, item=item)
         match = _OVERRIDE.match(item)
         if not match or not match["value"]:
-            faults.append(f"{where}: expected a value, task_type:value or task_type[index]:value")
+            fault(Wrong.EXPECTED_VALUE)
             continue
         try:
             value = parse_value(match["value"])
-        except ValueError as error:
-            faults.append(f"{where}: {error}")
+        except SpecInvalid as error:
+            fault(error.faults[0].code, **error.faults[0].values)
             continue
         if match["type"] is None:
             if general is not None:
-                faults.append(f"{where}: the general value was given before ({general})")
+                fault(Wrong.VALUE_TWICE, what="every task", before=general)
             general = value
             continue
         name = canonical_type(match["type"].strip())
         if name not in requirement:
-            known = ", ".join(requirement) or "none"
-            faults.append(f"{where}: no task type {name!r} in the request, which has {known}"
-                          f"{did_you_mean(name, requirement)}")
+            fault(Wrong.NO_SUCH_TYPE, given=name, allowed=tuple(requirement))
         elif match["index"] is None:
             if name in by_type:
-                faults.append(f"{where}: {name!r} was given before ({by_type[name]})")
+                fault(Wrong.VALUE_TWICE, what=name, before=by_type[name])
             by_type[name] = value
         else:
             index = match["index"].strip()
             if not index.isdecimal() or int(index) >= requirement[name]:
-                faults.append(f"{where}: index {index!r} is out of range; {name} has 0 to {requirement[name] - 1}")
+                fault(Wrong.INDEX_OUT_OF_RANGE, index=index, type=name, last=requirement[name] - 1)
                 continue
             if (name, int(index)) in by_index:
-                faults.append(f"{where}: {name}[{index}] was given before ({by_index[name, int(index)]})")
+                fault(Wrong.VALUE_TWICE, what=f"{name}[{index}]", before=by_index[name, int(index)])
             by_index[name, int(index)] = value
     return Overrides(general, by_type, by_index)

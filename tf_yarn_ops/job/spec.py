@@ -1,73 +1,124 @@
-"""`JobSpec`: the whole job as one frozen value, complete and valid once it exists.
+"""`JobSpec`: the whole job as one frozen value that can't exist in an invalid state.
 
-Every door (command line, Airflow, Azkaban, a YAML file) ends here; everything
-behind it trusts what it gets. All faults of a request are reported at once.
+Every door (command line, Airflow, Azkaban, a YAML file) makes one; everything behind the doors trusts it. All faults
+of a job are reported together, each with the path of its value.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import SpecInvalid
+from ..errors import Code, Fault
 from ..runtime.common.roles import CHIEF, TENSORBOARD, Role, role_of
 from ..validation import (
     ARCHIVE_SUFFIXES,
     MAX_STRING,
-    brief,
     check,
-    did_you_mean,
     normalise,
+    not_a_mapping,
+    noting,
     optional,
+    read_choice,
     read_command,
     read_count,
     read_env,
     read_flag,
     read_memory,
+    read_part,
     read_source,
     read_sources,
     read_text,
     read_texts,
 )
+from .document import format_yaml, parse_yaml
 from .options import OPTIONS
-from .parts import Acls, Deadlines, Environment, Resources, RestartPolicy, TensorBoard
+from .parts import (
+    Acls,
+    Deadlines,
+    Environment,
+    Resources,
+    RestartPolicy,
+    TensorBoard,
+    read_environment,
+    values_that_differ,
+)
 from .requirement import TASK_TYPE, canonical_type
+from .requirement import Wrong as WrongType
 
 SUCCESS_POLICIES = OPTIONS["success"].choices
 #: YARN takes ten tags; three are the job's identity.
 MAX_TAGS = 7
 #: Largest log tail of one task in the report, characters.
 MAX_LOG_TAIL = 8192
+_RESOURCES = ("memory", "vcores", "gpus")
 
 
-def _read_indices(value: object) -> dict[int, Resources]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{brief(value)} is not a mapping of task indices to resources")
-    return {read_count(0)(index): resources for index, resources in value.items()}
+class Wrong(Code):
+    """What is wrong with a job whose single values are valid."""
+
+    INDEX_OUT_OF_RANGE = "{given} is out of range; there are tasks 0 to {last}"
+    CHIEF_TWICE = "the chief is given twice; chiefworker and master are other names of chief"
+    NO_TASKS = "there are none; give at least one task type, for example worker:1"
+    NO_COMMAND = "missing; {types} would have nothing to run: give the job a command, or each of these types its own"
+    NEVER_ENDS = "the job would never end, because {types} run until the job ends; add a chief or a worker"
+    NEEDS_CHIEF = "chief needs a task of type chief"
+    NEEDS_OUTPUT = "needs {other}, the folder that TensorBoard reads"
+    TENSORBOARD_TYPE = "tensorboard can't be a task type; the option {other} adds it"
+    TOO_MANY_TAGS = "{given} given, at most {most} allowed"
+    BAD_TAG = "{given!r} is not ASCII of 1 to 100 characters"
+    LONG_LOG_TAIL = "{given} is more than {most} characters"
+    NOT_AN_ARCHIVE = "{given!r} does not end with {suffixes}"
+    NAME_TWICE = "{given!r} is also the name of {other}; give one of them another name"
+    LONG_TF_CONFIG = "{given} tasks make a TF_CONFIG of more than {most} KiB; give fewer"
+
+
+def _read_indices(general: Mapping[str, Any]) -> Callable[[Any], dict[int, Resources]]:
+    """Return a reader of the resources of single tasks; what a task does not say comes from ``general``."""
+
+    def read(value: Any) -> dict[int, Resources]:
+        if not isinstance(value, Mapping):
+            raise not_a_mapping(value, "task indices to resources")
+        faults: list[Fault] = []
+        indices: dict[int, Resources] = {}
+        for index, own in value.items():
+            with noting(faults, str(index)):
+                own = {**general, **own} if isinstance(own, Mapping) else general if own is None else own
+                indices[read_count(0)(index)] = read_part(Resources)(own)
+        check(faults)
+        return indices
+
+    return read
 
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """All tasks of one type.
+    """The tasks of one type.
 
     Parameters
     ----------
     instances : int, optional
         How many, at least 1. Default 1.
     memory, vcores, gpus : optional
-        What each is given, as in `Resources`.
+        What each task gets, as in `Resources`.
     node_label : str, optional
         YARN node label expression for these containers.
     command : str, optional
-        Instead of the job's command; run by ``bash -c`` on the node.
+        Replaces the command of the job; ``bash -c`` runs it on the node.
     env : mapping of str to str, optional
-        Further environment variables of these tasks; win over the job's.
+        Environment variables of these tasks; they win over those of the job.
     indices : mapping of int to Resources, optional
-        Other resources for single tasks.
+        Other resources for single tasks. A mapping in place of `Resources` takes the rest from the task type.
     in_cluster, awaited, fatal : bool, optional
-        Another row than the table of task types has (`runtime.roles`).
+        Whether the tasks are part of the cluster spec, whether the job waits for their end, and whether their
+        failure is the failure of the job. Default: the row of the task type in `runtime.common.roles`.
     hold_port : bool, optional
-        Keep the reserved port bound with SO_REUSEPORT while the command runs (default), which
-        TensorFlow's servers take; False for programs that can't bind it then.
+        True (default) keeps the reserved port bound with SO_REUSEPORT while the command runs; TensorFlow's
+        servers can bind it then. False is for programs that can't.
+
+    Raises
+    ------
+    SpecInvalid
+        With every fault.
     """
 
     instances: int = 1
@@ -87,20 +138,24 @@ class TaskSpec:
         faults = normalise(self, {
             "instances": read_count(1), "memory": read_memory, "vcores": read_count(1), "gpus": read_count(0),
             "node_label": optional(read_text), "command": optional(read_command), "env": read_env,
-            "indices": _read_indices, "in_cluster": optional(read_flag), "awaited": optional(read_flag),
+            "in_cluster": optional(read_flag), "awaited": optional(read_flag),
             "fatal": optional(read_flag), "hold_port": read_flag,
         })
+        wrong = {fault.path for fault in faults}
+        general = {name: getattr(self, name) for name in _RESOURCES if name not in wrong}
+        faults += normalise(self, {"indices": _read_indices(general)})
         if not faults:
-            faults += [f"indices: {index} is out of range; there are tasks 0 to {self.instances - 1}"
+            faults += [Fault(f"indices.{index}", Wrong.INDEX_OUT_OF_RANGE,
+                             {"given": index, "last": self.instances - 1})
                        for index in self.indices if index >= self.instances]
         check(faults)
 
     def resources(self, index: int) -> Resources:
-        """Give what the task of this index gets."""
+        """Return what the task of this index gets."""
         return self.indices.get(index) or Resources(self.memory, self.vcores, self.gpus)
 
     def role(self, task_type: str) -> Role:
-        """Give the row of the lifecycle table that holds for these tasks."""
+        """Return the row of the table of task types that holds for these tasks."""
         row = role_of(task_type)
         return Role(*(default if own is None else own
                       for own, default in zip((self.in_cluster, self.awaited, self.fatal), row, strict=True)))
@@ -110,50 +165,53 @@ class TaskSpec:
 class JobSpec:
     """A distributed TensorFlow job.
 
+    Parts may be given as mappings of their fields, an environment as text, a task type as its number of instances.
+
     Parameters
     ----------
     command : str, optional
-        Run by ``bash -c`` for each task; needed unless every type has its own.
+        ``bash -c`` runs it for each task; needed unless every type has its own.
     tasks : mapping of str to TaskSpec
         Per task type (``chief``, ``worker``, ``ps``, ``evaluator`` or any other name).
-        ``chiefworker`` and ``master`` are read as ``chief``.
+        ``chiefworker`` and ``master`` are other names of ``chief``.
     name : str, optional
         The application's name in YARN. Default ``TensorFlow``.
     queue : str, optional
         Default ``default``.
     user : str, optional
-        On whose behalf, where the cluster allows it. Default: the submitting user.
+        The user whose application it is, where the cluster allows the submitting user to act for others.
+        Default: the submitting user.
     priority : int, optional
         YARN's priority in the queue, larger first. Default 0.
     tags : sequence of str, optional
         At most 7, ASCII, at most 100 characters; YARN keeps them in lower case.
     node_label : str, optional
-        Node label expression of the application master and of types without their own.
+        Node label expression of the application master and of task types without their own.
     env : mapping of str to str, optional
         Environment variables of every task.
     files, archives : mapping of str to str, optional
         Name in the working directory to local path or URI. Archives (and local folders) are unpacked.
     script : str, optional
-        Local file, in the working directory under its own name, which is DTF_TASK_SCRIPT.
+        Local file that lies in the working directory under its own name, which is in DTF_TASK_SCRIPT.
     input, output : str, optional
-        Not interpreted: DTF_INPUT_PATH and DTF_OUTPUT_PATH.
-    environment : Environment, optional
+        Not interpreted; the tasks find them in DTF_INPUT_PATH and DTF_OUTPUT_PATH.
+    environment : Environment or str, optional
         Default: what the nodes have.
-    tensorboard : TensorBoard, optional
+    tensorboard : TensorBoard or bool, optional
         Needs ``output``.
     success : {"all_workers", "chief"}, optional
-        Whether every awaited task (default) or the chief alone has to exit 0.
+        Whether every awaited task (default) or only the chief must end with exit code 0.
     restart : RestartPolicy, optional
     deadlines : Deadlines, optional
     file_systems : sequence of str, optional
-        Further file systems whose delegation tokens the job needs, ``hdfs://other``.
+        Other file systems for which the job needs delegation tokens, ``hdfs://other``.
     acls : Acls, optional
     am_memory : int or str, optional
-        MiB of the application master. Default 1024: Skein's JVM and our coordinator.
+        MiB of the application master. Default 1024, for Skein's JVM and the coordinator.
     am_vcores : int, optional
         Default 1.
     report_log_tail : int, optional
-        Characters of a failed task's log that the report carries, 0 to 8192. Default 4096.
+        How many characters of the log of a failed task the report carries, 0 to 8192. Default 4096.
 
     Raises
     ------
@@ -161,7 +219,7 @@ class JobSpec:
         With every fault of the request.
     """
 
-    tasks: Mapping[str, TaskSpec]
+    tasks: Mapping[str, TaskSpec] = field(default_factory=dict)
     command: str | None = None
     name: str = "TensorFlow"
     queue: str = "default"
@@ -188,99 +246,161 @@ class JobSpec:
 
     def __post_init__(self) -> None:
         faults = normalise(self, {
-            "command": optional(read_command), "name": read_text, "queue": read_text, "user": optional(read_text),
-            "priority": read_count(0), "tags": read_texts, "node_label": optional(read_text), "env": read_env,
-            "files": read_sources, "archives": read_sources, "script": optional(read_source),
-            "input": optional(read_text), "output": optional(read_text), "file_systems": read_texts,
+            "tasks": _read_tasks, "command": optional(read_command), "name": read_text, "queue": read_text,
+            "user": optional(read_text), "priority": read_count(0), "tags": read_texts,
+            "node_label": optional(read_text), "env": read_env, "files": read_sources, "archives": read_sources,
+            "script": optional(read_source), "input": optional(read_text), "output": optional(read_text),
+            "environment": optional(read_environment), "tensorboard": _read_tensorboard,
+            "success": read_choice(*SUCCESS_POLICIES), "restart": read_part(RestartPolicy),
+            "deadlines": read_part(Deadlines), "file_systems": read_texts, "acls": read_part(Acls),
             "am_memory": read_memory, "am_vcores": read_count(1), "report_log_tail": read_count(0),
-            "success": read_text,
         })
-        tasks = {canonical_type(name): task for name, task in self.tasks.items()}
-        if len(tasks) < len(self.tasks):
-            faults.append("tasks: chief is named twice; chiefworker and master are other spellings of it")
-        object.__setattr__(self, "tasks", tasks)
-        check(faults + ([] if faults else self._faults()))
-
-    def _faults(self) -> list[str]:
-        """What is wrong with the parts taken together."""
-        faults = [f"tasks: {name!r} is not a task type; use letters, digits, '-' and '_', a letter first"
-                  for name in self.tasks if not TASK_TYPE.match(name)]
-        if not self.tasks:
-            faults.append("tasks: there are none; give at least one task type, for example worker:1")
-        faults += [f"tasks: {name} has no command, neither its own nor the job's"
-                   for name, task in self.tasks.items() if not (task.command or self.command)]
-        if self.tasks and not any(task.role(name).awaited for name, task in self.tasks.items()):
-            faults.append(f"tasks: nothing ends the job: {', '.join(self.tasks)} run for ever; add a chief or a worker")
-        if self.success not in SUCCESS_POLICIES:
-            faults.append(f"success: {self.success!r} is not one of {', '.join(SUCCESS_POLICIES)}"
-                          f"{did_you_mean(self.success, SUCCESS_POLICIES)}")
-        if self.success == "chief" and CHIEF not in self.tasks:
-            faults.append("success: chief needs a task of type chief")
-        if self.tensorboard and not self.output:
-            faults.append("tensorboard: needs output, the folder that TensorBoard reads")
-        if TENSORBOARD in self.tasks:
-            faults.append("tasks: tensorboard is added by the option tensorboard, it can't be requested as a type")
-        if len(self.tags) > MAX_TAGS:
-            faults.append(f"tags: {len(self.tags)} given, at most {MAX_TAGS} allowed")
-        faults += [f"tags: {tag!r} is not ASCII of 1 to 100 characters"
-                   for tag in self.tags if not tag.isascii() or not 1 <= len(tag) <= 100]
-        if self.report_log_tail > MAX_LOG_TAIL:
-            faults.append(f"report_log_tail: {self.report_log_tail} is more than {MAX_LOG_TAIL} characters")
-        faults += [f"archives: {source!r} is not one of {', '.join(ARCHIVE_SUFFIXES)}"
-                   for source in self.archives.values() if not source.endswith(ARCHIVE_SUFFIXES)]
-        names = [*self.files, *self.archives, *([self.script.rsplit("/", 1)[-1]] if self.script else [])]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        faults += [f"files: {name!r} is the name of two files" for name in twice]
-        tasks = sum(task.instances for task in self.tasks.values())
-        if tasks * len('"127.0.0.1:1024", ') > MAX_STRING:
-            faults.append(f"tasks: {tasks} tasks make a TF_CONFIG of more than {MAX_STRING // 1024} KiB")
-        return faults
+        wrong = {fault.path.partition(".")[0] for fault in faults}
+        check([*faults, *(fault for names, find in _RULES if wrong.isdisjoint(names) for fault in find(self))])
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what differs from the defaults, as plain values; `from_dict` reads it back."""
-        from .document import write_job
-
-        return write_job(self)
+        """Return what differs from the defaults, as plain values; `from_dict` reads it back."""
+        document = values_that_differ(self)
+        document["tasks"] = {name: _plain_task(task) for name, task in self.tasks.items()}
+        for part in ("deadlines", "acls", "tensorboard"):
+            if part in document:
+                document[part] = values_that_differ(document[part])
+        if "restart" in document:
+            # The default of max_restarts depends on the mode.
+            plain = RestartPolicy(self.restart.mode)
+            document["restart"] = {"mode": self.restart.mode, **values_that_differ(self.restart, plain)}
+        if self.tensorboard:
+            document["tensorboard"] = document["tensorboard"] or True
+        if self.environment:
+            document["environment"] = str(self.environment)
+        return document
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "JobSpec":
-        """Read a document; unknown keys are refused with the nearest name.
+        """Return the job of a document; unknown keys are refused with the nearest name.
 
         Parameters
         ----------
         document : mapping
-            As `to_dict` gives it. Memory may be a text such as ``8 GiB``; what stands in
-            ``indices`` inherits the rest from its task type.
+            As `to_dict` returns it. Memory may be a text such as ``8 GiB``; an entry of
+            ``indices`` takes the rest from its task type.
 
         Raises
         ------
         SpecInvalid
             With every fault of the document.
         """
-        from .document import read_job
-
-        return read_job(document)
+        return read_part(cls)(document)
 
     def to_yaml(self) -> str:
-        """Give `to_dict` as YAML."""
-        import yaml
-
-        text: str = yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
-        # PyYAML writes these as they are, and reads them back as line breaks.
-        if any(letter in text for letter in "\x85\u2028\u2029\ufeff"):
-            text = yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=False)
-        return text
+        """Return `to_dict` as YAML."""
+        return format_yaml(self.to_dict())
 
     @classmethod
     def from_yaml(cls, text: str) -> "JobSpec":
-        """Read `to_yaml`'s text; SpecInvalid as in `from_dict`, and for what is not YAML."""
-        import yaml
+        """Return the job of a text of `to_yaml`; raise SpecInvalid as `from_dict`, and for what is not YAML."""
+        return cls.from_dict(parse_yaml(text))
 
-        try:
-            document = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            # The whole error shows the lines about it, which may hold a secret.
-            mark = getattr(error, "problem_mark", None)
-            where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-            raise SpecInvalid(f"not YAML{where}: {getattr(error, 'problem', None) or type(error).__name__}") from None
-        return cls.from_dict(document)
+
+def _plain_task(task: TaskSpec) -> dict[str, Any]:
+    plain = values_that_differ(task)
+    if task.indices:
+        general = Resources(task.memory, task.vcores, task.gpus)
+        plain["indices"] = {index: values_that_differ(own, general) for index, own in task.indices.items()}
+    return plain
+
+
+def _read_tasks(value: Any) -> dict[str, TaskSpec]:
+    if not isinstance(value, Mapping):
+        raise not_a_mapping(value, "task types to their settings")
+    faults: list[Fault] = []
+    tasks: dict[str, TaskSpec] = {}
+    for given, settings in value.items():
+        name = canonical_type(str(given))
+        if not TASK_TYPE.match(name):
+            faults.append(Fault(name, WrongType.NOT_A_TYPE, {"given": name}))
+        elif name in tasks:
+            faults.append(Fault(name, Wrong.CHIEF_TWICE))
+        with noting(faults, name):
+            is_number = isinstance(settings, int) and not isinstance(settings, bool)
+            tasks[name] = read_part(TaskSpec)({"instances": settings} if is_number else settings)
+    check(faults)
+    return tasks
+
+
+def _read_tensorboard(value: Any) -> TensorBoard | None:
+    if isinstance(value, bool):
+        value = {} if value else None
+    return None if value is None else read_part(TensorBoard)(value)
+
+
+def _command_faults(job: JobSpec) -> Iterator[Fault]:
+    without = tuple(name for name, task in job.tasks.items() if not (task.command or job.command))
+    if without:
+        yield Fault("command", Wrong.NO_COMMAND, {"types": without})
+
+
+def _task_faults(job: JobSpec) -> Iterator[Fault]:
+    if not job.tasks:
+        yield Fault("tasks", Wrong.NO_TASKS)
+    elif not any(task.role(name).awaited for name, task in job.tasks.items()):
+        yield Fault("tasks", Wrong.NEVER_ENDS, {"types": tuple(job.tasks)})
+    if TENSORBOARD in job.tasks:
+        yield Fault(f"tasks.{TENSORBOARD}", Wrong.TENSORBOARD_TYPE, {"other": "tensorboard"})
+    count = sum(task.instances for task in job.tasks.values())
+    if count * len('"127.0.0.1:1024", ') > MAX_STRING:
+        yield Fault("tasks", Wrong.LONG_TF_CONFIG, {"given": count, "most": MAX_STRING // 1024})
+
+
+def _success_faults(job: JobSpec) -> Iterator[Fault]:
+    if job.success == "chief" and CHIEF not in job.tasks:
+        yield Fault("success", Wrong.NEEDS_CHIEF)
+
+
+def _tensorboard_faults(job: JobSpec) -> Iterator[Fault]:
+    if job.tensorboard and not job.output:
+        yield Fault("tensorboard", Wrong.NEEDS_OUTPUT, {"other": "output"})
+
+
+def _tag_faults(job: JobSpec) -> Iterator[Fault]:
+    if len(job.tags) > MAX_TAGS:
+        yield Fault("tags", Wrong.TOO_MANY_TAGS, {"given": len(job.tags), "most": MAX_TAGS})
+    for tag in job.tags:
+        if not tag.isascii() or not 1 <= len(tag) <= 100:
+            yield Fault("tags", Wrong.BAD_TAG, {"given": tag})
+
+
+def _log_tail_faults(job: JobSpec) -> Iterator[Fault]:
+    if job.report_log_tail > MAX_LOG_TAIL:
+        yield Fault("report_log_tail", Wrong.LONG_LOG_TAIL, {"given": job.report_log_tail, "most": MAX_LOG_TAIL})
+
+
+def _archive_faults(job: JobSpec) -> Iterator[Fault]:
+    for name, source in job.archives.items():
+        if not source.endswith(ARCHIVE_SUFFIXES):
+            suffixes = " or ".join(ARCHIVE_SUFFIXES)
+            yield Fault(f"archives.{name}", Wrong.NOT_AN_ARCHIVE, {"given": source, "suffixes": suffixes})
+
+
+def _name_faults(job: JobSpec) -> Iterator[Fault]:
+    """Yield the names in the working directory that stand for two files."""
+    named = [*((name, f"files.{name}") for name in job.files), *((name, f"archives.{name}") for name in job.archives)]
+    if job.script:
+        named.append((job.script.rsplit("/", 1)[-1], "script"))
+    first: dict[str, str] = {}
+    for name, path in named:
+        if first.setdefault(name, path) != path:
+            yield Fault(path, Wrong.NAME_TWICE, {"given": name, "other": first[name]})
+
+
+#: The rules about several values, each with the fields that it reads: it holds only where these are valid.
+_RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...] = (
+    (("tasks",), _task_faults),
+    (("tasks", "command"), _command_faults),
+    (("tasks", "success"), _success_faults),
+    (("tensorboard", "output"), _tensorboard_faults),
+    (("tags",), _tag_faults),
+    (("report_log_tail",), _log_tail_faults),
+    (("archives",), _archive_faults),
+    (("files", "archives", "script"), _name_faults),
+)

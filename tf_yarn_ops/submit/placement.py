@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from ..errors import ResourcesImpossible, SubmissionRejected, TfYarnError, list_faults
+from ..errors import ResourcesImpossible, SubmissionRejected, TfYarnError, did_you_mean, list_faults
 from ..hadoop.queues import MAPPED, fault_of, find_queue, leaves_of, read_queues
 from ..hadoop.resourcemanager import Allocation, ResourceManager
 from ..job.spec import JobSpec
-from ..validation import did_you_mean
 from .preflight import MASTER, check_maximum, containers, maximum_of
 
 logger = logging.getLogger(__name__)

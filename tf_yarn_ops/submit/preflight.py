@@ -14,13 +14,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import ResourcesImpossible, SpecInvalid
+from ..errors import Code, Fault, ResourcesImpossible
 from ..hadoop.resourcemanager import Allocation
 from ..job.spec import JobSpec
-from ..validation import ARCHIVE_SUFFIXES
+from ..validation import ARCHIVE_SUFFIXES, check
 
 #: The name of the application master's container in messages.
 MASTER = "the application master"
+
+
+class Wrong(Code):
+    """What is wrong with a local file of a job."""
+
+    NO_FILE = "there is no {file} on this machine"
+    FOLDER = "{file} is a folder, not an archive"
+    NO_REGULAR_FILE = "{file} is neither a file nor a folder; write its content to a file first"
+    UNREADABLE = "{file} can't be read"
 
 
 def local_path(source: str) -> Path | None:
@@ -57,8 +66,8 @@ def check_files(spec: JobSpec) -> None:
         With all that are missing or can't be read.
     """
     faults = []
-    named = {**{f"files: {name}": source for name, source in spec.files.items()},
-             **{f"archives: {name}": source for name, source in spec.archives.items()}}
+    named = {**{f"files.{name}": source for name, source in spec.files.items()},
+             **{f"archives.{name}": source for name, source in spec.archives.items()}}
     if spec.script:
         named["script"] = spec.script
     if spec.environment and spec.environment.scheme == "archive":
@@ -68,15 +77,14 @@ def check_files(spec: JobSpec) -> None:
         if path is None:
             continue
         if not path.exists():
-            faults.append(f"{where}: there is no {path} on this machine")
+            faults.append(Fault(where, Wrong.NO_FILE, {"file": path}))
         elif path.is_dir() and source.endswith(ARCHIVE_SUFFIXES):
-            faults.append(f"{where}: {path} is a folder, not an archive")
+            faults.append(Fault(where, Wrong.FOLDER, {"file": path}))
         elif not path.is_dir() and not path.is_file():
-            faults.append(f"{where}: {path} is neither a file nor a folder; write it to a file first")
+            faults.append(Fault(where, Wrong.NO_REGULAR_FILE, {"file": path}))
         elif path.is_file() and not os.access(path, os.R_OK):
-            faults.append(f"{where}: {path} can't be read")
-    if faults:
-        raise SpecInvalid(faults)
+            faults.append(Fault(where, Wrong.UNREADABLE, {"file": path}))
+    check(faults)
 
 
 def containers(spec: JobSpec) -> dict[str, Allocation]:

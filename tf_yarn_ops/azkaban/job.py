@@ -1,0 +1,223 @@
+"""From the values of a ``.job`` to a `JobSpec`, by the same function and the same rules as ``ytf-submit``.
+
+In come properties and the folder of the project; out go the job and the `Request` from which it was built. All faults
+are raised together, by the keys of the ``.job``.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ..errors import Fault, SpecInvalid, did_you_mean
+from ..job.document import read_document
+from ..job.options import OPTIONS
+from ..job.request import build_job
+from ..job.requirement import canonical_type, parse_cluster_requirement
+from ..job.spec import JobSpec
+from ..validation import Value as ValueCode
+from ..validation import brief, check, parse_count
+from .keys import RESERVED, Found, find_key, unknown_key
+from .program import add_program, file_name
+from .request import Request, Wrong
+from .tony import translate
+from .values import Value, check_letters, merge, own_values, readable, shown
+
+#: Two ways to say where the interpreter is.
+_PLACES = ("tf.environment", "tf.docker_image")
+#: Options whose value is a list, comma-separated in a ``.job``.
+_LISTS = ("tag", "file_system")
+#: Options with a value for all tasks and a value for a type.
+_FORMS = (*(name for name, option in OPTIONS.items() if option.per_task), "node_label")
+#: Options that are read elsewhere.
+_ELSEWHERE = ("", "cluster_requirement", "task_command", "spec", "dry_run", "strict_placement")
+
+
+def read_job(properties: Mapping[str, str], folder: Path,
+             defaults: Mapping[str, str] = MappingProxyType({}),
+             complete: Callable[[JobSpec, Request], JobSpec] = lambda job, request: job) -> tuple[JobSpec, Request]:
+    """Return the job that a ``.job`` asks for, and the request from which it was built.
+
+    Parameters
+    ----------
+    properties : mapping of str to str
+        All properties that Azkaban hands over; of its own keys only ``azkaban.job.id`` counts.
+    folder : Path
+        The folder of the project, where relative paths begin.
+    defaults : mapping of str to str, optional
+        The site's values for ``tf.*`` keys that neither the job nor TonY's keys give.
+    complete : callable, optional
+        Returns the job as it will be submitted, or raises SpecInvalid. Of a job with faults it gets what remains
+        without the faulty options, if that is a job, and `Request.faults` is not empty.
+
+    Raises
+    ------
+    SpecInvalid
+        With every fault, those of `complete` too, by the keys of the ``.job``.
+    """
+    request = _gather(properties, folder, defaults)
+    values = request.values
+    _read_document(request)
+    found = {name: key for name in values if (key := find_key(name))}
+    types = _read_types(request, found)
+    request.faults += [unknown_key(value.key, types) for name, value in values.items() if name not in found]
+    for name, key in found.items():
+        _read_value(request, name, key)
+    add_program(request, types)
+    request.dry_run, request.strict_placement = request.flag("tf.dry_run"), request.flag("tf.strict_placement")
+    if "name" not in request.options and properties.get("azkaban.job.id"):
+        request.give("name", properties["azkaban.job.id"], "tf.name")
+    job = _build(request)
+    if job is not None:
+        try:
+            job = complete(job, request)
+        except SpecInvalid as error:
+            request.faults += map(request.in_own_words, error.faults)
+    check(dict.fromkeys(request.faults))
+    assert job is not None  # a request that is not a job has faults
+    return job, request
+
+
+def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, str]) -> Request:
+    """Return a request with the values of the job, of TonY's keys, of the site and of TonY's defaults."""
+    faults: list[Fault] = []
+    tony = translate(properties)
+    values = merge(own_values(properties), tony.values, faults)
+    for name, value in (*((name, Value(text, name)) for name, text in defaults.items()), *tony.weak):
+        absent = name == "tf.source" and not (folder / value.text).is_dir()
+        said_otherwise = ((name in _PLACES and any(other in values for other in _PLACES))
+                          or (name.endswith(".memory") and "tf.task_memory" in values))
+        if name not in values and not absent and not said_otherwise:
+            values[name] = value
+    faults += check_letters(values)
+    values = {name: value._replace(text=readable(value.text)) for name, value in values.items()}
+    return Request(values, folder, faults=faults, warnings=[tony.warning] if tony.warning else [])
+
+
+def _build(request: Request) -> JobSpec | None:
+    """Build the job. Of a request with faults, build what remains without the options that have them."""
+    options = request.options
+    try:
+        return build_job(options, request.document)
+    except SpecInvalid as error:
+        request.faults += map(request.in_own_words, error.faults)
+        wrong = {fault.path.partition(".")[0] for fault in error.faults}
+    if "restart" in wrong:  # the others need one
+        wrong |= {"max_restarts", "retry_exit_codes", "fatal_exit_codes"}
+    options = {name: value for name, value in options.items() if name not in wrong}
+    if "task_command" in wrong:
+        options["task_command"] = "true"
+    with suppress(SpecInvalid):
+        return build_job(options, request.document)
+    return None
+
+
+def _read_document(request: Request) -> None:
+    path = request.text("tf.spec")
+    if path is None:
+        return
+    try:
+        document = read_document(path, request.folder, key="tf.spec")
+    except SpecInvalid as error:
+        request.faults += error.faults
+        return
+    if not isinstance(document.get("tasks", {}), Mapping):
+        request.refuse("tf.spec: tasks", ValueCode.NOT_A_MAPPING, given=brief(document["tasks"]),
+                       what="task types to their settings")
+        return
+    request.document, request.of_spec = document, frozenset(map(str, document))
+
+
+def _read_types(request: Request, found: Mapping[str, Found]) -> dict[str, dict[str, Any]]:
+    """Put the task types and their instances into the document; return its tasks."""
+    tasks = {canonical_type(str(name)): {} if task is None else
+             dict(task) if isinstance(task, Mapping) else {"instances": task}
+             for name, task in request.document.get("tasks", {}).items()}
+    counts: dict[str, int] = {}
+    if requirement := request.text("tf.cluster_requirement"):
+        wrong: list[Fault] = []
+        counts = parse_cluster_requirement(requirement, wrong)
+        key_of_all = request.values["tf.cluster_requirement"].key
+        request.faults += [fault.renamed(lambda _: key_of_all) for fault in wrong]
+        tasks = {name: tasks.get(name, {}) for name in counts}
+    for name, key in found.items():
+        if key.key.name != "tf.<type>.instances" or request.text(name) is None:
+            continue
+        value, kind = request.values[name], canonical_type(key.places["type"])
+        try:
+            count = parse_count(value.text, least=0)
+        except SpecInvalid as error:
+            request.faults += [fault.below(value.key) for fault in error.faults]
+            count = 1
+        if counts.setdefault(kind, count) != count:
+            request.refuse(value.key, Wrong.OTHER_COUNT, given=count, before=counts[kind])
+        if kind in RESERVED:
+            request.refuse(value.key, Wrong.RESERVED_TYPE, given=kind)
+    tasks |= {name: {**tasks.get(name, {}), "instances": count} for name, count in counts.items()}
+    tasks = {name: task for name, task in tasks.items() if task.get("instances") != 0}
+    if not tasks and not requirement:
+        request.refuse("tf.<type>.instances", Wrong.NO_TASKS)
+    request.document["tasks"] = tasks or {"worker": {"command": "true"}}
+    return tasks
+
+
+def _read_value(request: Request, name: str, found: Found) -> None:
+    """Put a value where `build_job` finds it; skip the values that `program` and others read."""
+    key, places = found
+    value = request.values[name]
+    text = value.text if key.text else value.text.strip()
+    if not text and not (key.text and places):
+        return
+    if "type" in places:
+        _read_task_value(request, found, value._replace(text=text))
+    elif "NAME" in places:
+        request.options.setdefault("env", {})[places["NAME"]] = text
+        request.brought[f"env.{places['NAME']}"] = value.key
+    elif "n" in places and key.option:
+        request.add(key.option, text, value.key)
+        for name_of_all in (key.option, OPTIONS[key.option].path[0]):
+            request.brought[f"{name_of_all}.{file_name(text)}"] = value.key
+    elif key.option == "tensorboard":
+        request.give(key.option, request.flag(name), value.key)
+    elif key.option in _LISTS:
+        request.give(key.option, [part.strip() for part in text.split(",") if part.strip()], value.key)
+    elif key.option in _FORMS:
+        request.options.setdefault(key.option, []).append(text)
+        request.brought.setdefault(key.option, value.key)
+    elif key.option not in _ELSEWHERE:
+        request.give(key.option, text, value.key)
+
+
+def _read_task_value(request: Request, found: Found, value: Value) -> None:
+    """Put a value of one task type, or of one task, where `build_job` finds it."""
+    key, places = found
+    kind, index = canonical_type(places["type"]), places.get("index")
+    tasks: dict[str, Any] = request.document["tasks"]
+    field_name = "env" if "NAME" in places else key.name.rpartition(".")[2]
+    request.brought[f"tasks.{kind}.{field_name}"] = value.key
+    if field_name == "instances":
+        return
+    if kind not in tasks:
+        if not request.values.get(f"tf.{places['type']}.instances"):
+            rest = value.key[len(f"tf.{places['type']}"):]
+            hint = did_you_mean(value.key, [f"tf.{name}{rest}" for name in tasks])
+            request.refuse(value.key, Wrong.NO_SUCH_TYPE, type=kind, types=tuple(tasks), hint=hint)
+    elif field_name in ("memory", "vcores", "gpus"):
+        if "," in value.text or ":" in value.text:
+            request.refuse(value.key, Wrong.NOT_ONE_AMOUNT, given=shown(value.text))
+            return
+        where = kind if index is None else f"{kind}[{int(index)}]"
+        request.add(key.option, f"{where}:{value.text}", value.key)
+    elif field_name == "env":
+        before = tasks[kind].get("env") or {}
+        if not isinstance(before, Mapping):
+            request.refuse(f"tf.spec: tasks.{kind}.env", ValueCode.NOT_A_MAPPING, given=f"a {type(before).__name__}",
+                           what="variables to texts")
+            return
+        tasks[kind]["env"] = {**before, places["NAME"]: value.text}
+        request.brought[f"tasks.{kind}.env.{places['NAME']}"] = value.key
+    elif field_name in ("awaited", "fatal", "in_cluster"):
+        tasks[kind][field_name] = request.flag(f"tf.{places['type']}.{field_name}")
+    else:
+        tasks[kind][field_name] = value.text
