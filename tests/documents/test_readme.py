@@ -6,8 +6,8 @@ import shlex
 
 from support.source import ROOT
 from tf_yarn_ops import JobSpec, TaskSpec
+from tf_yarn_ops.azkaban.job import read_job
 from tf_yarn_ops.azkaban.properties import parse_properties
-from tf_yarn_ops.azkaban.request import read_job
 from tf_yarn_ops.cli.submit import submit
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Any
 from airflow.sdk.bases.decorator import DecoratedOperator, TaskDecorator, determine_kwargs, task_decorator_factory
 from airflow.sdk.definitions.context import context_merge
 
-from ..validation import did_you_mean
+from ..errors import did_you_mean
 from .operator import OPTIONS, TensorFlowYarnOperator
 
 #: Options that the page of rendered templates does not show if a function has returned them: Airflow masks secrets in

@@ -13,8 +13,8 @@ from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import TaskDeferralError, TaskDeferralTimeout
 
+from ..errors import did_you_mean
 from ..job.options import OPERATOR, options_of
-from ..validation import did_you_mean
 from .links import TensorBoardLink, YarnApplicationLink, YarnLogsLink
 
 if TYPE_CHECKING:
