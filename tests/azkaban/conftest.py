@@ -1,20 +1,10 @@
-"""Fixtures of the job type: a fake YARN, and jobs of the type as processes."""
+"""Fixtures of the job type: jobs of the type as processes, and the class path of the real Azkaban."""
 
 import pytest
 
 from support.azkaban_process import Job
 from support.azkaban_site import compile_server
-from support.fake_yarn import FakeYarn, serving
 from tf_yarn_ops.azkaban import ending as ending_module
-
-
-@pytest.fixture
-def yarn():
-    made = FakeYarn()
-    made.url = None
-    with serving(made) as url:
-        made.url = url
-        yield made
 
 
 @pytest.fixture(scope="session")

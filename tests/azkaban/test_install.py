@@ -6,20 +6,18 @@ import sys
 import threading
 import zipfile
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import yaml
 
+from support.programs import ROOT, YTF
 from tf_yarn_ops.azkaban.install import FILES, HADOOP_SHELL, NAME, PROCESS_JOB, RELOAD_URL, install, render
 from tf_yarn_ops.azkaban.job import read_job
 from tf_yarn_ops.azkaban.properties import parse_properties
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.submit.preflight import check_files
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "jobtypes" / "examples"
-YTF = [sys.executable, "-c", "from tf_yarn_ops.cli import main; main()"]
 COMMAND = f"{sys.executable} -I -X utf8 -m tf_yarn_ops.azkaban"
 
 
@@ -180,7 +178,7 @@ def test_help_says_what_the_options_are():
 # --- the examples -------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def projects(tmp_path_factory):
-    """Give the folder of the zips that the one command makes."""
+    """Return the folder of the zips that the one command makes."""
     folder = tmp_path_factory.mktemp("projects")
     subprocess.run([sys.executable, EXAMPLES / "pack.py", folder, "--set", "data=/my data/x=y"], check=True, timeout=60,
                    stdout=subprocess.DEVNULL)
@@ -235,12 +233,12 @@ def test_the_job_of_tony_brings_its_sources(projects, tmp_path):
 
 
 def resolved(properties):
-    """Give properties with Azkaban's references filled in, whatever they are."""
+    """Return properties with Azkaban's references filled in, whatever they are."""
     texts = {name: text.replace("${environment}", "venv:///x") for name, text in properties.items()}
     return {name: re.sub(r"\$\{[^}]*\}", "/x", text) for name, text in texts.items()}
 
 
 def with_absolute(job, folder):
-    """Give the job with its local files as they lie in a folder."""
+    """Return the job with its local files as they lie in a folder."""
     files = {name: str(folder / source) for name, source in job.files.items()}
     return replace(job, files=files, script=str(folder / job.script))

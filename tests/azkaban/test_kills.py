@@ -1,4 +1,4 @@
-"""Azkaban's jobs are cancelled, their launchers killed, their executors gone, at every moment: what is left of them."""
+"""Cancelled jobs, killed launchers and lost executors of Azkaban, at every step: nothing may be left."""
 
 import shutil
 import signal
@@ -84,7 +84,7 @@ def wait_at(execution, gap):
 
 
 def cancel(site, execution, go=None):
-    """Press the button, and let a launcher go on that stopped at a gap; give the seconds until all was over."""
+    """Press the button, and let a launcher go on that stopped at a gap; return the seconds until all was over."""
     began = time.monotonic()
     pressed = ThreadPoolExecutor(1).submit(execution.cancel)
     if go:

@@ -28,9 +28,6 @@ from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.job.request import NAMES, build_job, doubts_about
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.reasons import OUTCOMES, Reason
-from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
-from tf_yarn_ops.terminal.progress import Lines
-from tf_yarn_ops.terminal.summary import describe, duration, failure
 
 APP = "application_1700000000000_0001"
 
@@ -215,7 +212,7 @@ def test_help_fits_the_terminal():
 
 
 def rows_of(page, heading):
-    """Give the cells of the first table below a heading."""
+    """Return the cells of the first table below a heading."""
     section = page.split(f"{heading}\n", 1)[1]
     table = section[section.index("|"):].split("\n\n", 1)[0]
     return [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in table.splitlines()[2:]]
@@ -413,7 +410,7 @@ def test_a_refusal_ends_with_the_next_command(words, code, following):
 
 
 def in_a_folder(folder):
-    """Give a ResourceManager whose file system is a folder here."""
+    """Return a ResourceManager whose file system is a folder here."""
     yarn = FakeYarn()
     yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{folder}",
                  "yarn.application.classpath": "/opt/hadoop/*"}
@@ -465,7 +462,7 @@ def test_a_local_command_without_grace_is_killed(tmp_path):
 
 @pytest.fixture
 def stranger():
-    """Give the URL of a web server that is no Hadoop."""
+    """Return the URL of a web server that is no Hadoop."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -519,78 +516,6 @@ def test_a_closed_pipe_is_no_error():
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, cwd=ROOT)
     assert done.stdout.split("\n")[0] == "NAME"
     assert done.stderr == ""
-
-
-# --- what a person reads ------------------------------------------------------------------------------
-def task(name, state, **values):
-    return TaskReport(name, state, host="node1", starts=1, **values)
-
-
-FAILED = JobReport(
-    APP, name="digits", queue="default", user="ann", state="FINISHED", final_status="FAILED", reason=Reason.TASK_FAILED,
-    message="worker:1 failed with exit code 3 on node1 after 2.0 s", first_failure="worker:1",
-    submitted_at=1000.0, finished_at=1009.5, queue_seconds=0.25,
-    tasks=(
-        task("ps:0", "stopped", signal=15, started_at=1004.0, finished_at=1008.0),
-        task("worker:1", "failed", exit_code=3, started_at=1004.0, finished_at=1006.0,
-             log_tail="Traceback (most recent call last):\nValueError: no data"),
-    ),
-)  # fmt: skip
-
-
-def test_failure_ends_with_the_task_its_exit_code_its_log_and_the_next_command():
-    assert list(failure(FAILED, " --resourcemanager http://rm:8088")) == [
-        "worker:1 failed first: exit 3 on node1",
-        "--- last lines of worker:1",
-        "    Traceback (most recent call last):",
-        "    ValueError: no data",
-        "---",
-        "Read the failed task's log and correct the program: it ended by itself.",
-        f"next: ytf logs {APP} --task worker:1 --resourcemanager http://rm:8088",
-    ]
-
-
-def test_description_has_a_time_line_of_the_tasks():
-    text = "\n".join(describe(FAILED, now=2000.0))
-    assert text.startswith(f"{APP} TASK_FAILED: worker:1 failed with exit code 3 on node1 after 2.0 s\n")
-    assert "took          9.5 s" in text
-    assert "  ps:0      stopped    signal 15        4.0 s  node1  |================================|" in text
-    assert "  worker:1  failed     exit 3           2.0 s  node1  |================                |" in text
-
-
-@pytest.mark.parametrize("reason", [reason for reason in Reason if reason is not Reason.SUCCEEDED])
-def test_every_reason_names_a_next_command(reason):
-    for application_id in ("", APP):
-        *_, last = failure(JobReport(application_id, reason=reason))
-        assert re.match(r"next: ytf", last)
-        assert "{" not in last and ("TASK" not in last)
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(None, "-"), (0.04, "0.0 s"), (59.94, "59.9 s"), (190, "3 min 10 s"),
-                                               (18120, "5 h 2 min")])  # fmt: skip
-def test_durations(seconds, text):
-    assert duration(seconds) == text
-
-
-def test_lines_say_only_what_is_new():
-    lines = Lines()
-    job = JobReport(APP, queue="low", state="ACCEPTED")
-    assert lines.changes(job, 0.0) == [f"{APP} ACCEPTED in queue low"]
-    assert lines.changes(job, 1.0) == []
-    tasks = tuple(TaskReport(f"worker:{index}") for index in range(12))
-    running = JobReport(APP, state="RUNNING", tracking_url="http://rm/proxy", tasks=tasks)
-    assert lines.changes(running, 40.0) == [
-        f"{APP} RUNNING, http://rm/proxy",
-        "0 of 12 tasks have registered, waiting for worker:0, worker:1, worker:2, worker:3, worker:4, worker:5, "
-        "worker:6, worker:7 and 4 more",
-    ]  # fmt: skip
-    started = tuple(task(f"worker:{index}", "running") for index in range(2))
-    again = JobReport(APP, state="RUNNING", tracking_url="http://rm/proxy", tasks=started, tensorboard_url="http://n:1",
-                      rounds=(Round(1, 0.0, "start"), Round(2, 5.0, "worker:1 failed")))  # fmt: skip
-    assert lines.changes(again, 41.0) == [
-        "round 2: worker:1 failed", "running: worker:0, worker:1", "TensorBoard at http://n:1"]  # fmt: skip
-    assert lines.changes(FAILED, 42.0) == [
-        f"{APP} FINISHED", "failed with exit 3: worker:1", "stopped: ps:0"]  # fmt: skip
 
 
 def test_the_local_client_has_the_variables_of_the_tasks(monkeypatch):

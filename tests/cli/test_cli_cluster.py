@@ -1,4 +1,4 @@
-"""The command line on the real cluster: what a user types, what comes out, what is left."""
+"""The command line on the real cluster: words in, output, and that nothing is left."""
 
 import json
 import os

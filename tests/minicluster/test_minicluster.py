@@ -24,7 +24,7 @@ CLI = [sys.executable, "-c", "from tf_yarn_ops.minicluster.commands import minic
 
 
 def wait_for(ask, what, seconds=60.0):
-    """Poll until the answer is true; give the answer."""
+    """Poll until the answer is true; return the answer."""
     deadline = time.monotonic() + seconds
     while not (answer := ask()):
         assert time.monotonic() < deadline, f"after {seconds} s still waiting for {what}"

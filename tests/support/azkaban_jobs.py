@@ -7,13 +7,12 @@ from pathlib import Path
 
 from support.azkaban_site import PATIENCE, AzkabanServer
 from support.fake_yarn import until
+from support.programs import ROOT, YTF
 from tf_yarn_ops.azkaban.properties import format_properties
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
 from tf_yarn_ops.launch.launcher import Launcher
 
-ROOT = Path(__file__).resolve().parents[2]
-YTF = [sys.executable, "-c", "from tf_yarn_ops.cli import main; main()"]
 #: One small worker; a job adds its command.
 JOB = {"type": "tensorflow-yarn", "tf.environment": f"venv://{sys.prefix}", "tf.worker.instances": "1",
        "tf.worker.memory": "256", "tf.am_memory": "512"}  # fmt: skip
@@ -28,7 +27,7 @@ def install(plugins, *words, check=0):
 
 
 def write_project(folder, jobs, files=None):
-    """Write a project; give its folder.
+    """Write a project; return its folder.
 
     Parameters
     ----------
@@ -73,16 +72,16 @@ class Site(AzkabanServer):
         self.launcher.close()
 
     def applications(self, execution):
-        """Give what YARN knows of an execution, oldest first."""
+        """Return what YARN knows of an execution, oldest first."""
         return sorted(self.launcher.resourcemanager.find(tags=[f"azkaban.flow.execid:{execution.execid}"]),
                       key=lambda application: application["id"])
 
     def live(self, execution):
-        """Give the ids of an execution's live applications."""
+        """Return the ids of an execution's live applications."""
         return [application["id"] for application in self.applications(execution) if application["state"] in LIVE]
 
     def wait_for_training(self, execution):
-        """Wait until a user's program of the execution runs; give the application's id."""
+        """Wait until a user's program of the execution runs; return the application's id."""
 
         def training():
             assert execution.status is None, execution.all_logs()
@@ -102,13 +101,13 @@ class Site(AzkabanServer):
         assert not execution.launchers()
 
     def directories(self):
-        """Give the names of the application directories in HDFS."""
+        """Return the names of the application directories in HDFS."""
         files = self.launcher.staging(self.launcher.cluster.user).filesystem
         return [status.name for status in files.list(self.launcher.cluster.staging)]
 
 
 def processes_of(application_id):
-    """Give the pids of what the user's programs of an application are, by their environment."""
+    """Return the pids of what the user's programs of an application are, by their environment."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -4,15 +4,12 @@ import os
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 from support.fake_yarn import STAMP, until
 from tf_yarn_ops.azkaban.properties import format_properties
 from tf_yarn_ops.hadoop.cluster import current_user
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
-
-ROOT = Path(__file__).resolve().parents[2]
 
 #: What Azkaban 3.58 adds to every job.
 AZKABAN = {

@@ -35,7 +35,7 @@ _execids = count(int(time.time()) % 1_000_000 * 100)
 
 
 def fetch_jars():
-    """Give the folder of Azkaban's jars; Maven fetches them once, and it appears by a rename."""
+    """Return the folder of Azkaban's jars; Maven fetches them once, and it appears by a rename."""
     wanted = hashlib.sha256((HERE / "pom.xml").read_bytes()).hexdigest()[:8]
     target = cache_folder(os.environ) / f"azkaban-{VERSION}-{wanted}"
     if target.is_dir():
@@ -61,12 +61,12 @@ def fetch_jars():
 
 
 def plugin_jars():
-    """Give the jars of Azkaban's own Hadoop plugins, which are not on the executor's class path."""
+    """Return the jars of Azkaban's own Hadoop plugins, which are not on the executor's class path."""
     return sorted(fetch_jars().glob("*-hadoop-*.jar"))
 
 
 def compile_server(folder):
-    """Compile the Java program into a folder; give the class path to run it with."""
+    """Compile the Java program into a folder; return the class path to run it with."""
     jars = [str(jar) for jar in sorted(fetch_jars().glob("*.jar")) if jar not in plugin_jars()]
     sources = sorted(map(str, HERE.rglob("*.java")))
     javac = find_java(os.environ).home / "bin" / "javac"
@@ -124,7 +124,7 @@ class AzkabanServer:
         self.process.stdin.flush()
 
     def ask(self, **request):
-        """Send a request that is answered at once; give the answer.
+        """Send a request that is answered at once; return the answer.
 
         Raises
         ------
@@ -138,7 +138,7 @@ class AzkabanServer:
         return answer
 
     def load(self, file):
-        """Give what Azkaban's class reads from a properties file."""
+        """Return what Azkaban's class reads from a properties file."""
         return self.ask(do="load", file=str(file))["values"]
 
     def store(self, values, file):
@@ -146,15 +146,15 @@ class AzkabanServer:
         self.ask(do="store", values=values, file=str(file))
 
     def load_plugins(self):
-        """Give the names of the job types in the plugin directory, loaded as an executor does when it starts."""
+        """Return the names of the job types in the plugin directory, loaded as an executor does when it starts."""
         return self.ask(do="plugins", plugins=str(self.plugins))["names"]
 
     def read_cron(self, file):
-        """Give the schedule of a Flow 2.0 file's trigger, None without one."""
+        """Return the schedule of a Flow 2.0 file's trigger, None without one."""
         return self.ask(do="trigger", file=str(file))["cron"]
 
     def start(self, project, flow, parameters=None, url="http://azkaban.example.com:8081", newer=False, name="digits"):
-        """Start a flow of a project; give its `Execution`.
+        """Start a flow of a project; return its `Execution`.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class AzkabanServer:
         return execution
 
     def run(self, project, flow, **options):
-        """Run a flow to its end; give its `Execution`."""
+        """Run a flow to its end; return its `Execution`."""
         return self.start(project, flow, **options).wait()
 
     def close(self):
@@ -230,14 +230,14 @@ class Execution:
             self.status = event.get("status", "gone")
 
     def cancel(self):
-        """Press the button; give the seconds until the flow was over."""
+        """Press the button; return the seconds until the flow was over."""
         began = time.monotonic()
         self.server._send(do="cancel", execid=self.execid)
         self.wait(60)
         return time.monotonic() - began
 
     def log(self, job, attempt=0):
-        """Give the log of an attempt, of one that runs as well."""
+        """Return the log of an attempt, of one that runs as well."""
         name = f"_job.{self.execid}.{f'{attempt}.' if attempt else ''}{job}.log"
         for folder in (self.logs, self.directory):
             found = sorted(folder.rglob(name + "*"), reverse=True)
@@ -246,17 +246,17 @@ class Execution:
         return ""
 
     def messages(self, job, attempt=0):
-        """Give the log's messages, without time and level."""
+        """Return the log's messages, without time and level."""
         return [re.sub(r"^\S+ \S+ \S+ \S+ (INFO|ERROR|WARN) - ", "", line)
                 for line in self.log(job, attempt).splitlines()]
 
     def all_logs(self):
-        """Give all logs, for a person who reads a failure."""
+        """Return all logs, for a person who reads a failure."""
         found = {path.name: path for folder in (self.directory, self.logs) for path in folder.rglob("_job.*.log")}
         return "\n".join(f"--- {name}\n{path.read_text(errors='replace')}" for name, path in sorted(found.items()))
 
     def launchers(self):
-        """Give the processes of this execution's jobs, also those whose executor is gone."""
+        """Return the processes of this execution's jobs, also those whose executor is gone."""
         found = []
         for process in psutil.process_iter():
             try:
@@ -267,7 +267,7 @@ class Execution:
         return found
 
     def launcher(self):
-        """Give the process of the job that runs, as soon as there is one."""
+        """Return the process of the job that runs, as soon as there is one."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             found = [process for process in self.launchers() if process.ppid() == self.server.process.pid]

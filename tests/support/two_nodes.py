@@ -4,13 +4,10 @@ import contextlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 
+from support.programs import ROOT, SUBMIT
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.launch.launcher import Launcher
-
-ROOT = Path(__file__).resolve().parents[2]
-SUBMIT = [sys.executable, "-c", "from tf_yarn_ops.cli import submit_main; submit_main()"]
 
 
 @contextlib.contextmanager

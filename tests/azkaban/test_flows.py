@@ -1,4 +1,4 @@
-"""Flows of the jobtype in the real Azkaban, on real YARN: what each job ends as, what its log says, what is left."""
+"""Flows of the job type in the real Azkaban, on real YARN: how each job ends, its log, and that nothing is left."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def project(tmp_path):
 
 
 def bare_ids(execution, job, attempt=0):
-    """Give the application ids that stand alone on a line of the log, where Azkaban's pages look for them."""
+    """Return the application ids that stand alone on a line of the log, where Azkaban's pages look for them."""
     return [line for line in execution.messages(job, attempt) if APPLICATION.fullmatch(line)]
 
 

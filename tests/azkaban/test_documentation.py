@@ -28,7 +28,7 @@ SECTIONS = {"## What runs": keys.COMMAND, "## Task types": keys.TASKS, "## The j
 
 
 def rows_of(heading):
-    """Give the cells of the first table behind a heading, its own head left out."""
+    """Return the cells of the first table behind a heading, its own head left out."""
     text = PAGE[PAGE.index(f"\n{heading}") + 1 + len(heading):]
     lines = [line for line in re.split(r"\n#{2,3} ", text)[0].splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]

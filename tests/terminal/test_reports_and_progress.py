@@ -1,0 +1,92 @@
+"""Reports, failures and progress as text for people."""
+
+import re
+
+import pytest
+
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
+from tf_yarn_ops.terminal.dry_run import format_dry_run
+from tf_yarn_ops.terminal.progress import Lines
+from tf_yarn_ops.terminal.summary import describe, duration, failure
+
+APP = "application_1700000000000_0001"
+
+
+def task(name, state, **values):
+    return TaskReport(name, state, host="node1", starts=1, **values)
+
+
+FAILED = JobReport(
+    APP, name="digits", queue="default", user="ann", state="FINISHED", final_status="FAILED", reason=Reason.TASK_FAILED,
+    message="worker:1 failed with exit code 3 on node1 after 2.0 s", first_failure="worker:1",
+    submitted_at=1000.0, finished_at=1009.5, queue_seconds=0.25,
+    tasks=(
+        task("ps:0", "stopped", signal=15, started_at=1004.0, finished_at=1008.0),
+        task("worker:1", "failed", exit_code=3, started_at=1004.0, finished_at=1006.0,
+             log_tail="Traceback (most recent call last):\nValueError: no data"),
+    ),
+)  # fmt: skip
+
+
+def test_failure_ends_with_the_task_its_exit_code_its_log_and_the_next_command():
+    assert list(failure(FAILED, " --resourcemanager http://rm:8088")) == [
+        "worker:1 failed first: exit 3 on node1",
+        "--- last lines of worker:1",
+        "    Traceback (most recent call last):",
+        "    ValueError: no data",
+        "---",
+        "Read the failed task's log and correct the program: it ended by itself.",
+        f"next: ytf logs {APP} --task worker:1 --resourcemanager http://rm:8088",
+    ]
+
+
+def test_description_has_a_time_line_of_the_tasks():
+    text = "\n".join(describe(FAILED, now=2000.0))
+    assert text.startswith(f"{APP} TASK_FAILED: worker:1 failed with exit code 3 on node1 after 2.0 s\n")
+    assert "took          9.5 s" in text
+    assert "  ps:0      stopped    signal 15        4.0 s  node1  |================================|" in text
+    assert "  worker:1  failed     exit 3           2.0 s  node1  |================                |" in text
+
+
+@pytest.mark.parametrize("reason", [reason for reason in Reason if reason is not Reason.SUCCEEDED])
+def test_every_reason_names_a_next_command(reason):
+    for application_id in ("", APP):
+        *_, last = failure(JobReport(application_id, reason=reason))
+        assert re.match(r"next: ytf", last)
+        assert "{" not in last and ("TASK" not in last)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(None, "-"), (0.04, "0.0 s"), (59.94, "59.9 s"), (190, "3 min 10 s"),
+                                               (18120, "5 h 2 min")])  # fmt: skip
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_lines_say_only_what_is_new():
+    lines = Lines()
+    job = JobReport(APP, queue="low", state="ACCEPTED")
+    assert lines.changes(job, 0.0) == [f"{APP} ACCEPTED in queue low"]
+    assert lines.changes(job, 1.0) == []
+    tasks = tuple(TaskReport(f"worker:{index}") for index in range(12))
+    running = JobReport(APP, state="RUNNING", tracking_url="http://rm/proxy", tasks=tasks)
+    assert lines.changes(running, 40.0) == [
+        f"{APP} RUNNING, http://rm/proxy",
+        "0 of 12 tasks have registered, waiting for worker:0, worker:1, worker:2, worker:3, worker:4, worker:5, "
+        "worker:6, worker:7 and 4 more",
+    ]  # fmt: skip
+    started = tuple(task(f"worker:{index}", "running") for index in range(2))
+    again = JobReport(APP, state="RUNNING", tracking_url="http://rm/proxy", tasks=started, tensorboard_url="http://n:1",
+                      rounds=(Round(1, 0.0, "start"), Round(2, 5.0, "worker:1 failed")))  # fmt: skip
+    assert lines.changes(again, 41.0) == [
+        "round 2: worker:1 failed", "running: worker:0, worker:1", "TensorBoard at http://n:1"]  # fmt: skip
+    assert lines.changes(FAILED, 42.0) == [
+        f"{APP} FINISHED", "failed with exit 3: worker:1", "stopped: ps:0"]  # fmt: skip
+
+
+def test_a_dry_run_masks_secrets_and_leaves_its_argument_alone():
+    job = {"command": "x", "env": {"API_TOKEN": "hush", "STEPS": "3"}, "tasks": {"worker": {"env": {"DB_PASSWD": "hush"}}}}
+    text = format_dry_run(job, "name: digits\n", "***")
+    assert "hush" not in text and "API_TOKEN: '***'" in text and "DB_PASSWD: '***'" in text and "STEPS: '3'" in text
+    assert text.endswith("---\n# The application, as Skein reads it\nname: digits\n")
+    assert job["env"]["API_TOKEN"] == job["tasks"]["worker"]["env"]["DB_PASSWD"] == "hush"
