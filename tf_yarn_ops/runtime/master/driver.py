@@ -147,7 +147,7 @@ def main(arguments: List[str]) -> int:
         message = f"the coordinator failed: {type(error).__name__}: {error}"
         if isinstance(error, ImportError):
             message = (f"the coordinator's Python {sys.executable} cannot talk to Skein: {error}; it needs grpcio and "
-                       "protobuf: name an environment that has them (--environment venv:///folder, or an archive)")
+                       "protobuf: choose an environment that has them (venv:///folder, or an archive)")
         report = error.report if isinstance(error, VerdictNotTaken) else JobReport(
             application_id, name=job.name, queue=job.queue, user=job.user, state="FAILED", final_status="FAILED",
             reason=Reason.AM_FAILED, message=message)
