@@ -254,6 +254,7 @@ FAULTS = [
      "ASCII as \\uXXXX"),
     ({**RUN, "tf.input": "\ud83d"}, "tf.input: '\\ud83d' holds half of a character; a character beyond FFFF takes two escapes"),
     ({**RUN, "tf.input": "\0"}, "tf.input: '\\x00' contains a NUL character, which can't be passed to a process"),
+    ({**RUN, "tf.docker_image": "a\0b"}, "tf.docker_image: 'a\\x00b' contains a NUL character, which can't be passed to a process"),
     ({**RUN, "executes": "other"}, "executes: 'other' is not what tf.command says, 'run'; give one of them"),
     ({**ONE, "executes": "x", "tony.ps.instances": "1", "tony.ps.memory": "lots"},
      "tony.ps.memory: 'lots' is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)"),
@@ -272,6 +273,14 @@ def test_a_broken_mapping_of_a_spec_is_named_and_not_shown(project):
     assert found and all("worker.env" in fault and "hunter2" not in fault for fault in found)
     (project / "none.yaml").write_text("tasks: {worker: 2, ps: 0}\n")
     assert set(read({"tf.command": "run", "tf.spec": "none.yaml"}, project).tasks) == {"worker"}
+
+
+def test_a_fault_of_a_spec_is_named_by_its_path_in_the_file(project):
+    (project / "job.yaml").write_text("queue: 3\nrestart: {max_restarts: -1}\ntasks: {worker: {memory: x}}\n")
+    assert faults_of({"tf.command": "run", "tf.spec": "job.yaml", "tf.restart": "task"}, project) == [
+        "tf.spec: tasks.worker.memory: 'x' is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)",
+        "tf.spec: queue: 3 is not a text",
+        "tf.spec: restart.max_restarts: -1 is not a whole number of at least 0"]
 
 
 def test_a_missing_or_broken_file_of_the_project_is_named(project):

@@ -17,7 +17,7 @@ from ..job.request import build_job
 from ..job.requirement import canonical_type, parse_cluster_requirement
 from ..job.spec import JobSpec
 from ..validation import Value as ValueCode
-from ..validation import brief, check, parse_count
+from ..validation import brief, parse_count
 from .keys import RESERVED, Found, find_key, unknown_key
 from .program import add_program, file_name
 from .request import Request, Wrong
@@ -74,8 +74,8 @@ def read_job(properties: Mapping[str, str], folder: Path,
             job = complete(job, request)
         except SpecInvalid as error:
             request.faults += map(request.in_own_words, error.faults)
-    check(dict.fromkeys(request.faults))
-    assert job is not None  # a request that is not a job has faults
+    if job is None or request.faults:
+        raise SpecInvalid(dict.fromkeys(request.faults))
     return job, request
 
 
@@ -103,7 +103,7 @@ def _build(request: Request) -> JobSpec | None:
     except SpecInvalid as error:
         request.faults += map(request.in_own_words, error.faults)
         wrong = {fault.path.partition(".")[0] for fault in error.faults}
-    if "restart" in wrong:  # the others need one
+    if "restart" in wrong:  # These options are faults without it.
         wrong |= {"max_restarts", "retry_exit_codes", "fatal_exit_codes"}
     options = {name: value for name, value in options.items() if name not in wrong}
     if "task_command" in wrong:

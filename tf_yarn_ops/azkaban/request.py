@@ -4,6 +4,7 @@
 brought it. By these keys the paths of faults become keys of the ``.job``.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from ..validation import Value as ValueCode
 from .keys import KEY_OF_OPTION
 from .values import Value
 
+_INDEX = re.compile(r"\.indices\.\d+\.")
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -81,7 +83,7 @@ class Request:
 
     def note(self, option: str, key: str) -> None:
         """Remember that ``key`` brought an option, also under the path that it has in the document."""
-        self.brought[option] = self.brought[".".join(OPTIONS[option].path)] = key
+        self.brought[option] = self.brought[".".join(OPTIONS[option].path) or option] = key
 
     def refuse(self, key: str, code: Code, **values: Any) -> None:
         """Add a fault, by a key of the ``.job``."""
@@ -109,19 +111,10 @@ class Request:
         return fault.renamed(self._key_of)
 
     def _key_of(self, path: str) -> str:
-        for candidate in _shorter(path):
+        for candidate in (path, _INDEX.sub(".", path)):  # A type's key also brings what its single tasks have.
             if candidate in self.brought:
                 return self.brought[candidate]
         head = path.partition(".")[0]
         if head in self.of_spec:
             return f"tf.spec: {path}"
         return "tf.<type>.instances" if path == "tasks" else KEY_OF_OPTION.get(head, path)
-
-
-def _shorter(path: str) -> list[str]:
-    """Return a path, the path of its task type instead of a single task, and what stands above it."""
-    parts = path.split(".")
-    if parts[2:3] == ["indices"]:
-        parts = [*parts[:2], *parts[4:]]
-    above = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
-    return [path, *above]

@@ -235,7 +235,7 @@ class Environment:
         SpecInvalid
             It is none of these.
         """
-        scheme, separator, location = text.partition("://")
+        scheme, separator, location = read_text(text).partition("://")
         return cls(scheme, location) if separator and scheme in ENVIRONMENT_SCHEMES else cls("archive", text)
 
     def __str__(self) -> str:

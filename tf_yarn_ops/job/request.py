@@ -193,6 +193,8 @@ def _names_of_paths(given: Mapping[str, Any], document: Mapping[str, Any]) -> Ca
     """Return a function that names a path of the document by its option, unless the value is the document's own."""
     names = {".".join(option.path): name for name, option in _OPTIONS.items()
              if option.path and option.path[0] != "tasks" and (name in given or not _says(document, option.path))}
+    if "docker_image" in given and "environment" not in given:
+        names["environment"] = "docker_image"
 
     def rename(path: str) -> str:
         head, tail = path, ""
