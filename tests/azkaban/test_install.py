@@ -229,7 +229,7 @@ def test_the_job_of_tony_brings_its_sources(projects, tmp_path):
     job, request = read_job(resolved(jobs["digits"]), tmp_path)
     assert set(job.files) == {"train.py", "multi_worker.py", "digits.py", "storage.py"}
     assert (job.tasks["worker"].instances, job.tasks["worker"].memory, list(job.tasks)) == (2, 1024, ["worker"])
-    assert request.warnings == ["not honoured here: tony.application.security.enabled"]
+    assert request.warnings == ["these keys of TonY have no effect here: tony.application.security.enabled"]
 
 
 def resolved(properties):

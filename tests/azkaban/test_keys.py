@@ -364,14 +364,14 @@ def test_the_sources_of_tony_lie_beside_every_command(name, project):
 def test_tonys_parameters_belong_to_executes(project):
     job, request = read_job({"tony.worker.command": "serve", "tony.worker.instances": "1", "task_params": "--x 1"}, project)
     assert (job.command, job.tasks["worker"].command) == (None, "serve")
-    assert request.warnings == ["not honoured here: task_params (they belong to executes)"]
+    assert request.warnings == ["these keys of TonY have no effect here: task_params (they need executes)"]
 
 
 def test_executes_is_what_runs(project):
     job, request = read_job({"tony.containers.command": "python3 a.py", "executes": "mnist.py", "task_params": "-v",
                              "tony.worker.instances": "1"}, project)  # fmt: skip
     assert job.command == "mnist.py -v"
-    assert request.warnings == ["not honoured here: tony.containers.command (executes is what runs)"]
+    assert request.warnings == ["these keys of TonY have no effect here: tony.containers.command (executes runs instead)"]
 
 
 @pytest.mark.parametrize("name", ["tony.worker.command", "tony.containers.command"])
@@ -431,15 +431,15 @@ def test_tonys_lists_of_roles_name_our_roles_too(own, project):
 
 
 @pytest.mark.parametrize("lost, warning", [
-    ({"python_binary_path": "bin/python", "tony.worker.command": "x"}, "python_binary_path (it belongs to executes)"),
+    ({"python_binary_path": "bin/python", "tony.worker.command": "x"}, "python_binary_path (it needs executes)"),
     ({"tony.docker.enabled": "true", "executes": "x"}, "tony.docker.enabled (there is no tony.docker.containers.image)"),
     ({"executes": "x", "tf.spec": "helper.yaml", "tony.application.sidecar.jobtypes": "helper, tensorboard"},
-     "tony.application.sidecar.jobtypes (helper: say it in tf.spec)"),
+     "tony.application.sidecar.jobtypes (helper: set it in tf.spec)"),
 ])
 def test_nothing_of_tony_is_lost_in_silence(lost, warning, project):
     (project / "helper.yaml").write_text("tasks: {helper: 1}")
     _, request = read_job({"tony.worker.instances": "1", **lost}, project)
-    assert request.warnings == [f"not honoured here: {warning}"]
+    assert request.warnings == [f"these keys of TonY have no effect here: {warning}"]
 
 
 def test_what_tony_had_and_we_have_not_is_one_warning(project):
@@ -448,7 +448,7 @@ def test_what_tony_had_and_we_have_not_is_one_warning(project):
                "tony.docker.worker.image": "x", "tony.application.security.enabled": "false",
                "tony.worker.max-instances": "4", "tony.containers.resources": "a.rar#archive"}  # fmt: skip
     _, request = read_job({"executes": "x", "tony.worker.instances": "1", **ignored}, project)
-    assert len(request.warnings) == 1 and request.warnings[0].startswith("not honoured here: ")
+    assert len(request.warnings) == 1 and request.warnings[0].startswith("these keys of TonY have no effect here: ")
     assert all(name in request.warnings[0] for name in ignored)
 
 

@@ -1,8 +1,7 @@
-"""TonY's keys in the words of this jobtype: a ``.job`` that was written for TonY runs as it is.
+"""TonY's keys as keys of this job type, so that a ``.job`` for TonY runs unchanged.
 
-In come all properties of a job; out go ``tf.*`` names with their values, each with the key
-that brought it, and what of TonY can't be had here. No value is judged: that is done once,
-for all doors.
+In come all properties of a job; out go ``tf.*`` names with their values, each with TonY's key, and the keys of TonY
+that have no meaning here. This module does not check values; that happens later, in one place for all doors.
 
 References
 ----------
@@ -17,11 +16,11 @@ from ..job.requirement import canonical_type, parse_cluster_requirement
 from ..validation import ARCHIVE_SUFFIXES
 from .values import Value
 
-#: TonY's memory of a task that does not say.
+#: The memory of a task for which TonY's keys give none.
 DEFAULT_MEMORY = "2g"
 #: Where TonY unpacks python_venv.
 VENV_FOLDER = "venv"
-#: Keys that are one of ours under another name.
+#: Keys that have one of ours as an equivalent.
 _RENAMED = {
     "src_dir": "tf.source", "task_params": "tf.args", "tony.containers.command": "tf.command",
     "tony.yarn.queue": "tf.queue", "tony.application.name": "tf.name", "tony.application.tags": "tf.tags",
@@ -29,7 +28,7 @@ _RENAMED = {
     "tony.other.namenodes": "tf.file_systems", "tony.tensorboard.memory": "tf.tensorboard_memory",
     "tony.tensorboard.vcores": "tf.tensorboard_vcores",
 }
-#: The same in milliseconds, -1 for no limit.
+#: The same for keys in milliseconds, where -1 means no limit.
 _MILLISECONDS = {
     "tony.application.timeout": "tf.total_timeout", "tony.am.startup-timeout": "tf.queue_timeout",
     "tony.container.allocation.timeout": "tf.allocation_timeout",
@@ -46,14 +45,14 @@ _ROLE_KEY = re.compile(r"tony\.(?P<role>[A-Za-z][A-Za-z0-9_]*)\.(?P<field>instan
                        r"node-label|resources)\Z")
 _OWN_ROLE = re.compile(r"tf\.[A-Za-z][A-Za-z0-9_-]*\.instances\Z")
 _COMMAND = re.compile(r"tf\.([A-Za-z][A-Za-z0-9_]*\.)?command\Z")
-#: Keys that give a command for which arguments are meant.
+#: Keys whose command takes the arguments of task_params.
 _JOB_COMMANDS = ("tf.command", "tf.entry_point", "tf.spec", "tony.containers.command")
-#: What looks like a role in a key and is none.
+#: Words that stand in the place of a role, and are not one.
 _NO_ROLES = ("am", "application", "task", "containers", "container", "tensorboard")
 _ROLE_LISTS = {"tony.application.untracked.jobtypes": (("awaited", "false"),),
                "tony.application.sidecar.jobtypes": (("awaited", "false"), ("fatal", "false")),
                "tony.application.stop-on-failure-jobtypes": (("fatal", "true"),)}
-#: Values that ask for what is the case anyway.
+#: Values that ask for what happens here without them.
 _HARMLESS = {"tony.application.framework": ("tensorflow", "standalone"), "tony.application.distributed-mode": ("gang",),
              "tony.docker.enabled": ("true", "false"), "tony.am.gpus": ("0",), "tony.am.retry-count": ("0",),
              "tony.application.enable-preprocess": ("false",), "tony.tensorboard.instances": ("0", "1"),
@@ -62,14 +61,14 @@ _HARMLESS = {"tony.application.framework": ("tensorflow", "standalone"), "tony.a
 
 @dataclass
 class Translated:
-    """What TonY's keys say.
+    """The values of TonY's keys, under our names.
 
     Attributes
     ----------
     values : list of (str, Value)
-        Names of ours with TonY's values.
+        Our names with TonY's values.
     weak : list of (str, Value)
-        What TonY has as a default; holds where nobody says anything.
+        TonY's defaults. They count where neither the job nor the site gives a value.
     ignored : list of str
         TonY's keys that have no meaning here.
     """
@@ -83,18 +82,18 @@ class Translated:
         self.values.append((name, Value(text, key)))
 
     def drop(self, name: str, why: str) -> None:
-        """Take a value back, and say so."""
+        """Remove a value, and add the reason to the ignored keys."""
         self.values = [(other, value) for other, value in self.values if other != name]
         self.ignored.append(why)
 
     @property
     def warning(self) -> str:
-        """One sentence about all that is ignored; empty when there is none."""
-        return f"not honoured here: {', '.join(self.ignored)}" if self.ignored else ""
+        """One sentence that names all ignored keys; empty without any."""
+        return f"these keys of TonY have no effect here: {', '.join(self.ignored)}" if self.ignored else ""
 
 
 def translate(properties: Mapping[str, str]) -> Translated:
-    """Give TonY's keys of a job in our words."""
+    """Return the values of TonY's keys in a job under our names."""
     found = Translated()
     given = {name: text for name, text in properties.items() if text.strip()}
     for name, text in given.items():
@@ -128,7 +127,7 @@ def _role_or_ignored(name: str, text: str, given: Mapping[str, str], found: Tran
     if match and match["role"] not in _NO_ROLES:
         if match["field"] in _FIELDS:
             own = f"tf.{match['role']}.{_FIELDS[match['field']]}"
-            # Beside a key of ours the two are compared, so they have to stay as they are.
+            # A command that our key gives too is compared with this one, so it stays unchanged.
             bits = _bits(given) if match["field"] == "command" and own not in given else ""
             found.add(own, f"{bits}{text}", name)
     elif name == "tony.docker.containers.image":
@@ -140,7 +139,7 @@ def _role_or_ignored(name: str, text: str, given: Mapping[str, str], found: Tran
 
 
 def _variables(properties: Mapping[str, str], found: Translated) -> None:
-    """Variables of all tasks; an empty one is a value too."""
+    """Add the variables of all tasks; an empty value counts."""
     for name, text in properties.items():
         if name.startswith(_WORKER_ENV):
             found.add(f"tf.env.{name[len(_WORKER_ENV):]}", text, name)
@@ -151,34 +150,34 @@ def _variables(properties: Mapping[str, str], found: Translated) -> None:
 
 
 def _program(given: Mapping[str, str], found: Translated) -> None:
-    """The command, and the interpreter that TonY puts before it."""
+    """Add the command, with the interpreter that TonY puts before it."""
     binary, venv = given.get("python_binary_path", "").strip(), given.get("python_venv", "").strip()
     interpreter = f"{VENV_FOLDER}/{binary}" if venv and binary and not binary.startswith("/") else binary
     executes = given.get("executes", "").strip()
     if len(executes) > 1 and executes[0] == executes[-1] and executes[0] in "'\"":
-        executes = executes[1:-1]  # TonY's word, which Azkaban splits at blanks
+        executes = executes[1:-1]  # The quotes keep TonY's job type from splitting the command at blanks.
     if venv:
         found.add(f"tf.archives.{_free(found, 'archives')}", f"{VENV_FOLDER}={venv}", "python_venv")
     commands = [name for name, value in found.values if _COMMAND.match(name) and value.key.startswith("tony.")]
     if executes:
         if "tony.containers.command" in given:
-            found.drop("tf.command", "tony.containers.command (executes is what runs)")
+            found.drop("tf.command", "tony.containers.command (executes runs instead)")
         bits = "" if binary.startswith("/") else _bits(given)
         found.add("tf.command", f"{bits}{interpreter} {executes}" if interpreter else f"{bits}{executes}", "executes")
     elif "task_params" in given and commands and not any(name in given for name in _JOB_COMMANDS):
-        found.drop("tf.args", "task_params (they belong to executes)")
+        found.drop("tf.args", "task_params (they need executes)")
     if executes or commands:
         found.weak.append(("tf.source", Value("src", "src_dir")))
     if binary.startswith("/"):
         if not any(name == "tf.docker_image" for name in (*given, *(name for name, _ in found.values))):
-            # What the tasks use serves the application master as well.
+            # The application master uses the same interpreter as the tasks.
             found.add("tf.environment", f"python://{binary}", "python_binary_path")
     elif binary and not executes:
-        found.ignored.append("python_binary_path (it belongs to executes)")
+        found.ignored.append("python_binary_path (it needs executes)")
 
 
 def _bits(given: Mapping[str, str]) -> str:
-    """What a command has to do first where python_venv is a zip, which YARN unpacks without its executable bits."""
+    """Return what the command must do first if python_venv is a zip: YARN unpacks it without executable bits."""
     return f"chmod -R u+x {VENV_FOLDER} && " if given.get("python_venv", "").strip().endswith(".zip") else ""
 
 
@@ -200,7 +199,7 @@ def _tensorboard(given: Mapping[str, str], found: Translated) -> None:
 
 
 def _roles(given: Mapping[str, str], found: Translated) -> None:
-    """What TonY says of several roles at once, and its defaults for those it starts."""
+    """Add what TonY's lists say about roles, and TonY's defaults for the roles that it starts."""
     roles = {match["role"]: name for name in given
              if (match := _ROLE_KEY.match(name)) and match["field"] == "instances" and match["role"] not in _NO_ROLES}
     others = {name.split(".")[1] for name in given if _OWN_ROLE.match(name)}
@@ -215,11 +214,11 @@ def _roles(given: Mapping[str, str], found: Translated) -> None:
                 for field_name, text in fields:
                     found.add(f"tf.{role}.{field_name}", text, name)
             elif role not in ("", "tensorboard") and "tf.spec" in given:
-                found.ignored.append(f"{name} ({role}: say it in tf.spec)")
+                found.ignored.append(f"{name} ({role}: set it in tf.spec)")
 
 
 def _resources(given: Mapping[str, str], found: Translated) -> None:
-    """Files and archives; what one role asks for, all get."""
+    """Add files and archives. All tasks get those of every role."""
     seen = set()
     for name, kind, text in _sources(given, found):
         if text not in seen:
@@ -228,7 +227,7 @@ def _resources(given: Mapping[str, str], found: Translated) -> None:
 
 
 def _sources(given: Mapping[str, str], found: Translated) -> Iterator[tuple[str, str, str]]:
-    """Each with the key, whether it is unpacked, and ``NAME=PATH``."""
+    """Yield for each source its key, ``files`` or ``archives``, and ``NAME=PATH``."""
     for name, text in given.items():
         if name != "hdfs_classpath" and not (name.startswith("tony.") and name.endswith(".resources")):
             continue
@@ -245,7 +244,7 @@ def _sources(given: Mapping[str, str], found: Translated) -> Iterator[tuple[str,
 
 
 def _free(found: Translated, kind: str) -> int:
-    """A number for one more of tf.files or tf.archives, above those that people give."""
+    """Return a number for another entry of tf.files or tf.archives, above the numbers that people give."""
     return 1_000_000 + sum(name.startswith(f"tf.{kind}.") for name, _ in found.values)
 
 

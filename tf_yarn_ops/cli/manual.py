@@ -11,54 +11,55 @@ from .options import DESIGN, JOB, SUBMISSION, help_of, names_of, shown_default, 
 SYNOPSIS = "ytf-submit [OPTIONS] -r <cluster_requirement> <task_command>"
 
 _COMMAND = """\
-Run by bash for each task of the session, after DTF_TASK_JOB_NAME and DTF_TASK_INDEX have been set. Quote it as one \
-word, with single quotes, so that ${DTF_...} is expanded on the node. See also TASK EXECUTION ENVIRONMENT."""
+The command of each task. bash runs it after DTF_TASK_JOB_NAME and DTF_TASK_INDEX have been set. Quote it as one word, \
+with single quotes, so that ${DTF_...} is expanded on the node. See also TASK EXECUTION ENVIRONMENT."""
 
 VARIABLES = (
-    ("DTF_TASK_JOB_NAME", "Type of this task (ps, worker, ...)."),
-    ("DTF_TASK_INDEX", "Index of this task within its type; with the type it indexes into DTF_{JOBNAME}_HOSTS."),
+    ("DTF_TASK_JOB_NAME", "The type of this task (ps, worker, ...)."),
+    ("DTF_TASK_INDEX", "The index of this task within its type, and so its place in DTF_{JOBNAME}_HOSTS."),
     ("DTF_{JOBNAME}_HOSTS",
      'The addresses of the tasks of a type, "host1:port1,host2:port2,...", in the order of the task index: '
-     "DTF_PS_HOSTS, DTF_WORKER_HOSTS. Upper case; other characters than letters and digits become _."),
-    ("DTF_TASK_SCRIPT", "Name of the file given by --script."),
-    ("DTF_INPUT_PATH", "What --input says."),
-    ("DTF_OUTPUT_PATH", "What --output says. Also as DTF_OUT_PATH."),
+     "DTF_PS_HOSTS, DTF_WORKER_HOSTS. The name is in upper case; characters other than letters and digits become _."),
+    ("DTF_TASK_SCRIPT", "The name of the file of --script."),
+    ("DTF_INPUT_PATH", "The value of --input."),
+    ("DTF_OUTPUT_PATH", "The value of --output. Also in DTF_OUT_PATH."),
     ("DTF_TASK_PROGRAM", "The task_command itself."),
-    ("DTF_DOCKER_IMAGE", "What --docker_image says."),
-    ("TF_CONFIG", "Cluster and task as tf.distribute reads them."),
+    ("DTF_DOCKER_IMAGE", "The value of --docker_image."),
+    ("TF_CONFIG", "The cluster spec and the task, as tf.distribute reads them."),
     ("CLUSTER_SPEC, JOB_NAME, TASK_INDEX, TASK_NUM", "As TonY sets them."),
-    ("YTF_APPLICATION_ID, YTF_ROUND", "YARN's id of the application; the number of the round, from 1."),
+    ("YTF_APPLICATION_ID, YTF_ROUND", "The application id; the number of the round, from 1."),
     ("YTF_RESULT_FILE",
-     "Where the chief, else worker 0, may write a JSON object: the metrics of the report."),
-    ("YTF_HOST, YTF_PORT", "The address that was reserved for this task."),
+     "The file into which the chief, or worker 0 if there is no chief, may write a JSON object: the metrics of the "
+     "report."),
+    ("YTF_HOST, YTF_PORT", "The address that is reserved for this task."),
 )  # fmt: skip
 EXAMPLES = (
-    ("Two parameter servers and four workers; program and data lie on every node:",
+    ("Two parameter servers and four workers; the program and the data are on every node:",
      """ytf-submit -r "ps:2,worker:4" \\
   'python /home/user1/mnist/mnist.py \\
     --job_name ${DTF_TASK_JOB_NAME} --task_index ${DTF_TASK_INDEX} \\
     --ps_hosts ${DTF_PS_HOSTS} --worker_hosts ${DTF_WORKER_HOSTS} \\
     --data_dir /home/user1/mnist/data --train_dir /home/user1/mnist/train'"""),
-    ("The program travels with the job, paths are on HDFS, TensorBoard runs beside:",
+    ("The program travels with the job, the data is on HDFS, TensorBoard runs as well:",
      """ytf-submit --tensorboard -r "ps:1,worker:2" -s /home/user1/mnist/mnist.py \\
   -i hdfs://nn1/user/user1/mnist/data -o hdfs://nn1/user/user1/mnist/train10 \\
   'python ${DTF_TASK_SCRIPT} --data_dir ${DTF_INPUT_PATH} --train_dir ${DTF_OUTPUT_PATH}'"""),
-    ("More memory for the workers, most for the first; follow it to the end:",
+    ("More memory for the workers, and most for the first one; follow the job to its end:",
      """ytf-submit --wait -r "ps:2,worker:4" -c worker:4 \\
   -m "4096,worker:8 GiB,worker[0]:16 GiB" 'python train.py'"""),
-    ("Leave it alone, come back later, from another machine:",
+    ("Submit the job, and come back to it later from another machine:",
      """id=$(ytf-submit -r worker:4 'python train.py')
 ytf wait $id || ytf logs $id --task worker:0"""),
 )  # fmt: skip
 
 
 def manual_page(width: int | None = None) -> str:
-    """Give the manual page.
+    """Return the manual page.
 
     Parameters
     ----------
     width : int, optional
-        Characters per line. Default: the terminal's, at most 100.
+        Characters per line. Default: the width of the terminal, at most 100.
     """
     return "\n".join(_lines(width or min(100, shutil.get_terminal_size((80, 24)).columns))) + "\n"
 
@@ -81,8 +82,8 @@ def _lines(width: int) -> Iterator[str]:
     yield "NAME"
     yield "    ytf-submit - Submit a TensorFlow session to Apache Hadoop YARN"
     yield ""
-    yield fill("Submits a YARN application master, which allocates the resources and runs the tasks. Prints the "
-               "application's id and ends; with --wait it stays until the job has ended.", 4)  # fmt: skip
+    yield fill("Submits an application master to YARN, which allocates the resources and runs the tasks. Prints the "
+               "application id and exits; with --wait it follows the job until it ends.", 4)  # fmt: skip
     yield "\nSYNOPSIS"
     yield f"    Usage: {SYNOPSIS}"
     yield "\nDESCRIPTION"
@@ -90,7 +91,7 @@ def _lines(width: int) -> Iterator[str]:
     yield fill(_COMMAND, 8)
     yield ""
     yield from options(DESIGN[:1])
-    yield "  Additional options (long names may be written with - instead of _):"
+    yield "  More options (a long name may be written with - instead of _):"
     yield ""
     yield from options((*DESIGN[1:], OPTIONS["spec"]))
     for section, title in SECTIONS.items():
@@ -102,12 +103,12 @@ def _lines(width: int) -> Iterator[str]:
     yield ""
     yield from options(SUBMISSION)
     yield "    -h, --help"
-    yield "        This page."
+    yield "        Show this page."
     yield ""
     yield "    --version"
-    yield "        The version of this program."
+    yield "        Show the version of this program."
     yield "\nTASK EXECUTION ENVIRONMENT"
-    yield fill("The task_command is executed in a YARN container. These variables are set for it:", 4)
+    yield fill("The task_command runs in a YARN container. It finds these variables:", 4)
     for name, text in VARIABLES:
         yield f"    {name}:"
         yield fill(text, 8)
@@ -117,7 +118,7 @@ def _lines(width: int) -> Iterator[str]:
         yield textwrap.indent(example, "        ")
         yield ""
     yield "EXIT STATUS"
-    yield fill("Without --wait 0 once YARN has accepted the application. With --wait, by the reason in the report:", 4)
+    yield fill("Without --wait: 0 once YARN has accepted the application. With --wait: by the reason in the report:", 4)
     codes: dict[int, list[str]] = {}
     for reason, outcome in OUTCOMES.items():
         codes.setdefault(outcome.exit_code, []).append(reason.value)

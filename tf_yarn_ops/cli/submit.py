@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import __version__
-from ..errors import Cancelled, ClusterUnreachable, SpecInvalid, TfYarnError
+from ..errors import Cancelled, ClusterUnreachable, Code, Fault, General, SpecInvalid, TfYarnError
 from ..job.document import read_document
 from ..job.options import OPTIONS
 from ..job.request import build_job, doubts_about
@@ -22,7 +22,7 @@ from ..terminal.output import configure_logging, print_json, report_of, say
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interruption
 from ..terminal.summary import describe
-from ..validation import MASK, parse_count
+from ..validation import MASK, check, noting, parse_count
 from .manual import SYNOPSIS, manual_page
 from .options import ALL, SUBMISSION, parser_option
 from .program import next_options
@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     from ..follow.identity import Identity
     from ..launch.launcher import Launcher
     from .client import LocalTask
+
+
+class Wrong(Code):
+    """What is wrong with the words of a call."""
+
+    NEEDS_A_NAME = "needs {other}, the name of the training"
+    EMPTY_NAME = "it is empty; give a name for the training"
+    SEVERAL_WORDS = "{given} words were given; quote the whole command as one word: {quoted}"
 
 
 class ManualCommand(click.Command):
@@ -92,7 +100,8 @@ class Submission:
         identity = read_identity(self.settings)
         ways = OPTIONS["submit_with"].choices
         if self.settings["submit_with"] not in (None, *ways):
-            raise SpecInvalid(f"submit_with: {self.settings['submit_with']!r} is not one of {', '.join(ways)}")
+            given = self.settings["submit_with"]
+            raise SpecInvalid(Fault("submit_with", General.NOT_A_CHOICE, {"given": given, "allowed": ways}))
         for doubt in doubts_about(job):
             say(f"warning: {doubt}")
         if self.settings["dry_run"]:
@@ -213,16 +222,17 @@ def read_identity(settings: Mapping[str, Any]) -> "Identity | None":
     run_id, generation = settings["run_id"], settings["generation"]
     if run_id is None:
         if generation is not None:
-            raise SpecInvalid("generation: needs --run_id, the name of the training")
+            raise SpecInvalid(Fault("generation", Wrong.NEEDS_A_NAME, {"other": "run_id"}))
         return None
     from ..follow.identity import Identity
 
-    try:
+    faults: list[Fault] = []
+    number = 0
+    with noting(faults, "generation"):
         number = parse_count(generation or 0, least=0)
-    except ValueError as error:
-        raise SpecInvalid(f"generation: {error}") from error
     if not run_id.strip():
-        raise SpecInvalid("run_id: it is empty")
+        faults.append(Fault("run_id", Wrong.EMPTY_NAME))
+    check(faults)
     return Identity(f"ytf-submit {run_id}", number, attempt=time.time_ns() // 1_000_000)
 
 
@@ -230,8 +240,8 @@ def read_request(values: dict[str, Any]) -> JobSpec:
     """Return the job of the parsed options over the file of ``--spec``; raise SpecInvalid with every fault."""
     words = values.pop("words")
     if len(words) > 1:
-        raise SpecInvalid(f"task_command: {len(words)} words were given; quote the whole command as one word: "
-                          f"{shlex.quote(' '.join(words))}")
+        quoted = shlex.quote(" ".join(words))
+        raise SpecInvalid(Fault("task_command", Wrong.SEVERAL_WORDS, {"given": len(words), "quoted": quoted}))
     path = values.pop("spec")
     options = {name: value for name, value in values.items() if value not in (None, ())}
     return build_job({**options, "task_command": words[0] if words else None}, read_document(path) if path else None)
