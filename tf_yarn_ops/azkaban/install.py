@@ -72,7 +72,6 @@ def render(python: str, *, secure: bool = False, limits: str | None = None) -> d
         # Java matches the whole command. Put a backslash before every character with a meaning.
         expression = re.sub(r"([^A-Za-z0-9_/ ])", r"\\\1", command)
         private = private.replace(PROCESS_JOB, HADOOP_SHELL)
-        private = private.replace("Azkaban's own process job", "Azkaban's shell with delegation tokens")
         private += format_properties({WHITELIST: expression}).decode("ascii")
     return {"plugin.properties": plugin.encode("ascii"), "private.properties": private.encode("ascii")}
 

@@ -62,12 +62,12 @@ def _submit(**values: Any) -> int:
     interruption = click.get_current_context().obj
     settings = {option.name: values.pop(option.name) for option in SUBMISSION}
     configure_logging(bool(settings["verbose"]))
-    run = Submission(settings, interruption)
+    submission = Submission(settings, interruption)
     try:
-        return run(values)
+        return submission.run(values)
     except TfYarnError as error:
         if settings["json"]:
-            print_json(report_of(error, run.application_id).to_dict())
+            print_json(report_of(error, submission.application_id).to_dict())
         raise
 
 
@@ -92,7 +92,7 @@ class Submission:
         self.application_id = ""
         self._printed = ""
 
-    def __call__(self, values: dict[str, Any]) -> int:
+    def run(self, values: dict[str, Any]) -> int:
         """Submit the job, and follow it if the options ask for that; return the exit code."""
         wants_client = bool(values.pop("client"))
         client_command = _take_client_command(values) if wants_client else None
@@ -121,24 +121,24 @@ class Submission:
         launcher = Launcher(cluster, submit_with=self.settings["submit_with"],
                             strict_placement=bool(self.settings["strict_placement"]))  # fmt: skip
 
-        def note() -> None:
+        def cancel() -> None:
             # This runs in a signal handler: sys.stderr may be in the middle of a line.
             os.write(2, f"\nytf-submit: killing {self.application_id or 'the submission'}\n".encode())
             launcher.cancel()
 
         # From here a signal only sets a flag: the launcher kills the application at a point where that is safe.
-        with self.interruption.noted(note):
-            if not (self.settings["wait"] or wants_client):
-                return self._submit(launcher, job, identity)
-            if not wants_client:
-                return self._follow(launcher, job, identity, None)
-            from .client import LocalTask
+        with self.interruption.noted(cancel):
+            if wants_client:
+                from .client import LocalTask
 
-            client = LocalTask(job, client_command)
-            try:
-                return self._follow(launcher, job, identity, client)
-            finally:
-                client.end()
+                client = LocalTask(job, client_command)
+                try:
+                    return self._follow(launcher, job, identity, client)
+                finally:
+                    client.end()
+            if self.settings["wait"]:
+                return self._follow(launcher, job, identity)
+            return self._submit(launcher, job, identity)
 
     def _submit(self, launcher: "Launcher", job: JobSpec, identity: "Identity | None") -> int:
         """Submit the job, or attach to its application, without following it."""
@@ -159,7 +159,7 @@ class Submission:
         return 0
 
     def _follow(self, launcher: "Launcher", job: JobSpec, identity: "Identity | None",
-                client: "LocalTask | None") -> int:  # fmt: skip
+                client: "LocalTask | None" = None) -> int:  # fmt: skip
         """Submit the job, or attach to its application, and follow it to its end."""
         try:
             with make_progress(plain=client is not None) as progress:

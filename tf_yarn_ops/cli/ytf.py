@@ -82,7 +82,7 @@ def _launcher(resourcemanager: str | None, verbose: bool) -> "Launcher":
     return Launcher(discover(resourcemanager))
 
 
-def _look(application_id: str, resourcemanager: str | None, as_json: bool, verbose: bool) -> int:
+def _print_report(application_id: str, resourcemanager: str | None, as_json: bool, verbose: bool) -> int:
     """Print a report; return exit code 9 if YARN does not know the application, else 0."""
     try:
         report = _launcher(resourcemanager, verbose).report(application_id)
@@ -102,14 +102,14 @@ def _look(application_id: str, resourcemanager: str | None, as_json: bool, verbo
 @_application
 def status(application_id: str, resourcemanager: str | None, as_json: bool, verbose: bool) -> int:
     """Show the present state of an application and its tasks."""
-    return _look(application_id, resourcemanager, as_json, verbose)
+    return _print_report(application_id, resourcemanager, as_json, verbose)
 
 
 @_command
 @_application
 def report(application_id: str, resourcemanager: str | None, as_json: bool, verbose: bool) -> int:
     """Print how an application and its tasks ended, and why."""
-    return _look(application_id, resourcemanager, as_json, verbose)
+    return _print_report(application_id, resourcemanager, as_json, verbose)
 
 
 @_command
