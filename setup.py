@@ -12,7 +12,6 @@ CORE = [
     "click>=8.1",
     "cryptography>=42",
     "grpcio>=1.60",
-    "hdfs>=2.7",
     "httpx>=0.27",
     "javaproperties>=0.8",
     "protobuf>=4.25",

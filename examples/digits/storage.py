@@ -1,8 +1,8 @@
 """Folders and files on a shared disk, in HDFS or in S3, as local paths that every library can open.
 
 TensorFlow's own ``hdfs://`` needs Hadoop's native library and a Java class path in the container, its ``s3://`` is
-gone. This module needs neither: it speaks WebHDFS through the package ``hdfs``, and S3 through ``boto3``, each only
-when a URL asks for it.
+gone. This module needs neither: it speaks WebHDFS with the standard library, and S3 through ``boto3``, which is
+imported only when a URL asks for it.
 
 HDFS: the NameNode's HTTP address is the first that is found of ``$WEBHDFS_URL`` (several NameNodes: joined by ``;``),
 ``dfs.namenode.http-address`` in ``$HADOOP_CONF_DIR/hdfs-site.xml``, and port 9870 on the URL's own host.
@@ -12,10 +12,13 @@ the identity of the machine.
 """
 
 import getpass
+import json
 import os
 import tempfile
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote, urlsplit
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, unquote, urlencode, urlsplit
+from urllib.request import ProxyHandler, Request, build_opener
 from xml.etree import ElementTree
 
 
@@ -25,7 +28,7 @@ def local_path(url):
 
 
 def webhdfs_address(url, environ=os.environ):
-    """The NameNodes' HTTP addresses for an ``hdfs://`` URL, as ``hdfs.InsecureClient`` takes them: joined by ``;``."""
+    """The NameNodes' HTTP addresses for an ``hdfs://`` URL, joined by ``;``."""
     if environ.get("WEBHDFS_URL"):
         return environ["WEBHDFS_URL"]
     authority = urlsplit(url).netloc
@@ -48,46 +51,69 @@ class Hdfs:
     """The file or folder of an ``hdfs://`` URL; the names of its methods are relative to it, none is itself."""
 
     def __init__(self, url):
-        import hdfs  # only who uses HDFS needs the package
-
-        user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-        self._client = hdfs.InsecureClient(webhdfs_address(url), user=user, timeout=60)
+        self._addresses = webhdfs_address(url).split(";")
+        self._user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
         self._root = unquote(urlsplit(url).path)
 
     def read(self, name=""):
-        from hdfs import HdfsError
-
-        try:
-            with self._client.read(self._path(name)) as reader:
-                return reader.read()
-        except HdfsError as error:
-            if error.exception == "FileNotFoundException":
-                raise FileNotFoundError(f"there is no {self._path(name)} in HDFS") from error
-            raise
+        return self._ask("GET", self._path(name), "OPEN")
 
     def write(self, content, name=""):
         """Write beside the file and rename: WebHDFS shows a file from the moment it is opened, empty until its end."""
         path = PurePosixPath(self._path(name))
         part = str(path.with_name(f".{path.name}.part"))
-        self._client.write(part, data=content, overwrite=True)
-        self._client.delete(str(path))  # a rename in HDFS does not replace
-        self._client.rename(part, str(path))
+        self._ask("PUT", part, "CREATE", content, overwrite="true")
+        self._ask("DELETE", str(path), "DELETE")  # a rename in HDFS does not replace
+        self._ask("PUT", part, "RENAME", destination=str(path))
 
     def delete(self, name):
-        self._client.delete(self._path(name))
+        self._ask("DELETE", self._path(name), "DELETE")
 
-    def walk(self):
+    def walk(self, folder=""):
         """Each file below, and a stamp that changes with its content."""
-        if self._client.status(self._root, strict=False) is None:
+        try:
+            answer = self._ask("GET", self._path(folder), "LISTSTATUS")
+        except FileNotFoundError:
             return
-        for (folder, _), _, files in self._client.walk(self._root, status=True):
-            for name, status in files:
-                if not name.endswith(".part"):
-                    relative = str(PurePosixPath(folder, name).relative_to(self._root))
-                    yield relative, (status["length"], status["modificationTime"])
+        for status in json.loads(answer)["FileStatuses"]["FileStatus"]:
+            name = str(PurePosixPath(folder, status["pathSuffix"]))
+            if status["type"] == "DIRECTORY":
+                yield from self.walk(name)
+            elif not name.endswith(".part"):
+                yield name, (status["length"], status["modificationTime"])
 
     def _path(self, name):
         return f"{self._root}/{name}" if name else self._root
+
+    def _ask(self, method, path, operation, content=None, **parameters):
+        """The answer of the first NameNode that is active."""
+        query = urlencode({"op": operation, "user.name": self._user, **parameters})
+        for number, address in enumerate(self._addresses, 1):
+            try:
+                return self._send(method, f"{address.rstrip('/')}/webhdfs/v1{quote(path)}?{query}", content)
+            except HTTPError as error:
+                text = error.read().decode(errors="replace")
+                if error.code == 404 and "FileNotFoundException" in text:
+                    raise FileNotFoundError(f"there is no {path} in HDFS") from error
+                if "StandbyException" not in text or number == len(self._addresses):
+                    raise OSError(f"HDFS refuses {operation} of {path}: {text}") from error
+            except URLError:
+                if number == len(self._addresses):
+                    raise
+
+    def _send(self, method, url, content):
+        """A NameNode redirects what has content to a DataNode, which gets the content."""
+        headers = {"Content-Type": "application/octet-stream", "X-XSRF-HEADER": "digits"}
+        opener = build_opener(ProxyHandler({}))
+        try:
+            with opener.open(Request(url, method=method, headers=headers), timeout=60) as answer:
+                return answer.read()
+        except HTTPError as error:
+            if error.code != 307:
+                raise
+            place = error.headers["Location"]
+        with opener.open(Request(place, method=method, data=content, headers=headers), timeout=60) as answer:
+            return answer.read()
 
 
 class S3:

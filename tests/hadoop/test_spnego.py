@@ -26,6 +26,14 @@ manager = discover().resourcemanager()
 for _ in range(20):
     print(manager.get({ID!r})["state"])
 """
+CREATE = """
+from tf_yarn_ops.hadoop.cluster import discover
+class Pieces:
+    size = 600_000
+    def __iter__(self):
+        return iter([b"[", *[b"12345,"] * 99_999, b"1234]"])
+print(discover().open_filesystem().create("/user/ann/x", Pieces(), 0o600))
+"""
 WATCH = f"""
 import asyncio
 from tf_yarn_ops.hadoop.cluster import discover
@@ -184,7 +192,7 @@ def test_a_service_that_proves_to_be_another(yarn, client):
     yarn.false_proof = True
     code, _, err = result(client(YTF, "status", ID))
     assert code == 4
-    assert f"{yarn.url} does not prove to be HTTP/localhost" in err
+    assert f"{yarn.url} can't prove that it is HTTP/localhost" in err
 
 
 def test_a_service_that_the_kdc_does_not_know(yarn, client):
@@ -215,6 +223,30 @@ def test_a_log_server_that_a_person_has_named_is_shown_a_ticket(yarn, client, kd
     assert (code, out) == (0, "what it says\n"), err
     all_of_ann(yarn)
     all_of_ann(server)
+
+
+def test_the_content_of_a_file_goes_to_a_datanode_without_ticket_and_cookie(yarn, client):
+    """The NameNode's redirect has a token for it."""
+    datanode = FakeYarn()
+    datanode.faults.append(lambda method, path: (201, {}, ""))
+    with serving_simple(datanode) as yarn.content_at:
+        code, out, err = result(client(CREATE))
+    assert (code, out) == (0, "True\n"), err
+    method, path, _, headers, _ = datanode.requests[0]
+    assert (method, path) == ("PUT", "/webhdfs/v1/user/ann/x")
+    assert headers["Content-Length"] == "600000" and not {"Authorization", "Cookie"} & set(headers)
+    all_of_ann(yarn)
+
+
+@pytest.mark.parametrize("cookie_uses, sent", [(10, 1), (0, 2)], ids=["with the cookie", "a cookie that ran out"])
+def test_an_httpfs_takes_the_content_itself(yarn, client, cookie_uses, sent):
+    """When it asks for a ticket again, the content is sent again from its start."""
+    yarn.content_at, yarn.cookie_uses = yarn.url, cookie_uses
+    code, out, err = result(client(CREATE))
+    assert (code, out) == (0, "True\n"), err
+    assert yarn.content == [b"[" + b"12345," * 99_999 + b"1234]"]
+    assert sum("data" in parameters for _, parameters, _ in yarn.raw) == sent
+    all_of_ann(yarn)
 
 
 def test_a_submission_goes_by_skein(yarn, client, kdc):

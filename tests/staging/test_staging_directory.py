@@ -4,7 +4,6 @@ import hashlib
 import io
 import os
 import tarfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,14 +12,12 @@ import pytest
 from support.fake_yarn import FakeYarn, serving
 from support.staging_place import ID, USER, cached, cluster_at
 from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid, SubmissionRejected
-from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.hadoop.filesystem import MountedFileSystem
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.hadoop.transport import RestUnavailable
-from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.staging import archive as folder
-from tf_yarn_ops.staging.staging_directory import StagingDirectory, open_filesystem
+from tf_yarn_ops.staging.staging_directory import StagingDirectory
 from tf_yarn_ops.staging.sweep import sweep
 
 
@@ -209,14 +206,14 @@ def test_a_file_that_is_not_to_be_had(staging, uri, says):
 def test_a_home_that_can_not_be_made_says_what_to_do(tmp_path):
     file = tmp_path / "user"
     file.write_text("not a folder")
-    with ThreadPoolExecutor(1) as pool, pytest.raises(SubmissionRejected, match=r"let the administrator.*staging: /path"):
+    with ThreadPoolExecutor(1) as pool, pytest.raises(SubmissionRejected, match=r"ask the administrator.*staging: /path"):
         StagingDirectory(cluster_at(tmp_path)).prepare(pool)
 
 
 def test_no_http_address_names_the_lines_for_the_site_file():
     cluster = Cluster(("http://rm",), "ann", "ann", "s3a://bucket", "s3a://bucket", "/user/{user}/.skein")
     with pytest.raises(RestUnavailable, match=r"webhdfs: http://namenode:9870.*staging_url: hdfs://"):
-        open_filesystem(cluster)
+        cluster.open_filesystem()
 
 
 def test_a_file_of_the_default_file_system_is_not_looked_for_on_that_of_the_staging(root):
@@ -289,66 +286,11 @@ def test_ended_applications_are_swept_and_live_ones_left(staging, root, tmp_path
 def test_the_local_file_system_never_overwrites(root):
     files = MountedFileSystem(str(root))
     assert files.create("/a", b"1", 0o600) and not files.create("/a", b"2", 0o600)
-    assert files.create("/b", io.BytesIO(b"3"), 0o600) and not files.rename("/b", "/a")
+    assert files.create("/b", [b"", b"3"], 0o600) and not files.rename("/b", "/a")
     assert files.read("/a") == b"1" and files.read("/none") is None
     assert files.rename("/b", "/c") and files.read("/c") == b"3"
     assert files.list("/none") == [] and files.status("/a/b") is None
     assert files.delete("/c") and not files.delete("/c")
-
-
-def namenode(*answers):
-    """A NameNode on the wire that gives these (status, exception, message)."""
-    yarn = FakeYarn()
-    left = list(answers)
-
-    def fault(method, path):
-        status, exception, message = left.pop(0) if len(left) > 1 else left[0]
-        text = f'{{"RemoteException": {{"exception": "{exception}", "message": "{message}"}}}}'
-        return status, {"Content-Type": "application/json"}, text
-
-    yarn.faults.append(fault)
-    return yarn
-
-
-@pytest.mark.parametrize("exception, message, error, says", [
-    ("SafeModeException", "Cannot create directory. Name node is in safe mode.", ClusterUnreachable, "can't write now"),
-    ("StandbyException", "Operation category WRITE is not supported", ClusterUnreachable, "can't write now"),
-    ("AccessControlException", "Permission denied: user=ann", SubmissionRejected, "refused: Permission denied"),
-    ("NSQuotaExceededException", "The NameSpace quota is exceeded", SubmissionRejected, "refused: The NameSpace quota"),
-])
-def test_what_a_namenode_refuses_becomes_our_error(exception, message, error, says):
-    with serving(namenode((403, exception, message))) as url:
-        files = WebHdfs((url,), SimpleAuthentication("ann"), 1.0)
-        with pytest.raises(error, match=says):
-            files.makedirs("/user/ann", 0o700)
-
-
-@pytest.mark.parametrize("status, kind, text", [
-    (404, "text/html", "<HTML><body>Not Found</body></HTML>"), (200, "text/html", "<html>a wiki</html>"),
-    (200, "application/json", "[]"), (200, "application/json", "{}"),
-    (200, "application/json", '{"FileStatuses": {"FileStatus": ["x"]}}'),
-])
-def test_what_is_no_namenode_at_all_is_told_with_its_address(status, kind, text):
-    yarn = FakeYarn()
-    yarn.faults.append(lambda method, path: (status, {"Content-Type": kind}, text))
-    with serving(yarn) as url:
-        files = WebHdfs((url,), SimpleAuthentication("ann"), 1.0)
-        for look in (files.status, files.list):
-            with pytest.raises(ClusterUnreachable, match=f"no NameNode answers at {url}.*Check webhdfs in site.yaml"):
-                look("/user/ann")
-
-
-def test_a_missing_file_is_none_and_no_error():
-    with serving(namenode((404, "FileNotFoundException", "File does not exist"))) as url:
-        files = WebHdfs((url,), SimpleAuthentication("ann"), 1.0)
-        assert files.status("/none") is None and files.list("/none") == [] and files.read("/none") is None
-
-
-def test_a_datanode_that_dies_in_the_middle_of_its_answer_is_an_error_of_ours():
-    yarn = FakeYarn()
-    yarn.faults.append(lambda method, path: (200, {"Content-Type": "text/plain", "Content-Length": "100"}, "begin."))
-    with serving(yarn) as url, pytest.raises(ClusterUnreachable, match="reading /x"):
-        WebHdfs((url,), SimpleAuthentication("ann"), 1.0).read("/x")
 
 
 def test_a_folder_whose_files_can_not_be_read_is_a_fault_of_the_request(tmp_path, monkeypatch):
@@ -366,38 +308,8 @@ def test_a_full_disk_is_no_fault_of_the_request(tmp_path, size):
     assert raised.value.reason.retryable
 
 
-def test_the_other_namenode_is_asked_when_one_is_on_standby():
-    active = FakeYarn()
-    active.pages["/webhdfs/v1/x"] = ("application/json", '{"boolean": true}')
-    with serving(namenode((403, "StandbyException", "standby"))) as standby, serving(active) as url:
-        WebHdfs((standby, url), SimpleAuthentication("ann"), 1.0).makedirs("/x", 0o711)
-    assert active.requests[0][2] == {"op": "MKDIRS", "permission": "711", "user.name": "ann"}
-
-
-@pytest.mark.slow
-def test_looks_wait_a_third_as_long_as_writes():
-    """A NameNode that hangs is told in seconds; one that is slow to write is waited for."""
-    yarn = FakeYarn()
-    yarn.pages["/webhdfs/v1/x"] = ("application/json", '{"boolean": true}')
-    yarn.faults.append(lambda method, path: time.sleep(1.8))
-    with serving(yarn) as url:
-        files = WebHdfs((url,), SimpleAuthentication("ann"), 1.0)
-        files.makedirs("/x", 0o700)
-        for look in (files.status, files.list):
-            with pytest.raises(ClusterUnreachable, match="no NameNode answers"):
-                look("/x")
-
-
 def test_what_was_never_begun_is_not_discarded(staging, root):
     directory = staging.directory(ID)
     (root / directory.path.lstrip("/")).mkdir(parents=True)
     directory.discard()
     assert (root / directory.path.lstrip("/")).exists(), "it is another submitter's"
-
-
-def test_no_namenode_names_the_addresses_and_no_proxy_is_used(monkeypatch):
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    with serving(namenode((404, "FileNotFoundException", "none"))) as url:
-        assert WebHdfs((url,), SimpleAuthentication("ann"), 1.0).status("/x") is None
-    with pytest.raises(ClusterUnreachable, match=f"no NameNode answers at {url}.*webhdfs in site.yaml"):
-        WebHdfs((url,), SimpleAuthentication("ann"), 1.0).status("/x")

@@ -6,10 +6,12 @@ import sys
 from io import BytesIO
 from pathlib import Path
 
-import hdfs
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
+
+from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
+from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 
 ROOT = Path(__file__).parents[2]
 DAGS = ROOT / "dags_examples"
@@ -44,21 +46,21 @@ class Lake:
         user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
         self.path = f"/user/{user}/{name}"
         self.url = f"{minicluster.default_filesystem}{self.path}"
-        self._client = hdfs.InsecureClient(minicluster.namenode_url, user=user)
+        self._files = WebHdfs((minicluster.namenode_url,), SimpleAuthentication(user), 10.0)
 
     def write(self, name, arrays):
         content = BytesIO()
         np.savez(content, **arrays)
-        self._client.write(f"{self.path}/{name}", data=content.getvalue(), overwrite=True)
+        self._files.delete(f"{self.path}/{name}")
+        assert self._files.create(f"{self.path}/{name}", content.getvalue(), 0o644)
 
     def read(self, url):
         assert url.startswith(f"{self.url}/"), url
-        with self._client.read(f"{self.path}/{url.removeprefix(self.url).lstrip('/')}") as reader:
-            return reader.read()
+        return self._files.read(f"{self.path}/{url.removeprefix(self.url).lstrip('/')}")
 
     def files(self, url):
         """The names of the files right below a folder."""
-        return self._client.list(f"{self.path}/{url.removeprefix(self.url).lstrip('/')}")
+        return [status.name for status in self._files.list(f"{self.path}/{url.removeprefix(self.url).lstrip('/')}")]
 
 
 def digits():

@@ -108,13 +108,15 @@ class Kdc:
 
 
 class SecureYarn(FakeYarn):
-    """A ResourceManager, and a NameNode's deletes, behind Hadoop's authentication filter."""
+    """A ResourceManager, and a NameNode that deletes and creates files, behind Hadoop's authentication filter."""
 
     def __init__(self, keytab):
         super().__init__()
         self.keytab = str(keytab)
         self.offers = "Negotiate"
         self.location = ""  # as a standby: where the active one is
+        self.content_at = ""  # the URL that takes the content of files
+        self.content = []  # what came as the content of files
         self.cookie_uses = 10**9  # requests for which a cookie is good
         self.cookies = {}  # what is left of each
         self.false_proof = False  # answers a ticket with a token that proves nothing
@@ -180,12 +182,17 @@ def _guarded(yarn):
             yarn.who.principal = principal
             yarn.seen.append((principal, self.command, split.path, parameters))
             if split.path.startswith("/webhdfs/v1"):
-                self.drain()
+                content = self.drain()
+                if parameters.get("data"):
+                    yarn.content.append(content)
+                    return self.reply(201, {}, "")
+                if parameters["op"] == "CREATE":
+                    return self.reply(307, {"Location": f"{yarn.content_at}{split.path}?op=CREATE&data=true"}, "")
                 return self.reply(200, {"Content-Type": "application/json"}, '{"boolean": true}')
             return self.handle_one()
 
         def drain(self):
-            self.rfile.read(int(self.headers.get("content-length") or 0))
+            return self.rfile.read(int(self.headers.get("content-length") or 0))
 
         def reply(self, status, headers, text):
             super().reply(status, headers | self.entry, text)

@@ -1,4 +1,4 @@
-"""The coordinator's live report, fetched through YARN's proxy while the application runs."""
+"""`LiveReports`: the coordinator's report of a running application, fetched through YARN's proxy."""
 
 import logging
 from collections.abc import Mapping
@@ -7,20 +7,20 @@ from typing import Any
 from ..errors import TfYarnError
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
-from ..hadoop.transport import CONNECT_TIMEOUT, HEADERS, is_json
+from ..hadoop.transport import client_options, is_json
 from ..runtime.common.report import JobReport
 
 logger = logging.getLogger(__name__)
 
-#: Below the tracking URL; the coordinator serves it.
+#: The page below the tracking URL that the coordinator serves.
 PAGE = "pages/ytf/status.json"
-#: Seconds; whoever watches has YARN's own data in any case.
+#: Seconds. YARN's own data are at hand in any case.
 _TIMEOUT = 2.0
 _MAX_HOPS = 3
 
 
 class LiveReports:
-    """Reads live reports of running applications.
+    """Reads the live reports of running applications.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class LiveReports:
         self._client: Any = None
 
     def fetch(self, application: Mapping[str, Any]) -> JobReport | None:
-        """Give the coordinator's report; None when it does not answer in time.
+        """Return the coordinator's report; None when it does not answer in time.
 
         Parameters
         ----------
@@ -45,21 +45,18 @@ class LiveReports:
         try:
             return JobReport.from_dict(document) if document else None
         except (ValueError, TypeError, AttributeError):
-            logger.debug("what the tracking page of %s says is no report", application["id"])
+            logger.debug("the tracking page of %s has no report", application["id"])
             return None
 
     def fetch_document(self, application: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Give the page as it is: the report with the key ``cluster_spec``; None without an answer."""
+        """Return the page as it is: the report and the key ``cluster_spec``; None without an answer."""
         url = str(application.get("trackingUrl") or "")
         if application.get("state") != "RUNNING" or "://" not in url:
             return None
         httpx = import_httpx()
         if self._client is None:
-            self._client = httpx.Client(
-                trust_env=False, verify=self._ca_file or url.startswith("https:"), headers=HEADERS,
-                timeout=httpx.Timeout(_TIMEOUT, connect=min(_TIMEOUT, CONNECT_TIMEOUT)),
-                follow_redirects=True, max_redirects=_MAX_HOPS,
-                **self._authentication.http_options(self._resourcemanagers))
+            options = client_options(self._authentication, self._resourcemanagers, _TIMEOUT, self._ca_file)
+            self._client = httpx.Client(**options | {"follow_redirects": True, "max_redirects": _MAX_HOPS})
         try:
             answer = self._client.get(f"{url.rstrip('/')}/{PAGE}", params=self._authentication.parameters())
             if answer.status_code != 200 or not is_json(answer):

@@ -19,7 +19,7 @@ from ..errors import ApplicationNotFound, SpecInvalid, TfYarnError, did_you_mean
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
 from ..hadoop.resourcemanager import ResourceManager
-from ..hadoop.transport import CONNECT_TIMEOUT
+from ..hadoop.transport import client_options
 from ..runtime.common.report import JobReport
 from .live_report import LiveReports
 from .yarn_report import read_report
@@ -139,14 +139,12 @@ class Logs:
 
     def _fetch(self, url: str) -> Iterator[str]:
         httpx = import_httpx()
-        timeout = httpx.Timeout(self._cluster.site.request_timeout, connect=CONNECT_TIMEOUT)
-        verify = self._cluster.site.ca_file or url.startswith("https:")
         site, authentication = self._cluster.site, self._cluster.authentication
-        # Who keeps logs is YARN's word; a ticket goes only to whom a person has named.
-        negotiation = authentication.http_options([*self._cluster.resourcemanagers, *filter(None, [site.log_server])])
+        # YARN names the log servers; a ticket goes only to addresses that a person has configured.
+        trusted = [*self._cluster.resourcemanagers, *filter(None, [site.log_server])]
         try:
-            with httpx.Client(trust_env=False, verify=verify, timeout=timeout, follow_redirects=True,
-                              **negotiation) as client, \
+            options = client_options(authentication, trusted, site.request_timeout, site.ca_file)
+            with httpx.Client(**options | {"follow_redirects": True}) as client, \
                     client.stream("GET", url, params=authentication.parameters(),
                                   headers={"Accept": "text/plain"}) as answer:
                 if answer.status_code == 200 and "text/plain" in answer.headers.get("content-type", ""):

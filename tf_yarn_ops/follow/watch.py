@@ -18,7 +18,7 @@ from ..errors import ClusterUnreachable
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
 from ..hadoop.resourcemanager import CLUSTER_PATH, LIVE, find_parameters, read_applications
-from ..hadoop.transport import Addresses, Failover, client_options, read_json
+from ..hadoop.transport import Addresses, Failover, client_options, explain_failure, read_json
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .identity import Identity
@@ -63,16 +63,16 @@ class _Asker:
     async def get(self, path: str, parameters: Mapping[str, str]) -> Any:
         httpx = import_httpx()
         if self.client is None:
-            options = client_options(self.cluster.site.request_timeout, self.cluster.site.ca_file, self.addresses.urls)
-            negotiation = self.cluster.authentication.http_options(self.cluster.resourcemanagers)
-            self.client = httpx.AsyncClient(**options, **negotiation)
+            self.client = httpx.AsyncClient(**client_options(
+                self.cluster.authentication, self.cluster.resourcemanagers, self.cluster.site.request_timeout,
+                self.cluster.site.ca_file))
         failover = Failover(self.addresses)
         asked = {**self.cluster.authentication.parameters(), **parameters}
         while True:
             try:
                 response = await self.client.get(failover.address + path, params=asked)
             except (httpx.TransportError, httpx.InvalidURL) as error:
-                delay: float | None = failover.failed(f"{failover.address}: {error or type(error).__name__}")
+                delay: float | None = failover.failed(f"{failover.address}: {explain_failure(error)}")
             else:
                 delay = failover.answered(response)
                 if delay is None:

@@ -1,7 +1,7 @@
-"""Who asks: what every request to YARN and HDFS carries so that they know.
+"""The user of a request to YARN and HDFS, and how the request proves it.
 
-`SimpleAuthentication` names a user and is believed; `KerberosAuthentication` shows a
-ticket when it is asked for one. Nothing else knows which of them is at work.
+`SimpleAuthentication` names a user, and Hadoop believes it; `KerberosAuthentication` sends a ticket when a service
+asks for one. No other module distinguishes the two.
 """
 
 from collections.abc import Iterable
@@ -16,67 +16,49 @@ class SimpleAuthentication:
     Parameters
     ----------
     login : str
-        Who sends the requests.
+        The user that sends the requests.
     user : str, optional
-        On whose behalf, where Hadoop's ``proxyuser`` settings allow it. Default: ``login``.
+        The user on whose behalf they are sent; Hadoop's ``proxyuser`` settings have to allow it. Default: ``login``.
     """
 
     login: str
     user: str = ""
 
     def parameters(self) -> dict[str, str]:
-        """Give the query parameters for the ResourceManager."""
+        """Return the query parameters of a request."""
         return {"user.name": self.login, **_on_behalf(self.login, self.user)}
 
     def http_options(self, urls: Iterable[str]) -> dict[str, Any]:
-        """Give the options of an httpx client of these addresses: none."""
+        """Return the options of an httpx client: none."""
         return {}
-
-    def webhdfs_client(self, urls: tuple[str, ...], timeout: tuple[float, float], ca_file: str | None) -> Any:
-        """Make a client of WebHDFS or HttpFS (``hdfs.Client``) that takes no proxy from the environment."""
-        import hdfs
-
-        return hdfs.InsecureClient(";".join(urls), user=self.login, timeout=timeout, session=_session(timeout, ca_file),
-                                   proxy=_on_behalf(self.login, self.user).get("doAs"))
 
 
 @dataclass(frozen=True)
 class KerberosAuthentication:
-    """Kerberos by SPNEGO: a ticket when a service asks for it, its cookie from then on.
+    """Kerberos by SPNEGO: a ticket when a service asks for it, then the cookie that the service sets.
 
-    What it needs beyond httpx, the extra ``kerberos``, is imported when the first ticket is asked for.
+    The extra ``kerberos`` is imported when the first ticket is asked for.
 
     Parameters
     ----------
     login : str
-        The user of the ticket's principal. It is not sent: the ticket says it.
+        The user of the ticket's principal. It is not sent: the ticket names it.
     user : str, optional
-        On whose behalf, where Hadoop's ``proxyuser`` settings allow it. Default: ``login``.
+        The user on whose behalf they are sent; Hadoop's ``proxyuser`` settings have to allow it. Default: ``login``.
     """
 
     login: str
     user: str = ""
 
     def parameters(self) -> dict[str, str]:
-        """Give the query parameters for the ResourceManager; a name would be a claim beside the proof."""
+        """Return the query parameters of a request. They do not name the login: the ticket proves it."""
         return _on_behalf(self.login, self.user)
 
     def http_options(self, urls: Iterable[str]) -> dict[str, Any]:
-        """Give the options of an httpx client, which shows tickets to these addresses and to no other."""
-        from .spnego import httpx_options
+        """Return the options of an httpx client that sends tickets to these addresses and to no other."""
+        from .spnego import negotiation_options
 
-        return httpx_options(urls)
-
-    def webhdfs_client(self, urls: tuple[str, ...], timeout: tuple[float, float], ca_file: str | None) -> Any:
-        """Make a client of WebHDFS or HttpFS (``hdfs.Client``) that shows tickets to these addresses."""
-        import hdfs
-
-        from .spnego import requests_session
-
-        session = _session(timeout, ca_file)
-        requests_session(session, urls)
-        return hdfs.Client(";".join(urls), timeout=timeout, session=session,
-                           proxy=_on_behalf(self.login, self.user).get("doAs"))
+        return negotiation_options(urls)
 
 
 Authentication = SimpleAuthentication | KerberosAuthentication
@@ -84,18 +66,3 @@ Authentication = SimpleAuthentication | KerberosAuthentication
 
 def _on_behalf(login: str, user: str) -> dict[str, str]:
     return {"doAs": user} if user not in ("", login) else {}
-
-
-def _session(timeout: tuple[float, float], ca_file: str | None) -> Any:
-    import requests
-
-    from .uploading import PatientAdapter
-
-    session = requests.Session()
-    for scheme in ("http://", "https://"):
-        session.mount(scheme, PatientAdapter(timeout[1]))
-    session.trust_env = False
-    session.headers["X-XSRF-HEADER"] = "tf_yarn_ops"
-    if ca_file:
-        session.verify = ca_file
-    return session

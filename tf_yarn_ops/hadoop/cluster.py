@@ -15,10 +15,12 @@ from urllib.parse import urlsplit
 from ..errors import ClusterUnreachable, ResourceManagerUnknown, SubmissionRejected, TfYarnError
 from .authentication import Authentication, KerberosAuthentication, SimpleAuthentication
 from .configuration import Configuration, system_user
+from .filesystem import FileSystem, MountedFileSystem
 from .resourcemanager import ResourceManager
 from .site import Site, find_site
 from .spnego import principal, short_name
 from .transport import PATIENCE, KerberosDemanded, OddAnswer, RestUnavailable
+from .webhdfs import WebHdfs
 
 logger = logging.getLogger(__name__)
 
@@ -105,8 +107,24 @@ class Cluster:
         return ResourceManager(self.resourcemanagers, self.authentication, ca_file=self.site.ca_file,
                                request_timeout=self.site.request_timeout, patience=patience)
 
+    def open_filesystem(self) -> FileSystem:
+        """Return a client of the staging directory's file system.
+
+        Raises
+        ------
+        RestUnavailable
+            It can't be reached over HTTP.
+        """
+        if self.local_root is not None:
+            return MountedFileSystem(self.local_root)
+        if self.webhdfs:
+            return WebHdfs(self.webhdfs, self.storage_authentication, self.site.request_timeout, self.site.ca_file)
+        raise RestUnavailable(
+            f"the file system {self.filesystem} has no known HTTP address; add lines to site.yaml: "
+            "'webhdfs: http://namenode:9870' (or an HttpFS), and 'staging_url: hdfs://...' for another file system")
+
     def directory(self, application_id: str) -> str:
-        """Give the path of an application's directory."""
+        """Return the path of an application's directory."""
         return f"{self.staging}/{application_id}"
 
 

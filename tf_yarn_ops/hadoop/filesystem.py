@@ -1,7 +1,7 @@
 """The file system of the staging directory, behind one small interface.
 
-`webhdfs.WebHdfs` speaks to NameNodes or an HttpFS; `MountedFileSystem` is a local folder
-that the cluster sees through a viewfs mount. Errors of either become ours.
+`webhdfs.WebHdfs` asks NameNodes or an HttpFS; `MountedFileSystem` is a local folder that the cluster sees through a
+viewfs mount. Both translate their errors into ours.
 """
 
 import os
@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
 
 from ..errors import SubmissionRejected
 
 
 @dataclass(frozen=True)
 class FileStatus:
-    """What a file system says of one path.
+    """What a file system knows of one path.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class FileStatus:
         Milliseconds since the epoch.
     owner : str
     permission : int
-        The nine bits, and the sticky one.
+        The nine bits, and the sticky bit.
     """
 
     name: str
@@ -44,36 +44,58 @@ class FileStatus:
     permission: int
 
     def describe(self) -> str:
-        """Give what a message says of it."""
+        """Return the status as part of a message."""
         return f"owner {self.owner}, permission {self.permission:o}, {self.length} bytes"
 
 
+class Content(Protocol):
+    """The content of a file that is read in pieces; each iteration begins at the start.
+
+    Attributes
+    ----------
+    size : int
+        Bytes.
+    """
+
+    size: int
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
 class FileSystem(Protocol):
-    """What staging needs of a file system; every method raises our errors only."""
+    """The operations that staging needs.
+
+    Raises
+    ------
+    SubmissionRejected
+        From every method, when the file system refuses.
+    ClusterUnreachable
+        From every method, when it does not answer, or can't write now.
+    """
 
     def status(self, path: str) -> FileStatus | None:
-        """Give the status, None when there is nothing."""
+        """Return the status of a path; None when it does not exist."""
 
     def list(self, path: str) -> list[FileStatus]:
-        """Give what is in a directory; empty when there is none."""
+        """Return the entries of a directory; an empty list when it does not exist."""
 
     def makedirs(self, path: str, permission: int) -> None:
-        """Make a directory and its parents; what exists stays as it is."""
+        """Make a directory and its parents; those that exist stay as they are."""
 
-    def create(self, path: str, data: bytes | IO[bytes], permission: int) -> bool:
-        """Write a new file; False, and nothing changed, when the path is taken."""
+    def create(self, path: str, data: bytes | Content, permission: int) -> bool:
+        """Write a new file; return False and change nothing when the path exists."""
 
     def set_modified(self, path: str, modified: int) -> None:
         """Set a file's modification time, milliseconds since the epoch."""
 
     def rename(self, source: str, target: str) -> bool:
-        """Rename a file; False when the target is taken."""
+        """Rename a file; return False when the target exists."""
 
     def read(self, path: str) -> bytes | None:
-        """Give a small file's content, None when there is nothing."""
+        """Return the content of a small file; None when it does not exist."""
 
     def delete(self, path: str) -> bool:
-        """Delete a file or a directory with all in it; False when there was nothing."""
+        """Delete a file, or a directory with everything in it; return False when the path did not exist."""
 
 
 class MountedFileSystem:
@@ -82,7 +104,7 @@ class MountedFileSystem:
     Parameters
     ----------
     root : str
-        The folder that is ``/`` there.
+        The folder that is ``/`` of that file system.
     """
 
     def __init__(self, root: str):
@@ -119,7 +141,7 @@ class MountedFileSystem:
                 part.mkdir(exist_ok=True)
                 part.chmod(permission)
 
-    def create(self, path: str, data: bytes | IO[bytes], permission: int) -> bool:
+    def create(self, path: str, data: bytes | Content, permission: int) -> bool:
         with self._translated(f"writing {path}"):
             try:
                 descriptor = os.open(self._path(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, permission)
@@ -127,10 +149,7 @@ class MountedFileSystem:
                 return False
             with open(descriptor, "wb") as target:
                 os.fchmod(descriptor, permission)
-                if isinstance(data, bytes):
-                    target.write(data)
-                else:
-                    shutil.copyfileobj(data, target)
+                target.writelines([data] if isinstance(data, bytes) else data)
         return True
 
     def set_modified(self, path: str, modified: int) -> None:
@@ -157,7 +176,7 @@ class MountedFileSystem:
         target = self._path(path)
         with self._translated(f"deleting {path}"):
             if target.is_dir():
-                # Renamed first: a reader sees the whole directory or none of it.
+                # Rename it first, so that a reader sees the whole directory or nothing.
                 grave = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
                 try:
                     target.rename(grave)

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
 from .authentication import Authentication
+from .fast_import import import_httpx
 from .transport import PATIENCE, Addresses, Failover, check, client_options, explain, read_items, read_json, send
 
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
@@ -103,16 +104,14 @@ class ResourceManager:
                 json: Any = None, patience: float | None = None) -> Any:
         """Send one request; give the answer (an ``httpx.Response``) whatever its status."""
         failover = Failover(self.addresses, self._patience if patience is None else patience, self._clock)
-        return send(self._http(), failover, method, path, params={**self.authentication.parameters(), **(params or {})},
-                    json=json, sleep=self._sleep)
+        return send(self._http(), failover, method, path, self._sleep, json=json,
+                    params={**self.authentication.parameters(), **(params or {})})
 
     def _http(self) -> Any:
         with self._lock:
             if self._client is None:
-                from .fast_import import import_httpx
-
-                options = client_options(self._timeout, self._ca_file, self.addresses.urls)
-                self._client = import_httpx().Client(**options, **self.authentication.http_options(self._configured))
+                self._client = import_httpx().Client(**client_options(
+                    self.authentication, self._configured, self._timeout, self._ca_file))
             return self._client
 
     def close(self) -> None:

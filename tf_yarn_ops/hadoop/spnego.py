@@ -1,7 +1,7 @@
-"""SPNEGO: the Kerberos ticket that a service asks for, and the cookie that spares asking again.
+"""SPNEGO: a Kerberos ticket when a service asks for one, and the cookie that replaces it from then on.
 
-In come the addresses that may see a ticket; out goes what httpx and requests need to
-answer a 401. A redirect may lead anywhere: nobody else gets a ticket or the cookie.
+In come the addresses that may see a ticket; out goes what an httpx client needs to answer a 401. A redirect may lead
+anywhere, so no other address gets a ticket or the cookie.
 """
 
 import asyncio
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Of the SPNEGO mechanism, RFC 4178.
+#: Object identifier of the SPNEGO mechanism, RFC 4178.
 _SPNEGO = "1.3.6.1.5.5.2"
 _PORTS = {"http": 80, "https": 443}
-#: Hadoop's signed token; quoted, because it has ``=`` and ``&`` inside.
+#: Hadoop's signed token. It is quoted, because it contains ``=`` and ``&``.
 _COOKIE = re.compile(r'hadoop\.auth=("[^"]*"|[^;,\s]*)')
 _NEGOTIATE = re.compile(r"Negotiate\b[ \t]*([A-Za-z0-9+/=]*)", re.IGNORECASE)
 
 
 def import_gssapi() -> Any:
-    """Give the module ``gssapi``.
+    """Return the module ``gssapi``.
 
     Raises
     ------
@@ -41,20 +41,20 @@ def import_gssapi() -> Any:
     try:
         import gssapi
     except (ImportError, OSError) as error:
-        raise SubmissionRejected("the cluster wants Kerberos, and this Python can't speak it: "
+        raise SubmissionRejected("the cluster wants Kerberos, and this Python lacks the library for it: "
                                  f"pip install 'tf-yarn-ops[kerberos]' ({error})") from error
     return gssapi
 
 
 def principal() -> str:
-    """Give whose ticket this process has: ``ann@EXAMPLE.COM``.
+    """Return the principal of this process's ticket, such as ``ann@EXAMPLE.COM``.
 
     Raises
     ------
     SubmissionRejected
         The extra ``kerberos`` is not installed.
     ClusterUnreachable
-        There is no valid ticket; with a new one the same call succeeds.
+        There is no valid ticket; the same call succeeds with a new one.
     """
     gssapi = import_gssapi()
     try:
@@ -67,22 +67,22 @@ def principal() -> str:
 
 
 def short_name(name: str) -> str:
-    """Give the first part of a principal: ``ann`` of ``ann/host@EXAMPLE.COM``."""
+    """Return the first part of a principal: ``ann`` of ``ann/host@EXAMPLE.COM``."""
     return re.split("[/@]", name, maxsplit=1)[0]
 
 
 def wants_negotiation(header: str) -> bool:
-    """Tell whether a ``WWW-Authenticate`` header offers SPNEGO."""
+    """Return whether a ``WWW-Authenticate`` header offers SPNEGO."""
     return bool(_NEGOTIATE.search(header))
 
 
 class Negotiator:
-    """Tickets and cookies for some addresses.
+    """The tickets and cookies for some addresses.
 
     Parameters
     ----------
     urls : iterable of str
-        The addresses that were configured; no other is told who we are.
+        The configured addresses. No other address gets a ticket or a cookie.
     """
 
     def __init__(self, urls: Iterable[str]):
@@ -91,12 +91,12 @@ class Negotiator:
         self._lock = threading.Lock()
 
     def cookie(self, url: str) -> str | None:
-        """Give the ``Cookie`` header for an address that has answered a ticket before."""
+        """Return the ``Cookie`` header for an address that has accepted a ticket; None without one."""
         with self._lock:
             return self._cookies.get(_origin(url))
 
     def learn(self, url: str, set_cookie: str) -> None:
-        """Keep, or drop, what an address says in ``Set-Cookie``."""
+        """Keep the cookie of a ``Set-Cookie`` header, or drop the one that the header takes back."""
         found, origin = _COOKIE.search(set_cookie), _origin(url)
         if found is None or origin not in self._origins:
             return
@@ -107,11 +107,11 @@ class Negotiator:
                 self._cookies.pop(origin, None)
 
     def asked(self, url: str, status: int, header: str) -> bool:
-        """Tell whether an answer asks for a ticket that may be sent there."""
+        """Return whether a response asks for a ticket, and its address may see one."""
         return status == 401 and wants_negotiation(header) and _origin(url) in self._origins
 
     def begin(self, url: str) -> tuple[Any, str]:
-        """Give a security context with the service of an address, and the ``Authorization`` header for it.
+        """Return a security context with the service of an address, and the ``Authorization`` header for it.
 
         Raises
         ------
@@ -129,7 +129,7 @@ class Negotiator:
                 name=name, mech=gssapi.OID.from_int_seq(_SPNEGO), usage="initiate",
                 flags=[gssapi.RequirementFlag.mutual_authentication, gssapi.RequirementFlag.out_of_sequence_detection])
             token = base64.b64encode(context.step() or b"").decode()
-            logger.debug("a ticket for HTTP/%s, %s", host, "complete" if context.complete else "to be confirmed")
+            logger.debug("got a ticket for HTTP/%s", host)
         except gssapi.exceptions.GSSError as error:
             if "expired" in str(error).lower():
                 raise _no_ticket(error) from error
@@ -138,12 +138,12 @@ class Negotiator:
         return context, f"Negotiate {token}"
 
     def confirm(self, context: Any, url: str, header: str) -> None:
-        """Let the service prove itself, where it offers that.
+        """Check the proof of the service's own identity, if it sent one.
 
         Raises
         ------
         ClusterUnreachable
-            It offers a proof, and a wrong one.
+            The proof is wrong.
         """
         found = _NEGOTIATE.search(header)
         if found is None or not found.group(1):
@@ -151,15 +151,15 @@ class Negotiator:
         try:
             if not context.complete:
                 context.step(base64.b64decode(found.group(1)))
-            proven = context.complete  # gssapi keeps an error of a step for the next question
+            proven = context.complete  # raises the error of the step before, which gssapi has kept
         except (import_gssapi().exceptions.GSSError, ValueError) as error:
-            raise ClusterUnreachable(f"{_origin(url)} does not prove to be HTTP/{urlsplit(url).hostname}: "
+            raise ClusterUnreachable(f"{_origin(url)} can't prove that it is HTTP/{urlsplit(url).hostname}: "
                                      f"{_text(error)}") from error
-        logger.debug("%s has %s", _origin(url), "proven itself" if proven else "not proven itself")
+        logger.debug("%s has %s its identity", _origin(url), "proven" if proven else "not proven")
 
 
-def httpx_options(urls: Iterable[str]) -> dict[str, Any]:
-    """Give the options with which an httpx client, blocking or not, answers for these addresses."""
+def negotiation_options(urls: Iterable[str]) -> dict[str, Any]:
+    """Return the options of an httpx client, blocking or not, that sends tickets to these addresses."""
     import_httpx()
     import httpx
 
@@ -178,49 +178,12 @@ def httpx_options(urls: Iterable[str]) -> dict[str, Any]:
             response = yield _prepared(negotiator, request)
             again = _again(negotiator, response)
             if again is not None:
-                # It may ask the KDC, and libkrb5 blocks.
+                # It may ask the KDC, and libkrb5 blocks the thread.
                 context, header = await asyncio.to_thread(negotiator.begin, str(again.url))
                 again.headers["Authorization"] = header
                 _finish(negotiator, context, (yield again))
 
     return {"auth": Negotiation(), "cookies": _closed_jar()}
-
-
-def requests_session(session: Any, urls: Iterable[str]) -> None:
-    """Let a ``requests.Session`` answer for these addresses."""
-    from requests.auth import AuthBase
-
-    negotiator = Negotiator(urls)
-
-    class Negotiation(AuthBase):
-        def __call__(self, request: Any) -> Any:
-            cookie = negotiator.cookie(request.url)
-            if cookie:
-                request.headers["Cookie"] = cookie
-            request.register_hook("response", self._answer)
-            return request
-
-        def _answer(self, response: Any, **options: Any) -> Any:
-            url, header = response.request.url, response.headers.get("www-authenticate", "")
-            negotiator.learn(url, response.headers.get("set-cookie", ""))
-            sent = "Authorization" in response.request.headers
-            if sent or not negotiator.asked(url, response.status_code, header):
-                return response
-            context, ticket = negotiator.begin(url)
-            _ = response.content  # the connection is free again once it is read
-            again = response.request.copy()
-            again.headers.pop("Cookie", None)
-            again.headers["Authorization"] = ticket
-            answer = response.connection.send(again, **options)
-            answer.history.append(response)
-            answer.request = again
-            negotiator.learn(url, answer.headers.get("set-cookie", ""))
-            if answer.status_code < 400:
-                negotiator.confirm(context, url, answer.headers.get("www-authenticate", ""))
-            return answer
-
-    session.auth = Negotiation()
-    session.cookies.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
 
 
 def _prepared(negotiator: Negotiator, request: "httpx.Request") -> "httpx.Request":
@@ -231,7 +194,7 @@ def _prepared(negotiator: Negotiator, request: "httpx.Request") -> "httpx.Reques
 
 
 def _again(negotiator: Negotiator, response: "httpx.Response") -> "httpx.Request | None":
-    """Give the request to send with a ticket, None when the answer is to stand."""
+    """Return the request to repeat with a ticket; None when the response stands."""
     request = response.request
     negotiator.learn(str(request.url), response.headers.get("set-cookie", ""))
     if not negotiator.asked(str(request.url), response.status_code, response.headers.get("www-authenticate", "")):
@@ -248,7 +211,7 @@ def _finish(negotiator: Negotiator, context: Any, response: "httpx.Response") ->
 
 
 def _closed_jar() -> http.cookiejar.CookieJar:
-    """Give a jar that takes nothing: cookies there go by host, whatever the port."""
+    """Return a cookie jar that stays empty: a jar sends cookies by host, whatever the port."""
     return http.cookiejar.CookieJar(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
 
 
@@ -263,6 +226,6 @@ def _no_ticket(error: Exception) -> ClusterUnreachable:
 
 
 def _text(error: Exception) -> str:
-    """Give the mechanism's own words; the general ones ahead of them say nothing."""
+    """Return the mechanism's own text; the general text before it does not help."""
     words = [part.strip() for part in re.split(r"Minor \(\d+\): ", str(error))]
     return (words[-1] or str(error)).splitlines()[0][:300]

@@ -1,19 +1,22 @@
-"""One HTTP request to one of several ResourceManagers: fail-over, back-off, deadlines, errors.
+"""HTTP to Hadoop: one client, and one fail-over, back-off and error mapping for its daemons.
 
-What decides (`Failover`, `check`) is free of any client: `send` here is the loop around it for the
-blocking one, and the watcher has the same loop for its asynchronous one.
+`Failover` and `check` decide without a client: `send` is the loop around them for a blocking client, and the watcher
+has the same loop for its asynchronous one.
 """
 
 import logging
 import random
 import re
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ..errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
+from ..errors import ApplicationNotFound, ClusterUnreachable, SpecInvalid, SubmissionRejected
+from .authentication import Authentication
+from .fast_import import import_httpx
 from .spnego import wants_negotiation
 
 if TYPE_CHECKING:
@@ -21,53 +24,88 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Seconds for a connection; a host that is there answers at once.
+#: Seconds for opening a connection; a host that is up answers at once.
 CONNECT_TIMEOUT = 3.0
 #: Seconds for which one call tries all addresses again before it gives up.
 PATIENCE = 5.0
 MAX_HOPS = 4
+#: Hadoop's filter against cross-site requests refuses a request without the first one.
 HEADERS = {"X-XSRF-HEADER": "tf_yarn_ops", "Accept": "application/json"}
 
 _STANDBY = re.compile(r"standby RM|Can not find any active RM|StandbyException|RetriableException", re.IGNORECASE)
 _EXCEPTION_NAMES = re.compile(r"(?:[\w.$]+(?:Exception|Error): )+")
+_REDIRECTS = (302, 307, 308)
+#: OpenSSL's codes for a certificate that is valid, but for another host name or IP address.
+_FOR_ANOTHER_HOST = (62, 64)
 
 
 class RestUnavailable(SubmissionRejected):
-    """The way over HTTP is closed on this cluster; Skein's Java client may have another."""
+    """This cluster does not take the request over HTTP; Skein's Java client may succeed."""
 
 
 class OddAnswer(ClusterUnreachable):
-    """What answers does not answer as YARN does."""
+    """The address answers, but not as YARN does."""
 
 
 class KerberosDemanded(RestUnavailable):
-    """An address wants a Kerberos ticket, and was not shown one."""
+    """An address asks for a Kerberos ticket, and none was sent."""
+
+
+class Service(NamedTuple):
+    """A daemon of Hadoop that several addresses serve, as error messages describe it.
+
+    Attributes
+    ----------
+    name : str
+    option : str
+        The key of ``site.yaml`` that holds the addresses.
+    advice : str
+        What to check when no address answers, as a sentence without a full stop.
+    redirects_to_active : bool
+        Whether a redirect names the active daemon. A NameNode redirects to a DataNode instead.
+    """
+
+    name: str
+    option: str
+    advice: str
+    redirects_to_active: bool
+
+
+RESOURCEMANAGER = Service(
+    "ResourceManager", "resourcemanager",
+    "Check the address (--resourcemanager, $YTF_RESOURCEMANAGER or site.yaml) and that the ResourceManager runs", True)
+NAMENODE = Service(
+    "NameNode", "webhdfs",
+    "Check webhdfs in site.yaml (default: what the cluster's dfs.namenode.http-address says)", False)
 
 
 class Addresses:
-    """The addresses of a service, the one that answered last first.
+    """The addresses of a service; the one that answered last stands first.
 
     Parameters
     ----------
     urls : iterable of str
         ``http://host:port``, at least one.
+    service : Service, optional
+        Default: the ResourceManager.
     """
 
-    def __init__(self, urls: Iterable[str]):
+    def __init__(self, urls: Iterable[str], service: Service = RESOURCEMANAGER):
         self.urls = [url.rstrip("/") for url in urls]
+        self.service = service
         self._lock = threading.Lock()
 
     def current(self) -> str:
-        """Give the address to ask now."""
+        """Return the address to ask next."""
         return self.urls[0]
 
     def prefer(self, url: str) -> None:
-        """Put an address first, a new one as well: the standby knows who is active."""
+        """Put an address first. It may be a new one: a standby ResourceManager names the active one."""
         with self._lock:
             self.urls = [url, *(known for known in self.urls if known != url)]
 
     def move_on(self, url: str) -> None:
-        """Put an address that failed last, unless somebody else has done so."""
+        """Put an address that failed last, unless another thread has done so."""
         with self._lock:
             if self.urls[0] == url:
                 self.urls = [*self.urls[1:], url]
@@ -77,15 +115,20 @@ class Addresses:
 
 
 class Failover:
-    """The tries of one call.
+    """The addresses that one call tries, one after the other.
 
     Parameters
     ----------
     addresses : Addresses
     patience : float, optional
-        Seconds, counted from the start, after which a failure is final.
+        Seconds from now after which a failure is final. Every address is tried at least once.
     clock : callable, optional
         Monotonic seconds.
+
+    Attributes
+    ----------
+    address : str
+        The address to ask next.
     """
 
     def __init__(self, addresses: Addresses, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic):
@@ -97,18 +140,17 @@ class Failover:
         self.address = addresses.current()
 
     def failed(self, why: str) -> float:
-        """Take a failure; give the seconds to wait before the next try.
+        """Note a failure; return the seconds to wait before the next try.
 
         Raises
         ------
         ClusterUnreachable
-            When every address was tried and the patience is over.
+            Every address was tried, and the patience is over.
         """
         self._tries += 1
         if self._tries >= len(self._addresses.urls) and self._clock() >= self._give_up:
-            raise ClusterUnreachable(
-                f"no ResourceManager answers at {self._addresses}: {why}. Check the address "
-                f"(--resourcemanager, $YTF_RESOURCEMANAGER or site.yaml) and that the ResourceManager runs")
+            service = self._addresses.service
+            raise ClusterUnreachable(f"no {service.name} answers at {self._addresses}: {why}. {service.advice}")
         self._addresses.move_on(self.address)
         self.address = self._addresses.current()
         rounds = self._tries // max(1, len(self._addresses.urls))
@@ -116,8 +158,15 @@ class Failover:
         return min(delay, max(0.0, self._give_up - self._clock()))
 
     def answered(self, response: "httpx.Response") -> float | None:
-        """Take an answer; None when it is one, else the seconds to wait before the next try."""
-        if response.status_code in (302, 307, 308) and response.headers.get("location"):
+        """Return None if a response is the answer of the active daemon, else the seconds to wait before the next try.
+
+        Raises
+        ------
+        ClusterUnreachable
+            As `failed`.
+        """
+        service, status = self._addresses.service, response.status_code
+        if service.redirects_to_active and is_redirect(response):
             target = urlsplit(response.headers["location"])
             self._hops += 1
             if self._hops > MAX_HOPS or not target.netloc:
@@ -125,33 +174,47 @@ class Failover:
             self.address = f"{target.scheme}://{target.netloc}"
             self._addresses.prefer(self.address)
             return 0.0
-        text = response.text[:4000] if response.status_code in (200, 500, 503) else ""
-        standby = _STANDBY.search(text) if response.status_code != 200 or not is_json(response) else None
-        if response.status_code == 503 or standby:
+        # A standby ResourceManager answers 200 with a page of text; a 200 of HttpFS may be the content of a file.
+        told = status in (403, 500, 503) or (status == 200 and service.redirects_to_active and not is_json(response))
+        if status == 503 or (told and _STANDBY.search(response.text[:4000])):
             return self.failed(f"{self.address} is not active ({explain(response)})")
         return None
 
 
+def is_redirect(response: "httpx.Response") -> bool:
+    """Return whether a response names another address to ask."""
+    return response.status_code in _REDIRECTS and bool(response.headers.get("location"))
+
+
 def is_json(response: "httpx.Response") -> bool:
-    """Tell whether an answer says that it is JSON."""
+    """Return whether a response declares itself as JSON."""
     return "json" in str(response.headers.get("content-type", ""))
 
 
+def remote_exception(response: "httpx.Response") -> tuple[str, str]:
+    """Return the class name and the message of Hadoop's ``RemoteException``; empty when the response has none."""
+    try:
+        found = response.json()["RemoteException"] if is_json(response) else {}
+        return str(found.get("exception") or ""), str(found.get("message") or "")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return "", ""
+
+
 def explain(response: "httpx.Response") -> str:
-    """Give what an answer says went wrong: the RemoteException's message, else its first line."""
-    message = ""
-    if is_json(response):
-        try:
-            message = str(response.json()["RemoteException"]["message"])
-        except (ValueError, KeyError, TypeError):
-            message = ""
-    text = message or re.sub(r"<[^>]*>", " ", response.text[:2000])
+    """Return what a response says went wrong: the RemoteException's message, else its first line."""
+    text = remote_exception(response)[1] or re.sub(r"<[^>]*>", " ", response.text[:2000])
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return _EXCEPTION_NAMES.sub("", line)[:500] or f"HTTP {response.status_code}"
 
 
 def check(response: "httpx.Response", what: str) -> None:
-    """Translate an answer that is not a success into an error of ours.
+    """Raise an error unless a ResourceManager's response is a success.
+
+    Parameters
+    ----------
+    response : httpx.Response
+    what : str
+        What was asked for, as the start of the message.
 
     Raises
     ------
@@ -164,14 +227,15 @@ def check(response: "httpx.Response", what: str) -> None:
     SubmissionRejected
         Any other 4xx.
     ClusterUnreachable
-        5xx, and what Hadoop would not answer.
+        5xx, and answers that are not Hadoop's.
     """
     status = response.status_code
     if status < 300 and (is_json(response) or not response.content):
         return
     why = explain(response)
     if status == 401:
-        raise _login_refused(response, what, why)
+        demanded = wants_negotiation(response.headers.get("www-authenticate", "")) and not _ticket_sent(response)
+        raise (KerberosDemanded if demanded else RestUnavailable)(f"{what}: {explain_401(response, RESOURCEMANAGER)}")
     if status == 403 and "via REST" in why:
         raise RestUnavailable(f"{what}: {why}")
     if status == 404:
@@ -183,15 +247,47 @@ def check(response: "httpx.Response", what: str) -> None:
     raise ClusterUnreachable(f"{what}: {response.url} answers {status}: {why}")
 
 
+def explain_401(response: "httpx.Response", service: Service) -> str:
+    """Return why an address did not let us in: by the login that it offers, and whether a ticket was sent."""
+    offered, who = response.headers.get("www-authenticate", ""), response.url.netloc.decode("ascii")
+    why = explain(response)
+    if _ticket_sent(response):
+        return f"{who} does not accept the Kerberos ticket ({why})"
+    if wants_negotiation(offered):
+        return (f"{who} wants a Kerberos ticket. Only an address that is configured as {service.option} is shown one; "
+                f"name {who} there if it is yours ({why})")
+    if offered:
+        return f"{who} wants a login that is not Kerberos: {offered} ({why})"
+    return f"{who} wants Kerberos or another login ({why})"
+
+
+def _ticket_sent(response: "httpx.Response") -> bool:
+    return "authorization" in response.request.headers
+
+
+def explain_failure(error: Exception) -> str:
+    """Return why a request got no response; a certificate that is not trusted with the setting that helps."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            if cause.verify_code in _FOR_ANOTHER_HOST:
+                return (f"its certificate is for another name ({cause.verify_message}); use the host name that the "
+                        "certificate has")
+            return (f"its certificate is not trusted ({cause.verify_message}); set ca_file in site.yaml to a PEM file "
+                    "with the certificate of the CA that signed it")
+        cause = cause.__cause__ or cause.__context__
+    return str(error) or type(error).__name__
+
+
 def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
-    """Give the object of a successful answer, or what stands in it under keys within keys.
+    """Return the JSON object of a successful response, or the value under keys within keys.
 
     Raises
     ------
     OddAnswer
-        It is no JSON, or has no such keys: something between us and YARN has answered, or cut the answer.
+        It is not JSON, or lacks a key: something between us and YARN has answered, or cut the answer.
     TfYarnError
-        As `check` does.
+        As `check`.
     """
     check(response, what)
     try:
@@ -207,63 +303,98 @@ def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
 
 
 def read_items(document: Mapping[str, Any], outer: str, inner: str) -> list[dict[str, Any]]:
-    """Give the items of a list as YARN writes it: an empty one as null, and in some versions one of one as its item.
+    """Return the items of a list as YARN writes it: none as null and, in some versions, a single one without a list.
 
     Raises
     ------
     OddAnswer
-        It is no such list.
+        There is no such list.
     """
     found = document.get(outer) or {}
     items = (found.get(inner) or []) if isinstance(found, dict) else found
     items = [items] if isinstance(items, dict) else items
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise OddAnswer(f"what answers does not list {outer} as YARN does, but gives a {type(items).__name__}")
+        raise OddAnswer(f"the answer does not list {outer} as YARN does; it has a {type(items).__name__}")
     return items
 
 
-def _login_refused(response: "httpx.Response", what: str, why: str) -> RestUnavailable:
-    """Build the error of a 401: by what was offered, and whether a ticket was sent."""
-    offered, who = response.headers.get("www-authenticate", ""), response.url.netloc.decode("ascii")
-    if "authorization" in response.request.headers:
-        return RestUnavailable(f"{what}: {who} does not accept the Kerberos ticket ({why})")
-    if wants_negotiation(offered):
-        return KerberosDemanded(f"{what}: {who} wants a Kerberos ticket. Only an address that is configured as "
-                                f"resourcemanager is shown one; name {who} there if it is yours ({why})")
-    if offered:
-        return RestUnavailable(f"{what}: {who} wants a login that is not Kerberos: {offered} ({why})")
-    return RestUnavailable(f"{what}: {who} wants Kerberos or another login ({why})")
+class _MachinesCertificates(ssl.SSLContext):
+    """A client's TLS context that reads the machine's certificates at the first handshake.
+
+    Reading them takes 20 ms, and most clusters have no https.
+    """
+
+    _read = False
+
+    def _prepare(self) -> None:
+        if not self._read:
+            self.load_default_certs()
+            self._read = True
+
+    def wrap_socket(self, *arguments: Any, **options: Any) -> ssl.SSLSocket:
+        self._prepare()
+        return super().wrap_socket(*arguments, **options)
+
+    def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
+        self._prepare()
+        return super().wrap_bio(*arguments, **options)
 
 
-def client_options(timeout: float, ca_file: str | None, urls: Iterable[str]) -> dict[str, Any]:
-    """Give the options of an httpx client: deadlines, no proxies, certificates only where https is used."""
-    from .fast_import import import_httpx
+def client_options(authentication: Authentication, urls: Iterable[str], timeout: float,
+                   ca_file: str | None) -> dict[str, Any]:
+    """Return the options of a ``httpx.Client`` or ``httpx.AsyncClient``: deadlines, no proxies, TLS, who asks.
 
+    Parameters
+    ----------
+    authentication : SimpleAuthentication or KerberosAuthentication
+    urls : iterable of str
+        The addresses that may see a ticket.
+    timeout : float
+        Seconds for one request.
+    ca_file : str or None
+        Certificates (PEM) for https. None: the machine's.
+
+    Raises
+    ------
+    SpecInvalid
+        The file can't be read, or holds no certificates.
+    """
     httpx = import_httpx()
-    secure = any(url.startswith("https:") for url in urls)
-    verify: Any = True
-    if not secure:
-        verify = False  # nothing to verify; reading the machine's certificates takes 20 ms
-    elif ca_file:
-        import ssl
-
-        verify = ssl.create_default_context(cafile=ca_file)
+    try:
+        verify = ssl.create_default_context(cafile=ca_file) if ca_file else \
+            _MachinesCertificates(ssl.PROTOCOL_TLS_CLIENT)
+    except OSError as error:  # ssl.SSLError is one
+        raise SpecInvalid(f"ca_file: {ca_file} can't be read as certificates in PEM format: {error}") from error
     return {"trust_env": False, "verify": verify, "headers": HEADERS, "follow_redirects": False,
-            "timeout": httpx.Timeout(timeout, connect=min(CONNECT_TIMEOUT, timeout))}
+            "timeout": httpx.Timeout(timeout, connect=min(CONNECT_TIMEOUT, timeout)),
+            **authentication.http_options(urls)}
 
 
-def send(client: Any, failover: Failover, method: str, path: str, *, params: Mapping[str, Any],
-         json: Any = None, sleep: Callable[[float], None] = time.sleep) -> "httpx.Response":
-    """Send a request until an address answers it or the failover gives up."""
-    from .fast_import import import_httpx
+def send(client: Any, failover: Failover, method: str, path: str, sleep: Callable[[float], None] = time.sleep,
+         **options: Any) -> "httpx.Response":
+    """Send a request until an address answers it or the fail-over gives up.
 
+    Parameters
+    ----------
+    client : httpx.Client
+    failover : Failover
+    method, path : str
+    sleep : callable, optional
+    **options
+        Of ``httpx.Client.request``.
+
+    Raises
+    ------
+    ClusterUnreachable
+        As `Failover.failed`.
+    """
     errors = import_httpx()
     while True:
         try:
-            response: httpx.Response = client.request(method, failover.address + path, params=params, json=json)
+            response: httpx.Response = client.request(method, failover.address + path, **options)
         except (errors.TransportError, errors.InvalidURL) as error:
             try:
-                delay: float | None = failover.failed(f"{failover.address}: {error or type(error).__name__}")
+                delay: float | None = failover.failed(f"{failover.address}: {explain_failure(error)}")
             except ClusterUnreachable as unreachable:
                 raise unreachable from error
         else:

@@ -1,15 +1,42 @@
-"""`WebHdfs`: HDFS over HTTP as the file system of the staging directory, by the ``hdfs`` package."""
+"""`WebHdfs`: HDFS over HTTP, through WebHDFS or HttpFS, as the file system of the staging directory.
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import IO, Any
+References
+----------
+Hadoop, "WebHDFS REST API". A file's content takes two requests: the NameNode, or the HttpFS, redirects the first one
+to the address (307) that takes or gives the content.
+"""
+
+import posixpath
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 from ..errors import ClusterUnreachable, SubmissionRejected
 from .authentication import Authentication
-from .filesystem import FileStatus
-from .transport import CONNECT_TIMEOUT
+from .fast_import import import_httpx
+from .filesystem import Content, FileStatus
+from .transport import (
+    CONNECT_TIMEOUT,
+    NAMENODE,
+    Addresses,
+    Failover,
+    client_options,
+    explain,
+    explain_401,
+    explain_failure,
+    is_redirect,
+    remote_exception,
+    send,
+)
 
-#: A DataNode takes longer to answer than the ResourceManager: it writes, and waits for others to have written.
+if TYPE_CHECKING:
+    import httpx
+
+T = TypeVar("T")
+
+#: HttpFS takes content of this type only, and answers a read with another type than JSON.
+_HEADERS = {"Accept": "*/*", "Content-Type": "application/octet-stream"}
+#: What has to be written gets this many times the time of a look: a DataNode writes, and waits for others to write.
 SLOW_DATANODE = 3.0
 _MISSING = ("FileNotFoundException", "PathNotFoundException")
 _TAKEN = ("FileAlreadyExistsException", "AlreadyBeingCreatedException", "RecoveryInProgressException")
@@ -17,117 +44,143 @@ _NOT_NOW = ("SafeModeException", "StandbyException", "RetriableException", "NoRo
 
 
 class WebHdfs:
-    """HDFS over HTTP, by the ``hdfs`` package.
+    """HDFS over HTTP.
 
     Parameters
     ----------
     urls : tuple of str
-        HTTP addresses of the NameNodes.
+        HTTP addresses of the NameNodes, or of an HttpFS.
     authentication : SimpleAuthentication or KerberosAuthentication
     timeout : float
-        Seconds in which a NameNode says what it knows; what has to be written is given three times as long.
+        Seconds in which a NameNode answers a look or a deletion. Everything else may take three times as long, and so
+        may each pause of a DataNode while it takes or gives content.
     ca_file : str, optional
+        Certificates (PEM) for https.
     """
 
     def __init__(self, urls: tuple[str, ...], authentication: Authentication, timeout: float,
                  ca_file: str | None = None):
-        self._urls = urls
-        connect = min(CONNECT_TIMEOUT, timeout)
-        self._client = authentication.webhdfs_client(urls, (connect, timeout * SLOW_DATANODE), ca_file)
-        # Looks come first and deletions last: a NameNode that hangs is told in seconds, and does not hold up the end.
-        self._quick = authentication.webhdfs_client(urls, (connect, timeout), ca_file)
-
-    @contextmanager
-    def _translated(self, what: str) -> Iterator[None]:
-        import requests
-        import urllib3
-        from hdfs.util import HdfsError
-
-        try:
-            yield
-        except HdfsError as error:
-            name, text = getattr(error, "exception", None), str(error)
-            if name in _NOT_NOW or "safe mode" in text:
-                raise ClusterUnreachable(f"{what}: the file system can't write now: {_first_line(text)}") from error
-            if "<html" in text.lower():
-                raise self._no_namenode(what, "what answers is a web page") from error
-            raise SubmissionRejected(f"{what}: the file system refused: {_first_line(text)}") from error
-        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-            raise self._no_namenode(what, str(error)) from error
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise self._no_namenode(what, f"what answers is something else: {error!r}") from error
-
-    def _no_namenode(self, what: str, why: str) -> ClusterUnreachable:
-        return ClusterUnreachable(f"{what}: no NameNode answers at {', '.join(self._urls)} ({why}). Check webhdfs in "
-                                  "site.yaml (default: what the cluster's dfs.namenode.http-address says)")
+        httpx = import_httpx()
+        self._addresses = Addresses(urls, NAMENODE)
+        self._parameters = {name.lower(): value for name, value in authentication.parameters().items()}
+        self._client = httpx.Client(**client_options(authentication, urls, timeout, ca_file))
+        self._client.headers.update(_HEADERS)
+        self._slow = httpx.Timeout(timeout * SLOW_DATANODE, connect=min(CONNECT_TIMEOUT, timeout))
 
     def status(self, path: str) -> FileStatus | None:
-        with self._translated(f"looking at {path}"):
-            answer = self._tolerating(lambda: self._quick.status(path), _MISSING)
-        return _read_status(answer) if answer else None
+        what = f"looking at {path}"
+        answer = self._quick(what, "GET", path, "GETFILESTATUS", tolerated=_MISSING)
+        return answer and self._parse(what, answer, lambda document: _read_status(document["FileStatus"]))
 
     def list(self, path: str) -> list[FileStatus]:
-        with self._translated(f"listing {path}"):
-            answer = self._tolerating(lambda: self._quick.list(path, status=True), _MISSING)
-        return [_read_status(item) for _, item in answer or ()]
+        what = f"listing {path}"
+        answer = self._quick(what, "GET", path, "LISTSTATUS", tolerated=_MISSING)
+        if answer is None:
+            return []
+        found = self._parse(what, answer, lambda document: [
+            _read_status(item) for item in document["FileStatuses"]["FileStatus"]])
+        if [status.name for status in found] == [""]:
+            raise SubmissionRejected(f"{what}: it is a file, not a directory")
+        return found
 
     def makedirs(self, path: str, permission: int) -> None:
-        with self._translated(f"making the directory {path}"):
-            self._client.makedirs(path, permission=f"{permission:o}")
+        self._ask(f"making the directory {path}", "PUT", path, "MKDIRS", permission=f"{permission:o}")
 
-    def create(self, path: str, data: bytes | IO[bytes], permission: int) -> bool:
-        with self._translated(f"writing {path}"):
-            done = self._tolerating(lambda: self._client.write(path, data=data, permission=f"{permission:o}") or True,
-                                    _TAKEN)
-        return bool(done)
+    def create(self, path: str, data: bytes | Content, permission: int) -> bool:
+        what = f"writing {path}"
+        place = self._ask(what, "PUT", path, "CREATE", tolerated=_TAKEN, leads_on=True, overwrite="false",
+                          permission=f"{permission:o}")
+        if place is None:
+            return False
+        if not is_redirect(place):
+            raise self._no_namenode(what, f"the answer is {place.status_code}, and names no DataNode")
+        length = {} if isinstance(data, bytes) else {"Content-Length": str(data.size)}
+        return self._transfer(what, "PUT", place, tolerated=_TAKEN, content=data, headers=length) is not None
 
     def set_modified(self, path: str, modified: int) -> None:
-        with self._translated(f"setting the time of {path}"):
-            self._client.set_times(path, modification_time=modified)
+        self._ask(f"setting the time of {path}", "PUT", path, "SETTIMES", modificationtime=str(modified))
 
     def rename(self, source: str, target: str) -> bool:
-        from hdfs.util import HdfsError
-
-        with self._translated(f"renaming {source}"):
-            try:
-                self._client.rename(source, target)
-            except HdfsError as error:
-                # WebHDFS answers false, without a cause, when the target is taken.
-                if getattr(error, "exception", None) is None and self._client.status(target, strict=False):
-                    return False
-                raise
-        return True
+        what = f"renaming {source}"
+        answer = self._ask(what, "PUT", source, "RENAME", destination=posixpath.normpath(target))
+        if self._parse(what, answer, lambda document: bool(document["boolean"])):
+            return True
+        # WebHDFS answers false, without a cause, when the target is taken.
+        if self.status(target):
+            return False
+        raise SubmissionRejected(f"{what}: the file system refused to rename it to {target}")
 
     def read(self, path: str) -> bytes | None:
-        def fetch() -> bytes:
-            with self._client.read(path) as stream:
-                return bytes(stream.read())
-
-        with self._translated(f"reading {path}"):
-            content: bytes | None = self._tolerating(fetch, _MISSING)
-        return content
+        what = f"reading {path}"
+        answer = self._ask(what, "GET", path, "OPEN", tolerated=_MISSING, leads_on=True)
+        if answer is not None and is_redirect(answer):
+            answer = self._transfer(what, "GET", answer, tolerated=_MISSING)
+        return None if answer is None else bytes(answer.content)
 
     def delete(self, path: str) -> bool:
-        with self._translated(f"deleting {path}"):
-            return bool(self._quick.delete(path, recursive=True))
+        what = f"deleting {path}"
+        answer = self._quick(what, "DELETE", path, "DELETE", recursive="true")
+        return self._parse(what, answer, lambda document: bool(document["boolean"]))
 
-    def _tolerating(self, call: Any, names: tuple[str, ...]) -> Any:
-        """Call; None when the file system raises one of these exceptions."""
-        from hdfs.util import HdfsError
+    def _quick(self, *words: str, **options: Any) -> Any:
+        """Ask with the client's own time limit: a NameNode that hangs is reported in seconds."""
+        return self._ask(*words, timeout=self._client.timeout, **options)
 
+    def _ask(self, what: str, method: str, path: str, operation: str, *, tolerated: tuple[str, ...] = (),
+             leads_on: bool = False, timeout: Any = None, **parameters: str) -> Any:
+        """Return the response of the active NameNode; None when it raises one of the tolerated exceptions.
+
+        A redirect counts as a response only where ``leads_on`` says so.
+        """
+        place = "/webhdfs/v1" + quote(posixpath.normpath(path), "/= ")
         try:
-            return call()
-        except HdfsError as error:
-            if getattr(error, "exception", None) in names:
-                return None
-            raise
+            response = send(self._client, Failover(self._addresses, patience=0.0), method, place,
+                            params={"op": operation, **self._parameters, **parameters}, timeout=timeout or self._slow)
+        except ClusterUnreachable as error:
+            raise ClusterUnreachable(f"{what}: {error}") from error
+        return response if leads_on and is_redirect(response) else self._checked(what, response, tolerated)
+
+    def _transfer(self, what: str, method: str, place: "httpx.Response", *, tolerated: tuple[str, ...],
+                  **options: Any) -> Any:
+        """Send or fetch a file's content where the NameNode's response leads to."""
+        httpx = import_httpx()
+        url = place.url.join(place.headers["location"])
+        try:
+            response = self._client.request(method, url, timeout=self._slow, **options)
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise ClusterUnreachable(
+                f"{what}: the DataNode {url.netloc.decode()} does not answer: {explain_failure(error)}. A file's "
+                "content goes to the DataNodes directly: let this machine reach them, or set webhdfs in site.yaml to "
+                "an HttpFS") from error
+        return self._checked(what, response, tolerated)
+
+    def _checked(self, what: str, response: "httpx.Response", tolerated: tuple[str, ...]) -> Any:
+        """Return a response that is a success, None for a tolerated exception; raise for any other."""
+        if response.status_code < 300:
+            return response
+        name, message = remote_exception(response)
+        why = explain(response)
+        if name in tolerated:
+            return None
+        if response.status_code == 401:
+            raise SubmissionRejected(f"{what}: {explain_401(response, NAMENODE)}")
+        if name in _NOT_NOW or "safe mode" in message:
+            raise ClusterUnreachable(f"{what}: the file system can't write now: {why}")
+        if not name:
+            raise self._no_namenode(what, f"{response.url} answers {response.status_code}, not as a NameNode: {why}")
+        raise SubmissionRejected(f"{what}: the file system refused: {why}")
+
+    def _parse(self, what: str, response: "httpx.Response", read: Callable[[Any], T]) -> T:
+        try:
+            return read(response.json())
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise self._no_namenode(what, f"{response.url} does not answer as a NameNode: {error!r}") from error
+
+    def _no_namenode(self, what: str, why: str) -> ClusterUnreachable:
+        return ClusterUnreachable(f"{what}: no NameNode answers at {self._addresses}: {why}. {NAMENODE.advice}")
 
 
 def _read_status(item: dict[str, Any]) -> FileStatus:
     return FileStatus(item["pathSuffix"], item["type"] == "DIRECTORY", int(item["length"]),
                       int(item["modificationTime"]), int(item["accessTime"]), str(item["owner"]),
                       int(item["permission"], 8))
-
-
-def _first_line(text: str) -> str:
-    return text.strip().splitlines()[0][:500] if text.strip() else "no reason given"

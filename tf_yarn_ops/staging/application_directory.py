@@ -1,18 +1,17 @@
 """`ApplicationDirectory`: the files of one application alone, its key among them.
 
-``<staging>/<application id>`` is 700 and made before the first file. Every submitter
-writes into a folder of its own below it, so that two clients which submit the same
-reserved id never touch each other's files; YARN takes the files of the first.
+``<staging>/<application id>`` has mode 700 and is made before the first file. Every submitter writes into a folder of
+its own below it, so that two clients which submit the same reserved id never touch each other's files; YARN takes the
+files of the first.
 """
 
 import time
 import uuid
 from pathlib import Path
-from typing import IO
 
 from ..errors import SubmissionRejected
 from ..hadoop.cluster import Cluster
-from ..hadoop.filesystem import FileStatus, FileSystem
+from ..hadoop.filesystem import Content, FileSystem
 from .local_resource import LocalResource, type_of
 
 SECRET_DIRECTORY, SECRET_FILE = 0o700, 0o600
@@ -37,12 +36,12 @@ class ApplicationDirectory:
         self._begun = False
 
     def make(self) -> None:
-        """Make it.
+        """Make the directory.
 
         Raises
         ------
         SubmissionRejected
-            Somebody else's directory lies there.
+            A directory of another user, or one that others can open, lies there.
         """
         self._begun = True
         self._filesystem.makedirs(self.own, SECRET_DIRECTORY)
@@ -52,29 +51,28 @@ class ApplicationDirectory:
                                      f"({status.describe() if status else 'missing'})")
 
     def planned(self, name: str, data: bytes) -> LocalResource:
-        """Give what a file will be once it is `put`: its time is ours to choose.
+        """Return the resource that a file will be after `put`, which sets a time that is chosen here.
 
-        So the specification, which names the times of the others, is written beside them:
-        closing a small file takes HDFS 10 ms, and 400 ms when it was a moment too early.
+        So the specification, which names the times of the other files, can be written at the same time as they are:
+        closing a small file takes HDFS 10 ms, and 400 ms when the DataNode reports it a moment too late.
         """
         return LocalResource(f"{self._cluster.filesystem}{self.own}/{name}", len(data), self._modified,
                              type=type_of(name))
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a new file, 600."""
+        """Write a new file with mode 600."""
         path = f"{self.own}/{name}"
         if not self._filesystem.create(path, data, SECRET_FILE):
-            raise SubmissionRejected(f"{path} is there already")
+            raise SubmissionRejected(f"{path} exists already")
         self._filesystem.set_modified(path, self._modified)
 
-    def upload(self, source: IO[bytes], digest: str, name: str) -> LocalResource:
-        """Take a file that should have gone into the cache."""
+    def upload(self, source: Content, digest: str, name: str) -> LocalResource:
+        """Upload a file that can't go into the cache."""
         folder = f"{self.own}/{digest[:16]}"
+        path = f"{folder}/{name}"
         self._filesystem.makedirs(folder, SECRET_DIRECTORY)
-        self._filesystem.create(f"{folder}/{name}", source, SECRET_FILE)
-        return self._resource(f"{folder}/{name}", self._filesystem.status(f"{folder}/{name}"))
-
-    def _resource(self, path: str, status: FileStatus | None) -> LocalResource:
+        self._filesystem.create(path, source, SECRET_FILE)
+        status = self._filesystem.status(path)
         if status is None:
             raise SubmissionRejected(f"{path} vanished right after it was written")
         return LocalResource(self._cluster.filesystem + path, status.length, status.modified,

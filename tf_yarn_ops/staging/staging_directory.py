@@ -1,58 +1,37 @@
-"""`StagingDirectory`: what an application needs, put where YARN's nodes find it.
+"""`StagingDirectory`: the files of applications, put where YARN's nodes find them.
 
-In come local files, folders, bytes and URIs; out go `LocalResource` values with the URL, size
-and time that YARN demands. What jobs share lies once in a content-addressed cache,
-``<staging>/cache/<sha256>/<name>``; what is secret in the application's own directory.
+In come local files, folders, bytes and URIs; out go `LocalResource` values with the URL, size and time that YARN
+demands. Files that jobs share lie once in a cache that is addressed by content, ``<staging>/cache/<sha256>/<name>``;
+secrets lie in the application's own directory.
 """
 
 import hashlib
-import io
 import logging
-import os
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import IO
 from urllib.parse import urlsplit
 
 from ..errors import SpecInvalid, SubmissionRejected
 from ..hadoop.cluster import Cluster
-from ..hadoop.filesystem import FileStatus, FileSystem, MountedFileSystem
-from ..hadoop.transport import RestUnavailable
-from ..hadoop.webhdfs import WebHdfs
+from ..hadoop.filesystem import Content, FileStatus, FileSystem
 from .application_directory import ApplicationDirectory
 from .local_resource import PRIVATE, PUBLIC, LocalResource, type_of
 
 logger = logging.getLogger(__name__)
 
-#: Others may pass through the staging directory (YARN's public files need it), not look into it.
+#: Others may pass through the staging directory, which YARN's public files need, but not list it.
 PASSABLE, _READABLE, _OURS_ALONE = 0o711, 0o755, 0o700
 _PUBLIC_FILE, _PRIVATE_FILE = 0o644, 0o600
 _WRITABLE_BY_OTHERS = 0o022
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
-#: How often a file is looked at that somebody edits while it is uploaded.
-_LOOKS = 3
-
-
-def open_filesystem(cluster: Cluster) -> FileSystem:
-    """Give the file system of the cluster's staging directory.
-
-    Raises
-    ------
-    RestUnavailable
-        It can't be reached over HTTP.
-    """
-    if cluster.local_root is not None:
-        return MountedFileSystem(cluster.local_root)
-    if cluster.webhdfs:
-        site = cluster.site
-        return WebHdfs(cluster.webhdfs, cluster.storage_authentication, site.request_timeout, site.ca_file)
-    raise RestUnavailable(
-        f"the file system {cluster.filesystem} has no known HTTP address; add lines to site.yaml: "
-        "'webhdfs: http://namenode:9870' (or an HttpFS), and 'staging_url: hdfs://...' for another file system")
+#: Tries for a file that changes while it is uploaded.
+_TRIES = 3
+#: Bytes that are read, digested and sent at a time.
+_PIECE = 1 << 18
 
 
 class StagingDirectory:
@@ -62,18 +41,18 @@ class StagingDirectory:
     ----------
     cluster : Cluster
     filesystem : FileSystem, optional
-        Default: what `open_filesystem` gives.
+        Default: `Cluster.open_filesystem`.
     """
 
     def __init__(self, cluster: Cluster, filesystem: FileSystem | None = None):
         self.cluster = cluster
-        self.filesystem = filesystem or open_filesystem(cluster)
+        self.filesystem = filesystem or cluster.open_filesystem()
         self.cache = f"{cluster.staging}/cache"
         self._trusted = {cluster.user, *filter(None, [cluster.site.trusted_owner])}
         self._known: dict[str, FileStatus | None] = {}
 
     def prepare(self, pool: Executor) -> None:
-        """Make the staging directory and the cache where they are missing; look at them and their parents once.
+        """Make the staging directory and the cache where they are missing; look once at them and their parents.
 
         Raises
         ------
@@ -87,8 +66,8 @@ class StagingDirectory:
                 self.filesystem.makedirs(self.cache, PASSABLE)
             except SubmissionRejected as error:
                 raise SubmissionRejected(
-                    f"{error}. The staging directory {self.cluster.staging} can't be made: let the administrator "
-                    f"make the home directory of {self.cluster.user}, or name another one in site.yaml "
+                    f"{error}. The staging directory {self.cluster.staging} can't be made: ask the administrator to "
+                    f"make the home directory of {self.cluster.user}, or set another directory in site.yaml "
                     "(staging: /path/{user})") from error
             self._look([path for path, status in self._known.items() if status is None], pool)
 
@@ -97,19 +76,19 @@ class StagingDirectory:
         self._known.update(zip(missing, pool.map(self.filesystem.status, missing), strict=True))
 
     def _status(self, path: str) -> FileStatus | None:
-        """Give the status of a directory, asked for once."""
+        """Return the status of a directory; ask for it once."""
         if self._known.get(path) is None:
             self._known[path] = self.filesystem.status(path)
         return self._known[path]
 
     def directory(self, application_id: str) -> ApplicationDirectory:
-        """Give the directory of an application, for this submitter to fill."""
+        """Return the directory of an application, for this submitter to fill."""
         return ApplicationDirectory(self.cluster, self.filesystem, application_id)
 
     def delete(self, application_id: str) -> bool:
-        """Delete an application's directory with the key in it; False when there was none.
+        """Delete an application's directory with the key in it; return False when there was none.
 
-        Skein's client knows no other place than the user's home.
+        Skein's client always puts it into the user's home directory.
         """
         places = (self.cluster.directory(application_id), f"/user/{self.cluster.user}/.skein/{application_id}")
         deleted = [self.filesystem.delete(place) for place in dict.fromkeys(places)]
@@ -117,7 +96,7 @@ class StagingDirectory:
 
     def store(self, directory: ApplicationDirectory, source: Path | bytes, name: str, *,
               public: bool = False) -> LocalResource:
-        """Give a file from the cache; upload it when it is not there.
+        """Return a file of the cache; upload it when it is not there.
 
         Parameters
         ----------
@@ -125,7 +104,7 @@ class StagingDirectory:
             Takes the file when the cache can't be trusted.
         source : Path or bytes
         name : str
-            File name, by which YARN judges archives.
+            File name, by which YARN recognises archives.
         public : bool, optional
             Whether everybody may read it: then all users of a node share one copy.
 
@@ -135,58 +114,55 @@ class StagingDirectory:
             The file changes each time it is uploaded.
         """
         name = _UNSAFE.sub("_", name)
-        for _ in range(_LOOKS):
+        for _ in range(_TRIES):
             try:
-                return self._store(directory, source, name, public)
+                return self._store(directory, _Bytes(source) if isinstance(source, bytes) else _File(source), name,
+                                   public)
             except (_Changed, FileNotFoundError):
-                logger.warning("%s has changed while it was uploaded; looking again", name)
-        raise SpecInvalid(f"{name} was changed or removed {_LOOKS} times while it was uploaded: let what writes it end")
+                logger.warning("%s has changed while it was uploaded; reading it again", name)
+        raise SpecInvalid(f"{name} was changed or removed {_TRIES} times while it was uploaded; submit again when the "
+                          "program that writes it has finished")
 
-    def _store(self, directory: ApplicationDirectory, source: Path | bytes, name: str,
+    def _store(self, directory: ApplicationDirectory, source: "_Bytes | _File", name: str,
                public: bool) -> LocalResource:
-        digest, length = _digest(source)
+        digest = source.digest()
         for cache in filter(None, [self.cluster.site.shared_cache, self.cache]):
             path = f"{cache}/{digest}/{name}"
             status = self.filesystem.status(path)
-            if status and self._trustworthy(path, status, length):
+            if status and self._trustworthy(path, status, source.size):
                 return self._resource(path, status, public)
             if status:
-                logger.warning("not using the cached file %s: %s, expected %s bytes of %s that nobody else can write",
-                               path, status.describe(), length, "/".join(sorted(self._trusted)))
-                return self._unshared(directory, source, digest, name)
-        return self._upload(directory, source, digest, name, length, public)
+                logger.warning("not using the cached file %s: %s; expected %s bytes of %s that no other user can write",
+                               path, status.describe(), source.size, "/".join(sorted(self._trusted)))
+                return directory.upload(source, digest, name)
+        return self._upload(directory, source, digest, name, public)
 
-    def _upload(self, directory: ApplicationDirectory, source: Path | bytes, digest: str, name: str, length: int,
+    def _upload(self, directory: ApplicationDirectory, source: "_Bytes | _File", digest: str, name: str,
                 public: bool) -> LocalResource:
         folder = f"{self.cache}/{digest}"
         path, passing = f"{folder}/{name}", f"{folder}/.{uuid.uuid4().hex}"
         self.filesystem.makedirs(folder, _READABLE if public else _OURS_ALONE)
         if not self._ours(self._status(folder)) or not self._ours(self._status(self.cache)):
-            logger.warning("the cache %s can be written by others; %s is staged for this application alone",
+            logger.warning("other users can write the cache %s; %s is staged for this application alone",
                            self.cache, name)
-            return self._unshared(directory, source, digest, name)
-        logger.info("uploading %s (%s bytes) to %s", name, length, path)
+            return directory.upload(source, digest, name)
+        logger.info("uploading %s (%s bytes) to %s", name, source.size, path)
         try:
-            with _opened(source) as stream:
-                self.filesystem.create(passing, stream, _PUBLIC_FILE if public else _PRIVATE_FILE)
-            if isinstance(stream, _Digesting) and stream.digest.hexdigest() != digest:
+            self.filesystem.create(passing, source, _PUBLIC_FILE if public else _PRIVATE_FILE)
+            if source.read_digest != digest:
                 raise _Changed
         except _Changed:
             self.filesystem.delete(passing)
             raise
         if not self.filesystem.rename(passing, path):
-            self.filesystem.delete(passing)  # somebody was faster; the content is the same
+            self.filesystem.delete(passing)  # another client was faster; the content is the same
         status = self.filesystem.status(path)
-        if status is None or not self._trustworthy(path, status, length):
-            return self._unshared(directory, source, digest, name)
+        if status is None or not self._trustworthy(path, status, source.size):
+            return directory.upload(source, digest, name)
         return self._resource(path, status, public)
 
-    def _unshared(self, directory: ApplicationDirectory, source: Path | bytes, digest: str, name: str) -> LocalResource:
-        with _opened(source) as stream:
-            return directory.upload(stream, digest, name)
-
     def _trustworthy(self, path: str, status: FileStatus, length: int) -> bool:
-        """A hit: complete, and nobody but us or the trusted owner could have written it."""
+        """Return whether a cached file is complete, and only we or the trusted owner could have written it."""
         folder = str(PurePosixPath(path).parent)
         return (not status.is_directory and status.length == length and self._ours(status)
                 and self._ours(self._status(folder)) and self._ours(self._status(str(PurePosixPath(folder).parent))))
@@ -196,15 +172,15 @@ class StagingDirectory:
 
     def _resource(self, path: str, status: FileStatus, public: bool) -> LocalResource:
         return LocalResource(self.cluster.filesystem + path, status.length, status.modified,
-                        PUBLIC if public and self._is_public(path, status) else PRIVATE, type_of(path))
+                             PUBLIC if public and self._is_public(path, status) else PRIVATE, type_of(path))
 
     def _is_public(self, path: str, status: FileStatus) -> bool:
-        """What the NodeManager will check: it refuses a public file that not everybody can read."""
+        """Return whether everybody can read a file; the NodeManager refuses any other public file."""
         parents = [self._status(str(parent)) for parent in PurePosixPath(path).parents]
         return bool(status.permission & 0o004) and all(found and found.permission & 0o001 for found in parents)
 
     def locate(self, uri: str, kind: str) -> LocalResource:
-        """Give a file that is in the cluster already.
+        """Return a file that is in the cluster already.
 
         Parameters
         ----------
@@ -216,11 +192,11 @@ class StagingDirectory:
         Raises
         ------
         SpecInvalid
-            There is no such file, or nobody can ask for its size over HTTP.
+            There is no such file, or its file system can't be asked over HTTP.
         """
         split = urlsplit(uri)
         if split.scheme in ("http", "https"):
-            # YARN's reader of http knows neither size nor time and reports both as 0.
+            # YARN's reader of http knows neither size nor time, and reports both as 0.
             return LocalResource(uri, 0, 0, PRIVATE, kind)
         default, own = urlsplit(self.cluster.default_filesystem), urlsplit(self.cluster.filesystem)
         ours = [default, own] if default.scheme == "viewfs" or default == own else [own]
@@ -235,43 +211,55 @@ class StagingDirectory:
 
 
 class _Changed(Exception):
-    """A file is not what it was when it was opened, or digested."""
+    """A file is not as long as it was when it was looked at, or has another content."""
 
 
-class _Digesting(io.BufferedReader):
-    """A file as long as it was when it was opened, of which one knows at its end what was read.
+class _File(Content):
+    """A file as long as it was when it was looked at; digests the content while it is read.
 
-    Whoever sends it has announced that length: of one that grows the rest is left, and one that shrinks
+    The length is announced before the content: the rest of a file that grows is left out, and a file that shrinks
     would keep the other side waiting.
     """
 
     def __init__(self, path: Path):
-        super().__init__(io.FileIO(path))
-        self._length = os.fstat(self.fileno()).st_size
-        self.digest = hashlib.sha256()
+        self._path = path
+        self.size = path.stat().st_size
+        self.read_digest = ""
 
-    def read(self, size: int | None = -1, /) -> bytes:
-        left = self._length - self.tell()
-        chunk = super().read(left if size is None or size < 0 else min(size, left))
-        if left and size and not chunk:
-            raise _Changed
-        self.digest.update(chunk)
-        return chunk
+    def __iter__(self) -> Iterator[bytes]:
+        found, left = hashlib.sha256(), self.size
+        try:
+            stream = self._path.open("rb")
+        except FileNotFoundError as error:
+            raise _Changed from error
+        with stream:
+            while left:
+                piece = stream.read(min(left, _PIECE))
+                if not piece:
+                    raise _Changed
+                found.update(piece)
+                left -= len(piece)
+                yield piece
+        self.read_digest = found.hexdigest()
 
-    def seek(self, offset: int, whence: int = 0, /) -> int:
-        self.digest = hashlib.sha256()  # what sends it begins anew, at 0
-        return super().seek(offset, whence)
+    def digest(self) -> str:
+        """Read the file; return the digest of its content."""
+        for _ in self:
+            pass
+        return self.read_digest
 
 
-def _digest(source: Path | bytes) -> tuple[str, int]:
-    if isinstance(source, bytes):
-        return hashlib.sha256(source).hexdigest(), len(source)
-    length = 0
-    with _Digesting(source) as stream:
-        while chunk := stream.read(1 << 20):
-            length += len(chunk)
-    return stream.digest.hexdigest(), length
+class _Bytes(Content):
+    """Bytes of the memory."""
 
+    def __init__(self, content: bytes):
+        self._content = content
+        self.size = len(content)
+        self.read_digest = hashlib.sha256(content).hexdigest()
 
-def _opened(source: Path | bytes) -> IO[bytes]:
-    return io.BytesIO(source) if isinstance(source, bytes) else _Digesting(source)
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._content
+
+    def digest(self) -> str:
+        """Return the digest of the bytes."""
+        return self.read_digest
