@@ -18,9 +18,8 @@ _REQUEST = 1.5
 
 def quieten() -> None:
     """Keep the log lines of single HTTP requests out of the task's log, unless their level was set."""
-    for name in ("hdfs.client", "httpx"):
-        if logging.getLogger(name).level == logging.NOTSET:
-            logging.getLogger(name).setLevel(logging.WARNING)
+    if logging.getLogger("httpx").level == logging.NOTSET:
+        logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIMIT, patience: float = 0.0,
