@@ -186,14 +186,16 @@ def _handler(yarn):
 
 
 @contextmanager
-def serving(yarn):
+def serving(yarn, tls=None):
     """Serve a `FakeYarn`; gives its URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(yarn))
     server.daemon_threads = True
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()

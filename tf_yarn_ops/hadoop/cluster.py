@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..errors import ClusterUnreachable, ResourceManagerUnknown, SubmissionRejected, TfYarnError
+from ..errors import ApplicationNotFound, ClusterUnreachable, ResourceManagerUnknown, SubmissionRejected, TfYarnError
 from .authentication import Authentication, KerberosAuthentication, SimpleAuthentication
 from .configuration import Configuration, system_user
 from .filesystem import FileSystem, MountedFileSystem
@@ -229,10 +229,9 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
         conf_answer = pool.submit(_read_conf, asker)
         try:
             info = info_answer.result()
-        except TfYarnError as error:
-            if isinstance(error, ClusterUnreachable | RestUnavailable) and not isinstance(error, OddAnswer):
-                raise
-            if isinstance(error, SubmissionRejected) and "impersonate" in str(error):
+        except (ApplicationNotFound, OddAnswer, SubmissionRejected) as error:
+            # "User: ann is not allowed to impersonate bob" is YARN's own text.
+            if isinstance(error, RestUnavailable) or "not allowed to impersonate" in str(error):
                 raise
             raise ClusterUnreachable(f"{asker.addresses} answers, but is no YARN ResourceManager ({error}); "
                                      "its address looks like http://host:8088") from error

@@ -148,6 +148,7 @@ class Failover:
             Every address was tried, and the patience is over.
         """
         self._tries += 1
+        self._hops = 0
         if self._tries >= len(self._addresses.urls) and self._clock() >= self._give_up:
             service = self._addresses.service
             raise ClusterUnreachable(f"no {service.name} answers at {self._addresses}: {why}. {service.advice}")

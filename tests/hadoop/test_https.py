@@ -1,0 +1,138 @@
+"""A ResourceManager and a NameNode behind TLS: whose certificates are trusted, and what a refusal says."""
+
+import asyncio
+import json
+import subprocess
+import sys
+
+import pytest
+
+from support.fake_yarn import STAMP, FakeYarn, application, serving
+from support.tls import Authority
+from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid
+from tf_yarn_ops.follow.live_report import LiveReports
+from tf_yarn_ops.follow.logs import Logs
+from tf_yarn_ops.follow.watch import Watcher
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.runtime.common.report import JobReport
+
+ID = f"application_{STAMP}_0001"
+ENVIRON = {"HOME": "/nowhere", "HADOOP_USER_NAME": "ann"}
+STATUS = {"FileStatus": {"pathSuffix": "", "type": "FILE", "length": 5, "modificationTime": 1, "accessTime": 1,
+                         "owner": "ann", "permission": "644"}}
+CREATE = """
+import json, sys
+from tf_yarn_ops.hadoop.cluster import discover
+print(discover(sys.argv[1], json.loads(sys.argv[2])).open_filesystem().create("/x", b"12345", 0o600))
+"""
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch):
+    """A certificate that is refused is refused again and again for so long."""
+    monkeypatch.setattr("tf_yarn_ops.hadoop.cluster.DISCOVERY_PATIENCE", 0.5)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture
+def secure(authority):
+    """Return a ResourceManager and NameNode that serve https only, as its ``/conf`` says too."""
+    yarn = FakeYarn()
+    with serving(yarn, authority.server("localhost", "127.0.0.1")) as url:
+        yarn.url = url
+        yarn.conf |= {"dfs.http.policy": "HTTPS_ONLY", "dfs.namenode.https-address": url.removeprefix("https://")}
+        yarn.pages["/webhdfs/v1/x"] = ("application/json", json.dumps(STATUS))
+        yarn.faults.append(lambda method, path: (307, {"Location": f"{url}/content/x"}, "")
+                           if (method, path) == ("PUT", "/webhdfs/v1/x") else None)
+        yarn.faults.append(lambda method, path: (201, {}, "") if path == "/content/x" else None)
+        yield yarn
+
+
+def site(authority):
+    return Site(ca_file=str(authority.file))
+
+
+def test_with_the_sites_ca_file_everything_is_asked_over_https(secure, authority):
+    cluster = discover(secure.url, ENVIRON, site=site(authority))
+    assert cluster.resourcemanagers == cluster.webhdfs == (secure.url,)
+    files = cluster.open_filesystem()
+    assert files.status("/x").length == 5
+    assert files.create("/x", b"12345", 0o600)
+
+
+def test_logs_live_reports_and_the_watcher_trust_it_too(secure, authority):
+    container = f"container_{STAMP}_0001_01_000001"
+    node = f"{secure.url}/node/containerlogs/{container}/ann"
+    secure.add(application(1, trackingUrl=f"{secure.url}/proxy/{ID}/", amContainerLogs=node))
+    secure.pages[f"/proxy/{ID}/pages/ytf/status.json"] = ("application/json", json.dumps(JobReport(ID, message="soon").to_dict()))
+    secure.pages[f"/ws/v1/node/containerlogs/{container}/application.driver.log"] = ("text/plain", "what it says\n")
+    cluster = discover(secure.url, ENVIRON, site=site(authority))
+    assert LiveReports(cluster).fetch(secure.apps[ID]).message == "soon"
+    assert "".join(Logs(cluster, cluster.resourcemanager(), environ={}).read(ID, "coordinator")) == "what it says\n"
+    secure.end(ID, "", "FINISHED", "SUCCEEDED")
+    assert asyncio.run(Watcher(cluster, interval=0.05).wait(ID, timeout=20)).reason.name == "SUCCEEDED"
+
+
+REFUSED = (r"its certificate is not trusted \(.*certificate.*\); set ca_file in site.yaml to a PEM file with the "
+           "certificate of the CA that signed it")
+
+
+def test_an_unknown_authority_is_refused_with_what_to_set(secure, authority, tmp_path):
+    for stranger in (Site(), Site(ca_file=str(Authority(tmp_path / "other").file))):
+        with pytest.raises(ClusterUnreachable, match=f"no ResourceManager answers at {secure.url}: {secure.url}: {REFUSED}"):
+            discover(secure.url, ENVIRON, site=stranger)
+    assert secure.requests == []
+
+
+def test_a_namenode_with_an_unknown_authority_is_refused_with_what_to_set(secure):
+    yarn = FakeYarn()
+    yarn.conf |= {"dfs.http.policy": "HTTPS_ONLY", "dfs.namenode.https-address": secure.url.removeprefix("https://")}
+    with serving(yarn) as url:
+        files = discover(url, ENVIRON, site=Site()).open_filesystem()
+        with pytest.raises(ClusterUnreachable, match=f"looking at /x: no NameNode answers at {secure.url}: .*{REFUSED}"):
+            files.status("/x")
+    assert secure.requests == []
+
+
+def test_a_redirect_from_http_to_https_is_verified_all_the_same(secure):
+    """Neither another ResourceManager nor a DataNode is believed because the first address was http."""
+    standby = FakeYarn()
+    standby.faults.append(lambda method, path: (307, {"Location": f"{secure.url}{path}"}, ""))
+    with serving(standby) as url:
+        with pytest.raises(ClusterUnreachable, match=REFUSED):
+            discover(url, ENVIRON, site=Site())
+        standby.faults.clear()
+        standby.conf |= {"dfs.namenode.http-address": url.removeprefix("http://")}
+        standby.faults.append(lambda method, path: (307, {"Location": f"{secure.url}/content/x"}, "") if method == "PUT" else None)
+        files = discover(url, ENVIRON, site=Site()).open_filesystem()
+        with pytest.raises(ClusterUnreachable, match=f"writing /x: the DataNode {secure.url[8:]} .*{REFUSED}"):
+            files.create("/x", b"12345", 0o600)
+    assert secure.requests == []
+
+
+def test_a_certificate_for_another_host_is_refused_with_what_to_do(authority):
+    yarn = FakeYarn()
+    with serving(yarn, authority.server("elsewhere")) as url, pytest.raises(
+            ClusterUnreachable, match=r"its certificate is for another name \(.*\); use the host name that the certificate has"):
+        discover(url, ENVIRON, site=site(authority))
+
+
+def test_without_a_ca_file_the_machines_certificates_are_trusted(secure, authority):
+    """OpenSSL reads those of the machine from where SSL_CERT_FILE says."""
+    done = subprocess.run([sys.executable, "-c", CREATE, secure.url, json.dumps(ENVIRON)], capture_output=True, text=True,
+                          timeout=60, env={"SSL_CERT_FILE": str(authority.file)})
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+@pytest.mark.parametrize("content", [None, "no certificates"], ids=["missing", "something else"])
+def test_a_ca_file_that_is_none_is_a_fault_of_the_site_file(yarn, tmp_path, content):
+    path = tmp_path / "ca.pem"
+    if content:
+        path.write_text(content)
+    with pytest.raises(SpecInvalid, match=f"ca_file: {path} can't be read as certificates in PEM format"):
+        discover(yarn.url, ENVIRON, site=Site(ca_file=str(path)))
