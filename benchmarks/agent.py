@@ -31,7 +31,7 @@ def measure(runs: int, quick: bool) -> Samples:
 
 
 def agent_figures() -> Figures:
-    """Give the figures of one agent; what the command and its shell used is taken off the CPU time."""
+    """Return the figures of one agent; without the CPU time of the command and its shell."""
     spec = JobSpec(command="true", tasks={"worker": TaskSpec()})
     with tempfile.TemporaryDirectory(prefix="ytf-bench-") as name, AppMaster(Path(name) / "am", spec) as am:
         am.port()
@@ -45,7 +45,7 @@ def agent_figures() -> Figures:
 
 
 def bare_figures() -> Figures:
-    """Give the figures of an interpreter that does nothing."""
+    """Return the figures of an interpreter that does nothing."""
     spec = JobSpec(command="true", tasks={"worker": TaskSpec()})
     with tempfile.TemporaryDirectory(prefix="ytf-bench-") as name, AppMaster(Path(name) / "am", spec) as am:
         told = _metered(am, [sys.executable, "-I", "-S", "-c", "pass"], Path(name))

@@ -101,7 +101,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):  # type: ignore[misc]
         raise RuntimeError(f"the coordinator does not listen\n{self.log.read_text()}")
 
     def wait(self, seconds: float = 60.0) -> JobReport:
-        """Give the report with which the coordinator ended the application."""
+        """Return the report with which the coordinator ended the application."""
         if not self._over.wait(seconds):
             raise RuntimeError(f"no end of the job within {seconds:g} s\n{self.log.read_text()[-4000:]}")
         self.coordinator.wait(20)

@@ -48,7 +48,7 @@ def _figures(cluster: Hadoop, url: str, calls: list[int], count: int) -> Figures
 
 @contextlib.contextmanager
 def counting(target: str) -> Iterator[tuple[str, list[int]]]:
-    """Give the URL of a proxy in front of a server, and the number of requests that have passed it."""
+    """Yield the URL of a proxy in front of a server, and the number of requests that have passed it."""
     calls, ready, loop = [0], threading.Event(), asyncio.new_event_loop()
     address: list[int] = []
     where = urlsplit(target)

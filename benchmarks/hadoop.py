@@ -52,7 +52,7 @@ class Hadoop:
         self._marks = 0
 
     def marks(self) -> Path:
-        """Give a new folder into which commands write the times of what happens to them."""
+        """Return a new folder into which commands write the times of what happens to them."""
         self._marks += 1
         folder = self.folder / f"marks{self._marks}"
         folder.mkdir()
@@ -144,7 +144,7 @@ class _Memory:
                         todo += map(int, (task / "children").read_text().split())
 
     def end(self) -> float:
-        """Give the sum of the peaks, MiB."""
+        """Return the sum of the peaks, MiB."""
         self._over.set()
         self._thread.join()
         return sum(self._peaks.values())
@@ -152,7 +152,7 @@ class _Memory:
 
 @contextlib.contextmanager
 def hadoop() -> Iterator[Hadoop]:
-    """Give a running cluster of our own; afterwards nothing of it is left."""
+    """Yield a running cluster of our own, and leave nothing of it behind."""
     with tempfile.TemporaryDirectory(prefix="ytf-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -165,5 +165,5 @@ def hadoop() -> Iterator[Hadoop]:
 
 
 def times(folder: Path, kind: str) -> list[float]:
-    """Give the times that commands wrote into ``kind.*``, seconds since the epoch."""
+    """Return the times that commands wrote into ``kind.*``, seconds since the epoch."""
     return [float(path.read_text()) for path in folder.glob(f"{kind}.*")]

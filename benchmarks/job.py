@@ -28,7 +28,7 @@ def warm(cluster: Hadoop) -> None:
 
 
 def own_figures(cluster: Hadoop, size: int) -> Figures:
-    """Give the figures of ``ytf-submit --wait``."""
+    """Return the figures of ``ytf-submit --wait``."""
     cluster.quieten()
     folder = cluster.marks()
     ended = cluster.submit(size, command(folder), "--wait")
@@ -41,7 +41,7 @@ def own_figures(cluster: Hadoop, size: int) -> Figures:
 
 
 def bare_figures(cluster: Hadoop, size: int) -> Figures:
-    """Give the figures of bare Skein."""
+    """Return the figures of bare Skein."""
     cluster.quieten()
     folder = cluster.marks()
     ended = cluster.submit_bare(size, command(folder))
@@ -49,7 +49,7 @@ def bare_figures(cluster: Hadoop, size: int) -> Figures:
 
 
 def command(folder: Path) -> str:
-    """Give the command of every task: it notes its start and its end."""
+    """Return the command of every task: it writes down its start and its end."""
     return (f'echo $EPOCHREALTIME > {folder}/start.$CONTAINER_ID; sleep 2; '
             f'echo $EPOCHREALTIME > {folder}/end.$CONTAINER_ID')
 

@@ -26,7 +26,7 @@ def measure(runs: int, quick: bool) -> Samples:
 
 
 def figures(size: int) -> Figures:
-    """Give the figures of one rendezvous."""
+    """Return the figures of one rendezvous."""
     with tempfile.TemporaryDirectory(prefix="ytf-bench-") as folder:
         told = meet(size, Path(folder) / "am")
     if len(told["specs"]) != 1:

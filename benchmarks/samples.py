@@ -36,7 +36,7 @@ class Samples:
             self.values.setdefault(case, {}).setdefault(figure, []).append(value)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Give a row for each case and figure: median, least, greatest, ratio of the medians, values."""
+        """Return a row for each case and figure: median, least, greatest, ratio of the medians, values."""
         return [
             {"case": case, "figure": figure, "median": statistics.median(values), "min": min(values),
              "max": max(values), "ratio": self._ratio(case, figure), "values": values}
@@ -44,7 +44,7 @@ class Samples:
         ]
 
     def table(self) -> str:
-        """Give the rows for people."""
+        """Return the rows for people."""
         lines = [("case", "figure", "median", "min - max", "ratio", "runs")]
         for row in self.rows():
             ratio = f"{row['ratio']:.2f} x {self.against[row['case']]}" if row["ratio"] is not None else ""
@@ -79,7 +79,7 @@ def interleave(cases: Mapping[str, Callable[[], Figures]], runs: int, samples: S
 
 
 def describe_machine() -> dict[str, Any]:
-    """Give what the figures depend on: cores, memory, load, versions, the time."""
+    """Return what the figures depend on: cores, memory, load, versions, the time."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {"cores": os.cpu_count(), "memory_gib": round(pages / 2**30), "python": platform.python_version(),
             "kernel": platform.release(), "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),

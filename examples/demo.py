@@ -1,7 +1,7 @@
 """``./dev demo``: the digits example on a fresh Hadoop of this machine, from nothing to the report.
 
 Starts HDFS and YARN, puts the data into HDFS, trains with ParameterServerStrategy on chief, two workers,
-ps and evaluator through ``ytf-submit --wait``, prints the report, and ends all that it started.
+ps and evaluator through ``ytf-submit --wait``, prints the report, and ends everything that it started.
 """
 
 import argparse
@@ -26,20 +26,20 @@ ACCURACY = 0.95
 
 
 def say(text: str) -> None:
-    """Write a line for people: stderr, where the progress of the job goes, too."""
+    """Write a line for people to stderr, where the progress of the job goes too."""
     print(text, file=sys.stderr, flush=True)
 
 
 def show(folder: Path) -> str:
-    """Give a path as the reader would type it."""
+    """Return a path as the reader would type it."""
     here = Path.cwd()
     return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
 
 
 def train(cluster: MiniCluster, output: Path) -> int:
-    """Run the example on the cluster; give the exit code."""
+    """Run the example on the cluster; return the exit code."""
     environ = {**os.environ, **cluster.environ}
-    environ["HADOOP_USER_NAME"] = current_user(environ)  # one user for all, whatever LOGNAME says
+    environ["HADOOP_USER_NAME"] = current_user(environ)  # one user for all programs; LOGNAME does not count
     data = f"{cluster.default_filesystem}/user/{environ['HADOOP_USER_NAME']}/digits.npz"
     say("\n== the data: 1,797 handwritten digits into HDFS")
     subprocess.run([sys.executable, "prepare.py", data, "--webhdfs", cluster.namenode_url], cwd=DIGITS, env=environ,
@@ -69,13 +69,13 @@ def train(cluster: MiniCluster, output: Path) -> int:
 
 
 def main() -> int:
-    """Run the demo; give the exit code."""
+    """Run the demo; return the exit code."""
     parser = argparse.ArgumentParser(prog="./dev demo", description="Train the handwritten digits on a fresh Hadoop.")
     parser.add_argument("--keep", action="store_true", help="leave the cluster up, and say how to look at it")
     parser.add_argument("--dir", type=Path, default=ROOT / ".ytf" / "demo", help="where cluster and output lie")
     options = parser.parse_args()
     folder = options.dir.absolute()
-    # Whoever ends the demo by TERM wants the daemons gone as well.
+    # SIGTERM ends the daemons too.
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     cluster = MiniCluster(folder / "hadoop", progress=say)
     try:

@@ -33,7 +33,7 @@ def serve():
 
 
 def train(options, data):
-    """Give out the steps to whichever worker is free; a step that is lost with its worker is given to another."""
+    """Schedule the steps on free workers; a step that is lost with its worker runs on another one."""
     strategy = tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.TFConfigClusterResolver())
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
     with strategy.scope():

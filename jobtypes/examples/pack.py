@@ -17,7 +17,7 @@ PROJECTS = {"flow1": "", "flow2": "", "tony": "src/"}
 
 
 def project_files(project, settings):
-    """Give the content of each file of a project by its name in the zip."""
+    """Return the content of each file of a project by its name in the zip."""
     files = {path.relative_to(HERE / project).as_posix(): path.read_text(encoding="utf-8")
              for path in sorted((HERE / project).rglob("*")) if path.is_file() and "__pycache__" not in path.parts}
     for name, text in files.items():

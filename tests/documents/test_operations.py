@@ -29,12 +29,12 @@ OTHER_NAMES = {"TF_CONFIG", "UNAVAILABLE", "YTF_RESOURCEMANAGER", "YTF_APPLICATI
 
 
 def section(title):
-    """Give the text below a heading, up to the next one."""
+    """Return the text below a heading, up to the next one."""
     return re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S).group(1)
 
 
 def rows(title, header):
-    """Give the cells of the table of a section whose first column is named so, without blanks and code marks."""
+    """Return the cells of the table of a section whose first column is named so, without blanks and code marks."""
     lines = section(title).splitlines()
     begin = next(number for number, line in enumerate(lines) if line.startswith(f"| {header} |"))
     found = []

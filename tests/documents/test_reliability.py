@@ -11,7 +11,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "operations" / "reliabili
 
 
 def lines_below(heading):
-    """Give the lines of the table below a heading."""
+    """Return the lines of the table below a heading."""
     section = PAGE.partition(f"### {heading}\n")[2].partition("\n#")[0]
     assert HEAD in section, f"there is no table below {heading!r}"
     return section.partition(HEAD)[2].strip().splitlines()
