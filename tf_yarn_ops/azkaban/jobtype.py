@@ -82,8 +82,9 @@ class Run:
                 self._warn_of_leftover(str(error))
                 return self._conclude(Reason.KILLED, self._ending.why)
             lines = str(error).splitlines()
-            for line in (*lines[: len(lines) if len(lines) > 1 else 0], error.reason.hint):
+            for line in lines if len(lines) > 1 else ():
                 self._say(line)
+            self._say(error.reason.hint)
             if isinstance(error, ClusterUnreachable):
                 self._warn_of_leftover("a retry goes on with it")
             return self._conclude(error.reason, lines[0])

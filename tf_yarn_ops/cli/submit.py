@@ -18,7 +18,7 @@ from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.dry_run import format_dry_run
-from ..terminal.output import configure_logging, print_json, report_of, say
+from ..terminal.output import configure_logging, print_json, report_of_error, say
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interruption
 from ..terminal.summary import describe
@@ -67,7 +67,7 @@ def _submit(**values: Any) -> int:
         return submission.run(values)
     except TfYarnError as error:
         if settings["json"]:
-            print_json(report_of(error, submission.application_id).to_dict())
+            print_json(report_of_error(error, submission.application_id).to_dict())
         raise
 
 
@@ -181,7 +181,7 @@ class Submission:
     def _interrupted(self, launcher: "Launcher", error: TfYarnError) -> int:
         """Report the application's state after a signal; raise the error again if there was no signal."""
         number = self.interruption.number
-        report = report_of(error, self.application_id)
+        report = report_of_error(error, self.application_id)
         if number is None:
             if not (self.application_id and isinstance(error, ClusterUnreachable)):
                 raise error

@@ -10,7 +10,7 @@ import click
 from .. import __version__
 from ..errors import TfYarnError, WaitTimeout
 from ..runtime.common.reasons import Reason
-from ..terminal.output import configure_logging, print_json, say, unknown_report
+from ..terminal.output import configure_logging, print_json, report_without_state, say
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
 from ..terminal.summary import clock, describe, duration
@@ -88,7 +88,7 @@ def _print_report(application_id: str, resourcemanager: str | None, as_json: boo
         report = _launcher(resourcemanager, verbose).report(application_id)
     except TfYarnError as error:
         if as_json:
-            print_json(unknown_report(error, application_id).to_dict())
+            print_json(report_without_state(error, application_id).to_dict())
         raise
     if as_json:
         print_json(report.to_dict())
@@ -136,7 +136,7 @@ def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: 
         raise
     except TfYarnError as error:
         if as_json:
-            print_json(unknown_report(error, application_id).to_dict())
+            print_json(report_without_state(error, application_id).to_dict())
         raise
     for line in describe(final, time.time(), next_options(resourcemanager)):
         say(line)
@@ -183,7 +183,7 @@ def kill(application_ids: tuple[str, ...], resourcemanager: str | None, as_json:
         launcher = _launcher(resourcemanager, verbose)
     except TfYarnError as error:
         if as_json:
-            print_json([unknown_report(error, application_id).to_dict() for application_id in application_ids])
+            print_json([report_without_state(error, application_id).to_dict() for application_id in application_ids])
         raise
     reports, failed = [], []
     for application_id in application_ids:
@@ -191,7 +191,7 @@ def kill(application_ids: tuple[str, ...], resourcemanager: str | None, as_json:
             reports.append(launcher.kill(application_id, "Killed by ytf kill"))
         except TfYarnError as error:
             failed.append(error)
-            reports.append(unknown_report(error, application_id))
+            reports.append(report_without_state(error, application_id))
             say(f"{application_id} could not be killed: {error}")
         else:
             say(f"{application_id} {reports[-1].final_status}: {reports[-1].message}")

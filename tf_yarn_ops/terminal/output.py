@@ -28,14 +28,14 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(plain_values(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def unknown_report(error: TfYarnError, application_id: str) -> JobReport:
+def report_without_state(error: TfYarnError, application_id: str) -> JobReport:
     """Return a report without a state: YARN could not be asked about the application, which may still run."""
     return JobReport(application_id, reason=error.reason, message=str(error))
 
 
-def report_of(error: TfYarnError, application_id: str = "") -> JobReport:
+def report_of_error(error: TfYarnError, application_id: str = "") -> JobReport:
     """Return the report of a submission that failed; without a state if its application may still run."""
     if application_id and error.reason is Reason.CLUSTER_UNREACHABLE:
-        return unknown_report(error, application_id)
+        return report_without_state(error, application_id)
     status = "KILLED" if error.reason in (Reason.KILLED, Reason.SUPERSEDED) else "FAILED"
     return JobReport(application_id, state=status, final_status=status, reason=error.reason, message=str(error))
