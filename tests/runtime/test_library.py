@@ -34,7 +34,7 @@ NEWER_KEYWORDS = {
 
 
 def newer_than_3_9(tree):
-    """Give what a module uses of the library that Python 3.9 does not have."""
+    """Return what a module uses of the library that Python 3.9 does not have."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             said = {part for alias in node.names for part in (alias.name, f"{getattr(node, 'module', None)}.{alias.name}")}

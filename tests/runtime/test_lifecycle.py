@@ -38,7 +38,7 @@ def start(*names, mode="never", success="all_workers", restarts=0, losses=0, **r
 
 
 def play(rules, state, *events):
-    """Give the last state and all actions that were more than nothing."""
+    """Return the last state and all actions that were more than nothing."""
     actions = []
     for event in events:
         state, decision = decide(rules, state, event)

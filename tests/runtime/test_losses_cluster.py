@@ -27,7 +27,7 @@ def job(command, tasks, losses=0, **fields):
 
 @contextlib.contextmanager
 def jobs(cluster):
-    """Give a launcher; what it has left running is killed."""
+    """Return a launcher; what it has left running is killed."""
     launcher = Launcher(discover(cluster.resourcemanager_url, environ={}))
     try:
         yield launcher

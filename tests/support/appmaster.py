@@ -31,7 +31,7 @@ APPLICATION = "application_1700000000000_0042"
 
 
 def until(condition, seconds=30.0, what="it"):
-    """Give the first true value of `condition`; AssertionError when there is none in time."""
+    """Return the first true value of `condition`; raise AssertionError if there is none in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         value = condition()
@@ -190,11 +190,11 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
     # -- what tests ask ---------------------------------------------------------------------
 
     def container(self, name):
-        """Give the container of this id."""
+        """Return the container of this id."""
         return next(c for c in self.containers if c.id == name)
 
     def wait(self, seconds=30.0) -> JobReport:
-        """Give the report with which the coordinator ended the application."""
+        """Return the report with which the coordinator ended the application."""
         try:
             until(lambda: self.ended, seconds, "the end of the job")
         except AssertionError as error:
