@@ -1,6 +1,5 @@
 """What several test files share: one real Hadoop for the whole session, and one Airflow."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -60,18 +59,6 @@ def minicluster(tmp_path_factory):
 
     with MiniCluster(tmp_path_factory.mktemp("minicluster")) as cluster:
         yield cluster
-
-
-@pytest.fixture(scope="session")
-def airflow_site(minicluster, tmp_path_factory):
-    """Give a running `AirflowSite` with the DAGs of tests/support/airflow_dags; its tf_yarn_default is the minicluster."""
-    from support.airflow_site import AirflowSite
-
-    connection = {"conn_type": "tf_yarn", "host": minicluster.resourcemanager_url}
-    dags = Path(__file__).parent / "support" / "airflow_dags"
-    home = tmp_path_factory.mktemp("airflow") / "home"
-    with AirflowSite(home, dags, {"AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps(connection)}) as site:
-        yield site
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
 """A DAG as people try it: ``dag.test()`` in one process, on real daemons, with everything that only Airflow itself can show."""
 
 import json
-import os
+import shutil
 import subprocess
 import sys
 import textwrap
 
 import pytest
+
+from support.airflow_site import plain_environ
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(800)]
 
@@ -52,18 +54,18 @@ if __name__ == "__main__":
 
 
 @pytest.fixture(scope="module")
-def tried(minicluster, tmp_path_factory):
+def tried(minicluster, airflow_database, tmp_path_factory):
     """Give what Airflow knows after the DAG has run."""
     home = tmp_path_factory.mktemp("airflow")
     (home / "dags").mkdir()
     (home / "dags" / "tried.py").write_text(textwrap.dedent(DAG_FILE))
     environ = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
+        **plain_environ(),
         "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False", "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
         "AIRFLOW__TF_YARN__DEPLOYMENT_ID": "tried", "NO_PROXY": "127.0.0.1,localhost",
         "AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps({"conn_type": "tf_yarn", "host": minicluster.resourcemanager_url}),
     }  # fmt: skip
-    subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], env=environ, check=True, capture_output=True, timeout=300)
+    shutil.copy(airflow_database, home / "airflow.db")
     done = subprocess.run([sys.executable, str(home / "dags" / "tried.py")], env=environ, capture_output=True, text=True,
                           timeout=400)
     results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]

@@ -1,7 +1,7 @@
 """The DAGs of dags_examples without a scheduler, as their authors try them: imported, and run by ``dag.test()``."""
 
 import json
-import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from support.airflow_examples import DAGS, TRAINING, Lake, copy_dags, digits, variables
+from support.airflow_site import plain_environ
 from support.s3_server import KEY, SECRET, s3_server
 
 pytestmark = pytest.mark.slow
@@ -33,8 +34,7 @@ class Notebook:
         self.home = folder / "home"
         self.dags = copy_dags(folder)
         self.environ = {
-            **{name: value for name, value in os.environ.items()
-               if not name.startswith(("AIRFLOW", "AWS_", "HADOOP", "YTF_"))},
+            **plain_environ(),
             "AIRFLOW_HOME": str(self.home),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.dags),
@@ -98,12 +98,12 @@ def lake(minicluster):
 
 
 @pytest.fixture(scope="module")
-def notebook(minicluster, lake, server, tmp_path_factory):
+def notebook(minicluster, lake, server, airflow_database, tmp_path_factory):
     notebook = Notebook(tmp_path_factory.mktemp("dagtest"), {
         "AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps({"conn_type": "tf_yarn", "host": minicluster.resourcemanager_url}),
         **variables(digits_folder=lake.url, digits_bucket="s3://lake/digits", aws_config_file=str(server.config)),
     })  # fmt: skip
-    notebook.python("-m", "airflow", "db", "migrate")
+    shutil.copy(airflow_database, notebook.home / "airflow.db")
     return notebook
 
 

@@ -8,7 +8,20 @@ import signal
 
 import pytest
 
-from support.airflow_rows import FAILED, JOB, KILLED, KINDS, SUCCEEDED, Yarn, all_at_once, first_then, row, until_there
+import tf_yarn_ops
+from support.airflow_rows import (
+    FAILED,
+    JOB,
+    KILLED,
+    KINDS,
+    SUCCEEDED,
+    Yarn,
+    all_at_once,
+    first_then,
+    first_two_then,
+    row,
+    until_there,
+)
 from support.fake_yarn import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -21,29 +34,42 @@ def under_way(request, airflow_site, minicluster):
 
 
 @row(*KINDS)
-def test_success_brings_report_and_metrics(site, yarn, kind):
-    run = site.trigger(f"once_{kind}", command="""echo '{"accuracy": 0.97}' > "$YTF_RESULT_FILE" """)
+def test_success_brings_report_and_metrics_and_each_clear_trains_again(site, yarn, kind):
+    """One DAG run: a success; cleared after it; cleared again while that trains."""
+    flag = site.home / f"trained-{kind}"
+    run = site.trigger(f"once_{kind}", command=first_two_then(
+        flag, """echo '{"accuracy": 0.97}' > "$YTF_RESULT_FILE" """, "sleep 600", "sleep 5"))
     run.until_state("success", seconds=JOB)
-    [application] = yarn.settled(run, SUCCEEDED)
+    [first] = yarn.settled(run, SUCCEEDED)
     value = run.xcom()
-    assert (value["application_id"], value["reason"], value["metrics"]) == (application, "SUCCEEDED", {"accuracy": 0.97})
+    assert (value["application_id"], value["reason"], value["metrics"]) == (first, "SUCCEEDED", {"accuracy": 0.97})
     assert run.xcom("tf_yarn_status") == value
     assert len(json.dumps(value)) <= 16 * 1024
-    assert run.xcom("tf_yarn")["application_id"] == application
-    assert run.log().count(application) >= 1
+    assert run.xcom("tf_yarn")["application_id"] == first
+    assert run.log().count(first) >= 1
+
+    until(lambda: run.state == "success", JOB, 0.5)  # a scheduler that is just ending the run writes over a clear
+    run.clear()
+    second = yarn.training(run)
+    assert second != first
+    run.clear()
+    until(lambda: second not in yarn.live(run), 60, 0.2)
+    run.until_state("success", seconds=2 * JOB)
+    *_, third = yarn.settled(run, SUCCEEDED, KILLED, SUCCEEDED)
+    assert run.xcom()["application_id"] == third
 
 
 @row(*KINDS)
-def test_links_are_there_while_it_runs(site, yarn, kind):
-    run = site.trigger(f"once_{kind}", command="sleep 600")
+def test_marked_failed_while_its_links_are_shown(site, yarn, kind):
+    run = site.trigger(f"retry_{kind}", command="sleep 600")
     application = yarn.training(run)
-    assert run.task_state() == {"deferred": "deferred", "sync": "running"}[kind]
+    run.until_state({"deferred": "deferred", "sync": "running"}[kind])
     links = run.links()
     for name in ("YARN application", "YARN logs"):
         assert application.removeprefix("application_") in links[name]
         assert yarn.client.get(links[name]).is_success, links[name]
     run.mark("failed")
-    yarn.settled(run, KILLED)
+    yarn.settled(run, KILLED, seconds=20)
     assert run.task_state() == "failed"
 
 
@@ -115,45 +141,12 @@ def test_a_terminated_worker_kills_and_the_retry_trains_anew(site, yarn, kind):
 
 
 @row(*KINDS)
-def test_marked_failed(site, yarn, kind):
-    run = site.trigger(f"retry_{kind}", command="sleep 600")
-    yarn.training(run)
-    run.mark("failed")
-    yarn.settled(run, KILLED, seconds=20)
-    assert run.task_state() == "failed"
-
-
-@row(*KINDS)
 def test_marked_success(site, yarn, kind):
     run = site.trigger(f"retry_{kind}", command="sleep 600")
     yarn.training(run)
     run.mark("success")
     yarn.settled(run, KILLED, seconds=20)
     assert run.task_state() == "success"
-
-
-@row(*KINDS)
-def test_cleared_while_it_trains(site, yarn, kind):
-    flag = site.home / f"cleared-{kind}"
-    run = site.trigger(f"once_{kind}", command=first_then(flag, "sleep 600", "sleep 5"))
-    first = yarn.training(run)
-    run.clear()
-    run.until_state("success", seconds=2 * JOB)
-    assert yarn.settled(run, KILLED, SUCCEEDED)[0] == first
-    assert run.xcom()["application_id"] != first
-
-
-@row(*KINDS)
-def test_cleared_after_success_trains_again(site, yarn, kind):
-    run = site.trigger(f"once_{kind}", command="true")
-    run.until_state("success", seconds=JOB)
-    [first] = yarn.settled(run, SUCCEEDED)
-    until(lambda: run.state == "success", JOB, 0.5)  # a scheduler that is just ending the run writes over a clear
-    run.clear()
-    until(lambda: run.task_state() != "success", 30, 0.1)
-    run.until_state("success", seconds=JOB)
-    assert yarn.settled(run, SUCCEEDED, SUCCEEDED)[0] == first
-    assert run.xcom()["application_id"] != first
 
 
 @row(*KINDS)
@@ -191,3 +184,17 @@ def test_an_application_that_is_killed_from_outside_is_not_retried(site, yarn, k
     assert run.until_state("failed", seconds=60)["try_number"] == 1
     yarn.settled(run, KILLED)
     assert run.xcom("tf_yarn_status")["reason"] == "KILLED"
+
+
+def test_airflow_lists_the_provider_and_shows_the_form_of_its_connection(airflow_site):
+    [listed] = [provider for provider in airflow_site.get("providers", limit=100)["providers"]
+                if provider["package_name"] == "tf-yarn-ops"]
+    assert listed["version"] == tf_yarn_ops.__version__
+    answer = airflow_site.client.get("/ui/connections/hook_meta")
+    [form] = [meta for meta in answer.raise_for_status().json() if meta["connection_type"] == "tf_yarn"]
+    assert form["hook_name"] == "TensorFlow on YARN"
+    assert {name: field["schema"]["title"] for name, field in form["extra_fields"].items()} == {
+        "site_file": "Site file", "hadoop_conf_dir": "HADOOP_CONF_DIR", "staging": "Staging directory",
+        "submit_with": "Submit with"}
+    fields = form["standard_fields"]
+    assert (fields["host"]["title"], fields["password"]["hidden"]) == ("ResourceManager", True)

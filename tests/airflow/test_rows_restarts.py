@@ -1,4 +1,4 @@
-"""Airflow's own processes and the ResourceManager die and come back while tasks train; fifty tasks share one poll.
+"""Airflow's own processes and the ResourceManager die and come back while tasks train; many tasks share one poll.
 
 One after the other: each row takes away what all the others need.
 """
@@ -15,6 +15,8 @@ from support.fake_yarn import until
 from support.wire_proxy import fronting
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
+#: The tasks of the DAG ``many``; fifty triggers and a hundred kills at once are in test_trigger.py.
+MANY = 20
 APPS = "/ws/v1/cluster/apps"
 
 
@@ -112,13 +114,13 @@ def test_the_scheduler_alone_is_killed_and_its_workers_go_on(site, yarn):
     assert yarn.settled(sync, KILLED, SUCCEEDED) == [first, sync.xcom()["application_id"]]
 
 
-def test_fifty_deferred_tasks_make_one_call_for_each_interval(site, yarn):
+def test_twenty_deferred_tasks_make_one_call_for_each_interval(site, yarn):
     with fronting(yarn.hadoop) as (resourcemanager, _):
-        site.connect("fifty", resourcemanager.url)
-        run = site.trigger("fifty")
-        until(lambda: states(run).count("deferred") == 50, 400, 1)
+        site.connect("many", resourcemanager.url)
+        run = site.trigger("many")
+        until(lambda: states(run).count("deferred") == MANY, 400, 1)
         lived = yarn.live(run)
-        assert len(lived) == 50
+        assert len(lived) == MANY
         since = time.monotonic()
         until(lambda: resourcemanager.count("GET", APPS, since) >= 6, 60, 0.1)
         seconds = time.monotonic() - since
@@ -139,7 +141,7 @@ def states(run):
 
 
 def test_the_resourcemanager_is_down_for_half_a_minute_and_forgets(site, yarn):
-    """Whom it remembers goes on and succeeds; whom it has forgotten is lost, and nothing of it is left."""
+    """The application that it remembers continues and succeeds; the one that it has forgotten is LOST, and leaves nothing."""
     over = site.home / "resourcemanager"
     known = [site.trigger(f"once_{kind}", command=until_there(over)) for kind in KINDS]
     unknown = [site.trigger(f"once_{kind}", command="sleep 600") for kind in KINDS]

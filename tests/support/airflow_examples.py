@@ -3,6 +3,7 @@
 import getpass
 import os
 import sys
+from datetime import datetime, timedelta, timezone
 from io import BytesIO
 from pathlib import Path
 
@@ -17,6 +18,15 @@ ROOT = Path(__file__).parents[2]
 DAGS = ROOT / "dags_examples"
 #: Seconds for one training, from the start of its DAG run, on a machine that does much else.
 TRAINING = 400
+TODAY = datetime.now(timezone.utc).date()
+#: The days that the retraining has missed; the first one is its start date.
+DAYS = [(TODAY - timedelta(days=days)).isoformat() for days in (2, 1, 0)]
+#: How the copies are edited: the retraining starts on the first of these days, the search has one batch size.
+EDITS = (
+    ("hyperparameter_search.py", "0.00001], [32, 128]", "0.00001], [128]"),
+    ("scheduled_retraining.py", "pendulum.datetime(2026, 1, 1, ", "pendulum.datetime({}, {}, {}, ".format(
+        *(int(part) for part in DAYS[0].split("-")))),
+)  # fmt: skip
 
 
 def copy_dags(folder, edits=()):

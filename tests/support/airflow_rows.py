@@ -102,6 +102,12 @@ def first_then(path, first, then):
     return f"test -e {path} && {{ {then}; exit; }}; touch {path}; {first}"
 
 
+def first_two_then(path, first, second, then):
+    """Return a command that does one thing the first time, another one the second time, and a third one ever after."""
+    again = f"test -e {path}-again && {{ {then}; exit; }}; touch {path}-again; {second}"
+    return f"test -e {path} && {{ {again}; exit; }}; touch {path}; {first}"
+
+
 def until_there(path):
     """Give a command that trains until a file is there."""
     return f"until test -e {path}; do sleep 0.2; done"

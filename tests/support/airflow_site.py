@@ -4,8 +4,10 @@ No ``airflow standalone``: it leaves children behind. Every process that has thi
 AIRFLOW_HOME in its environment is the site's, whoever its parent is, and is ended with it.
 """
 
+import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,7 +34,8 @@ SETTINGS = {
     "CORE__EXECUTOR": "LocalExecutor",
     "CORE__PARALLELISM": "16",
     "CORE__LOAD_EXAMPLES": "False",
-    "CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+    # The examples begin when their test unpauses them; the rows' DAGs say that they are not paused.
+    "CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
     # The API server asks for a connection in its event loop; with the default of 15 it waits for itself.
     "DATABASE__SQL_ALCHEMY_POOL_SIZE": "100",
     "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
@@ -57,6 +60,8 @@ SETTINGS = {
     "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
 }
 READY = 300.0
+#: The file with the DAGs of the rows.
+ROWS = Path(__file__).parent / "airflow_dags" / "rows.py"
 #: Read by every process of Airflow. SQLite lets one write at a time, so nobody waits for the disk meanwhile. The API
 #: server writes its audit log in its event loop, in which others wait to finish their writes: there it gives up at
 #: once, and `AirflowSite.call` tries again. What every task imports is imported once, before the workers are forked.
@@ -82,7 +87,34 @@ def do_not_hold_up_the_event_loop(connection, record, proxy):
 if "scheduler" in sys.argv:
     import airflow.sdk.execution_time.supervisor
     import airflow.sdk.execution_time.task_runner
+    import cryptography.x509
+    import hdfs
+    import httpx
+    import skein
+    import tf_yarn_ops.airflow.execution
 """
+
+
+def plain_environ():
+    """Return the environment of this process without any setting of an Airflow or a Hadoop."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "AWS_", "HADOOP", "YTF_"))}
+
+
+def migrated_database(tmp_path_factory):
+    """Return the file of an empty database; the first of several test processes makes it, the others wait."""
+    root = tmp_path_factory.getbasetemp()
+    home = (root.parent if "PYTEST_XDIST_WORKER" in os.environ else root) / "airflow-database"
+    home.mkdir(exist_ok=True)
+    database = home / "airflow.db"
+    with open(home / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "done").exists():
+            environ = {**plain_environ(), "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
+            done = subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], env=environ, text=True, timeout=300,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=home)
+            assert done.returncode == 0, done.stdout[-4000:]
+            (home / "done").touch()
+    return database
 
 
 class AirflowSite:
@@ -94,16 +126,18 @@ class AirflowSite:
         AIRFLOW_HOME.
     dags : Path
         Folder of the DAG files.
+    database : Path
+        An empty database, which is copied.
     environ : dict
         Added to every process's environment: connections, further settings.
     """
 
-    def __init__(self, home, dags, environ=None):
-        self.home = Path(home)
+    def __init__(self, home, dags, database, environ=None):
+        self.home, self.dags, self.database = Path(home), Path(dags), Path(database)
         self.port = choose_ports(["api-server"])["api-server"]
         self.url = f"http://127.0.0.1:{self.port}"
         self.environ = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "HADOOP"))},
+            **plain_environ(),
             **{f"AIRFLOW__{name}": value for name, value in SETTINGS.items()},
             "AIRFLOW_HOME": str(home),
             "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
@@ -123,7 +157,7 @@ class AirflowSite:
         (self.home / "config").mkdir(parents=True, exist_ok=True)
         (self.home / "config" / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
         try:
-            self.airflow("db", "migrate")
+            shutil.copy(self.database, self.home / "airflow.db")
             for name in COMPONENTS:
                 self.start(name)
             self.await_ready()
@@ -136,13 +170,6 @@ class AirflowSite:
         self.close()
 
     # --- processes
-
-    def airflow(self, *words):
-        """Run one of Airflow's commands; gives its output."""
-        done = subprocess.run([sys.executable, "-m", "airflow", *words], env=self.environ, text=True, timeout=180,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.home)
-        assert done.returncode == 0, done.stdout[-4000:]
-        return done.stdout
 
     def start(self, name):
         with open(self.home / f"{name}.log", "ab") as log:
@@ -202,7 +229,8 @@ class AirflowSite:
         def parsed():
             faults = self.get("importErrors")["import_errors"]
             assert not faults, "\n".join(fault["stack_trace"] for fault in faults)
-            return self.get("dags")["total_entries"]
+            known = {Path(dag["fileloc"]) for dag in self.get("dags", limit=100)["dags"]}
+            return known >= {*self.dags.glob("*.py")}
 
         until(parsed, READY, 0.2)
 
