@@ -1,15 +1,16 @@
-"""Train in one DAG, predict in another that runs whenever there is a new model.
+"""Train in one DAG; predict in another DAG, which Airflow starts for each new model.
 
-The training names its model as an asset. When it succeeds, the asset's event carries ``model_path``, ``metrics`` and
-``application_id``; a training that fails updates nothing. The second DAG may belong to other people, in another file:
-all it has to know is the asset's name.
+The training has its model as an asset. A success updates the asset, and the event has ``model_path``, ``metrics`` and
+``application_id``. A failure updates nothing. The second DAG needs only the name of the asset, so it may belong to
+another team and lie in another file.
 
 Needs
 -----
 connection ``tf_yarn_default``, variables ``digits_folder`` and ``tf_environment``
-    As ``first_training.py`` says.
+    See ``first_training.py``.
 folder ``examples/digits``
-    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
+    The programs. The folder ``examples`` must lie beside the folder of this file. If you copy this file into
+    ``$AIRFLOW_HOME/dags``, also run ``cp -r examples $AIRFLOW_HOME``.
 """
 
 from pathlib import Path
@@ -43,7 +44,7 @@ with DAG("digits_predictions", schedule=[MODEL], tags=["tf_yarn", "example"]) as
 
     @task
     def newest_model(*, triggering_asset_events):
-        """Several trainings may have ended since the last run: take the newest model."""
+        """Return the newest model: several trainings may have ended since the last run."""
         newest = max(triggering_asset_events[MODEL], key=lambda event: event.timestamp)
         return f"{newest.extra['model_path']}/model"
 

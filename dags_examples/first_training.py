@@ -1,18 +1,20 @@
-"""A first training: the handwritten digits on two workers, MultiWorkerMirroredStrategy.
+"""A first training: handwritten digits on two workers, with MultiWorkerMirroredStrategy.
 
-Start it by hand; the form asks for the number of steps. ``python first_training.py`` runs it without a scheduler.
+Trigger it by hand; the form asks for the number of steps. ``python first_training.py`` runs it without a scheduler.
 
 Needs
 -----
 connection ``tf_yarn_default``
-    The ResourceManager, type ``tf_yarn``; without it ``YTF_RESOURCEMANAGER`` or ``HADOOP_CONF_DIR`` of the worker.
+    Type ``tf_yarn``, host: the ResourceManager. Without it, the Airflow worker needs ``YTF_RESOURCEMANAGER`` or
+    ``HADOOP_CONF_DIR``.
 variable ``digits_folder``
-    A folder that all nodes reach, such as ``hdfs:///user/airflow/digits``, with the data in it:
+    A folder that all nodes can read, such as ``hdfs:///user/airflow/digits``. Put the data there with
     ``python examples/digits/prepare.py hdfs:///user/airflow/digits/digits.npz``.
 variable ``tf_environment``
-    The nodes' Python with tensorflow and hdfs, such as ``venv:///opt/tensorflow``, or an archive of one.
+    A Python with tensorflow and hdfs: a folder on all nodes, such as ``venv:///opt/tensorflow``, or an archive.
 folder ``examples/digits``
-    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
+    The programs. The folder ``examples`` must lie beside the folder of this file. If you copy this file into
+    ``$AIRFLOW_HOME/dags``, also run ``cp -r examples $AIRFLOW_HOME``.
 """
 
 from pathlib import Path
@@ -31,7 +33,7 @@ with DAG(
 ) as dag:
     train = TensorFlowYarnOperator(
         task_id="train",
-        # ${...} is expanded on the node, {{ ... }} by Airflow.
+        # The node expands ${...}, Airflow expands {{ ... }}.
         task_command="python ${DTF_TASK_SCRIPT} --steps {{ params.steps }}",
         cluster_requirement="worker:2",
         task_memory="1 GiB",
@@ -39,14 +41,14 @@ with DAG(
         file=[f"{DIGITS}/digits.py", f"{DIGITS}/storage.py"],
         environment="{{ var.value.tf_environment }}",
         input="{{ var.value.digits_folder }}/digits.npz",
-        # Not {{ run_id }}: HDFS takes no colons.
+        # Not {{ run_id }}: it has colons, which HDFS does not allow.
         output_path="{{ var.value.digits_folder }}/first/{{ dag_run.run_after | ts_nodash }}",
         deferrable=True,
     )
 
     @task
     def show(report):
-        """The report of the job is the task's value; what the program measured is in its ``metrics``."""
+        """Print two values of the report. The program wrote its ``metrics``."""
         print(f"accuracy {report['metrics']['accuracy']:.3f}, the model is in {report['metrics']['model']}")
 
     show(train.output)

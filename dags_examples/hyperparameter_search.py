@@ -1,17 +1,18 @@
 """Search for the best learning rate and batch size: ten trainings by one mapped task, three at a time.
 
-Every combination is a YARN application of its own. The pool limits how many there are at once, however many the
-cluster would take. A candidate that fails is cleared alone; the others keep their results.
+Each candidate is a YARN application. The pool limits how many run at the same time. If a candidate fails, clear its
+mapped task; the other candidates keep their results.
 
 Needs
 -----
 connection ``tf_yarn_default``, variables ``digits_folder`` and ``tf_environment``
-    As ``first_training.py`` says.
+    See ``first_training.py``.
 pool ``tf_yarn``
-    That counts deferred tasks, or it would limit nothing:
+    It must count deferred tasks, otherwise it limits nothing:
     ``airflow pools set tf_yarn 3 "trainings on YARN" --include-deferred``.
 folder ``examples/digits``
-    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
+    The programs. The folder ``examples`` must lie beside the folder of this file. If you copy this file into
+    ``$AIRFLOW_HOME/dags``, also run ``cp -r examples $AIRFLOW_HOME``.
 """
 
 from itertools import product
@@ -44,13 +45,13 @@ with DAG(
         deferrable=True,
     )
     def train(learning_rate, batch_size, *, params):
-        """The function gives the command; it runs in Airflow, the command on the cluster."""
+        """Return the command. This function runs in Airflow, the command runs on the cluster."""
         options = f"--learning_rate {learning_rate} --batch_size {batch_size} --steps {params['steps']}"
         return f"python ${{DTF_TASK_SCRIPT}} --checkpoint_steps {params['steps']} {options}"
 
     @task
     def best(reports):
-        """The reports come in the order of the candidates."""
+        """Return the best candidate. The reports are in the order of the candidates."""
         accuracies = [report["metrics"]["accuracy"] for report in reports]
         for candidate, accuracy in zip(CANDIDATES, accuracies, strict=True):
             print(f"{accuracy:.3f}  {candidate}")

@@ -1,19 +1,21 @@
-"""Train on data that lies in S3, and push the model to S3.
+"""Train on data in S3, and write the model to S3.
 
-The program reads and writes ``s3://`` itself, through boto3: the paths are handed over as they are. The keys travel as
-a file, readable for the job's owner only; as variables of ``env`` they would stand in Airflow's database and pages.
+The program itself reads and writes ``s3://`` with boto3; the operator passes the paths on unchanged. The keys travel as
+a file that only the owner of the job can read. As variables in ``env`` they would be visible in Airflow.
 
 Needs
 -----
 connection ``tf_yarn_default``, variable ``tf_environment`` with boto3 in it
-    As ``first_training.py`` says.
+    See ``first_training.py``.
 variable ``digits_bucket``
-    Such as ``s3://lake/digits``, with the data in it: ``python examples/digits/prepare.py s3://lake/digits/digits.npz``.
+    Such as ``s3://lake/digits``. Put the data there with
+    ``python examples/digits/prepare.py s3://lake/digits/digits.npz``.
 variable ``aws_config_file``
-    A file of the Airflow worker in the form of ``~/.aws/config`` with keys and region, and ``endpoint_url`` for another
-    store than Amazon's. Nodes that have an identity of their own need neither it nor the two lines about it.
+    A file on the Airflow worker in the form of ``~/.aws/config``, with keys and region, and with ``endpoint_url`` for a
+    store that is not Amazon's. If the nodes have their own rights to the bucket, leave out the file and ``env``.
 folder ``examples/digits``
-    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
+    The programs. The folder ``examples`` must lie beside the folder of this file. If you copy this file into
+    ``$AIRFLOW_HOME/dags``, also run ``cp -r examples $AIRFLOW_HOME``.
 """
 
 from pathlib import Path

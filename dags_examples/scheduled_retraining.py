@@ -1,19 +1,21 @@
-"""Train anew on the data of each day, and promote the model if it is better than the one in use.
+"""Train on the data of each day, and promote the model if it is better than the model in use.
 
-- The logical date is in the paths: a run that is repeated reads the same data and writes to the same place. Missed days
-  are caught up with, one after the other, as each is compared with the model in use at its time.
-- A failure of the cluster is retried, and goes on from the last checkpoint; a failure of the program is not.
-- Which model is in use, and which ones were, is the history of the asset ``digits_model_in_use``: whoever serves it
-  is scheduled by it.
+- The logical date is in the paths: a repeated run reads the same data and writes to the same place. Airflow runs missed
+  days one after the other, so each model is compared with the model that was in use before it.
+- A failure of the cluster is retried, and the training continues from the last checkpoint. A failure of the program is
+  not retried.
+- The events of the asset ``digits_model_in_use`` tell which model is in use, and which ones were before. A DAG that
+  serves the model can be scheduled by this asset.
 
 Needs
 -----
 connection ``tf_yarn_default``, variable ``tf_environment``
-    As ``first_training.py`` says.
+    See ``first_training.py``.
 variable ``digits_folder``
-    With the data of each day in ``days/<YYYY-MM-DD>.npz``; the models go to ``models/<YYYY-MM-DD>``.
+    A folder with the data of each day in ``days/<YYYY-MM-DD>.npz``. The models are written to ``models/<YYYY-MM-DD>``.
 folder ``examples/digits``
-    The programs, beside the folder of this file; of a copy in ``$AIRFLOW_HOME/dags``: ``cp -r examples $AIRFLOW_HOME``.
+    The programs. The folder ``examples`` must lie beside the folder of this file. If you copy this file into
+    ``$AIRFLOW_HOME/dags``, also run ``cp -r examples $AIRFLOW_HOME``.
 """
 
 from datetime import timedelta
@@ -55,7 +57,7 @@ with DAG(
 
     @task(inlets=[MODEL_IN_USE], outlets=[MODEL_IN_USE])
     def promote(report, *, inlet_events, outlet_events):
-        """Put the new model into use, or skip: a skipped task leaves the asset as it is."""
+        """Promote the new model if it is better. Otherwise skip: a skipped task does not update the asset."""
         accuracy = report["metrics"]["accuracy"]
         promoted = inlet_events[MODEL_IN_USE]
         in_use = promoted[-1].extra if len(promoted) else {"model": "none", "accuracy": 0.0}
