@@ -1,8 +1,7 @@
-"""A task's log, from wherever it lies: its node, the log server, ``yarn logs``, the report's tail.
+"""`Logs`: read a task's log from its node, the log server, ``yarn logs`` or the end of it in the report.
 
-In come an application and a task's name; out go chunks of text. While a container
-runs its NodeManager has the log; half a second after its end only the aggregated copy
-is left, which is complete about two seconds later.
+In come an application and a task's name; out go chunks of text. While a container runs, its NodeManager serves the log.
+Half a second after the end only the aggregated copy is left, which is complete about two seconds later.
 """
 
 import logging
@@ -26,14 +25,14 @@ from .yarn_report import read_report
 
 logger = logging.getLogger(__name__)
 
-#: Names for the application master's own logs beside the tasks'.
+#: Names of the application master's own logs, beside those of the tasks.
 COORDINATOR, MASTER = "coordinator", "master"
 _MASTER_FILES = {COORDINATOR: "application.driver.log", MASTER: "application.master.log"}
-#: Seconds for which a log that has just ended is looked for again; aggregation takes two.
+#: Seconds after the end in which the log is looked for again; aggregation takes two.
 AGGREGATION_TIME = 15.0
 _YARN_TIMEOUT = 120.0
 _START, _END = "LogContents:\n", "End of LogType:"
-#: Longest text around the content of a log that YARN adds.
+#: Longest text that YARN adds before and after the content of a log, characters.
 _FRAME = 2048
 
 
@@ -46,9 +45,9 @@ class LogFile:
     container_id : str
     name : str
     node : str or None
-        URL of the NodeManager's pages, where it is known.
+        URL of the NodeManager's pages, if it is known.
     user : str
-        Who owns the application.
+        The owner of the application.
     application_id : str
     """
 
@@ -59,7 +58,7 @@ class LogFile:
     application_id: str
 
     def command(self) -> str:
-        """Give what a person types to see it."""
+        """Return the command that shows the log on a machine with Hadoop's client."""
         return (f"yarn logs -applicationId {self.application_id} -containerId {self.container_id} "
                 f"-log_files {self.name}")
 
@@ -88,14 +87,14 @@ class Logs:
         self._sleep = sleep
 
     def read(self, application_id: str, task: str | None = None) -> Iterator[str]:
-        """Give a task's log in chunks.
+        """Yield a task's log in chunks of text.
 
         Parameters
         ----------
         application_id : str
         task : str, optional
-            ``worker:1``, or ``coordinator`` and ``master`` for the application master's own.
-            Default: what failed first, else the chief or the first task, else the coordinator.
+            ``worker:1``, or ``coordinator`` or ``master`` for a log of the application master.
+            Default: the task that failed first, else the chief or the first task, else the coordinator.
 
         Raises
         ------
@@ -108,7 +107,7 @@ class Logs:
         report = read_report(application, self._live.fetch(application))
         task = task or default_task(report)
         file = find_log(application, report, task)
-        began = time.monotonic()  # the ResourceManager's clock, which says when it ended, may be ahead of ours
+        began = time.monotonic()  # the ResourceManager's clock may be ahead of ours
         while True:
             for source in (self._from_node, self._from_server, self._from_yarn):
                 chunks = source(file)
@@ -159,7 +158,7 @@ class Logs:
         if program is None:
             return
         command = [program, *file.command().split()[1:], "-appOwner", file.user]
-        # Whom HADOOP_PROXY_USER names, or whose tokens lie in a file, was not asked for.
+        # These would let the program act as another user than the cluster's.
         others = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION")
         environ = {name: value for name, value in self._environ.items() if name not in others}
         environ["HADOOP_USER_NAME"] = self._cluster.login
@@ -175,20 +174,20 @@ class Logs:
 
 
 def default_task(report: JobReport) -> str:
-    """Give the task whose log one wants to see first."""
+    """Return the task whose log a person wants to see first."""
     names = [task.task for task in report.tasks]
     usual = "chief:0" if "chief:0" in names else next(iter(names), COORDINATOR)
     return report.first_failure or usual
 
 
 def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> LogFile:
-    """Give the log file of a task; SpecInvalid when there is no such task or it never had a container."""
+    """Return the log file of a task; raise `SpecInvalid` for an unknown task or one that never had a container."""
     user, application_id = str(application.get("user") or ""), report.application_id
     if task in _MASTER_FILES:
         where = urlsplit(str(application.get("amContainerLogs") or ""))
         container = next((part for part in where.path.split("/") if part.startswith("container_")), "")
         if not container:
-            raise SpecInvalid(f"{application_id} has no application master's log: it never ran")
+            raise SpecInvalid(f"{application_id} has no log of the application master: it never ran")
         return LogFile(container, _MASTER_FILES[task], f"{where.scheme}://{where.netloc}", user, application_id)
     tasks = {item.task: item for item in report.tasks}
     if task not in tasks:
@@ -205,15 +204,15 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
 
 
 def unframed(chunks: Iterable[str]) -> Iterator[str]:
-    """Give the content of a log as YARN shows it, without the lines around it."""
+    """Yield the content of a log without the lines that YARN adds before and after it."""
     held, inside = "", False
     for chunk in chunks:
         held += chunk
         if not inside and _START in held:
             held, inside = held.split(_START, 1)[1], True
-            yield ""  # there is a log, though it may be empty
+            yield ""  # there is a log; it may be empty
         if not inside and len(held) > _FRAME:
-            inside = True  # another kind of server, which adds nothing
+            inside = True  # another kind of server, which adds no lines
         if inside and len(held) > _FRAME:
             yield held[:-_FRAME]
             held = held[-_FRAME:]

@@ -1,7 +1,7 @@
-"""What YARN says of an application as a `JobReport`: pure, by tables.
+"""`read_report`: YARN's object of an application as a `JobReport`; pure, by tables.
 
 In come the ResourceManager's JSON object of an application and, while it runs, the
-coordinator's live report; out goes one report in the words of `runtime.report`.
+coordinator's live report; out goes one report in the words of `runtime.common.report`.
 """
 
 import re
@@ -13,7 +13,7 @@ from ..hadoop.resourcemanager import ENDED
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, parse_diagnostics
 
-#: What YARN's text means when an application ended without a report of ours.
+#: Reasons by YARN's own text, for an application that ended without a report of ours.
 _TEXTS = (
     ("KILLED", re.compile(r"exceed(?:ing|ed) (?:its|the) lifetime period", re.IGNORECASE),
      Reason.TOTAL_TIMEOUT),
@@ -30,7 +30,7 @@ _TEXTS = (
     ("FAILED", re.compile(r"exitCode: -10[34]\b"), Reason.OUT_OF_MEMORY),
 )
 _REFUSALS = (Reason.SUBMISSION_REJECTED, Reason.RESOURCES_IMPOSSIBLE)
-#: What is meant where no text says more, by YARN's state and final status.
+#: Reasons by YARN's state and final status, when no text says more.
 _ENDINGS = {
     ("FINISHED", "SUCCEEDED"): Reason.SUCCEEDED,
     ("FINISHED", "KILLED"): Reason.KILLED,
@@ -49,28 +49,28 @@ _SENTENCES = {
     Reason.AM_FAILED: "The application master ended without a report",
 }
 _LONGEST_TEXT = 2000
-#: A line of a Java stack trace: it tells an operator nothing, and hides what stands behind it.
+#: A line of a Java stack trace: it tells an operator nothing, and hides the lines after it.
 _FRAME = re.compile(r"\s*(?:at \S+\([^()]*\)|\.\.\. \d+ more)(?: ~?\[\S*\])?\s*")
-#: Seconds after its launch in which a master asks for the containers with which the job begins. Later refusals
-#: are of replacements: YARN's maximum has shrunk with a lost node, or somebody has taken a label away.
+#: Seconds after its launch in which the master asks for the first containers. A later refusal concerns a replacement:
+#: YARN's maximum has shrunk with a lost node, or a label was removed.
 _FIRST_REQUEST = 120.0
 
 
 def read_report(application: Mapping[str, Any], live: JobReport | None = None) -> JobReport:
-    """Give the report of an application.
+    """Return the report of an application.
 
     Parameters
     ----------
     application : mapping
         The ``app`` object of YARN's REST interface.
     live : JobReport, optional
-        What the coordinator says while the application runs.
+        The coordinator's report while the application runs.
 
     Returns
     -------
     JobReport
-        States, times, queue and tracking URL are YARN's; the rest is the coordinator's,
-        where there is one. ``reason`` is None until the end.
+        States, times, queue and tracking URL come from YARN; the rest comes from the coordinator's report,
+        if there is one. ``reason`` is None until the end.
     """
     state, final_status = str(application["state"]), str(application.get("finalStatus") or "UNDEFINED")
     diagnostics = str(application.get("diagnostics") or "")
@@ -93,42 +93,42 @@ def read_report(application: Mapping[str, Any], live: JobReport | None = None) -
 
 
 def never_launched(report: JobReport) -> bool:
-    """Tell whether the application ended because YARN could not launch its application master: nothing has trained.
+    """Return whether YARN could not launch the application master, so that no task has run.
 
     References
     ----------
-    Hadoop's AMLauncher. It reads the tokens of an application while the state store may write them, and
-    a reading at the same moment ends in an EOFException (seen on 3.4.3, once in some thousand applications).
+    Hadoop's AMLauncher reads the tokens of an application while the state store may write them. When both happen at
+    the same moment, the launch fails with an EOFException (seen on 3.4.3, once in some thousand applications).
     """
     return report.reason is Reason.AM_FAILED and "Error launching appattempt" in report.message
 
 
 def lost_report(application_id: str) -> JobReport:
-    """Give the report of an application that the ResourceManager does not know."""
+    """Return the report of an application that the ResourceManager does not know."""
     return JobReport(application_id, reason=Reason.LOST,
                      message="YARN no longer knows the application; it may have ended long ago, or never began")
 
 
 def unsubmitted_report(application_id: str, why: str) -> JobReport:
-    """Give the report of an application whose id was reserved and which never came to YARN."""
+    """Return the report of an application whose id was reserved and never submitted."""
     return JobReport(application_id, reason=Reason.KILLED, final_status="KILLED",
                      message=f"{why} (before it was submitted)")
 
 
 def kill_report(application: Mapping[str, Any], reason: Reason, why: str, live: JobReport | None = None,
                 attempt: int | None = None) -> JobReport:
-    """Give the report that goes into YARN's diagnostics with a kill of ours."""
+    """Return the report that YARN keeps in its diagnostics with a kill of ours."""
     report = read_report(application, live)
     return replace(report, reason=reason, message=why, final_status="KILLED", killed_by_attempt=attempt)
 
 
 def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str | None:
-    """Tell in a sentence that an application waits for its master for too long; None while it may.
+    """Return a sentence when an application has waited too long for its master, else None.
 
     Parameters
     ----------
     application : mapping
-        The ``app`` object; its ``elapsedTime`` is by the ResourceManager's clock.
+        The ``app`` object; its ``elapsedTime`` follows the ResourceManager's clock.
     queue_timeout : float
         Seconds; 0 for no limit.
     """
@@ -138,7 +138,8 @@ def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str |
     if waited < queue_timeout:
         return None
     cause = " ".join(str(application.get("diagnostics") or "").split())[:500]
-    launched = int(application.get("launchTime") or 0) > 0  # still ACCEPTED while it is localised and starts
+    # The state stays ACCEPTED while the files are localized and the master starts.
+    launched = int(application.get("launchTime") or 0) > 0
     how = (f"was launched from queue {application.get('queue')}, and does not run {waited:.0f} s after the submission"
            if launched else f"has waited in queue {application.get('queue')} for {waited:.0f} s")
     return (f"The application master {how}, longer than the {queue_timeout:g} s of the queue deadline"
@@ -166,7 +167,7 @@ def _first_line(text: str) -> str:
 
 
 def _seconds(milliseconds: Any) -> float | None:
-    # YARN writes 0 for a time that has not come yet, and -1 for the launch of an unmanaged application master.
+    # YARN writes 0 for a time in the future, and -1 for the launch of an unmanaged application master.
     return int(milliseconds) / 1000 if milliseconds and int(milliseconds) > 0 else None
 
 

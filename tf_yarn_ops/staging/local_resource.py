@@ -1,4 +1,4 @@
-"""`LocalResource`: a file as YARN localises it."""
+"""`LocalResource`: a file as YARN localizes it."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ FILE, ARCHIVE = "FILE", "ARCHIVE"
 
 @dataclass(frozen=True)
 class LocalResource:
-    """A file as YARN localises it.
+    """A file as YARN localizes it.
 
     Attributes
     ----------

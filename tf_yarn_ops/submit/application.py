@@ -1,7 +1,7 @@
-"""`JobSpec` to Skein: a pure function, printable before anything is sent.
+"""`build`: a pure function from a `JobSpec` to the Skein application; ``--dry-run`` prints its result.
 
-In comes a valid spec; out go the Skein application, whose files still have to be
-staged, and the job file that coordinator and agents read.
+In comes a valid spec; out go the Skein application, whose files still have to be staged, and the job file that
+coordinator and agents read.
 """
 
 import shlex
@@ -21,10 +21,10 @@ from .container_environment import ContainerEnvironment, build_container_environ
 if TYPE_CHECKING:
     import skein
 
-#: Sources that staging replaces by what it makes itself.
+#: Placeholders for files that are made during the submission.
 RUNTIME_SOURCE = "ytf:///runtime.zip"
 JOB_SOURCE = "ytf:///job.json"
-#: Binds to the node's own name, not to every interface; TensorBoard has no authentication.
+#: It listens on the node's own name, not on every interface: TensorBoard has no authentication.
 TENSORBOARD_COMMAND = 'exec tensorboard --logdir "$DTF_OUTPUT_PATH" --host "$YTF_HOST" --port "$YTF_PORT"'
 
 _SCRIPT = """\
@@ -41,7 +41,7 @@ def build(
     am_java_options: str = AM_JAVA_OPTIONS,
     docker_folders: Sequence[str] = (),
 ) -> "skein.ApplicationSpec":
-    """Give the Skein application of a job.
+    """Return the Skein application of a job.
 
     Parameters
     ----------
@@ -51,17 +51,17 @@ def build(
     resourcemanagers : sequence of str, optional
         URLs for the job file.
     user : str, optional
-        Who submits, for the job file.
+        The submitting user, for the job file.
     am_java_options : str, optional
         JDK_JAVA_OPTIONS of the application master; empty for clusters whose ``admin-env`` sets it.
     docker_folders : sequence of str, optional
-        Folders of the nodes that Docker containers see: HADOOP_HOME, HADOOP_CONF_DIR and JAVA_HOME.
+        Folders of the nodes to mount into Docker containers: HADOOP_HOME, HADOOP_CONF_DIR and JAVA_HOME.
 
     Returns
     -------
     skein.ApplicationSpec
         Every service allows failures, so that only the coordinator decides. The
-        sources ``ytf:///runtime.zip`` and ``ytf:///job.json`` stand for what staging makes.
+        sources ``ytf:///runtime.zip`` and ``ytf:///job.json`` are placeholders.
     """
     import skein
 
@@ -108,12 +108,12 @@ def build(
 
 
 def job_file(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str] = (), user: str = "") -> bytes:
-    """Give the content of the job file; it holds commands and environments, so it is for the job's user alone."""
+    """Return the content of the job file. It holds commands and environments: only the job's user may read it."""
     return dump_job(job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user))
 
 
 def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], user: str) -> Job:
-    """Give what coordinator and agents have to know of a job."""
+    """Return what coordinator and agents have to know about a job."""
     placed = build_container_environment(spec.environment, (spec.input, spec.output))
     types = {
         name: TypePlan(task.instances, task.command or spec.command or "", {**spec.env, **task.env},
@@ -137,7 +137,7 @@ def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], us
 
 
 def user_files(spec: JobSpec, placed: ContainerEnvironment) -> Mapping[str, "skein.File"]:
-    """Give what the user wants in the working directory: script, files, archives, the packed environment."""
+    """Return the user's files for the working directory: script, files, archives, the packed environment."""
     import skein
 
     files = {name: skein.File(source, type="file") for name, source in spec.files.items()}
@@ -148,9 +148,9 @@ def user_files(spec: JobSpec, placed: ContainerEnvironment) -> Mapping[str, "ske
 
 
 def _services(task_type: str, task: TaskSpec) -> dict[str, ServicePlan]:
-    """Group the indices of a type by their resources; Skein's services are all of one size.
+    """Group the indices of a type by their resources: all containers of a Skein service have the same size.
 
-    The first group has the type's name, further ones a dot and their lowest index, which no type can have.
+    The first group has the name of the type. Further groups add a dot and their lowest index; no type's name has a dot.
     """
     groups: dict[Resources, list[int]] = {}
     for index in range(task.instances):
@@ -172,7 +172,7 @@ def _resources(spec: JobSpec, plan: ServicePlan) -> Resources:
 
 
 def _script(placed: ContainerEnvironment, part: str, service: str, *, flags: str) -> str:
-    """Give the one shell script that we write; no word of it comes from commands or values of the user."""
+    """Return the one shell script that we write; commands and values of the user never become part of it."""
     return _SCRIPT.format(
         before="unset JDK_JAVA_OPTIONS\n" if part == "coordinator" else "",
         interpreter=shlex.quote(placed.interpreter),

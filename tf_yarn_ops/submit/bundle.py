@@ -1,11 +1,11 @@
-"""The runtime zip: `runtime/` and the pure-Python part of skein and yaml, the same bytes every time.
+"""The runtime zip: `runtime/` and the pure-Python part of skein and yaml; the same sources give the same bytes.
 
-It is all that agents and coordinator need next to an interpreter (and, for the
-coordinator, grpcio and protobuf), and travels with each job through the cache.
+Agents need this zip and an interpreter, the coordinator also grpcio and protobuf. It travels with each job through the
+cache.
 
-Beside each source lies its byte code for the Python that submits. A node with the same
-release of Python takes it, which saves an agent 10 ms of CPU and the coordinator 130 ms;
-any other one sees a foreign magic number and compiles the source.
+The zip holds each source and its byte code for the submitting Python. A node with the same release of Python uses the
+byte code, which saves an agent 10 ms of CPU and the coordinator 130 ms. Another release compiles the source, because
+the magic number of the byte code differs.
 
 References
 ----------
@@ -22,15 +22,15 @@ from pathlib import Path
 _RUNTIME = Path(__file__).parent.parent / "runtime"
 #: Fixed, so that the same sources make the same zip.
 _EPOCH = (2000, 1, 1, 0, 0, 0)
-#: The last format without references between objects, which depend on what else the process holds.
+#: The last format without references between objects: these depend on what else the process holds.
 _MARSHAL = 2
-#: Half the time of zlib's default, for a few KiB more that travel once.
+#: Half the time of zlib's default, for a few KiB more.
 _COMPRESSION = 1
 
 
 @functools.cache
 def runtime_zip() -> bytes:
-    """Give the zip's content; the same sources give the same bytes."""
+    """Return the zip's content."""
     members = {"tf_yarn_ops/__init__.py": b""}
     members |= {f"tf_yarn_ops/runtime/{path.relative_to(_RUNTIME).as_posix()}": path.read_bytes()
                 for path in sorted(_RUNTIME.rglob("*.py"))}
@@ -39,7 +39,7 @@ def runtime_zip() -> bytes:
         for path in sorted(root.rglob("*.py")):
             if "test" not in path.relative_to(root).parts:
                 members[f"{package}/{path.relative_to(root).as_posix()}"] = path.read_bytes()
-    # Not compiled: the first file has to be readable by every Python.
+    # Added after the byte code: every Python has to be able to read this file.
     members |= {f"{name}c": _byte_code(name, content) for name, content in members.items()}
     members["__main__.py"] = (_RUNTIME / "entry.py").read_bytes()
     target = io.BytesIO()
@@ -50,9 +50,9 @@ def runtime_zip() -> bytes:
 
 
 def _byte_code(name: str, source: bytes) -> bytes:
-    """Give a module's byte code as an unchecked hash-based ``.pyc``."""
+    """Return a module's byte code as an unchecked hash-based ``.pyc``."""
     code = compile(source, name, "exec", dont_inherit=True, optimize=0)
-    flags = 1  # by hash, never checked: source and byte code travel in one file
+    flags = 1  # hash-based, not checked: source and byte code travel in one file
     return (importlib.util.MAGIC_NUMBER + flags.to_bytes(4, "little") + importlib.util.source_hash(source)
             + marshal.dumps(code, _MARSHAL))
 

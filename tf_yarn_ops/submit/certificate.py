@@ -1,13 +1,12 @@
-"""The certificate and key of one job: Skein's AM, the coordinator and the agents trust nothing else.
+"""The certificate and key of one job; Skein's application master, the coordinator and the agents trust no other.
 
-Minted per job with ``cryptography``; the key exists only in the application's directory
-(700, files 600) and in the containers.
+They are made for each job. The key exists only in the application's directory (700, files 600) and in the containers.
 """
 
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
-#: A node whose clock is behind by less than a day still takes the certificate.
+#: A node whose clock is late by less than a day still accepts the certificate.
 BACKDATED = timedelta(hours=24)
 #: Longer than any job; HDFS delegation tokens end after seven days.
 VALID = timedelta(days=365)
@@ -30,12 +29,12 @@ def mint(now: datetime | None = None) -> Credentials:
     Parameters
     ----------
     now : datetime, optional
-        With a time zone. Default: the clock.
+        The time, with a time zone. Default: now.
 
     Returns
     -------
     Credentials
-        The key in PKCS#8, which Netty in Skein's AM demands.
+        The key is in PKCS#8, as Netty in Skein's application master demands.
     """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization

@@ -1,4 +1,4 @@
-"""From the environment argument to what containers need: PATH, an archive, Docker's variables."""
+"""From the job's environment to what its containers need: PATH, an archive, variables for Docker."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,20 +7,20 @@ from pathlib import PurePosixPath
 from ..job.parts import Environment
 from ..runtime.common.contract import ENVIRONMENT_FOLDER
 
-#: The variables whose folders the seed mounts into Docker containers, next to local input and output paths.
+#: The variables whose folders YARN-DTF (the seed) mounts into Docker containers, next to local input and output paths.
 HADOOP_FOLDERS = ("HADOOP_HOME", "HADOOP_CONF_DIR", "JAVA_HOME")
 
 
 @dataclass(frozen=True)
 class ContainerEnvironment:
-    """What an environment means inside a container.
+    """What a job's environment means inside a container.
 
     Attributes
     ----------
     interpreter : str
-        What runs agent and coordinator.
+        The Python that runs agent and coordinator.
     path : tuple of str
-        Folders that come first on PATH; relative ones are below the working directory.
+        Folders that come first on PATH; relative ones lie in the working directory.
     archives : mapping of str to str
         Name in the working directory to source.
     variables : mapping of str to str
@@ -38,17 +38,17 @@ class ContainerEnvironment:
 def build_container_environment(
     environment: Environment | None, paths: Sequence[str | None] = (), folders: Sequence[str] = ()
 ) -> ContainerEnvironment:
-    """Give what an environment means inside a container.
+    """Return what a job's environment means inside a container.
 
     Parameters
     ----------
     environment : Environment or None
-        None: what the nodes have.
+        None: the nodes' own Python.
     paths : sequence of str or None, optional
-        Input and output; those that are local paths are mounted into Docker containers.
+        Input and output; local paths are mounted into Docker containers.
     folders : sequence of str, optional
-        Further folders of the nodes that Docker containers see read-only; the seed's are
-        what `HADOOP_FOLDERS` name. YARN expands no variables in mounts, so these are paths.
+        Further folders of the nodes to mount read-only into Docker containers, such as those that `HADOOP_FOLDERS`
+        name. YARN expands no variables in mounts, so these are paths.
 
     References
     ----------
@@ -70,7 +70,10 @@ def build_container_environment(
 
 
 def docker_variables(image: str, paths: Sequence[str | None], folders: Sequence[str]) -> dict[str, str]:
-    """Give YARN's variables for a Docker container: folders and input read-only, output writable, URIs not mounted."""
+    """Return YARN's variables for a Docker container.
+
+    Folders and the input path are mounted read-only, the output path writable; URIs are not mounted.
+    """
     mounts = [f"{folder}:{folder}:ro" for folder in folders]
     for path, mode in zip(paths, ("ro", "rw"), strict=False):
         if path and path.startswith("/"):

@@ -1,10 +1,10 @@
-"""Where containers could run: queues, node labels and the sizes of nodes, from what the ResourceManager lists.
+"""Check where the containers of a job could run: queues, node labels and node sizes, as the ResourceManager lists them.
 
-A queue or a node label that is not there, or a label that the queue may not use: errors, because YARN
-refuses them for ever; the label of a task type only when the application master asks, and ends by it.
-No node that could hold a container now: a warning, because clusters grow.
+An unknown queue, an unknown node label, or a label that the queue may not use is an error, because YARN refuses it for
+ever. (YARN checks the label of a task type only when the application master asks for containers, and the master ends.)
+A container that no running node could hold is a warning, because clusters grow.
 
-What YARN does not tell is left to YARN: a look that refuses too much is worse than none.
+What the ResourceManager does not list is not checked here: a check that refuses too much is worse than none.
 """
 
 import logging
@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 
 
 class Surroundings(NamedTuple):
-    """What the ResourceManager lists: ``schedulerInfo``, running nodes, and node labels with whether each is exclusive.
+    """What the ResourceManager lists: ``schedulerInfo``, the running nodes, and each node label with its exclusivity.
 
-    ``labels`` is None where they are unknown, and where nobody needs them.
+    ``labels`` is None when the labels are unknown, or not needed.
     """
 
     scheduler: Mapping[str, Any]
@@ -33,7 +33,7 @@ class Surroundings(NamedTuple):
 
 
 def read_surroundings(spec: JobSpec, resourcemanager: ResourceManager) -> Surroundings:
-    """Ask for all that `check_placement` looks at; for labels only where the job names one or a node has one."""
+    """Ask for what `check_placement` needs; for labels only when the job names one or a node has one."""
     with ThreadPoolExecutor(2) as pool:
         scheduler_answer, nodes_answer = pool.submit(resourcemanager.scheduler), pool.submit(resourcemanager.nodes)
         scheduler, nodes = scheduler_answer.result(), nodes_answer.result()
@@ -45,27 +45,27 @@ def _read_labels(resourcemanager: ResourceManager) -> dict[str, bool] | None:
     try:
         document = resourcemanager.labels()
         found = document["nodeLabelInfo"] if document else []
-        items = [found] if isinstance(found, dict) else found or []  # YARN writes a list of one as its item
+        items = [found] if isinstance(found, dict) else found or []  # YARN writes a list with one item as that item
         return {str(item["name"]): str(item.get("exclusivity", True)).lower() == "true" for item in items}
     except (TfYarnError, ValueError, KeyError, TypeError, AttributeError) as error:
-        logger.debug("the node labels can't be read, and are YARN's affair: %s", error)
+        logger.debug("the node labels can't be read, so YARN has to check them: %s", error)
         return None
 
 
 def check_placement(spec: JobSpec, around: Surroundings, strict: bool) -> None:
-    """See whether YARN could run the job.
+    """Raise an error when YARN could not run the job.
 
     Parameters
     ----------
     spec : JobSpec
     around : Surroundings
     strict : bool
-        Refuse what no running node could hold, instead of warning.
+        Raise an error, instead of logging a warning, for a container that no running node could hold.
 
     Raises
     ------
     SubmissionRejected, ResourcesImpossible
-        It could not, with all that is in the way.
+        With every obstacle in one message.
     """
     refused = [*queue_faults(spec.queue, around.scheduler), *label_faults(spec, around)]
     maximum = maximum_of(around.scheduler)
@@ -82,15 +82,15 @@ def check_placement(spec: JobSpec, around: Surroundings, strict: bool) -> None:
 
 
 def queue_faults(queue: str, scheduler: Mapping[str, Any]) -> list[str]:
-    """Give why the queue takes no applications: it is unknown, stopped, or not a leaf.
+    """Return why the queue accepts no applications (unknown, stopped, or not a leaf), as a list of at most one fault.
 
     Parameters
     ----------
     queue : str
-        Its name or full path. Of ``default``, which YARN may map to another, a fault is a warning.
+        Its name or full path. YARN may map ``default`` to another queue, so a fault of it is only logged.
     scheduler : mapping
-        ``schedulerInfo``. Only the CapacityScheduler tells enough to refuse; the FairScheduler
-        makes queues when they are named.
+        ``schedulerInfo``. Only the CapacityScheduler lists enough to refuse; the FairScheduler makes queues when
+        they are named.
     """
     found = read_queues(scheduler)
     fault = fault_of(queue, found) if found else None
@@ -98,7 +98,7 @@ def queue_faults(queue: str, scheduler: Mapping[str, Any]) -> list[str]:
 
 
 def label_faults(spec: JobSpec, around: Surroundings) -> list[str]:
-    """Give each node label of the job that the cluster has not, or that its queue may not use."""
+    """Return a fault for each node label of the job that the cluster does not have, or that its queue may not use."""
     labels, askers = around.labels, _askers(spec)
     if labels is None or not askers:
         return []
@@ -120,7 +120,7 @@ def label_faults(spec: JobSpec, around: Surroundings) -> list[str]:
 
 
 def _of_queue(faults: list[str], queue: str) -> list[str]:
-    """Give what a queue can't do; of one that YARN may map to another, warn instead."""
+    """Return the faults of a queue; log them instead when YARN may map the queue to another one."""
     if queue not in MAPPED:
         return faults
     for fault in faults:
@@ -129,12 +129,12 @@ def _of_queue(faults: list[str], queue: str) -> list[str]:
 
 
 def check_nodes(spec: JobSpec, around: Surroundings, strict: bool) -> None:
-    """See whether some node could hold each container if it were empty; a warning where none could.
+    """Log a warning for each container that no running node could hold, even if the node were empty.
 
     Raises
     ------
     ResourcesImpossible
-        Only when ``strict``.
+        Instead of the warning, when ``strict``.
     """
     problems = ["the cluster has no running node now"]
     if around.nodes:
@@ -149,10 +149,10 @@ def check_nodes(spec: JobSpec, around: Surroundings, strict: bool) -> None:
 
 
 def _by_label(spec: JobSpec, around: Surroundings) -> dict[str | None, list[tuple[str, Allocation]]]:
-    """Give the containers by the label under which YARN places them: the type's, the job's, or the queue's.
+    """Return the containers by the label under which YARN places them: the type's, the job's, or the queue's.
 
-    None where any node may be meant: the cluster's labels are unknown, or it is the master of a job without
-    a label, for which YARN has a setting of its own.
+    The label is None when any node may be meant: the cluster's labels are unknown, or the container is the master of a
+    job without a label, for which YARN has its own setting.
     """
     found = read_queues(around.scheduler)
     queue = find_queue(spec.queue, found)
@@ -167,14 +167,14 @@ def _by_label(spec: JobSpec, around: Surroundings) -> dict[str | None, list[tupl
 
 
 def _nodes_of(label: str | None, around: Surroundings) -> list[Mapping[str, Any]]:
-    """Give the nodes on which containers of a label may run; without one also on those that are not exclusive."""
+    """Return the nodes for containers of a label; without a label also the nodes of labels that are not exclusive."""
     exclusive = around.labels or {}
     return [node for node in around.nodes
             if label is None or _label(node) == label or not (label or exclusive.get(_label(node), True))]
 
 
 def _too_large(wanted: list[tuple[str, Allocation]], totals: list[Allocation], label: str) -> list[str]:
-    """Give what no node of a label could hold, in one sentence; none when all is well."""
+    """Return one sentence about the containers that no node of a label could hold; an empty list if there are none."""
     above = [(name, size) for name, size in wanted if not any(total.holds(size) for total in totals)]
     if not above:
         return []
@@ -192,7 +192,7 @@ def _ask(names: list[str]) -> str:
 
 
 def _askers(spec: JobSpec) -> dict[str, list[str]]:
-    """Give the labels of a job with who names them."""
+    """Return the labels of a job, each with the task types (or the job) that name it."""
     named = [("the job", spec.node_label), *((name, task.node_label) for name, task in spec.tasks.items())]
     found: dict[str, list[str]] = {}
     for name, label in named:
@@ -203,7 +203,7 @@ def _askers(spec: JobSpec) -> dict[str, list[str]]:
 
 def _label(node: Mapping[str, Any]) -> str:
     labels = node.get("nodeLabels") or ""
-    return str(labels if isinstance(labels, str) else labels[0])  # some YARNs write a list of one as its item
+    return str(labels if isinstance(labels, str) else labels[0])  # a list with one item may come as that item
 
 
 def _total(node: Mapping[str, Any]) -> Allocation:

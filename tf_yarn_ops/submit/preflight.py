@@ -1,10 +1,10 @@
-"""What of a request can be known to be impossible before anything is reserved or staged.
+"""Checks before anything is reserved or staged: missing files, and containers above the maximum allocation.
 
-Missing files and containers above the maximum allocation. Where containers could run is `placement`'s.
+`placement` checks where containers could run.
 
-The maximum allocation is YARN's (ClusterNodeTracker): for ``scheduling-wait-ms`` after the
-ResourceManager's start what the configuration says, then at most the largest memory, vcores and
-GPUs of any node, each on its own. Above it YARN refuses the container inside the application master.
+YARN computes the maximum allocation (ClusterNodeTracker). For ``scheduling-wait-ms`` after the ResourceManager's start
+it is the configured one; later it is at most the largest memory, vcores and GPUs of any node, each on its own. YARN
+refuses a larger container only when the application master asks for it.
 """
 
 import os
@@ -33,16 +33,16 @@ class Wrong(Code):
 
 
 def local_path(source: str) -> Path | None:
-    """Give the path of a local source (``/path``, ``path``, ``file:///path``); None for what lies elsewhere."""
+    """Return the path of a local source (``/path``, ``path``, ``file:///path``); None for any other URI."""
     if source.startswith("file://"):
         return Path("/" + source[len("file://"):].lstrip("/"))
     return None if urlsplit(source).scheme and "://" in source else Path(source)
 
 
 def with_absolute_sources(spec: JobSpec) -> JobSpec:
-    """Give the job with every local source as ``file://`` and an absolute path.
+    """Return the job with every local source as ``file://`` and an absolute path.
 
-    Skein would read ``data#1.csv`` as a URL and lose what stands behind the ``#``.
+    Skein would read ``data#1.csv`` as a URL and lose the part after the ``#``.
     """
     def absolute(source: str) -> str:
         path = local_path(source)
@@ -58,12 +58,12 @@ def with_absolute_sources(spec: JobSpec) -> JobSpec:
 
 
 def check_files(spec: JobSpec) -> None:
-    """See whether every local file is there.
+    """Raise an error when a local file is missing or can't be read.
 
     Raises
     ------
     SpecInvalid
-        With all that are missing or can't be read.
+        With all such files.
     """
     faults = []
     named = {**{f"files.{name}": source for name, source in spec.files.items()},
@@ -88,7 +88,7 @@ def check_files(spec: JobSpec) -> None:
 
 
 def containers(spec: JobSpec) -> dict[str, Allocation]:
-    """Give what each kind of container asks for, by a name for messages; the application master first."""
+    """Return the resources of each kind of container, by its name in messages; the application master first."""
     wanted = {MASTER: Allocation(spec.am_memory, spec.am_vcores)}
     for name, task in spec.tasks.items():
         for index in range(task.instances):
@@ -106,7 +106,7 @@ def check_maximum(spec: JobSpec, maximum: Allocation) -> None:
     Raises
     ------
     ResourcesImpossible
-        With each container that is above it.
+        With each container that is larger.
     """
     above = [f"{name} asks for {wanted}" for name, wanted in containers(spec).items() if not maximum.holds(wanted)]
     if above:
@@ -114,6 +114,6 @@ def check_maximum(spec: JobSpec, maximum: Allocation) -> None:
 
 
 def maximum_of(scheduler: Mapping[str, Any]) -> Allocation | None:
-    """Give the maximum allocation as the scheduler's description has it; None where it has none."""
+    """Return the maximum allocation in the scheduler's description; None if there is none."""
     document = scheduler.get("maximumAllocation")
     return Allocation.read(document) if document else None

@@ -1,4 +1,4 @@
-"""`RestSubmitter`: an application to YARN over plain HTTP: reserve, stage, submit.
+"""`RestSubmitter`: submit over plain HTTP: reserve an id, stage the files, send the request.
 
 The slow parts run side by side: importing Skein, asking the ResourceManager, writing
 to the file system.
@@ -34,9 +34,9 @@ from .yarn_request import CERTIFICATE, KEY, PROTO, Staged, build_body, build_pro
 
 logger = logging.getLogger(__name__)
 
-#: Side by side; more gains nothing on the NameNode's side.
+#: Threads that write files; more do not make a NameNode faster.
 _WORKERS = 8
-#: Seconds until YARN has to have taken or refused what it answered 202 for.
+#: Seconds until YARN has accepted or refused a submission that it answered with 202.
 _ACCEPT_TIMEOUT = 30.0
 _JOB_NAME = "job.json"
 
@@ -50,9 +50,9 @@ class RestSubmitter:
     resourcemanager : ResourceManager
     staging : StagingDirectory
     strict_placement : bool, optional
-        Refuse what no node could hold now.
+        Refuse a container that no running node could hold.
     checkpoint : callable, optional
-        Called between the steps; raises when the submission shall end.
+        Called between the steps; an error that it raises ends the submission.
     """
 
     def __init__(self, cluster: Cluster, resourcemanager: ResourceManager, staging: StagingDirectory, *,
@@ -64,12 +64,12 @@ class RestSubmitter:
         self._checkpoint = checkpoint
 
     def check(self, spec: JobSpec) -> None:
-        """See whether YARN could take the job; nothing is reserved.
+        """Raise an error when YARN could not run the job; reserve nothing.
 
         Raises
         ------
         SubmissionRejected, ResourcesImpossible
-            It could not.
+            With every obstacle.
         """
         check_placement(spec, read_surroundings(spec, self._resourcemanager), self._strict_placement)
 
@@ -79,42 +79,42 @@ class RestSubmitter:
         Raises
         ------
         ResourcesImpossible
-            A container is above the maximum allocation that YARN gives with it.
+            A container is larger than the maximum allocation that YARN returns with the id.
         """
         application_id, maximum = self._resourcemanager.new_application()
         check_maximum(spec, maximum)
         return application_id
 
     def submit(self, spec: JobSpec, application_id: str, tags: Iterable[str] = ()) -> None:
-        """Stage and submit a job under a reserved id; returns when YARN has accepted it.
+        """Stage and submit a job under a reserved id; return when YARN has accepted it.
 
-        Safe to repeat, also while another client does the same: YARN takes one of them.
+        A client may repeat it, also while another client submits the same id: YARN accepts one of them.
 
         Raises
         ------
         SubmissionRejected
-            YARN or the file system refused it. What was staged is deleted.
+            YARN or the file system refused it. The staged files are deleted.
         ClusterUnreachable
-            They did not answer.
+            YARN or the file system did not answer.
         """
         directory = self._staging.directory(application_id)
         try:
             body = self._stage(with_absolute_sources(spec), application_id, directory, tags)
             self._checkpoint()
         except BaseException:
-            _quietly(directory.discard, f"deleting what was staged for {application_id}")
+            _quietly(directory.discard, f"deleting the staged files of {application_id}")
             raise
         try:
             self._resourcemanager.submit(body)
             self._await_acceptance(application_id, body)
         except SubmissionRejected:
-            # Only now is it certain that YARN does not use the files.
-            _quietly(directory.discard, f"deleting what was staged for {application_id}")
+            # YARN has refused, so it does not use the files.
+            _quietly(directory.discard, f"deleting the staged files of {application_id}")
             raise
 
     def _stage(self, spec: JobSpec, application_id: str, directory: ApplicationDirectory,
                tags: Iterable[str]) -> dict[str, Any]:
-        """Write all files; give the body of the submission."""
+        """Write all files; return the body of the submission."""
         settings: dict[str, Any] = {
             "base_port": self._cluster.site.base_port(int(application_id.rsplit("_", 1)[-1])),
             "resourcemanagers": self._cluster.resourcemanagers, "user": self._cluster.user}
@@ -149,7 +149,7 @@ class RestSubmitter:
                           cluster=self._cluster, tags={*application.tags, *tags}, priority=spec.priority)
 
     def _sweep(self, application_id: str) -> None:
-        """Clean up after others, beside the work; whatever hinders it hinders nothing else."""
+        """Delete directories of ended applications, in a thread of its own; an error is only logged."""
         try:
             sweep(self._staging, self._resourcemanager, keep=application_id)
         except TfYarnError as error:
@@ -171,7 +171,9 @@ class RestSubmitter:
             return replace(self._staging.store(directory, packed, packed.name), type=ARCHIVE)
 
     def _await_acceptance(self, application_id: str, body: Mapping[str, Any]) -> None:
-        """YARN answers 202 before its scheduler has looked; Hadoop's own client waits in the same way.
+        """Wait until the scheduler has accepted or refused the application: YARN answers 202 before that.
+
+        Hadoop's own client waits in the same way.
 
         A ResourceManager that restarts meanwhile may have forgotten the submission: it is sent again.
         """
@@ -193,7 +195,7 @@ class RestSubmitter:
             time.sleep(pause)
             pause = min(0.5, pause * 2)
         if found["user"] != self._cluster.user:
-            # Old Hadoop has no page that says so before.
+            # An old Hadoop has no request that tells the user before the submission.
             self._resourcemanager.kill(application_id, "Submitted in the name of another user")
             raise SubmissionRejected(f"{application_id} ran as {found['user']!r}, not as {self._cluster.user!r}, and "
                                      "was killed: the web interface does not believe user.name")
@@ -205,7 +207,7 @@ class RestSubmitter:
 
 
 def _quietly(action: Callable[[], Any], what: str) -> None:
-    """Clean up after a failure that is on its way; a second one is only logged."""
+    """Clean up during error handling; a second error is only logged."""
     try:
         action()
     except (SubmissionRejected, ClusterUnreachable) as error:

@@ -1,4 +1,4 @@
-"""`SkeinJavaSubmitter`: an application to YARN through Skein's own Java client, the fallback.
+"""`SkeinJavaSubmitter`: submit through Skein's own Java client, when HTTP is closed.
 
 It knows Kerberos and every file system that Hadoop's client knows, and costs a JVM.
 There is no reserved id: only tags tell a second submission from the first.
@@ -33,17 +33,16 @@ logger = logging.getLogger(__name__)
 
 #: Seconds for the start of the JVM, the uploads and the submission.
 SUBMIT_TIMEOUT = 900.0
-#: Seconds between two looks at whether the submission shall end, and those that its processes get to end.
+#: Seconds between two checkpoints, and seconds that the processes of a submission get to end.
 _INTERVAL, _GRACE = 0.25, 3.0
-#: What would let the submission run as somebody else than the configuration says.
+#: Variables that would let the submission run as another user than the configuration says.
 _NOT_OURS = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION")
-#: In a path, what Skein takes for the end of it; such files get a link of another name.
+#: Letters that end a path for Skein; files with one of them get a link of another name.
 _OF_URLS = re.compile("[#?]")
-#: ``-I`` keeps the working directory out of the way; what is imported is what we import.
+#: ``-I`` leaves the working directory out of the module path; the child imports from this process's path.
 _START = ("import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
           "runpy.run_module('tf_yarn_ops.submit.skein_java_process', run_name='__main__', alter_sys=True)")
-#: What Hadoop's client says of a service that is away, starting, or of another one's turn; the same submission may
-#: succeed in a moment.
+#: Texts of Hadoop's client about a service that is away, starting or in standby; the same submission may succeed later.
 _AWAY = re.compile(r"connection exception|Connection (?:refused|reset)|No ?Route ?To ?Host|Socket ?Timeout|timed out|"
                    r"Broken ?pipe|Unknown ?Host|safe ?mode|StandbyException|not supported in state standby|"
                    r"RetriableException|EOFException|Failed to failover", re.IGNORECASE)
@@ -74,7 +73,7 @@ class SkeinJavaSubmitter:
         self.uncertain = False
 
     def submit(self, spec: JobSpec, tags: Iterable[str] = ()) -> str:
-        """Submit a job; give its application id when YARN has accepted it.
+        """Submit a job; return its application id when YARN has accepted it.
 
         Raises
         ------
@@ -123,17 +122,17 @@ class SkeinJavaSubmitter:
         raise _failure(last)(f"Skein's Java client ended with exit code {child.returncode}: {last}")
 
     def _environment(self) -> dict[str, str]:
-        """Give the environment of the Java client: the user is the cluster's, and nothing else decides."""
+        """Return the environment of the Java client, in which only the cluster's user can submit."""
         environ = {name: value for name, value in self._environ.items()
                    if name not in _NOT_OURS and not name.startswith("PYTHON")}
         environ["HADOOP_USER_NAME"] = self._cluster.login
         if self._cluster.secure:
             del environ["HADOOP_USER_NAME"]
-        # Skein's channel is on loopback; gRPC would send it to http_proxy.
+        # Skein's channel is on the loopback; gRPC would send it to http_proxy.
         return environ | {"no_grpc_proxy": "127.0.0.1,localhost"}
 
     def _await(self, child: "subprocess.Popen[bytes]") -> None:
-        """Wait for the end of the submission, whether it comes by itself or is asked for."""
+        """Wait until the submission ends, runs out of time, or a checkpoint raises an error."""
         until = time.monotonic() + SUBMIT_TIMEOUT
         while True:
             try:
@@ -180,7 +179,7 @@ class SkeinJavaSubmitter:
 
 
 def _failure(text: str) -> type[SubmissionRejected] | type[ClusterUnreachable]:
-    """Give whose failure a text of Hadoop's client is about: the request's, or that of a cluster that was away."""
+    """Return the error that a text of Hadoop's client means: the request was refused, or the cluster was away."""
     return ClusterUnreachable if _AWAY.search(text) else SubmissionRejected
 
 
@@ -191,7 +190,7 @@ def _secret(path: Path, content: bytes) -> Path:
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
-    """End the child and all that it started: at the end of its input it kills them, and the kernel does if it can't."""
+    """End the child and its processes: the child kills them at the end of its input, else the kernel does."""
     if child.stdin is not None:
         child.stdin.close()
     try:

@@ -1,12 +1,11 @@
 """``python -m tf_yarn_ops.submit.skein_java_process FOLDER LAUNCHER``: submit once through Skein's Java client.
 
-A process of its own: it can be ended when Skein waits for ever, its JVM ends with it, and
-its environment may differ. Reads ``application.proto`` and the certificate in FOLDER; the
-last line on stdout is ``submitted <application id>``, ``refused <why>``, or ``broken <why>`` when
-Skein's JVM did not live to answer: YARN may have taken the application.
+It is a process of its own, because Skein may wait for ever and needs another environment. It reads
+``application.proto`` and the certificate in FOLDER. Its last line on stdout is ``submitted <application id>``,
+``refused <why>``, or ``broken <why>`` when Skein's JVM ended without an answer: YARN may have accepted the application.
 
-LAUNCHER is the pid of the parent. When that ends, or closes our standard input, this process and
-all that it started end at once, so that nothing is submitted that nobody waits for.
+LAUNCHER is the pid of the parent. When the parent ends, or closes our standard input, this process and all processes
+that it started end at once, so that no application is submitted without a client.
 """
 
 import os
@@ -20,13 +19,13 @@ from typing import Any
 from ..hadoop.fast_import import import_skein
 from ..runtime.common.processes import descendants, send_signal, set_child_subreaper, set_parent_death_signal
 
-#: Half of the JVM's start and memory.
+#: Options that halve the start time and the memory of the JVM.
 JAVA_OPTIONS = "-Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 PROTO, CERTIFICATE, KEY, LOG = "application.proto", "client.crt", "client.key", "driver.log"
 
 
 def main(folder: Path) -> str:
-    """Submit what lies in ``folder``; give the answer's line."""
+    """Submit the application in ``folder``; return the line that answers the parent."""
     skein = import_skein()
     from skein import exceptions, proto
 
@@ -44,14 +43,14 @@ def main(folder: Path) -> str:
 
 
 def bind(launcher: int) -> None:
-    """Tie this process to the one that started it, and to itself all that Skein starts."""
+    """Let this process end with its parent, and all processes that Skein starts end with this one."""
     set_parent_death_signal()
     if os.getppid() != launcher:
         sys.exit(1)
     set_child_subreaper()
     subprocess.Popen = _Bound  # type: ignore[assignment,misc]  # Skein starts its JVM in a session of its own
     source = os.dup(0)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # what is started does not hold our input, nor read it
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # child processes neither hold nor read our input
     threading.Thread(target=_end_with_input, args=(source,), daemon=True, name="launcher").start()
 
 

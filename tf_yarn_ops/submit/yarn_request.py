@@ -1,8 +1,7 @@
-"""What is sent to YARN: Skein's specification with staged files, and the body of the submission.
+"""The request to YARN: Skein's specification with staged files, and the body of the submission.
 
-Pure: in come a Skein application and `LocalResource` values, out go the bytes of
-``.skein.proto`` and the JSON object for ``POST /ws/v1/cluster/apps``, both as Skein's
-own Java driver would make them.
+Pure: in come a Skein application and `LocalResource` values; out go the bytes of ``.skein.proto`` and the JSON object
+for ``POST /ws/v1/cluster/apps``. Both are what Skein's own Java driver would send.
 
 References
 ----------
@@ -31,7 +30,7 @@ _COMMAND = ("{{{{JAVA_HOME}}}}/bin/java -Xmx128M -Dskein.log.level={level} -Dske
 
 @dataclass(frozen=True)
 class Staged:
-    """Where everything of one application lies.
+    """The staged files of one application.
 
     Attributes
     ----------
@@ -50,7 +49,7 @@ class Staged:
 
 
 def skein_jar() -> Path:
-    """Give the jar of Skein's application master."""
+    """Return the path of the jar of Skein's application master."""
     found = importlib.util.find_spec("skein")
     if found is None or found.origin is None:
         raise ModuleNotFoundError("skein is not installed; pip install skein")
@@ -58,13 +57,13 @@ def skein_jar() -> Path:
 
 
 def sources(application: "skein.ApplicationSpec") -> list[tuple[str, str]]:
-    """Give source and type (``FILE``, ``ARCHIVE``) of every file of an application, each once."""
+    """Return source and type (``FILE``, ``ARCHIVE``) of every file of an application, each once."""
     parts = [application.master, *application.services.values()]
     return list(dict.fromkeys((file.source, str(file.type)) for part in parts if part for file in part.files.values()))
 
 
 def build_proto(application: "skein.ApplicationSpec", staged: Staged) -> bytes:
-    """Give the content of ``.skein.proto``: every file resolved, every script wrapped to keep its log."""
+    """Return the content of ``.skein.proto``: every file resolved, every script wrapped so that it writes a log."""
     message = application.to_protobuf()
     for name, service in application.services.items():
         target = message.services[name]
@@ -84,7 +83,7 @@ def build_proto(application: "skein.ApplicationSpec", staged: Staged) -> bytes:
 
 def _fill(target: Any, resource: LocalResource) -> None:
     url = urlsplit(resource.url)
-    host, _, port = url.netloc.partition(":")  # not url.hostname: the names of name services keep their case
+    host, _, port = url.netloc.partition(":")  # not url.hostname, which is in lower case: name services keep their case
     target.source.scheme, target.source.host = url.scheme, host
     target.source.port, target.source.file = int(port or 0), url.path
     target.type = target.Type.Value(resource.type)
@@ -94,7 +93,7 @@ def _fill(target: Any, resource: LocalResource) -> None:
 
 def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: LocalResource, *, application_id: str,
                cluster: Cluster, tags: Iterable[str], priority: int) -> dict[str, Any]:
-    """Give the JSON object that submits an application.
+    """Return the JSON object that submits an application.
 
     Parameters
     ----------
@@ -103,10 +102,10 @@ def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Loca
     proto : LocalResource
         The staged ``.skein.proto``.
     application_id : str
-        Reserved before.
+        A reserved id.
     cluster : Cluster
     tags : iterable of str
-        All of them, lower-case.
+        All tags, in lower case.
     priority : int
         Larger first.
     """
@@ -147,6 +146,6 @@ def _local(resource: LocalResource) -> dict[str, Any]:
 
 
 def _acl(users: Iterable[str], groups: Iterable[str]) -> str:
-    """Write an access list as Hadoop reads it: users, a blank, groups; ``*`` alone is everybody."""
+    """Return an access list as Hadoop reads it: users, a blank, groups; ``*`` alone means all users."""
     users, groups = list(users), list(groups)
     return "*" if "*" in (*users, *groups) else f"{','.join(users)} {','.join(groups)}"
