@@ -10,6 +10,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import (
     MiniCluster,
     artefacts,
+    class_archive,
     configuration,
     daemons,
     installation,
@@ -36,7 +38,7 @@ SLEEP = "import sys, time; print(flush=True); time.sleep(600)"
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
 
 
-def make_settings(directory=Path("/clusters/one"), nodes=1, light=False, stock=False, labels=None):
+def make_settings(directory=Path("/clusters/one"), nodes=1, light=False, stock=False, labels=None, classes=None):
     names = configuration.port_names(nodes, light)
     return configuration.Settings(
         directory=directory,
@@ -49,6 +51,7 @@ def make_settings(directory=Path("/clusters/one"), nodes=1, light=False, stock=F
         light=light,
         stock=stock,
         labels=labels or {},
+        classes=classes,
     )
 
 
@@ -103,7 +106,7 @@ def write_java(folder, version, home=None):
         ("yarn-site.xml", "yarn.nm.liveness-monitor.expiry-interval-ms", "20000"),
         ("yarn-site.xml", "yarn.log-aggregation-enable", "true"),
         ("yarn-site.xml", "yarn.nodemanager.delete.debug-delay-sec", "0"),
-        ("yarn-site.xml", "yarn.application.classpath", "/clusters/one/conf,/cache/hadoop/jars/*"),
+        ("yarn-site.xml", "yarn.application.classpath", "/cache/hadoop/jars/*,/clusters/one/conf"),
         ("yarn-site.xml", "yarn.resourcemanager.scheduler.monitor.enable", "true"),
         ("resource-types.xml", "yarn.resource-types", "yarn.io/gpu"),
         ("capacity-scheduler.xml", "yarn.scheduler.capacity.root.queues", "default,low"),
@@ -517,6 +520,78 @@ def test_a_missing_maven_is_said_in_one_line(machine):
 )
 def test_cache_folder(environ, folder):
     assert str(artefacts.cache_folder(environ)) == folder
+
+
+# ---------------------------------------------------------------- archives of classes
+
+
+@pytest.fixture
+def archiving(machine):
+    """A machine whose Java makes archives, and notes how."""
+    (machine / "jdk" / "lib").mkdir()
+    (machine / "jdk" / "lib" / "modules").write_text("of 17")
+    java = machine / "jdk" / "bin" / "java"
+    java.write_text(java.read_text() + (
+        'case "$1" in -Xshare:dump)\n'
+        f'  echo "$@" >>{machine}/dumps; [ -e {machine}/broken ] && {{ echo "no memory"; exit 1; }}\n'
+        '  for a in "$@"; do case "$a" in -XX:SharedArchiveFile=*) touch "${a#*=}" ;; esac; done; exit 0 ;;\n'
+        "esac\n"))
+    (machine / "hadoop" / "jars").mkdir(parents=True)
+    return machine
+
+
+def prepare(machine, said=None):
+    progress = (lambda line: None) if said is None else said.append
+    return class_archive.prepare(machine / "hadoop", find_java(os.environ), progress)
+
+
+def test_archives_are_made_once_for_a_java(archiving):
+    said = []
+    folder = prepare(archiving, said)
+    assert prepare(archiving, said) == folder
+    assert sorted(path.name for path in folder.iterdir()) == ["daemons.jsa", "master.jsa"]
+    dumps = (archiving / "dumps").read_text().splitlines()
+    jars = f"{archiving}/hadoop/jars/*"
+    assert sorted(line.rpartition("-cp ")[2] for line in dumps) == [f"./.skein.jar:{jars}", jars]
+    assert said == ["archiving Hadoop's classes (once for this Java, half a minute, 200 MB)"]
+    (archiving / "jdk" / "lib" / "modules").write_text("of 17.0.1")
+    assert prepare(archiving) != folder
+
+
+def test_two_first_starts_at_once_make_the_archives_once(archiving):
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(lambda _: prepare(archiving), range(4)))) == 1
+    assert len((archiving / "dumps").read_text().splitlines()) == 2
+
+
+def test_a_java_that_makes_no_archives_is_asked_once_and_its_reason_kept(archiving):
+    (archiving / "broken").touch()
+    assert prepare(archiving) is prepare(archiving) is None
+    assert len((archiving / "dumps").read_text().splitlines()) == 2
+    log, = (archiving / "hadoop").glob("classes-*/daemons.log")
+    assert log.read_text().endswith("no memory\n")
+
+
+def test_a_cache_that_cannot_be_written_has_no_archives(archiving):
+    (archiving / "hadoop" / "classes.lock").mkdir()
+    said = []
+    assert prepare(archiving, said) is None
+    assert said[0].startswith("Hadoop starts without an archive of its classes ([Errno 21] Is a directory")
+
+
+def test_only_a_cluster_with_archives_names_them():
+    with_archives = make_settings(classes=Path("/cache/hadoop/classes-1"))
+    flag = "-XX:SharedArchiveFile=/cache/hadoop/classes-1/daemons.jsa"
+    for settings, expected in ((make_settings(), False), (with_archives, True)):
+        commands = [daemons.build_command(settings, daemon) for daemon in daemons.list_daemons(settings)]
+        assert [flag in command for command in commands] == [expected] * 4
+        # Java takes an archive only for a class path that begins as when it was made.
+        assert {command[command.index("-cp") + 1].partition(":")[0] for command in commands} == {"/cache/hadoop/jars/*"}
+    assert daemons.build_environment(with_archives, {}, {})["JAVA_TOOL_OPTIONS"] == (
+        "-XX:SharedArchiveFile=/cache/hadoop/classes-1/master.jsa -Xlog:cds*=off")
+    assert "JAVA_TOOL_OPTIONS" not in daemons.build_environment(make_settings(), {}, {})
+    stock = make_settings(stock=True, classes=Path("/cache/hadoop/classes-1"))
+    assert "JAVA_TOOL_OPTIONS" not in daemons.build_environment(stock, {}, {})
 
 
 # ---------------------------------------------------------------- a cluster's folder

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -183,7 +184,7 @@ def test_the_resourcemanager_tells_clients_all_they_need(ready):
     told = {entry["key"]: entry["value"] for entry in properties}
     assert told["fs.defaultFS"] == ready.default_filesystem
     assert f"http://{told['dfs.namenode.http-address']}" == ready.namenode_url
-    assert told["yarn.application.classpath"].startswith(str(ready.directory))
+    assert told["yarn.application.classpath"].endswith(f",{ready.directory}/conf")
 
 
 def open_sockets(pid):
@@ -254,6 +255,35 @@ def _aggregated_log(cluster, application):
     command = ["yarn", "logs", "-applicationId", application, "-log_files", "task.log"]
     said = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environ).stdout
     return said if "End of LogType" in said else ""
+
+
+@pytest.fixture
+def archives(ready):
+    """The folder with the archives of Hadoop's classes."""
+    assert ready.settings.classes is not None
+    return ready.settings.classes
+
+
+def test_daemons_and_the_application_master_take_their_classes_from_archives(ready, archives, monkeypatch):
+    for name, pid in list_pids(ready).items():
+        assert f" {archives}/daemons.jsa\n" in Path(f"/proc/{pid}/maps").read_text(), name
+    # The driver is a child of the application master.
+    script = f'grep -q " {archives}/master.jsa$" /proc/$PPID/maps'
+    master = {"script": script, "resources": {"memory": 512, "vcores": 1}}
+    with skein_client(ready, monkeypatch) as client:
+        wait_for_end(client, client.submit(skein.ApplicationSpec.from_dict({"name": "trial", "master": master})))
+
+
+def test_an_application_master_with_jars_of_its_own_runs_without_the_archive(ready, archives, monkeypatch, tmp_path):
+    with zipfile.ZipFile(tmp_path / ".other.jar", "w") as jar:
+        jar.writestr("empty.txt", "")
+    # YARN puts both jars before Hadoop's, in the order in which the folder lists them.
+    log = f"{ready.directory}/nm/logs/$SKEIN_APPLICATION_ID/*/application.master.log"
+    script = f'! grep -q "master.jsa$" /proc/$PPID/maps && ! grep -E "warning|archive file" {log}'
+    master = {"script": script, "files": {".other.jar": str(tmp_path / ".other.jar")},
+              "resources": {"memory": 512, "vcores": 1}}
+    with skein_client(ready, monkeypatch) as client:
+        wait_for_end(client, client.submit(skein.ApplicationSpec.from_dict({"name": "trial", "master": master})))
 
 
 def test_jvm_options_of_an_application_replace_the_clusters(light, monkeypatch):

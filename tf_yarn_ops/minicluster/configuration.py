@@ -17,7 +17,7 @@ MAX_NODES = 8
 _GPU = "yarn.io/gpu"
 _ENVIRONMENT = (
     "JAVA_HOME", "HADOOP_COMMON_HOME", "HADOOP_HDFS_HOME", "HADOOP_CONF_DIR", "HADOOP_YARN_HOME", "HADOOP_HOME",
-    "PATH", "LANG", "TZ", "JDK_JAVA_OPTIONS",
+    "PATH", "LANG", "TZ", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS",
 )  # fmt: skip
 
 
@@ -47,6 +47,8 @@ class Settings:
         Keep Hadoop's own heartbeat and off-switch settings, for measurements.
     labels : mapping of str to str
         YARN node labels by the names of NodeManagers; exclusive, and for the queue ``default`` only.
+    classes : Path, optional
+        Folder with the archives of Hadoop's classes; None: there are none.
     """
 
     directory: Path
@@ -59,6 +61,7 @@ class Settings:
     light: bool = False
     stock: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
+    classes: Path | None = None
 
     @property
     def configuration(self) -> Path:
@@ -210,7 +213,7 @@ def _yarn(settings: Settings) -> dict[str, str]:
         "yarn.nodemanager.env-whitelist": ",".join(_ENVIRONMENT),
         "yarn.nodemanager.remote-app-log-dir": aggregated,
         "yarn.log-aggregation-enable": "true",
-        "yarn.application.classpath": f"{settings.configuration},{hadoop}/jars/*",
+        "yarn.application.classpath": f"{hadoop}/jars/*,{settings.configuration}",
     }  # fmt: skip
     if not settings.stock:
         values["yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"] = "100"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..errors import MiniClusterError
 from . import processes
+from .class_archive import DAEMONS, MASTER, use_archive
 from .configuration import Settings, build_node_properties, node_names
 
 #: With the serial collector and the first compiler, daemons take half the memory and half the time to start.
@@ -73,7 +74,9 @@ def build_command(settings: Settings, daemon: Daemon) -> list[str]:
         *_marks(settings.directory, daemon.name),
         "-Dhadoop.root.logger=INFO,console", f"-Djava.io.tmpdir={settings.directory}/tmp",
         f"-XX:ErrorFile={settings.logs}/{daemon.name}-crash.log", "-XX:+ExitOnOutOfMemoryError",
-        "-cp", f"{settings.configuration}:{settings.pages}:{settings.hadoop}/jars/*",
+        *use_archive(settings.classes, DAEMONS),
+        # The archive wants the jars first; no jar has a file of the name of one of ours.
+        "-cp", f"{settings.hadoop}/jars/*:{settings.configuration}:{settings.pages}",
         daemon.main_class, *daemon.arguments,
     ]  # fmt: skip
 
@@ -94,6 +97,9 @@ def build_environment(settings: Settings, environ: Mapping[str, str], cluster: M
     kept = {name: value for name, value in environ.items() if not name.startswith(foreign)}
     # Not by yarn.nodemanager.admin-env: YARN would join that to a container's own value with ":".
     options = {} if settings.stock else {"JDK_JAVA_OPTIONS": " ".join(JVM_FLAGS)}
+    if settings.classes is not None and not settings.stock:
+        # Not in JDK_JAVA_OPTIONS, which an application sets for its master.
+        options["JAVA_TOOL_OPTIONS"] = " ".join(use_archive(settings.classes, MASTER))
     return {"LANG": "C.UTF-8"} | kept | dict(cluster) | options
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..errors import MiniClusterError
-from . import pages, state
+from . import class_archive, pages, state
 from .artefacts import fetch_hadoop
 from .configuration import Settings, build_configuration, port_names
 from .java import find_java
@@ -41,6 +41,7 @@ def install(
     hadoop = fetch_hadoop(environ, java, progress)
     check_paths(directory, hadoop, java.home)
     check_disk(directory)
+    classes = class_archive.prepare(hadoop, java, progress)
     names = port_names(nodes, light)
     before = state.load(directory)
     ports = {name: before.ports[name] for name in names if name in before.ports} if before else {}
@@ -49,7 +50,7 @@ def install(
     settings = Settings(
         directory=directory, hadoop=hadoop, java_home=java.home, user=pwd.getpwuid(os.getuid()).pw_name,
         ports=ports, memory=min(_MEMORY, _machine_memory()), nodes=nodes, light=light, stock=stock,
-        labels=labels or {},
+        labels=labels or {}, classes=classes,
     )  # fmt: skip
     _write(settings)
     state.save(settings)

@@ -31,6 +31,7 @@ def load(directory: Path) -> Settings | None:
             raise ValueError("another schema")
         for name in ("directory", "hadoop", "java_home"):
             values[name] = Path(values[name])
+        values["classes"] = Path(values["classes"]) if values.get("classes") else None
         return Settings(**values)
     except FileNotFoundError:
         return None

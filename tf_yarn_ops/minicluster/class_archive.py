@@ -1,0 +1,119 @@
+"""Archives of Hadoop's classes (AppCDS), with which the JVMs of a cluster start with a third less of CPU.
+
+They are made once for a Java and lie beside Hadoop's jars. A JVM that cannot use its archive starts without it, and
+says nothing.
+
+References
+----------
+JEP 310 and the manual page of ``java``, "Application Class Data Sharing": the class path with which an archive was
+made has to be a prefix of the class path that uses it, and each jar keeps its size and time of change.
+"""
+
+import fcntl
+import gzip
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+from .java import Java
+
+#: What the daemons, and Skein's application master, load for a job (``python -m benchmarks.record_classes``).
+DAEMONS, MASTER = "daemons", "master"
+
+_DUMP_SECONDS = 300.0
+
+
+def use_archive(folder: Path | None, name: str) -> tuple[str, ...]:
+    """Return the flags with which a JVM takes its classes from an archive, quietly without it if it does not fit."""
+    return () if folder is None else (f"-XX:SharedArchiveFile={folder / name}.jsa", "-Xlog:cds*=off")
+
+
+def prepare(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path | None:
+    """Return the folder of the archives for a Java, which are made if they are missing; None if they cannot be made.
+
+    Of two processes that make them at once, the second waits for the first. A failure leaves its reason in the
+    folder, and is not tried again.
+    """
+    try:
+        folder = hadoop / f"classes-{_identify(java)}"
+        if not folder.is_dir():
+            with (hadoop / "classes.lock").open("a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not folder.is_dir():
+                    progress("archiving Hadoop's classes (once for this Java, half a minute, 200 MB)")
+                    _make(hadoop / "jars", java, folder)
+        return folder if (folder / f"{DAEMONS}.jsa").is_file() else None
+    except OSError as error:
+        progress(f"Hadoop starts without an archive of its classes ({error})")
+        return None
+
+
+def _identify(java: Java) -> str:
+    """Return what an archive depends on beside Hadoop's version: the Java, Skein's jar and the lists of classes."""
+    files = [java.home / "lib" / "modules", *filter(None, [_find_skein_jar()])]
+    about = [str(java.home), *(f"{file.stat().st_size} {file.stat().st_mtime_ns}" for file in files)]
+    lists = b"".join(_read_list(name) for name in (DAEMONS, MASTER))
+    return hashlib.sha256("\n".join(about).encode() + lists).hexdigest()[:12]
+
+
+def _make(jars: Path, java: Java, folder: Path) -> None:
+    staging = Path(tempfile.mkdtemp(prefix=".classes-", dir=folder.parent))
+    try:
+        class_paths = {DAEMONS: f"{jars}/*"}
+        if (skein := _find_skein_jar()) is not None:
+            # The master's class path begins with ./*, in which lies this jar, localised at another time for each
+            # cluster. Java does not compare the times of a jar that was of 1970 when the archive was made.
+            jar = staging / ".skein.jar"
+            shutil.copyfile(skein, jar)
+            os.utime(jar, (0, 0))
+            class_paths[MASTER] = f"./{jar.name}:{jars}/*"
+        dumps = [_start_dump(staging, java, name, class_path) for name, class_path in class_paths.items()]
+        ended = [_ended_well(dump) for dump in dumps]
+        if all(ended):
+            for file in staging.iterdir():
+                if file.suffix != ".jsa":
+                    file.unlink()
+        else:
+            for archive in staging.glob("*.jsa"):
+                archive.unlink()
+        staging.chmod(0o755)
+        os.rename(staging, folder)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _start_dump(staging: Path, java: Java, name: str, class_path: str) -> subprocess.Popen[bytes]:
+    (staging / f"{name}.txt").write_bytes(gzip.decompress(_read_list(name)))
+    command = [
+        java.executable, "-Xshare:dump", f"-XX:SharedClassListFile={name}.txt", f"-XX:SharedArchiveFile={name}.jsa",
+        "-cp", class_path,
+    ]  # fmt: skip
+    with (staging / f"{name}.log").open("wb") as log:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=staging)
+
+
+def _ended_well(dump: subprocess.Popen[bytes]) -> bool:
+    try:
+        return dump.wait(_DUMP_SECONDS) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        dump.kill()
+        dump.wait()
+
+
+def _read_list(name: str) -> bytes:
+    return (resources.files(__package__) / f"classes-{name}.txt.gz").read_bytes()
+
+
+def _find_skein_jar() -> Path | None:
+    spec = importlib.util.find_spec("skein")
+    folders = spec.submodule_search_locations if spec else None
+    jar = Path(next(iter(folders or ()), "")) / "java" / "skein.jar"
+    return jar if jar.is_file() else None
