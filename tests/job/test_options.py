@@ -4,6 +4,7 @@ from dataclasses import fields
 
 import pytest
 
+from tf_yarn_ops.hadoop.site import SUBMIT_WITH, Site
 from tf_yarn_ops.job.defaults import default_of
 from tf_yarn_ops.job.options import (
     AZKABAN,
@@ -74,6 +75,10 @@ def test_a_default_in_words_stands_only_where_no_value_is_the_default():
 def test_a_job_that_is_given_the_shown_default_is_the_job_that_is_given_nothing(option):
     plain = {"task_command": "x", "cluster_requirement": "worker:1", "output": "/o", "tensorboard": True}
     assert build_job({**plain, option.name: default_of(option)}) == build_job(plain)
+
+
+def test_a_job_and_its_site_take_the_same_ways_to_submit():
+    assert OPTIONS["submit_with"].choices == SUBMIT_WITH and OPTIONS["submit_with"].default == Site().submit_with
 
 
 def test_the_defaults_in_words_are_those_of_the_parts():

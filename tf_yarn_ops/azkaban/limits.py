@@ -13,6 +13,7 @@ from pathlib import Path
 from ..errors import Code, Fault, SpecInvalid
 from ..job.spec import JobSpec
 from ..validation import (
+    Value,
     check,
     invalid,
     normalise,
@@ -57,7 +58,8 @@ def _read_defaults(value: object) -> dict[str, str]:
 
 def _read_environ(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        raise not_a_mapping({}, "variables to values")
+        # Not shown: the values may be secrets.
+        raise invalid(Value.NOT_A_MAPPING, given=f"a {type(value).__name__}", what="variables to values")
     check(Fault(str(name), Wrong.NOT_A_VARIABLE) for name, text in value.items()
           if not isinstance(name, str) or not isinstance(text, str)
           or not name.isidentifier() or not name.isascii() or "\0" in text)
