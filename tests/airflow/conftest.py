@@ -33,3 +33,28 @@ def airflow_site(minicluster, airflow_database, tmp_path_factory):
                **variables(digits_folder=Lake(minicluster, "digits").url)}  # fmt: skip
     with AirflowSite(folder / "home", dags, airflow_database, environ) as site:
         yield site
+
+
+@pytest.fixture
+def no_cluster_in_the_environment(tmp_path, monkeypatch):
+    """Let neither a variable nor a file of the user name a cluster."""
+    for name in ("HADOOP_CONF_DIR", "YTF_RESOURCEMANAGER", "YTF_SITE", "HADOOP_USER_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """Return a `support.airflow_task.Site`: a fake YARN, and the connection tf_yarn_default to it."""
+    from support.airflow_task import Site
+    from support.fake_yarn import FakeYarn, serving
+
+    (tmp_path / "files").mkdir()
+    yarn = FakeYarn()
+    yarn.conf = {"fs.defaultFS": "viewfs://mini", "yarn.application.classpath": "/etc/hadoop/conf",
+                 "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path / 'files'}"}
+    with serving(yarn) as url:
+        connection = {"conn_type": "tf_yarn", "host": url, "extra": {"unreachable_timeout": 1}}
+        monkeypatch.setenv("AIRFLOW_CONN_TF_YARN_DEFAULT", json.dumps(connection))
+        monkeypatch.setenv("AIRFLOW__TF_YARN__DEPLOYMENT_ID", "test")
+        yield Site(yarn, url)

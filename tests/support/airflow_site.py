@@ -88,7 +88,6 @@ if "scheduler" in sys.argv:
     import airflow.sdk.execution_time.supervisor
     import airflow.sdk.execution_time.task_runner
     import cryptography.x509
-    import hdfs
     import httpx
     import skein
     import tf_yarn_ops.airflow.execution

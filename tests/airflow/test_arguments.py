@@ -1,0 +1,180 @@
+"""The arguments of the operator: what is refused when the DAG is parsed, and the job that they make."""
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from datetime import datetime, timedelta
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowFailException
+
+from support import airflow_setup
+from support.airflow_task import ID, JOB, SECOND, deferral, run
+from support.fake_yarn import STAMP
+from tf_yarn_ops.airflow import TensorFlowYarnOperator
+from tf_yarn_ops.airflow.job import job_of
+from tf_yarn_ops.airflow.operator import OPTIONS, RENAMED
+from tf_yarn_ops.airflow.task_instance import deployment_id, identity_of
+from tf_yarn_ops.job.options import OPERATOR, options_of
+from tf_yarn_ops.job.request import NAMES, build_job
+from tf_yarn_ops.job.spec import JobSpec
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_signature_has_every_option_of_the_table_and_no_default_of_its_own():
+    given = inspect.signature(TensorFlowYarnOperator.__init__).parameters
+    table = {RENAMED.get(name, name) for name in options_of(OPERATOR)}
+    assert table <= set(given) and set(NAMES) == set(options_of(OPERATOR, submission=False))
+    assert {name: given[name].default for name in OPTIONS} == dict.fromkeys(OPTIONS)
+    assert len(OPTIONS) == len(NAMES) == len(set(OPTIONS))
+    assert set(given) - table == {
+        "self", "kwargs", "tf_yarn_conn_id", "deferrable", "poll_interval", "on_kill", "wait_for_completion",
+        "model_asset", "skip_on_exit_code", "log_tail_lines", "yarn_lifetime"}
+
+
+def test_every_option_reaches_the_request_by_its_own_name():
+    values = {name: f"value of {name}" for name in OPTIONS} | {"success": "chief", "restart": "task", "tensorboard": True}
+    operator = TensorFlowYarnOperator(task_id="train", **values)
+    back = {here: name for name, here in RENAMED.items()}
+    assert operator.options() == {back.get(name, name): value for name, value in values.items()}
+
+
+def test_template_fields_are_assigned_as_they_were_given_and_only_those_are_shown():
+    env = {"DAY": "{{ ds }}"}
+    operator = TensorFlowYarnOperator(task_id="train", env=env, task_command="{{ ds }}", cluster_requirement="worker:1")
+    assert operator.env is env
+    assert set(operator.template_fields) == {"env", "task_command", "cluster_requirement"}
+    assert set(TensorFlowYarnOperator.template_fields) == {"spec", *OPTIONS}
+    assert TensorFlowYarnOperator.template_ext == ()
+
+
+def test_every_text_within_is_rendered():
+    spec = {"tasks": {"worker": {"instances": 1, "env": {"DAY": "{{ ds }}"}}}, "command": "run.sh", "tags": ["d{{ ds }}"]}
+    operator = TensorFlowYarnOperator(task_id="train", spec=spec, output_path="s3://models/{{ ds }}", dag=DAG("d"))
+    operator.render_template_fields({"ds": "2026-11-21"})
+    assert operator.spec == {"tasks": {"worker": {"instances": 1, "env": {"DAY": "2026-11-21"}}},
+                             "command": "run.sh", "tags": ["d2026-11-21"]}  # a name like a file's is no file
+    assert operator.options() == {"output": "s3://models/2026-11-21"}
+    assert spec["tags"] == ["d{{ ds }}"]
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({}, "there is no job: give spec, or cluster_requirement and task_command"),
+    ({"cluster_requirement": "worker:1"}, "task_command: missing; give it, or command with one command per task type"),
+    ({**JOB, "spec": {}}, "spec and task_command: both say what the job runs; give only one of them"),
+    ({**JOB, "task_memroy": 1}, "task_memroy: unknown option (did you mean 'task_memory'?)"),
+    ({**JOB, "output": "x"}, "output: Airflow uses this name itself; here the option is called output_path"),
+    ({**JOB, "on_kill": "leav"}, "on_kill: 'leav' is not one of kill, leave (did you mean 'leave'?)"),
+    ({**JOB, "restart": "always"}, "restart: 'always' is not one of never, task, cluster"),
+    ({**JOB, "submit_with": "java"}, "submit_with: 'java' is not one of auto, rest, skein"),
+    ({**JOB, "poll_interval": 0}, "poll_interval: 0 is not a number of seconds above 0"),
+    ({**JOB, "log_tail_lines": "many"}, "log_tail_lines: 'many' is not a whole number"),
+    ({**JOB, "yarn_lifetime": 0}, "yarn_lifetime: 0 is not above 0; None leaves the job's own deadlines"),
+    ({**JOB, "yarn_lifetime": timedelta()}, "yarn_lifetime: datetime.timedelta(0) is not above 0; None leaves the job's own deadlines"),
+    ({**JOB, "yarn_lifetime": "long"}, "yarn_lifetime: 'long' is not 'auto', a number of seconds, a timedelta or None"),
+    ({**JOB, "wait_for_completion": False, "model_asset": "s3://models/x"},
+     "model_asset: a task with wait_for_completion=False ends before the model exists"),
+    ({**JOB, "skip_on_exit_code": "99"}, "skip_on_exit_code: '99' is neither an exit code nor a collection of exit codes"),
+])
+def test_what_is_wrong_in_the_file_is_said_when_it_is_parsed(arguments, message):
+    with pytest.raises(ValueError, match=f"^train: {re.escape(message)}$"):
+        TensorFlowYarnOperator(task_id="train", **arguments)
+
+
+def test_all_faults_of_the_file_come_together():
+    with pytest.raises(ValueError, match=r"^train: tsk: unknown option.*; on_kill: 'x' is not.*; poll_interval: -1 is"):
+        TensorFlowYarnOperator(task_id="train", **JOB, tsk=1, on_kill="x", poll_interval=-1)
+
+
+def test_a_template_may_stand_where_a_choice_is():
+    assert TensorFlowYarnOperator(task_id="train", **JOB, restart="{{ params.restart }}").restart == "{{ params.restart }}"
+
+
+def test_importing_the_operator_loads_airflow_and_the_table_of_options_only():
+    script = ("import sys; from airflow.sdk import Asset, BaseOperator, BaseOperatorLink; import airflow.sdk.configuration, "
+              "airflow.sdk.exceptions; before = set(sys.modules); from tf_yarn_ops.airflow import TensorFlowYarnOperator; "
+              "print(*sorted(name for name in sys.modules if name.split('.')[0] not in sys.stdlib_module_names "
+              "and (name not in before or name.startswith(('tf_yarn_ops', 'skein', 'hdfs')))))")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=True)
+    light = ("errors", "job", "job.options", "runtime", "runtime.common", "runtime.common.reasons",
+             "airflow", "airflow.links", "airflow.operator", "airflow.provider")
+    assert set(done.stdout.split()) == {"tf_yarn_ops", *(f"tf_yarn_ops.{name}" for name in light)}
+
+
+def test_faults_of_the_request_end_the_task_for_good_and_are_all_named(site):
+    operator = site.operator(task_memory="much", priority=-1, environment="conda")
+    with pytest.raises(AirflowFailException) as failed:
+        run(operator)
+    for option in ("task_memory", "priority", "environment"):
+        assert option in str(failed.value)
+    assert site.submissions() == 0
+
+
+def test_a_spec_may_be_a_mapping_a_value_or_a_file(tmp_path):
+    document = {"tasks": {"worker": {"memory": 512}}, "command": "true", "queue": "low"}
+    path = tmp_path / "job.yaml"
+    path.write_text(json.dumps(document))
+    job = JobSpec.from_dict(document)
+    assert job_of({}, document, None, None) == job_of({}, job, None, None) == job_of({}, str(path), None, None) == job
+    assert job_of({"queue": "default"}, document, None, None).queue == "default"
+
+
+@pytest.mark.parametrize(("lifetime", "timeout", "total", "queue"), [
+    ("auto", None, 604800, 86400), ("auto", timedelta(hours=1), 3900, 3900), (None, timedelta(hours=1), 604800, 86400),
+    (7200, None, 7200, 7200), (timedelta(days=30), None, 604800, 86400),
+])
+def test_the_cluster_ends_what_everybody_has_forgotten(lifetime, timeout, total, queue):
+    deadlines = job_of(JOB, None, lifetime, timeout).deadlines
+    assert (deadlines.total, deadlines.queue) == (total, queue)
+    assert job_of(JOB, None, None, None) == build_job(JOB)
+
+
+def test_the_lifetime_follows_the_timeout_only_of_a_task_that_waits_and_may_kill(site):
+    limits = {"execution_timeout": timedelta(hours=1), "deferrable": True, "queue_timeout": 1000}
+    waiting, _ = deferral(site.operator(**limits))
+    leaving, _ = deferral(site.operator(**limits, on_kill="leave"), airflow_setup.TaskInstance(task_id="b"))
+    run(site.operator(**limits, wait_for_completion=False), task_id="c")
+    ids = (ID, SECOND, f"application_{STAMP}_0003")
+    assert (waiting.trigger.application_id, leaving.trigger.application_id) == ids[:2]
+    ends = [datetime.strptime(site.yarn.apps[name]["lifetime"]["expiryTime"], "%Y-%m-%dT%H:%M:%S.000%z").timestamp()
+            for name in ids]
+    assert [round(end - STAMP / 1000) for end in ends] == [1000 + 3900 + 300, 1000 + 604800 + 300, 1000 + 604800 + 300]
+
+
+def test_the_application_is_named_like_its_task(site):
+    run(site.operator(wait_for_completion=False))
+    run(site.operator(wait_for_completion=False), task_id="group.search", map_index=3)
+    run(site.operator(wait_for_completion=False, name="mine"), task_id="c")
+    spec = {"tasks": {"worker": {"memory": 256}}, "command": "true", "name": "of the spec"}
+    run(site.operator(wait_for_completion=False, spec=spec, task_command=None, cluster_requirement=None), task_id="d")
+    assert [app["name"] for app in site.yarn.apps.values()] == [
+        "daily.train", "daily.group.search[3]", "mine", "of the spec"]
+
+
+@pytest.mark.parametrize(("value", "switched"), [("True", True), ("False", False), (" yes", True), (True, True), (False, False)])
+def test_a_rendered_switch_is_a_switch(value, switched):
+    assert TensorFlowYarnOperator(task_id="train", **JOB, tensorboard=value).options()["tensorboard"] is switched
+
+
+def test_identity_is_the_task_generation_the_clears_attempt_the_tries():
+    first = identity_of("here", airflow_setup.TaskInstance())
+    retry = identity_of("here", airflow_setup.TaskInstance(try_number=2))
+    cleared = identity_of("here", airflow_setup.TaskInstance(try_number=2, max_tries=1))
+    assert first.hash == retry.hash == cleared.hash
+    assert [(i.generation, i.attempt) for i in (first, retry, cleared)] == [(0, 1), (0, 2), (1, 2)]
+    others = [identity_of("there", airflow_setup.TaskInstance())]
+    for name, value in (("dag_id", "x"), ("run_id", "x"), ("task_id", "x"), ("map_index", 0)):
+        others.append(identity_of("here", airflow_setup.TaskInstance(**{name: value})))
+    assert len({first.hash, *(other.hash for other in others)}) == 6
+
+
+def test_the_deployment_is_its_id_else_its_address_and_without_either_there_is_a_warning(monkeypatch, caplog):
+    assert deployment_id() == "http://localhost:8080" and "deployment_id" in caplog.text
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com/")
+    assert deployment_id() == "https://airflow.example.com"
+    monkeypatch.setenv("AIRFLOW__TF_YARN__DEPLOYMENT_ID", "prod")
+    assert deployment_id() == "prod"

@@ -1,0 +1,81 @@
+"""The connection of type tf_yarn, the hook that reads it, and the form that it has."""
+
+import json
+
+import pytest
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from tf_yarn_ops.airflow import YarnHook
+from tf_yarn_ops.airflow.hook import addresses
+from tf_yarn_ops.errors import SpecInvalid
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_cluster_in_the_environment")]
+
+
+@pytest.mark.parametrize(("values", "expected"), [
+    ({"host": "rm"}, "http://rm:8088"), ({"host": "rm", "port": 1}, "http://rm:1"),
+    ({"host": "rm", "schema": "https", "port": 8090}, "https://rm:8090"),
+    ({"host": "rm1,rm2", "port": 1}, "http://rm1:1,http://rm2:1"), ({"host": "rm:5"}, "http://rm:5"),
+    ({"host": "http://rm1:1, https://rm2"}, "http://rm1:1,https://rm2"), ({}, None),
+])
+def test_the_address_may_be_written_in_many_ways(values, expected):
+    assert addresses(Connection(conn_id="x", conn_type="tf_yarn", **values)) == expected
+
+
+def connect(monkeypatch, **values):
+    monkeypatch.setenv("AIRFLOW_CONN_TF_YARN_DEFAULT", json.dumps({"conn_type": "tf_yarn", **values}))
+    return YarnHook()
+
+
+def test_the_connection_leads_to_the_cluster(yarn, monkeypatch, tmp_path):
+    site = tmp_path / "site.yaml"
+    site.write_text("staging: /from/file\nlog_server: http://logs:1")
+    extra = {"site_file": str(site), "staging": "/from/extra/{user}", "submit_with": ""}
+    hook = connect(monkeypatch, host=yarn.url, login="ann", extra=extra)
+    cluster = hook.get_conn()
+    assert (cluster.resourcemanagers, cluster.user, cluster.login) == ((yarn.url,), "ann", "ann")
+    assert (cluster.staging, cluster.site.log_server, cluster.site.submit_with) == ("/from/extra/ann", "http://logs:1", "auto")
+    assert hook.environ["HADOOP_USER_NAME"] == "ann"
+    assert hook.test_connection() == (
+        True, f"Hadoop 3.4.3 at {yarn.url}, as ann, staging directory hdfs://namenode:8020/from/extra/ann")
+
+
+def test_the_connections_address_goes_before_the_workers_environment(yarn, monkeypatch):
+    monkeypatch.setenv("YTF_RESOURCEMANAGER", "http://127.0.0.1:1")
+    assert connect(monkeypatch, host=yarn.url).get_conn().resourcemanagers == (yarn.url,)
+
+
+def test_a_hadoop_conf_dir_may_stand_for_the_address(yarn, monkeypatch, tmp_path):
+    address = yarn.url.removeprefix("http://")
+    (tmp_path / "yarn-site.xml").write_text("<configuration><property><name>yarn.resourcemanager.webapp.address</name>"
+                                            f"<value>{address}</value></property></configuration>")
+    (tmp_path / "core-site.xml").write_text("<configuration><property><name>fs.defaultFS</name>"
+                                            "<value>hdfs://of-the-folder:1</value></property></configuration>")
+    cluster = connect(monkeypatch, extra={"hadoop_conf_dir": str(tmp_path)}).get_conn()
+    assert (cluster.resourcemanagers, cluster.default_filesystem) == ((yarn.url,), "hdfs://of-the-folder:1")
+
+
+def test_an_unknown_extra_is_named_with_the_nearest_one(yarn, monkeypatch):
+    hook = connect(monkeypatch, host=yarn.url, extra={"stagin": "/x"})
+    with pytest.raises(SpecInvalid, match=r"unknown extra 'stagin' \(did you mean 'staging'\?\)"):
+        hook.get_conn()
+    assert hook.test_connection()[0] is False
+
+
+def test_without_a_connection_the_environment_is_asked(yarn, monkeypatch):
+    assert YarnHook().test_connection() == (False, (
+        "no ResourceManager is known: there is no connection 'tf_yarn_default' (type tf_yarn, its host is the "
+        "ResourceManager's), and the worker has neither YTF_RESOURCEMANAGER, nor a site.yaml with a resourcemanager, "
+        "nor a HADOOP_CONF_DIR"))
+    monkeypatch.setenv("YTF_RESOURCEMANAGER", yarn.url)
+    assert YarnHook().get_conn().resourcemanagers == YarnHook(None).get_conn().resourcemanagers == (yarn.url,)
+    with pytest.raises(AirflowNotFoundException):
+        YarnHook("another_one").get_conn()
+
+
+def test_without_a_connection_a_hadoop_conf_dir_will_do(yarn, monkeypatch, tmp_path):
+    (tmp_path / "yarn-site.xml").write_text("<configuration><property><name>yarn.resourcemanager.webapp.address</name>"
+                                            f"<value>{yarn.url.removeprefix('http://')}</value></property></configuration>")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    assert YarnHook().get_conn().resourcemanagers == (yarn.url,)

@@ -1,0 +1,134 @@
+"""A task that fails, on a ResourceManager on the wire: the exception, the log, the report, and what is left."""
+
+import json
+import time
+from datetime import timedelta
+
+import pytest
+from airflow.sdk.definitions.retry_policy import RetryAction
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, AirflowTaskTimeout
+
+from support import airflow_setup
+from support.airflow_task import ID, JOB, USER, report_of, run, task_log
+from support.fake_yarn import application
+from tf_yarn_ops.airflow import TensorFlowYarnOperator, TfYarnInfrastructureError, TfYarnJobFailed, TfYarnRetryPolicy
+from tf_yarn_ops.airflow.outcome import exception_of, lines_of, to_xcom
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
+
+pytestmark = pytest.mark.slow
+
+
+ENDINGS = {
+    Reason.SUCCEEDED: type(None), Reason.TASK_FAILED: TfYarnJobFailed, Reason.SPEC_INVALID: AirflowFailException,
+    Reason.SUBMISSION_REJECTED: AirflowFailException, Reason.RESOURCES_IMPOSSIBLE: AirflowFailException,
+    Reason.CLUSTER_UNREACHABLE: TfYarnInfrastructureError, Reason.QUEUE_TIMEOUT: TfYarnInfrastructureError,
+    Reason.ALLOCATION_TIMEOUT: TfYarnInfrastructureError, Reason.REGISTRATION_TIMEOUT: TfYarnInfrastructureError,
+    Reason.HEARTBEAT_LOST: TfYarnInfrastructureError, Reason.CONTAINER_LOST: TfYarnInfrastructureError,
+    Reason.PREEMPTED: TfYarnInfrastructureError, Reason.NODE_LOST: TfYarnInfrastructureError,
+    Reason.AM_FAILED: TfYarnInfrastructureError, Reason.OUT_OF_MEMORY: TfYarnJobFailed,
+    Reason.EXECUTION_TIMEOUT: TfYarnJobFailed, Reason.TOTAL_TIMEOUT: TfYarnJobFailed, Reason.KILLED: AirflowFailException,
+    Reason.SUPERSEDED: AirflowFailException, Reason.LOST: TfYarnJobFailed,
+}  # fmt: skip
+RETRIED = {TfYarnInfrastructureError: RetryAction.RETRY, TfYarnJobFailed: RetryAction.FAIL}
+
+
+@pytest.mark.parametrize("reason", list(Reason), ids=str)
+def test_each_reason_ends_the_task_in_its_own_way(reason):
+    failure = exception_of(report_of(reason))
+    assert type(failure) is ENDINGS[reason]
+    if failure is not None:
+        assert f"{ID} {reason.value}: it ended" in str(failure) and reason.hint in str(failure)
+    if isinstance(failure, TfYarnJobFailed | TfYarnInfrastructureError):
+        assert (failure.reason, failure.application_id) == (reason.value, ID)
+        assert TfYarnRetryPolicy().evaluate(failure, 1, 3).action is RETRIED[type(failure)]
+
+
+def test_the_retry_policy_leaves_other_faults_to_airflow_and_survives_its_own_words():
+    policy = TfYarnRetryPolicy.deserialize(json.loads(json.dumps(TfYarnRetryPolicy(timedelta(minutes=2)).serialize())))
+    assert policy.evaluate(KeyError("x"), 1, 3).action is RetryAction.DEFAULT
+    assert policy.evaluate(AirflowTaskTimeout("x"), 1, 3).action is RetryAction.FAIL  # as EXECUTION_TIMEOUT
+    assert policy.evaluate(exception_of(report_of(Reason.NODE_LOST)), 1, 3).retry_delay == timedelta(minutes=2)
+
+
+def test_the_kill_of_a_worker_that_was_shut_down_is_retryable_for_its_own_attempt_only():
+    report = JobReport(ID, reason=Reason.KILLED, message="killed", killed_by_attempt=2)
+    assert isinstance(exception_of(report, attempt=2), TfYarnInfrastructureError)
+    assert isinstance(exception_of(report, attempt=3), AirflowFailException)
+
+
+def test_the_log_ends_with_the_failed_tasks_last_lines_and_the_reason(site, capsys):
+    failed = report_of()
+    with (site.ending(reason=Reason.TASK_FAILED, tasks=failed.tasks, first_failure="worker:1"),
+          pytest.raises(TfYarnJobFailed)):
+        run(site.operator(log_tail_lines=2))
+    lines = task_log(capsys)
+    assert lines[-6:-1] == ["--- last lines of worker:1 on node1", "two", "three", "---", "worker:1 failed first: exit 3"]
+    assert lines[-1].startswith(f"{ID} TASK_FAILED: it ended. Read the failed task's log")
+    assert "two" not in list(lines_of(failed, time.time(), 0))
+
+
+def test_the_report_of_a_failure_is_in_xcom(site):
+    ti = airflow_setup.TaskInstance()
+    with site.ending(reason=Reason.NODE_LOST), pytest.raises(TfYarnInfrastructureError):
+        site.operator().execute(airflow_setup.context_of(ti))
+    assert (ti.xcoms["tf_yarn_status"]["reason"], ti.xcoms["tf_yarn_status"]["retryable"]) == ("NODE_LOST", True)
+
+
+@pytest.mark.parametrize(("codes", "kind"), [((), TfYarnJobFailed), (None, TfYarnJobFailed), (3, AirflowSkipException), ([4, 3], AirflowSkipException),
+                                             ((4,), TfYarnJobFailed)])
+def test_an_exit_code_may_mean_skipped(site, codes, kind):
+    with pytest.raises(kind):
+        site.operator(skip_on_exit_code=codes).execute_complete(
+            airflow_setup.context_of(airflow_setup.TaskInstance()), {"application_id": ID, "report": to_xcom(report_of())})
+
+
+def test_only_the_programs_own_end_is_skipped():
+    assert isinstance(exception_of(report_of(Reason.OUT_OF_MEMORY), [3]), TfYarnJobFailed)
+
+
+def test_without_a_cluster_the_task_is_retryable(monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_TF_YARN_DEFAULT", json.dumps({"conn_type": "tf_yarn", "host": "127.0.0.1", "port": 1}))
+    ti = airflow_setup.TaskInstance()
+    with pytest.raises(TfYarnInfrastructureError, match="CLUSTER_UNREACHABLE"):
+        TensorFlowYarnOperator(task_id="train", **JOB).execute(airflow_setup.context_of(ti))
+    assert ti.xcoms["tf_yarn_status"]["reason"] == "CLUSTER_UNREACHABLE"
+
+
+def test_a_queue_that_does_not_exist_ends_the_task_for_good(site):
+    with pytest.raises(AirflowFailException, match="SUBMISSION_REJECTED"):
+        run(site.operator(yarn_queue="nowhere"))
+
+
+@pytest.mark.parametrize(("policy", "tries", "state"), [("kill", 0, "KILLED"), ("kill", 1, "ACCEPTED"), ("leave", 0, "ACCEPTED")])
+def test_a_submission_that_failed_for_good_leaves_nothing(site, policy, tries, state):
+    """YARN has taken the application, and does not answer any more while the task waits for that."""
+    def away(method, path):
+        return (503, {}, "away") if site.submissions() and method in ("GET", "POST") else None
+
+    def take(method, path):
+        if method == "POST" and path.endswith("/apps"):
+            site.yarn.apps.setdefault(ID, application(1, "ACCEPTED", user=USER))
+
+    site.yarn.faults.extend((take, away))
+    ti = airflow_setup.TaskInstance(max_tries=tries)
+    with pytest.raises(TfYarnInfrastructureError, match="CLUSTER_UNREACHABLE"):
+        site.operator(on_kill=policy).execute(airflow_setup.context_of(ti))
+    assert site.yarn.apps[ID]["state"] == state
+    assert ("The submission failed" in site.yarn.apps[ID]["diagnostics"]) is (state == "KILLED")
+
+
+def test_a_report_of_any_size_fits_into_16_kilobytes_of_the_database():
+    tasks = tuple(TaskReport(f"worker:{n}", "failed", exit_code=1, log_tail="\u2028é" * 4000) for n in range(300))
+    huge = report_of(tasks=tasks, message="m" * 20_000, first_failure="worker:7", metrics={f"m{n}": "x" * 50 for n in range(100)})
+    document = to_xcom(huge)
+    assert len(json.dumps(document)) <= 16 * 1024
+    assert document["first_failure"] == "worker:7" and [t for t in document["tasks"] if t["task"] == "worker:7"]
+    assert JobReport.from_dict(document).reason is Reason.TASK_FAILED
+
+
+def test_metrics_that_are_no_numbers_of_json_become_texts():
+    values = {"loss": float("nan"), "best": float("-inf"), "deep": [{"x": float("inf")}], "fine": 1.5}
+    metrics = to_xcom(report_of(Reason.SUCCEEDED, metrics=values))["metrics"]
+    assert json.loads(json.dumps(metrics, allow_nan=False)) == {
+        "loss": "nan", "best": "-inf", "deep": [{"x": "inf"}], "fine": 1.5}

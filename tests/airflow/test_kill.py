@@ -1,0 +1,215 @@
+"""A task that Airflow ends, on a ResourceManager on the wire: its application is killed, and by whom the report tells."""
+
+import asyncio
+import signal
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowRuntimeError, AirflowTaskTimeout, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
+from airflow.sdk.execution_time.timeout import timeout
+
+from support import airflow_setup
+from support.airflow_task import ID, SECOND, Running, deferral, first_event, resume, run
+from support.fake_yarn import FakeYarn, application, serving, until
+from tf_yarn_ops.airflow import TfYarnInfrastructureError
+from tf_yarn_ops.airflow.kill import kill_now
+from tf_yarn_ops.airflow.serialization import cluster_from_dict
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_killed_worker_kills_its_application_at_once_and_the_task_is_retryable(site):
+    task = Running(site.operator())
+    until(lambda: site.yarn.apps.get(ID) and "tf_yarn" in task.ti.xcoms and task.operator._execution._submitting is False)
+    began = time.monotonic()
+    task.operator.on_kill()
+    assert time.monotonic() - began < 5
+    assert site.yarn.apps[ID]["state"] == "KILLED"
+    assert site.killer() == 1
+    task.join(10)
+    assert isinstance(task.error, TfYarnInfrastructureError) and "was killed" in str(task.error)
+    assert "tf_yarn_status" not in task.ti.xcoms  # nobody listens any more
+
+
+def test_airflows_alarm_ends_the_wait_and_the_kill_follows(site):
+    """For ``execution_timeout`` Airflow raises in the main thread, wherever it is, and calls ``on_kill`` then."""
+    operator, context = site.operator(), airflow_setup.context_of(airflow_setup.TaskInstance())
+
+    def ring():
+        until(lambda: site.yarn.apps.get(ID) and operator._execution._submitting is False)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+
+    bell = threading.Thread(target=ring)
+    bell.start()
+    with pytest.raises(AirflowTaskTimeout), timeout(60):
+        operator.execute(context)
+    bell.join()
+    operator.on_kill()
+    assert site.yarn.apps[ID]["state"] == "KILLED"
+    until(lambda: not [thread for thread in threading.enumerate() if thread.name == "tf-yarn-wait"])
+
+
+def test_an_application_that_is_to_be_left_is_left(site):
+    task = Running(site.operator(on_kill="leave"))
+    until(lambda: site.yarn.apps.get(ID) and task.operator._execution._submitting is False)
+    task.operator.on_kill()
+    task.join(10)
+    assert isinstance(task.error, TfYarnInfrastructureError) and "was left alone" in str(task.error)
+    assert site.yarn.apps[ID]["state"] == "ACCEPTED"
+
+
+def test_killing_does_not_wait_for_a_resourcemanager_that_hangs(site):
+    task = Running(site.operator())
+    until(lambda: site.yarn.apps.get(ID) and task.operator._execution._submitting is False)
+    site.yarn.faults.append(lambda method, path: time.sleep(8) if method == "PUT" else None)
+    began = time.monotonic()
+    task.operator.on_kill()
+    assert time.monotonic() - began < 5
+    task.join(10)
+    assert isinstance(task.error, TfYarnInfrastructureError)
+
+
+def test_a_kill_during_the_submission_leaves_nothing(site, tmp_path):
+    operator = site.operator()
+    arrived, go = threading.Event(), threading.Event()
+
+    def hold(method, path):
+        if method == "POST" and path.endswith("/apps"):
+            arrived.set()
+            go.wait(20)
+
+    site.yarn.faults.append(hold)
+    task = Running(operator)
+    assert arrived.wait(20)
+    began = time.monotonic()
+    operator.on_kill()
+    assert time.monotonic() - began < 5
+    go.set()
+    task.join(20)
+    assert isinstance(task.error, TfYarnInfrastructureError)
+    assert {app["state"] for app in site.yarn.apps.values()} <= {"KILLED"}
+    assert not list((tmp_path / "files").rglob("application_*"))
+
+
+def test_a_kill_before_there_is_anything_to_kill_submits_nothing(site):
+    operator = site.operator()
+    arrived, go = threading.Event(), threading.Event()
+
+    def hold(method, path):
+        if path == "/conf":
+            arrived.set()
+            go.wait(20)
+
+    site.yarn.faults.append(hold)
+    task = Running(operator)
+    assert arrived.wait(20)
+    operator.on_kill()
+    go.set()
+    task.join(20)
+    assert isinstance(task.error, TfYarnInfrastructureError) and site.submissions() == 0
+
+
+@pytest.mark.parametrize("end", ["execute", "resume_execution"])
+def test_a_kill_before_the_execution_exists_is_not_forgotten(site, end):
+    """Airflow's signal may come while the operator still imports what it needs."""
+    operator = site.operator(deferrable=True)
+    operator.on_kill()
+    with pytest.raises(TfYarnInfrastructureError, match="Airflow ended the task or its worker"):
+        run(operator) if end == "execute" else resume(operator, "Trigger failure")
+    assert site.submissions() == 0
+
+
+@pytest.mark.parametrize("handing_over", [{"deferrable": True}, {"wait_for_completion": False}], ids=["deferred", "not waiting"])
+@pytest.mark.parametrize(("state", "index"), [("failed", -1), ("success", 3), ("restarting", -1)])
+def test_a_task_that_was_marked_before_it_hands_over_kills(site, handing_over, state, index):
+    """Between two heartbeats nobody tells the worker, and the server refuses its deferral in silence."""
+    with pytest.raises(TfYarnInfrastructureError, match=f"{ID} was killed"):
+        run(site.operator(**handing_over), state=state, map_index=index)
+    assert site.yarn.apps[ID]["state"] == "KILLED" and site.killer() == 1
+
+
+def test_a_marked_task_leaves_what_is_to_be_left(site):
+    with pytest.raises(TfYarnInfrastructureError, match=f"{ID} was left alone"):
+        run(site.operator(deferrable=True, on_kill="leave"), state="failed")
+    assert site.yarn.apps[ID]["state"] == "ACCEPTED"
+
+
+@pytest.mark.parametrize("state", ["queued", AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR)), EOFError()],
+                         ids=["another try", "server", "supervisor"])
+def test_a_task_whose_state_says_nothing_hands_over(site, state):
+    deferred, _ = deferral(site.operator(deferrable=True), airflow_setup.TaskInstance(state=state))
+    assert deferred.trigger.application_id == ID and site.yarn.apps[ID]["state"] == "ACCEPTED"
+
+
+def test_a_kill_by_an_older_attempt_is_not_the_end_of_this_one(site):
+    """A worker that was cut off from Airflow kills when it notices; the next attempt has attached by then."""
+    first = site.operator(deferrable=True)
+    deferral(first)
+    second = Running(site.operator(), try_number=2)
+    until(lambda: "tf_yarn" in second.ti.xcoms and second.operator._execution._submitting is False)
+    first.on_kill()
+    until(lambda: SECOND in site.yarn.apps)
+    site.end(SECOND)
+    second.join(20)
+    assert second.error is None and second.ti.xcoms["tf_yarn"]["application_id"] == SECOND
+    assert second.ti.xcoms["tf_yarn_status"]["reason"] == "SUCCEEDED"
+
+
+def test_a_deferred_attempt_defers_once(site):
+    """After a kill by an older attempt the new application is waited for in the worker."""
+    first = site.operator(deferrable=True)
+    deferral(first)
+    second, ti = site.operator(deferrable=True), airflow_setup.TaskInstance(try_number=2)
+    deferred, context = deferral(second, ti)
+    first.on_kill()
+    event = asyncio.run(first_event(deferred.trigger))
+    with site.ending(SECOND):
+        value = site.operator(deferrable=True).execute_complete(context, event)
+    assert (value["application_id"], value["reason"], site.submissions()) == (SECOND, "SUCCEEDED", 2)
+
+
+def test_a_kill_by_this_attempts_own_worker_is_retryable(site):
+    """A worker that is shut down kills; the deferral that it had sent is taken nevertheless."""
+    operator, ti = site.operator(deferrable=True), airflow_setup.TaskInstance()
+    deferred, context = deferral(operator, ti)
+    operator.on_kill()
+    event = asyncio.run(first_event(deferred.trigger))
+    with pytest.raises(TfYarnInfrastructureError, match="Killed by Airflow: the task was cleared"):
+        site.operator(deferrable=True).execute_complete(context, event)
+    assert (ti.xcoms["tf_yarn_status"]["reason"], site.yarn.apps[ID]["state"]) == ("KILLED", "KILLED")
+
+
+def test_a_kill_by_somebody_else_is_the_end(site):
+    task = Running(site.operator(), try_number=2)
+    until(lambda: site.yarn.apps.get(ID) and task.operator._execution._submitting is False)
+    site.yarn.apps[ID].update(state="KILLED", finalStatus="KILLED", diagnostics="Application killed by user ann.")
+    task.join(20)
+    assert isinstance(task.error, AirflowFailException) and "KILLED" in str(task.error)
+
+
+def test_a_hanging_port_is_nothing_that_can_be_killed_and_takes_less_than_five_seconds():
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        cluster = cluster_from_dict({"resourcemanagers": [url], "user": "ann", "login": "ann"})
+        began = time.monotonic()
+        assert kill_now(cluster, ID, "why") is False
+        assert time.monotonic() - began < 5
+
+
+def test_a_kill_waits_for_a_resourcemanager_that_has_to_recover_the_application():
+    """It answers 404 until then, and there would be nobody to ask again."""
+    yarn, name = FakeYarn(), "application_1600000000000_0001"
+    yarn.started_on = round(time.time() * 1000)
+    with serving(yarn) as url, ThreadPoolExecutor(1) as pool:
+        cluster = cluster_from_dict({"resourcemanagers": [url], "user": "ann", "login": "ann"})
+        killing = pool.submit(kill_now, cluster, name, "why", 20.0)
+        until(lambda: yarn.count("PUT", f"/ws/v1/cluster/apps/{name}/state") >= 2)
+        yarn.add(application(1, user="ann") | {"id": name})
+        assert killing.result(20) is True
+        assert yarn.apps[name]["state"] == "KILLED"

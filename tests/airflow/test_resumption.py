@@ -1,0 +1,125 @@
+"""A task that goes on after its deferral failed, or after an application that never trained, on the wire."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from support import airflow_setup
+from support.airflow_task import ID, SECOND, deferral, first_event, report_of, resume, run
+from support.fake_yarn import STAMP, until
+from tf_yarn_ops.airflow import TfYarnInfrastructureError, TfYarnJobFailed
+from tf_yarn_ops.airflow.outcome import to_xcom
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_deferral_that_timed_out_kills_the_application(site):
+    deferral(site.operator(deferrable=True))
+    with pytest.raises(TfYarnJobFailed, match="EXECUTION_TIMEOUT"):
+        resume(site.operator(deferrable=True), "Trigger timeout")
+    assert site.yarn.apps[ID]["state"] == "KILLED"
+
+
+def test_a_deferral_that_timed_out_after_the_end_gives_the_result(site):
+    deferral(site.operator(deferrable=True))
+    site.end(ID, metrics={"a": 1})
+    value, _ = resume(site.operator(deferrable=True), "Trigger timeout")
+    assert value["metrics"] == {"a": 1}
+
+
+def test_a_kill_of_a_task_whose_deferral_timed_out_reaches_the_application(site):
+    """YARN answers slowly, and the worker is shut down meanwhile."""
+    _, context = deferral(site.operator(deferrable=True))
+    operator = site.operator(deferrable=True)
+    arrived, go = threading.Event(), threading.Event()
+
+    def hold(method, path):
+        if method == "GET" and path.endswith("/apps"):
+            arrived.set()
+            go.wait(20)
+
+    site.yarn.faults.append(hold)
+    with ThreadPoolExecutor(1) as pool:
+        task = pool.submit(operator.resume_execution, "__fail__", {"error": "Trigger timeout"}, context)
+        assert arrived.wait(20)
+        operator.on_kill()
+        killer = site.killer()
+        go.set()
+        assert killer == 1
+        assert isinstance(task.exception(20), TfYarnInfrastructureError)
+
+
+def test_a_deferral_that_timed_out_leaves_what_is_to_be_left(site):
+    deferral(site.operator(deferrable=True))
+    with pytest.raises(TfYarnJobFailed, match="the application continues"):
+        resume(site.operator(deferrable=True, on_kill="leave"), "Trigger timeout")
+    assert site.yarn.apps[ID]["state"] == "ACCEPTED"
+
+
+def test_a_trigger_that_failed_is_replaced_by_the_worker(site):
+    deferral(site.operator(deferrable=True))
+    with site.ending():
+        value, _ = resume(site.operator(deferrable=True), "Trigger failure")
+    assert (value["reason"], value["application_id"], site.submissions()) == ("SUCCEEDED", ID, 1)
+
+
+def test_what_did_not_get_its_containers_is_submitted_again_where_the_job_says_so(site, monkeypatch):
+    spec = {"tasks": {"worker": {"memory": 256}}, "command": "true", "restart": {"allocation_retries": 1}}
+    operator = site.operator(spec=spec, task_command=None, cluster_requirement=None, task_memory=None)
+    with site.ending(reason=Reason.ALLOCATION_TIMEOUT), site.ending(SECOND):
+        value, ti, _ = run(operator)
+    assert value["application_id"] == ti.xcoms["tf_yarn"]["application_id"] == SECOND
+
+
+def test_what_yarn_could_not_launch_is_submitted_again(site, monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.launch.retry.LAUNCH_PAUSE", 0.01)
+    with site.not_launching(), site.ending(SECOND):
+        value, _, _ = run(site.operator())
+    assert (value["application_id"], value["reason"], site.submissions()) == (SECOND, "SUCCEEDED", 2)
+
+
+def test_what_yarn_could_not_launch_of_a_deferred_task_is_submitted_again_by_its_worker(site):
+    deferred, context = deferral(site.operator(deferrable=True))
+    with site.not_launching():
+        event = asyncio.run(first_event(deferred.trigger))
+    with site.ending(SECOND):
+        value = site.operator(deferrable=True).execute_complete(context, event)
+    assert (value["application_id"], value["reason"], site.submissions()) == (SECOND, "SUCCEEDED", 2)
+
+
+def test_nothing_is_submitted_again_after_the_deadline(site):
+    spec = {"tasks": {"worker": {"memory": 256}}, "command": "true", "restart": {"allocation_retries": 1}}
+    operator = site.operator(spec=spec, task_command=None, cluster_requirement=None, task_memory=None, deferrable=True,
+                             execution_timeout=timedelta(seconds=1))
+    ti = airflow_setup.TaskInstance(start_date=datetime.now(timezone.utc) - timedelta(seconds=2))
+    event = {"application_id": ID, "report": to_xcom(report_of(Reason.ALLOCATION_TIMEOUT))}
+    with pytest.raises(TfYarnInfrastructureError, match="ALLOCATION_TIMEOUT"):
+        operator.execute_complete(airflow_setup.context_of(ti), event)
+    assert not site.yarn.apps and site.submissions() == 0
+
+
+def test_a_task_that_waits_in_the_worker_because_triggers_fail_does_not_defer_again(site):
+    first = site.operator(deferrable=True)
+    deferral(first)
+    second, ti = site.operator(deferrable=True), airflow_setup.TaskInstance(try_number=2)
+    with ThreadPoolExecutor(1) as pool:
+        task = pool.submit(second.resume_execution, "__fail__", {"error": "Trigger failure"}, airflow_setup.context_of(ti))
+        until(lambda: "tf_yarn" in ti.xcoms and second._execution._submitting is False)
+        first.on_kill()  # of a worker that was cut off
+        until(lambda: SECOND in site.yarn.apps)
+        site.end(SECOND)
+        assert task.result(20)["application_id"] == SECOND
+
+
+def test_when_another_application_of_the_attempt_has_trained_airflow_learns_its_id(site):
+    ti = airflow_setup.TaskInstance()
+    _, context = deferral(site.operator(deferrable=True), ti)
+    event = {"application_id": ID, "report": to_xcom(replace(report_of(Reason.SUCCEEDED), application_id=SECOND))}
+    site.operator(deferrable=True).execute_complete(context, event)
+    assert ti.xcoms["tf_yarn"]["application_id"] == SECOND
+    assert ti.xcoms["tf_yarn_link_yarn_logs"].endswith(f"appattempt_{STAMP}_0002_000001")
