@@ -106,11 +106,11 @@ def test_importing_the_operator_loads_airflow_and_the_table_of_options_only():
 
 
 def test_faults_of_the_request_end_the_task_for_good_and_are_all_named(site):
-    operator = site.operator(task_memory="much", priority=-1, environment="conda")
+    operator = site.operator(task_memory="much", priority=-1, environment="conda", job_execution_timeout=-1)
     with pytest.raises(AirflowFailException) as failed:
         run(operator)
-    for option in ("task_memory", "priority", "environment"):
-        assert option in str(failed.value)
+    for option in ("task_memory", "priority", "environment", "job_execution_timeout"):
+        assert f"\n  - {option}" in str(failed.value)
     assert site.submissions() == 0
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from airflow.providers_manager import ProvidersManager
 from airflow.sdk.bases.operator import BaseOperator
 from airflow.sdk.module_loading import import_string
 from airflow.sdk.providers_manager_runtime import ProvidersManagerTaskRuntime
@@ -63,10 +64,9 @@ def test_the_description_imports_nothing():
 
 
 def test_airflow_knows_the_links_and_the_decorator():
-    manager = ProvidersManagerTaskRuntime()
-    links = sorted(name for name in manager.extra_links_class_names if "tf_yarn" in name)
+    links = sorted(name for name in ProvidersManager().extra_links_class_names if "tf_yarn" in name)
     assert links == [f"tf_yarn_ops.airflow.links.{name}" for name in ("TensorBoardLink", "YarnApplicationLink", "YarnLogsLink")]
-    assert "tf_yarn" in dict(manager.taskflow_decorators.items())
+    assert "tf_yarn" in dict(ProvidersManagerTaskRuntime().taskflow_decorators.items())
 
 
 def test_every_public_name_is_there_and_no_other():

@@ -53,6 +53,7 @@ class Operator(Protocol):
     submit_with: str | None
     strict_placement: bool
     execution_timeout: timedelta | None
+    renamed_options: Mapping[str, str]
     kill_asked: bool
     tf_yarn_links: dict[str, str] | None
 
@@ -191,7 +192,7 @@ class Execution:
         index = f"[{self.ti.map_index}]" if self.ti.map_index >= 0 else ""
         self._spec = spec = job_of(
             operator.options(), operator.spec, operator.yarn_lifetime, operator.execution_timeout if limited else None,
-            name=f"{self.ti.dag_id}.{self.ti.task_id}{index}")  # fmt: skip
+            name=f"{self.ti.dag_id}.{self.ti.task_id}{index}", names=operator.renamed_options)  # fmt: skip
         for doubt in doubts_about(spec):
             self.log.warning("%s", doubt)
         launcher = self._connect()

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from ..errors import SpecInvalid
 from ..job.document import read_document
 from ..job.request import build_job
 from ..job.spec import JobSpec
@@ -15,7 +16,7 @@ SLACK = 300.0
 
 
 def job_of(options: Mapping[str, Any], spec: Any, lifetime: Any, execution_timeout: timedelta | None,
-           name: str = "") -> JobSpec:
+           name: str = "", names: Mapping[str, str] | None = None) -> JobSpec:
     """Return the job.
 
     Parameters
@@ -31,6 +32,8 @@ def job_of(options: Mapping[str, Any], spec: Any, lifetime: Any, execution_timeo
         Of the Airflow task.
     name : str, optional
         Of the application, unless the job has a name.
+    names : mapping of str to str, optional
+        Other names under which the operator has options; the faults have these names.
 
     Raises
     ------
@@ -40,7 +43,11 @@ def job_of(options: Mapping[str, Any], spec: Any, lifetime: Any, execution_timeo
     document = _document(spec)
     if name and not (document or {}).get("name"):
         options = {"name": name, **options}
-    job = build_job(options, document)
+    try:
+        job = build_job(options, document)
+    except SpecInvalid as error:
+        other = {name: here for name, here in (names or {}).items() if name in options}
+        raise SpecInvalid([fault.renamed(lambda path: other.get(path, path)) for fault in error.faults]) from error
     if lifetime == "auto":
         limit = None if execution_timeout is None else execution_timeout.total_seconds() + SLACK
     else:

@@ -92,6 +92,7 @@ class TensorFlowYarnOperator(BaseOperator):
     ), "json")  # fmt: skip
     operator_extra_links = (YarnApplicationLink(), YarnLogsLink(), TensorBoardLink())
     ui_color = "#fdecd2"
+    renamed_options: Mapping[str, str] = RENAMED
     _needs_job = True
 
     def __init__(
