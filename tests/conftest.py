@@ -1,5 +1,8 @@
 """What several test files share: one real Hadoop for the whole session, and one Airflow."""
 
+import collections
+import functools
+import os
 import signal
 import subprocess
 import sys
@@ -9,7 +12,8 @@ import pytest
 
 from support.fake_yarn import FakeYarn, serving
 
-REAPER = pytest.StashKey()
+REAPER, LEFT_OUT = pytest.StashKey(), pytest.StashKey()
+FOLDER = Path(__file__).parent
 
 
 def pytest_configure(config):
@@ -21,13 +25,15 @@ def pytest_configure(config):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Let one worker drive Airflow in a run of everything: a second scheduler would mostly be idle, at a cost."""
-    if config.getoption("dist") != "loadfile" or config.args_source is not config.ArgsSource.TESTPATHS:
+    if config.getoption("dist") != "loadfile":
+        return None
+    # xdist would begin with the files of most tests, and end with one test of some minutes beside an idle worker.
+    config.option.loadscopereorder = False
+    if config.args_source is not config.ArgsSource.TESTPATHS:
         return None
     from xdist.scheduler import LoadFileScheduling
 
-    folder = Path(__file__).parent
-    users = {f"tests/{file.relative_to(folder).as_posix()}" for file in folder.rglob("test_*.py")
-             if "airflow_site" in file.read_text()}
+    users = {f"tests/{file.relative_to(FOLDER).as_posix()}" for file in FOLDER.rglob("test_*.py") if drives_airflow(file)}
 
     class OneAirflow(LoadFileScheduling):
         def _split_scope(self, nodeid):
@@ -35,6 +41,53 @@ def pytest_xdist_make_scheduler(config, log):
             return "airflow" if file in users else file
 
     return OneAirflow(config, log)
+
+
+@functools.cache
+def drives_airflow(file):
+    return "airflow_site" in file.read_text()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Begin with the files that take longest; workers of xdist take them in this order."""
+    seconds = collections.Counter()
+    for item in items:
+        # About what a test takes that starts an application, trains or waits, or does neither.
+        seconds[item.path] += 10 if item.get_closest_marker("cluster") else 3 if item.get_closest_marker("slow") else 0.05
+    items.sort(key=lambda item: (not drives_airflow(item.path), -seconds[item.path], item.path))
+
+
+def pytest_deselected(items):
+    """Count what ``-m`` leaves out, by the folder of the tests."""
+    for item in items:
+        if item.path.is_relative_to(FOLDER):
+            left_out = item.config.stash.setdefault(LEFT_OUT, collections.Counter())
+            left_out[item.path.relative_to(FOLDER).parts[0]] += 1
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(session.config.stash.get(LEFT_OUT, {}))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    # Each worker has collected all.
+    if left_out := getattr(node, "workeroutput", {}).get("left_out"):
+        node.config.stash[LEFT_OUT] = left_out
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Say what a run with ``-m`` or ``--ignore`` has left out, and how to run it."""
+    left_out = config.stash.get(LEFT_OUT, {})
+    ignored = [os.path.relpath(path, FOLDER) for path in config.getoption("ignore") or ()]
+    if config.getoption("markexpr") and (left_out or ignored):
+        folders = [f"{folder} {number}" for folder, number in sorted(left_out.items())]
+        folders += [f"{folder} all" for folder in ignored]
+        terminalreporter.section("left out")
+        terminalreporter.write_line(f"tests that are not ({config.getoption('markexpr')}), by folder: {', '.join(folders)}")
+        terminalreporter.write_line("run those of a folder: ./dev test FOLDER; all: ./dev test")
 
 
 @pytest.hookimpl(trylast=True)
