@@ -284,11 +284,16 @@ class MiniCluster:
 
     @contextlib.contextmanager
     def _ending_on_failure(self) -> Iterator[None]:
-        before = set(daemons.find_all(self.directory))
+        before, children = set(daemons.find_all(self.directory)), set(self._children.values())
         try:
             yield
         except BaseException:
+            # The command line of a process that has just been started may still be missing in /proc.
+            started = set(self._children.values()) - children
+            for child in started:
+                child.terminate()
             daemons.stop(self.directory, set(daemons.find_all(self.directory)) - before, 5.0)
+            processes.wait_until(lambda: all(child.poll() is not None for child in started), 5.0)
             self._reap()
             raise
 
