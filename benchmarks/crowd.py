@@ -85,7 +85,8 @@ class Crowd:
     async def leave(self) -> None:
         """Report exit code 0 for everyone."""
         for writer in self.writers:
-            self.say(writer, "exited", round=1, start=1, code=0, signal=None, seconds=1.0, stopped=False,
+            self.say(writer, "exited", round=1, start=1, stopped=False, code=0, signal=None, seconds=1.0,
+                     started_at=time.time() - 1, finished_at=time.time(), cpu_seconds=1.0, peak_memory_mib=1.0,
                      log_tail="", result=None)
             await writer.drain()
         await asyncio.sleep(0.5)

@@ -25,8 +25,10 @@ KINDS = ["register", "running", "exited", "terminated", "ping", "stop", "", "han
 KEYS = ["version", "container", "nonce", "host", "port", "round", "start", "code", "signal", "seconds", "log_tail",
         "result", "stopped", "started_at", "finished_at", "cpu_seconds", "peak_memory_mib", "yarn_container", "node_http"]
 plausible = st.sampled_from([0, 1, 2, 137, "worker_0", "worker_1", "ps_0", "n", "h", True])
-messages = st.builds(lambda kind, fields: {**fields, "type": kind}, st.sampled_from(KINDS) | st.text(),
-                     st.dictionaries(st.sampled_from(KEYS), values | plausible))
+changes = st.dictionaries(st.sampled_from(KEYS), values | plausible)
+whole = [registration(), {"type": "running", "round": 1, "start": 1}, exited()]
+messages = st.builds(lambda kind, fields: {**fields, "type": kind}, st.sampled_from(KINDS) | st.text(), changes) | \
+    st.builds(lambda message, fields: {**message, **fields}, st.sampled_from(whole), changes)
 
 
 @given(st.binary(max_size=300))
