@@ -1,7 +1,7 @@
-"""`Cluster`: what is known of a Hadoop cluster, learned from the ResourceManager's URL alone.
+"""`Cluster`: the facts about a Hadoop cluster, learned from the ResourceManager's URL alone.
 
-In come an address, the environment, a site file or a HADOOP_CONF_DIR; out goes a
-frozen value that staging, submission and logs need and nobody asks again.
+In come an address, the environment, a site file or a HADOOP_CONF_DIR; out goes a frozen value with all that staging,
+submission and logs need.
 """
 
 import logging
@@ -24,47 +24,46 @@ from .webhdfs import WebHdfs
 
 logger = logging.getLogger(__name__)
 
-#: YARN's own port for its pages, where an address names none.
+#: YARN's default port for its pages, for an address without a port.
 RESOURCEMANAGER_PORT = 8088
-#: Seconds for which `discover` tries; a person is waiting.
+#: Seconds for which `discover` tries; a person waits for the answer.
 DISCOVERY_PATIENCE = 3.0
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster as its clients need to know it.
+    """The facts about a cluster that its clients need.
 
     Attributes
     ----------
     resourcemanagers : tuple of str
         HTTP addresses.
     user : str
-        In whose name applications run.
+        The user as whom applications run.
     login : str
-        Who sends the requests; another one than ``user`` only with Hadoop's ``proxyuser`` settings.
+        The user that sends the requests; differs from ``user`` only with Hadoop's ``proxyuser`` settings.
     default_filesystem : str
         ``fs.defaultFS``, without a slash at the end.
     filesystem : str
-        Where the staging directory lies, as URLs of it begin: the default file system, what a
-        viewfs mount leads to, or the site's ``staging_url``.
+        The file system of the staging directory, as its URLs begin: the default file system, the target of a
+        viewfs mount, or the site's ``staging_url``.
     webhdfs : tuple of str
-        HTTP addresses of its NameNodes or HttpFS; empty when it has none.
+        HTTP addresses of its NameNodes or HttpFS; empty when none is known.
     local_root : str or None
-        The folder that holds ``/`` of the file system, where it is a mount of a local one.
+        The local folder that is ``/`` of the file system, if it is a mount of a local one.
     staging_template : str
-        Path of the staging directory, ``{user}`` in place of the user.
+        Path of the staging directory, with ``{user}`` for the user.
     application_classpath : tuple of str
     log_services : tuple of str
-        Where finished containers' logs are served over REST.
+        REST addresses that serve the logs of finished containers.
     secure : bool
         Whether Kerberos is on.
     negotiates : bool or None
-        Whether the ResourceManager asks for tickets over HTTP as well, which is a setting of its own.
-        None: as ``secure`` says.
+        Whether the ResourceManager asks for tickets over HTTP too, which is a separate setting. None: as ``secure``.
     version : str
-        Of Hadoop.
+        Hadoop's version.
     site : Site
-        Settings of the site.
+        The settings of the site.
     """
 
     resourcemanagers: tuple[str, ...]
@@ -84,26 +83,26 @@ class Cluster:
 
     @property
     def staging(self) -> str:
-        """Path of the staging directory."""
+        """The path of the staging directory."""
         return self.staging_template.replace("{user}", self.user)
 
     def acting_for(self, user: str) -> "Cluster":
-        """Give the same cluster as another user sees it; its ``proxyuser`` settings have to allow that."""
+        """Return the same cluster for another user; Hadoop's ``proxyuser`` settings have to allow it."""
         return self if user == self.user else replace(self, user=user)
 
     @property
     def authentication(self) -> Authentication:
-        """Who asks the ResourceManager."""
+        """How requests to the ResourceManager are authenticated."""
         kerberos = self.secure if self.negotiates is None else self.negotiates
         return (KerberosAuthentication if kerberos else SimpleAuthentication)(self.login, self.user)
 
     @property
     def storage_authentication(self) -> Authentication:
-        """Who asks the file system: where Kerberos is on, a NameNode always asks for tickets."""
+        """How requests to the file system are authenticated: a NameNode with Kerberos always asks for tickets."""
         return (KerberosAuthentication if self.secure else SimpleAuthentication)(self.login, self.user)
 
     def resourcemanager(self, patience: float = PATIENCE) -> ResourceManager:
-        """Give a client of this cluster's ResourceManagers."""
+        """Return a client of this cluster's ResourceManagers."""
         return ResourceManager(self.resourcemanagers, self.authentication, ca_file=self.site.ca_file,
                                request_timeout=self.site.request_timeout, patience=patience)
 
@@ -129,32 +128,32 @@ class Cluster:
 
 
 def current_user(environ: Mapping[str, str]) -> str:
-    """Give the user as Hadoop's clients see it: $HADOOP_USER_NAME, else the system's."""
+    """Return the user as Hadoop's clients determine it: $HADOOP_USER_NAME, else the system's user."""
     return environ.get("HADOOP_USER_NAME") or system_user()
 
 
 def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | None = None, user: str | None = None,
              site: Site | None = None) -> Cluster:
-    """Learn a cluster.
+    """Learn the facts about a cluster.
 
     Parameters
     ----------
     resourcemanager : str, optional
-        One or several addresses, comma-separated. Default: $YTF_RESOURCEMANAGER, the site
-        file, then HADOOP_CONF_DIR.
+        One or several addresses, separated by commas. Default: $YTF_RESOURCEMANAGER, the site file, then
+        HADOOP_CONF_DIR.
     environ : mapping of str to str, optional
         Default: the process's environment.
     user : str, optional
-        In whose name to submit. Default: $HADOOP_USER_NAME, else the system's user.
+        The user as whom to submit. Default: $HADOOP_USER_NAME, else the system's user.
     site : Site, optional
         Default: the site file of this machine.
 
     Raises
     ------
     ClusterUnreachable
-        No address is known, nobody answers there, or it is not a ResourceManager.
+        No address is known, none answers, or what answers is not a ResourceManager.
     SubmissionRejected
-        The cluster takes us for somebody else.
+        The cluster takes us for another user.
     SpecInvalid
         The site file has faults.
     """
@@ -176,7 +175,7 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
         return _ask(urls, SimpleAuthentication(login, user or login), site, local)
     except KerberosDemanded as demanded:
         logger.debug("asking again with a ticket: %s", demanded)
-    # The ticket says who we are, as in Hadoop's own clients; $HADOOP_USER_NAME does not count then.
+    # The ticket names the user, as in Hadoop's own clients; $HADOOP_USER_NAME does not count.
     login = short_name(principal())
     return _ask(urls, KerberosAuthentication(login, user or login), site, local)
 
@@ -191,7 +190,7 @@ def _ask(urls: tuple[str, ...], authentication: Authentication, site: Site, loca
 
 
 def parse_addresses(text: str) -> tuple[str, ...]:
-    """Read comma-separated addresses: ``host``, ``host:port`` or a URL.
+    """Parse addresses that are separated by commas: ``host``, ``host:port`` or a URL.
 
     Returns
     -------
@@ -237,7 +236,7 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
                                      "its address looks like http://host:8088") from error
         seen_as = user_answer.result()
         conf = conf_answer.result()
-    if info.get("haState") == "INITIALIZING":  # until it is active, its /conf may lack what hdfs-site.xml says
+    if info.get("haState") == "INITIALIZING":  # before it is active, its /conf may lack the values of hdfs-site.xml
         asker.await_active()
         conf = _read_conf(asker)
     login, user = _identify(asker.authentication, seen_as)
@@ -259,22 +258,22 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
 
 
 def _identify(authentication: Authentication, seen_as: str | None) -> tuple[str, str]:
-    """Give login and user; refuse to go on as somebody else than was asked for."""
+    """Return login and user; refuse to go on as another user than the one that was asked for."""
     login, user = authentication.login, authentication.user
     if seen_as is None:
         return login, user
     if isinstance(authentication, SimpleAuthentication):
         if seen_as != user:
             raise SubmissionRejected(f"the ResourceManager takes us for {seen_as!r}, not for {user!r}: "
-                                     "its web interface does not believe user.name; ask its administrator for "
-                                     "simple authentication, or use Kerberos")
+                                     "its web interface ignores user.name; ask the administrator for simple "
+                                     "authentication, or use Kerberos")
         return login, user
     seen_as = short_name(seen_as)
     if user == login:
         return seen_as, seen_as  # hadoop.security.auth_to_local may give a principal any name
     if seen_as != user:
-        raise SubmissionRejected(f"the ResourceManager takes us for {seen_as!r}, not for {user!r}: let the "
-                                 f"administrator set hadoop.proxyuser.{login}.*, or run kinit as {user!r}")
+        raise SubmissionRejected(f"the ResourceManager takes us for {seen_as!r}, not for {user!r}: ask the "
+                                 f"administrator to set hadoop.proxyuser.{login}.*, or run kinit as {user!r}")
     return login, user
 
 
@@ -289,7 +288,7 @@ def _read_conf(asker: ResourceManager) -> Configuration:
 
 
 def _log_services(site: Site, conf: Configuration) -> tuple[str, ...]:
-    """Give the REST bases: the configured one, else that of the job history server whose pages are named."""
+    """Return the configured REST address, and that of the job history server whose pages are configured."""
     services = [site.log_server or conf.get("yarn.log.server.web-service.url")]
     pages = urlsplit(conf.get("yarn.log.server.url"))
     if pages.netloc:
@@ -299,7 +298,7 @@ def _log_services(site: Site, conf: Configuration) -> tuple[str, ...]:
 
 def _locate(default: str, staging: str, site: Site,
             configurations: list[Configuration]) -> tuple[str, tuple[str, ...], str | None, str]:
-    """Find the file system of the staging directory: its URL, its HTTP addresses, its local folder, the path on it."""
+    """Return the staging directory's file system: its URL, HTTP addresses, local folder, and the directory's path."""
     filesystem = (site.staging_url or default).rstrip("/")
     for known in configurations if filesystem.startswith("viewfs:") else ():
         target = urlsplit(known.mounted(filesystem, staging))

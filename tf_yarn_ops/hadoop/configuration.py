@@ -1,7 +1,7 @@
 """Hadoop's configuration as a plain mapping: from ``*-site.xml`` files or a daemon's ``/conf``.
 
-In come files or JSON; out goes a `Configuration` with what `cluster` asks it:
-where the NameNodes answer over HTTP, and what lies behind a viewfs mount.
+In come files or JSON; out goes a `Configuration` that knows, for example, where the NameNodes answer over HTTP and
+what lies behind a viewfs mount.
 """
 
 import getpass
@@ -16,9 +16,9 @@ from xml.etree import ElementTree
 
 _FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "mapred-site.xml")
 _VARIABLE = re.compile(r"\$\{([^}$ ]+)\}")
-#: Hadoop gives up after as many substitutions in one value.
+#: Hadoop too gives up after this number of substitutions in one value.
 _DEPTH = 20
-#: What yarn.application.classpath means where it is not set.
+#: Hadoop's default of yarn.application.classpath for clients of any platform.
 CROSS_PLATFORM_CLASSPATH = (
     "{{HADOOP_CONF_DIR}}",
     "{{HADOOP_COMMON_HOME}}/share/hadoop/common/*", "{{HADOOP_COMMON_HOME}}/share/hadoop/common/lib/*",
@@ -28,12 +28,12 @@ CROSS_PLATFORM_CLASSPATH = (
 
 
 class Configuration:
-    """Names and values of a Hadoop configuration, ``${...}`` substituted when asked.
+    """The names and values of a Hadoop configuration; ``${...}`` is substituted when a value is read.
 
     Parameters
     ----------
     values : mapping of str to str
-        As they are written.
+        The values as they are written.
     environ : mapping of str to str, optional
         For ``${env.NAME}``. Default: empty.
     """
@@ -44,7 +44,7 @@ class Configuration:
 
     @classmethod
     def from_directory(cls, directory: str | Path, environ: Mapping[str, str] | None = None) -> "Configuration":
-        """Read the ``*-site.xml`` files of a HADOOP_CONF_DIR; ValueError names a broken file."""
+        """Read the ``*-site.xml`` files of a HADOOP_CONF_DIR; raise ValueError for a broken file."""
         values: dict[str, str] = {}
         for name in _FILES:
             path = Path(directory) / name
@@ -62,7 +62,7 @@ class Configuration:
 
     @classmethod
     def from_conf(cls, document: Any) -> "Configuration":
-        """Read the JSON of a daemon's ``/conf``; ValueError when it is something else."""
+        """Read the JSON of a daemon's ``/conf``; raise ValueError when it is something else."""
         try:
             return cls({item["key"]: item["value"] for item in document["properties"] if item.get("value") is not None})
         except (TypeError, KeyError) as error:
@@ -72,11 +72,11 @@ class Configuration:
         return name in self._values
 
     def names(self, prefix: str) -> list[str]:
-        """Give the names that start with ``prefix``, sorted."""
+        """Return the names that start with ``prefix``, sorted."""
         return sorted(name for name in self._values if name.startswith(prefix))
 
     def get(self, name: str, default: str = "") -> str:
-        """Give a value with its variables substituted, trimmed; ``default`` when unset or empty."""
+        """Return a value with its variables substituted, trimmed; ``default`` when it is unset or empty."""
         value = self._values.get(name, "")
         for _ in range(_DEPTH):
             match = _VARIABLE.search(value)
@@ -97,19 +97,19 @@ class Configuration:
         return self._values.get(name)
 
     def list(self, name: str) -> tuple[str, ...]:
-        """Give a comma-separated value as its parts."""
+        """Return the parts of a value that is separated by commas."""
         return tuple(part.strip() for part in self.get(name).split(",") if part.strip())
 
     def enabled(self, name: str, default: bool = False) -> bool:
-        """Give a value that is ``true`` or ``false``."""
+        """Return whether a value is ``true``."""
         return self.get(name, "true" if default else "false").lower() == "true"
 
     def application_classpath(self) -> tuple[str, ...]:
-        """Give ``yarn.application.classpath``, else Hadoop's cross-platform default."""
+        """Return ``yarn.application.classpath``, else Hadoop's cross-platform default."""
         return self.list("yarn.application.classpath") or CROSS_PLATFORM_CLASSPATH
 
     def resourcemanagers(self) -> tuple[str, ...]:
-        """Give the HTTP addresses of the ResourceManagers, empty when none is configured.
+        """Return the HTTP addresses of the ResourceManagers; empty when none is configured.
 
         References
         ----------
@@ -129,7 +129,7 @@ class Configuration:
         return tuple(addresses)
 
     def namenodes(self, filesystem: str) -> tuple[str, ...]:
-        """Give the HTTP addresses of the NameNodes of an ``hdfs://`` file system.
+        """Return the HTTP addresses of the NameNodes of an ``hdfs://`` file system.
 
         Returns
         -------
@@ -155,7 +155,7 @@ class Configuration:
         return tuple(f"{scheme}://{_with_host(address, host)}" for address in found)
 
     def mounted(self, filesystem: str, path: str) -> str:
-        """Give the URL behind a path of a ``viewfs://`` file system; empty when it is not mounted.
+        """Return the URL behind a path of a ``viewfs://`` file system; empty when it is not mounted.
 
         References
         ----------
@@ -173,10 +173,10 @@ class Configuration:
 
 
 def system_user() -> str:
-    """Give the user of this process as the operating system knows it; LOGNAME and USER can be anybody's."""
+    """Return the user of this process as the operating system knows it; LOGNAME and USER can be set to any name."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a container with a number that no passwd file names
+    except KeyError:  # a container may run with a number that no passwd file has
         return getpass.getuser()
 
 

@@ -1,8 +1,7 @@
-"""Skein and httpx without the parts of them that cost time and that nobody here calls.
+"""Import Skein and httpx without their slow parts, which this package never calls.
 
-In a cold process ``import skein`` pulls in setuptools for the sake of one version
-comparison, and ``import httpx`` its own command line with rich and click: together
-0.3 of 0.8 seconds. Both are kept away while the import runs, and only then.
+In a cold process ``import skein`` imports setuptools for one comparison of versions, and ``import httpx`` its command
+line with rich and click: together 0.3 of 0.8 seconds. Both are hidden while the import runs, and only then.
 """
 
 import sys
@@ -16,7 +15,7 @@ _lock = threading.Lock()
 
 
 def import_skein() -> Any:
-    """Give the module ``skein``; works on Python >= 3.12 without setuptools as well."""
+    """Return the module ``skein``; on Python 3.12 and later, setuptools is not needed."""
     version: Any = types.ModuleType("distutils.version")
     version.LooseVersion = _Version
     package: Any = types.ModuleType("distutils")
@@ -27,8 +26,8 @@ def import_skein() -> Any:
 
 
 def import_httpx() -> Any:
-    """Give the module ``httpx``, its command line left out."""
-    # None is the import system's own mark for "not to be had"; httpx is prepared for that.
+    """Return the module ``httpx``, without its command line."""
+    # None tells the import system that a module can't be imported; httpx expects that.
     with _standing_in({"httpx._main": None}, unless="httpx"):
         import httpx
     return httpx
@@ -50,7 +49,7 @@ def _standing_in(modules: dict[str, Any], unless: str) -> Iterator[None]:
 
 
 class _Version:
-    """As much of ``LooseVersion`` as Skein asks for: is the first smaller than the second."""
+    """The part of ``LooseVersion`` that Skein uses: whether the first version is below the second."""
 
     def __init__(self, text: str):
         self.numbers = [int(part) for part in text.split(".")[:2]]

@@ -1,14 +1,14 @@
-"""The CapacityScheduler's queues, from ``schedulerInfo``: what they are, and why one takes no application."""
+"""The CapacityScheduler's queues, read from ``schedulerInfo``, and why a queue takes no applications."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import did_you_mean
 
-#: What a queue that may use every node label has in its list.
+#: Stands in the list of a queue that may use every node label.
 _EVERY = "*"
-#: What comes to this queue may be given another one by the CapacityScheduler's placement rules, which YARN
-#: does not list (CSMappingPlacementRule).
+#: The CapacityScheduler's placement rules, which YARN does not list, may move applications of this queue to another
+#: one (CSMappingPlacementRule).
 MAPPED = ("default", "root.default")
 
 
@@ -17,39 +17,39 @@ class Queue(NamedTuple):
 
     parent: bool  # it has queues below it
     state: str
-    creates: bool  # queues below it, when they are named
-    labels: tuple[str, ...] | None  # that it may use; None where YARN does not tell
-    default_label: str  # of those who name none
+    creates: bool  # YARN makes a queue below it when an application names one
+    labels: tuple[str, ...] | None  # node labels that it may use; None if YARN does not tell
+    default_label: str  # for applications that name no label
 
     def may_use(self, label: str) -> bool:
-        """Tell whether its applications may run on nodes of a label."""
+        """Return whether its applications may run on nodes of a label."""
         return self.labels is None or _EVERY in self.labels or label in self.labels
 
 
 def read_queues(scheduler: Mapping[str, Any]) -> dict[str, Queue]:
-    """Give the CapacityScheduler's queues by their paths; none of another scheduler, which does not tell."""
+    """Return the CapacityScheduler's queues by their paths; none for another scheduler, which does not list them."""
     if scheduler.get("type") != "capacityScheduler":
         return {}
     found = dict(_walk(scheduler, "root"))
     if all(item.labels is None for item in found.values()):
         return found
-    # One queue tells its labels, so those that tell none have none.
+    # One queue lists its labels, so queues without a list have none.
     return {path: item._replace(labels=item.labels or ()) for path, item in found.items()}
 
 
 def find_queue(queue: str, found: Mapping[str, Queue]) -> Queue | None:
-    """Give a queue by its name or path; a leaf rather than a parent."""
+    """Return a queue by its name or path, preferably a leaf; None when there is none."""
     matching = [item for path, item in found.items() if queue in (path, path.rsplit(".", 1)[-1])]
     return next((item for item in matching if not item.parent), matching[0] if matching else None)
 
 
 def leaves_of(found: Mapping[str, Queue]) -> dict[str, Queue]:
-    """Give the queues that take applications, by their names."""
+    """Return the queues that take applications, by their names."""
     return {path.rsplit(".", 1)[-1]: item for path, item in found.items() if not item.parent}
 
 
 def fault_of(queue: str, found: Mapping[str, Queue]) -> str | None:
-    """Give why a queue, by its name or full path, takes no applications: it is unknown, stopped, or not a leaf."""
+    """Return why a queue takes no applications: it is unknown, stopped, or not a leaf. Return None if it takes them."""
     leaves = leaves_of(found)
     has = f"the cluster has {', '.join(sorted(leaves))}"
     item = find_queue(queue, found)
@@ -66,7 +66,7 @@ def fault_of(queue: str, found: Mapping[str, Queue]) -> str | None:
 
 
 def _is_made(queue: str, found: Mapping[str, Queue]) -> bool:
-    """Tell whether YARN may make a queue that is not there, with parents that are not there either."""
+    """Return whether YARN may make a queue that does not exist, with parents that do not exist either."""
     above, item = queue, None
     while above and item is None:
         above = above.rpartition(".")[0]

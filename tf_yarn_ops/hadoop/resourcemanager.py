@@ -1,4 +1,4 @@
-"""`ResourceManager`: YARN's REST interface, blocking, with deadlines on every call.
+"""`ResourceManager`: a blocking client of YARN's REST interface, with a deadline for every call.
 
 In come ids, tags and bodies; out go YARN's own JSON objects and our errors.
 """
@@ -19,19 +19,19 @@ from .transport import PATIENCE, Addresses, Failover, check, client_options, exp
 
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
-#: Seconds for which a known application has to be unknown: a ResourceManager that restarts answers
-#: 404 until it has recovered its applications (seen on Hadoop 3.4.3 on a busy machine).
+#: Seconds for which the ResourceManager has to answer 404 before an application counts as lost: after a restart it
+#: answers 404 until it has recovered its applications (seen on Hadoop 3.4.3 on a busy machine).
 RECOVERY_TIME = 30.0
 GPU = "yarn.io/gpu"
-#: YARN names 2^63 - 1 of a resource whose maximum nobody has configured; no node has 2^31.
+#: YARN reports 2^63 - 1 for a resource without a configured maximum; no node has 2^31.
 _UNLIMITED = 2**31
-#: Below which everything of YARN's REST interface lies.
+#: The path of YARN's REST interface.
 CLUSTER_PATH = "/ws/v1/cluster"
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """An amount of resources as YARN gives it.
+    """An amount of resources, in YARN's units.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Allocation:
         MiB.
     vcores : int
     gpus : int
-        Of ``yarn.io/gpu``; 0 where the cluster has no such resource.
+        The number of ``yarn.io/gpu``; 0 if the cluster has no such resource.
     """
 
     memory: int
@@ -54,7 +54,7 @@ class Allocation:
         return cls(int(document["memory"]), int(document["vCores"]), values.get(GPU, 0))
 
     def holds(self, other: "Allocation") -> bool:
-        """Tell whether ``other`` fits into this."""
+        """Return whether ``other`` fits into this amount."""
         return other.memory <= self.memory and other.vcores <= self.vcores and other.gpus <= self.gpus
 
     def __str__(self) -> str:
@@ -68,22 +68,21 @@ class ResourceManager:
     Parameters
     ----------
     urls : sequence of str
-        Their HTTP addresses; the active one is found by asking.
+        Their HTTP addresses; requests find out which one is active.
     authentication : SimpleAuthentication or KerberosAuthentication
-        Who asks.
     request_timeout : float, optional
         Seconds for one request. Default 10.
     patience : float, optional
-        Seconds for which a call goes on trying. Default 5.
+        Seconds for which a call tries again. Default 5.
     ca_file : str, optional
-        Certificates for https.
+        Certificates (PEM) for https. Default: the machine's.
     clock, sleep : callable, optional
         For tests.
 
     Raises
     ------
     ClusterUnreachable
-        From every method, when nobody answers.
+        From every method, when no ResourceManager answers.
     """
 
     def __init__(self, urls: Iterable[str], authentication: Authentication, *, request_timeout: float = 10.0,
@@ -102,7 +101,7 @@ class ResourceManager:
 
     def request(self, method: str, path: str, *, params: Mapping[str, Any] | None = None,
                 json: Any = None, patience: float | None = None) -> Any:
-        """Send one request; give the answer (an ``httpx.Response``) whatever its status."""
+        """Send one request; return the response (``httpx.Response``), whatever its status."""
         failover = Failover(self.addresses, self._patience if patience is None else patience, self._clock)
         return send(self._http(), failover, method, path, self._sleep, json=json,
                     params={**self.authentication.parameters(), **(params or {})})
@@ -125,15 +124,15 @@ class ResourceManager:
         return read_json(self.request("GET", path, params=params), what, *keys)
 
     def conf(self) -> Any:
-        """Give the JSON of ``/conf``."""
+        """Return the JSON of ``/conf``."""
         return self._get("/conf", "reading the cluster's configuration")
 
     def info(self) -> dict[str, Any]:
-        """Give ``clusterInfo``: version, state, start."""
+        """Return ``clusterInfo``: version, state, start."""
         return dict(self._get(f"{CLUSTER_PATH}/info", "asking for the cluster's version", "clusterInfo"))
 
     def user(self) -> str | None:
-        """Give the user that the ResourceManager takes us for; None on Hadoop that can't tell."""
+        """Return the user that the ResourceManager takes us for; None if this version of Hadoop can't tell."""
         try:
             document = self._get(f"{CLUSTER_PATH}/userinfo", "asking who we are")
         except ApplicationNotFound:
@@ -141,10 +140,10 @@ class ResourceManager:
         return str((document.get("clusterUserInfo") or document).get("requestedUser") or "") or None
 
     def recovering(self, application_id: str) -> bool:
-        """Tell whether the ResourceManager may still have to recover an application that it does not know.
+        """Return whether the ResourceManager may still have to recover an application that it does not know.
 
-        It answers 404 after a restart until it has; its own clock counts, and ids tell in which of its lives
-        they were given.
+        After a restart it answers 404 until it has. An id contains the time of the start at which it was given; that
+        time, and the age of the restart, are compared by the ResourceManager's own clock.
         """
         response = self.request("GET", f"{CLUSTER_PATH}/info")
         info = read_json(response, "asking when the ResourceManager was started", "clusterInfo")
@@ -155,31 +154,30 @@ class ResourceManager:
         return given is not None and int(given[1]) < started and now - started / 1000 < RECOVERY_TIME
 
     def scheduler(self) -> dict[str, Any]:
-        """Give ``schedulerInfo``: the scheduler's type and its queues."""
+        """Return ``schedulerInfo``: the scheduler's type and its queues."""
         return dict(self._get(f"{CLUSTER_PATH}/scheduler", "reading the queues", "scheduler", "schedulerInfo"))
 
     def nodes(self) -> list[dict[str, Any]]:
-        """Give the nodes that run containers now."""
+        """Return the nodes that are running now."""
         document = self._get(f"{CLUSTER_PATH}/nodes", "reading the nodes", params={"states": "RUNNING"})
         return read_items(document, "nodes", "node")
 
     def labels(self) -> Any:
-        """Give the JSON of the cluster's node labels."""
+        """Return the JSON of the cluster's node labels."""
         return self._get(f"{CLUSTER_PATH}/get-node-labels", "reading the node labels")
 
     def new_application(self) -> tuple[str, Allocation]:
-        """Reserve an application id; give it with the maximum allocation of a container."""
+        """Reserve an application id; return it and the maximum allocation of a container."""
         response = self.request("POST", f"{CLUSTER_PATH}/apps/new-application")
         what = "reserving an application id"
         maximum = Allocation.read(read_json(response, what, "maximum-resource-capability"))
         return str(read_json(response, what, "application-id")), maximum
 
     def submit(self, body: Mapping[str, Any]) -> None:
-        """Submit an application under its reserved id; a second time changes nothing.
+        """Submit an application under its reserved id; a second submission changes nothing.
 
-        Each time after a ResourceManager has said that it is active: one that is given an application while
-        it recovers the others finds that one in its state store as well, and ends (seen on Hadoop 3.4.3,
-        "Cannot add a duplicate").
+        The ResourceManager has to be active before each request: one that gets an application while it recovers the
+        others finds the new one in its state store too, and exits (seen on Hadoop 3.4.3, "Cannot add a duplicate").
         """
         until = self._clock() + self._patience
         while True:
@@ -190,13 +188,13 @@ class ResourceManager:
             except ClusterUnreachable:
                 if self._clock() >= until:
                     raise
-        # A known id is accepted again, except in the very moment in which another client submits it.
+        # YARN accepts a known id again, except while another client is submitting it.
         if response.status_code == 400 and "Cannot add a duplicate" in response.text:
             return
         check(response, f"submitting {body['application-id']}")
 
     def await_active(self, until: float | None = None) -> None:
-        """Wait while the ResourceManager is still starting, until a time of our clock; default: for our patience."""
+        """Wait while the ResourceManager starts, until a time of the clock; default: for the patience from now."""
         until = self._clock() + self._patience if until is None else until
         while self.info().get("haState") == "INITIALIZING":
             if self._clock() >= until:
@@ -204,19 +202,19 @@ class ResourceManager:
             self._sleep(0.2)
 
     def get(self, application_id: str) -> dict[str, Any]:
-        """Give one application; ApplicationNotFound when the ResourceManager does not know it."""
+        """Return one application; raise ApplicationNotFound when the ResourceManager does not know it."""
         return dict(self._get(f"{CLUSTER_PATH}/apps/{application_id}", f"asking for {application_id}", "app",
                               params={"deSelects": "resourceRequests"}))
 
     def get_recovered(self, application_id: str, patience: float = 0.0) -> dict[str, Any]:
-        """Give one application; wait so many seconds while a restarted ResourceManager may have to recover it.
+        """Return one application; wait up to ``patience`` seconds for a restarted ResourceManager to recover it.
 
         Raises
         ------
         ApplicationNotFound
-            It is unknown, and will be.
+            The ResourceManager does not know it, and has recovered.
         ClusterUnreachable
-            It is unknown, and may be known in a moment.
+            The ResourceManager does not know it, and may not have recovered yet.
         """
         deadline = self._clock() + patience
         while True:
@@ -232,49 +230,49 @@ class ResourceManager:
 
     def find(self, tags: Iterable[str] = (), states: Iterable[str] = (),
              user: str | None = None) -> list[dict[str, Any]]:
-        """Give the applications that carry any of the tags and are in any of the states.
+        """Return the applications that have any of the tags and are in any of the states.
 
         Parameters
         ----------
         tags, states : iterable of str, optional
             Default: all.
         user : str, optional
-            Only applications of this user.
+            The user whose applications are returned. Default: all users.
         """
         return read_applications(self._get(f"{CLUSTER_PATH}/apps", "looking for applications",
                                            params=find_parameters(tags, states, user)))
 
     def state(self, application_id: str) -> str:
-        """Give YARN's state of one application."""
+        """Return YARN's state of one application."""
         return str(self._get(f"{CLUSTER_PATH}/apps/{application_id}/state", f"asking for {application_id}", "state"))
 
     def kill(self, application_id: str, diagnostics: str) -> str:
-        """Ask YARN to kill an application; give its state in the answer.
+        """Ask YARN to kill an application; return the state that it answers.
 
         Parameters
         ----------
         application_id : str
         diagnostics : str
-            What YARN shall keep as the cause.
+            The cause, which YARN keeps.
 
         Raises
         ------
         ApplicationNotFound
             The ResourceManager does not know it.
         SubmissionRejected
-            We may not kill it.
+            The user may not kill it.
         """
         response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/state",
                                 json={"state": "KILLED", "diagnostics": diagnostics})
         return str(read_json(response, f"killing {application_id}", "state"))
 
     def set_lifetime(self, application_id: str, ends_at: float) -> None:
-        """Let YARN end an application at a time (seconds since the epoch), whoever else is alive."""
+        """Let YARN end an application at a time (seconds since the epoch), even if no client lives then."""
         when = datetime.fromtimestamp(ends_at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000+0000")
         self._set(application_id, "timeout", {"timeout": {"type": "LIFETIME", "expiryTime": when}})
 
     def set_priority(self, application_id: str, priority: int) -> None:
-        """Give an application its priority in the queue, larger first."""
+        """Set the priority of an application in its queue; larger ones come first."""
         self._set(application_id, "priority", {"priority": priority})
 
     def _set(self, application_id: str, what: str, body: Mapping[str, Any]) -> None:
@@ -284,11 +282,11 @@ class ResourceManager:
 
 
 def find_parameters(tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None) -> dict[str, str]:
-    """Build the query of a list call; what nobody reads is left out of the answer."""
+    """Build the query of a list call, without the parts of the answer that no caller reads."""
     parameters = {"applicationTags": ",".join(tags), "states": ",".join(states), "user": user or ""}
     return {"deSelects": "resourceRequests", **{name: value for name, value in parameters.items() if value}}
 
 
 def read_applications(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Read the answer of a list call; OddAnswer when it is none."""
+    """Return the applications of a list call's answer; raise OddAnswer when it is no such answer."""
     return read_items(document, "apps", "app")

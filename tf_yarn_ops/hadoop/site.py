@@ -1,6 +1,6 @@
-"""`Site`: what the administrator of a site says about it, read from ``site.yaml``.
+"""`Site`: the settings of a site's administrator, read from ``site.yaml``.
 
-Everything here has a default; most sites need no file. Unknown keys are errors.
+Every setting has a default, and most sites need no file. Unknown keys are errors.
 """
 
 import os
@@ -26,7 +26,8 @@ SUBMIT_WITH = ("auto", "rest", "skein")
 #: Below the ephemeral ports of Linux (32768 and up).
 COORDINATOR_PORTS = "20000-29999"
 
-#: The application master's JVM starts in 0.85 of the time; the second part is for Skein's page links on Java 17.
+#: With the first two, the application master's JVM starts in 0.85 of the time; the last one is for Skein's page links
+#: on Java 17.
 AM_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC --add-opens=java.base/java.util=ALL-UNNAMED"
 
 
@@ -68,15 +69,15 @@ class Site:
     staging : str, optional
         Directory for applications and the cache. ``{user}`` is replaced. Default ``/user/{user}/.skein``.
     shared_cache : str, optional
-        Directory of a second cache that ``trusted_owner`` fills for everybody; looked at first.
+        Directory of a second cache, which ``trusted_owner`` fills for all users; it is searched first.
     trusted_owner : str, optional
-        A user whose cached files are used besides one's own.
+        A user whose cached files are used besides those of the submitting user.
     application_classpath : sequence of str, optional
-        Instead of ``yarn.application.classpath``.
+        Replaces ``yarn.application.classpath``.
     log_server : str, optional
         REST base of the job history or timeline server, ``http://host:19888/ws/v1/history``.
     coordinator_ports : str, optional
-        Where coordinators listen, ``first-last``. Default 20000-29999.
+        The ports on which coordinators listen, ``first-last``. Default 20000-29999.
     am_java_options : str, optional
         JDK_JAVA_OPTIONS of the application master; empty leaves the variable alone.
     docker_folders : sequence of str, optional
@@ -85,12 +86,12 @@ class Site:
     request_timeout : float, optional
         Seconds for one request to the ResourceManager or a NameNode. Default 10.
     unreachable_timeout : float, optional
-        Seconds for which a waiting client goes on without a ResourceManager. Default 600:
-        a fail-over takes a minute, a restart with recovery some.
+        Seconds for which a waiting client goes on without a ResourceManager. Default 600: a fail-over takes one
+        minute, a restart with recovery several.
     submit_with : {"auto", "rest", "skein"}, optional
-        Default auto: plain HTTP, and Skein's Java client where that can't work.
+        Default auto: plain HTTP, or Skein's Java client where the cluster does not allow that.
     ca_file : str, optional
-        Certificates (PEM) that sign the daemons' HTTPS pages. Default: the machine's.
+        PEM file with the certificates of the CAs that sign the daemons' certificates. Default: the machine's CAs.
     """
 
     resourcemanager: tuple[str, ...] = ()
@@ -128,7 +129,7 @@ class Site:
         check(faults)
 
     def base_port(self, seed: int) -> int:
-        """Give the first of 16 consecutive ports for one job, chosen by ``seed`` (its number)."""
+        """Return the first of 16 consecutive ports for one job, chosen by ``seed``, the job's number."""
         low, high = map(int, self.coordinator_ports.split("-"))
         blocks = (high - low + 1) // PORTS
         return low + (seed % blocks) * PORTS
@@ -155,7 +156,7 @@ def read_site(path: str | Path) -> Site:
 
 
 def find_site(environ: Mapping[str, str]) -> Site:
-    """Give the site of this machine: $YTF_SITE, then the user's file, then /etc's, else the defaults."""
+    """Return the settings of this machine: from $YTF_SITE, the user's file or the one in /etc, else the defaults."""
     if environ.get("YTF_SITE"):
         return read_site(environ["YTF_SITE"])
     home = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")

@@ -1,4 +1,4 @@
-"""A local folder as one archive, the same bytes every time, so that the cache knows it again."""
+"""A local folder as one archive: the same bytes every time, so that the cache finds it again."""
 
 import gzip
 import os
@@ -20,14 +20,14 @@ def pack(folder: Path, target: Path) -> None:
     ----------
     folder : Path
     target : Path
-        The file, which is made or overwritten.
+        The file to write.
 
     Raises
     ------
     SpecInvalid
-        Something in it may not be read, or vanished meanwhile.
+        A file of the folder can't be read, or vanished meanwhile.
     ClusterUnreachable
-        This machine has no room for the archive, or can't read a disk: another may, so a try again can help.
+        This machine has no room for the archive, or can't read a disk; another machine may, so a retry can help.
     """
     try:
         with target.open("wb") as archive:
@@ -44,7 +44,7 @@ def _pack(folder: Path, target: IO[bytes]) -> None:
         for path in _walk(folder):
             member = archive.gettarinfo(path, arcname=str(path.relative_to(folder)))
             if member is None or not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-                continue  # sockets and devices have no place in a container
+                continue  # sockets and devices are of no use in a container
             member.mtime, member.uid, member.gid, member.uname, member.gname = 0, 0, 0, "", ""
             if member.islnk():
                 member.type, member.linkname, member.size = tarfile.REGTYPE, "", path.stat().st_size

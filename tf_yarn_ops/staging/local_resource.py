@@ -19,7 +19,7 @@ class LocalResource:
     size : int
         Bytes.
     timestamp : int
-        Modification time, milliseconds since the epoch; YARN refuses the file when it differs.
+        Modification time in milliseconds since the epoch; YARN refuses a file with another one.
     visibility : str
         ``PUBLIC``, ``PRIVATE`` or ``APPLICATION``.
     type : str
@@ -34,5 +34,5 @@ class LocalResource:
 
 
 def type_of(name: str) -> str:
-    """Give the type that a file's name suggests."""
+    """Return the type that a file's name suggests."""
     return ARCHIVE if name.endswith(ARCHIVE_SUFFIXES) else FILE

@@ -1,4 +1,4 @@
-"""The cache as its owner sees it: what lies there, and what nobody has used for long."""
+"""List and delete the files of the user's cache."""
 
 import re
 import time
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from .staging_directory import StagingDirectory
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
-#: Days without use after which `prune` deletes a file. Applications of less than 14 days may still need theirs.
+#: Days without use after which `prune_cache` deletes a file. Applications may need their files for up to 14 days.
 UNUSED_DAYS = 30.0
-#: An upload that took longer than a day was left by a client that died.
+#: Days after which an upload counts as left behind by a client that died.
 _ABANDONED_DAYS = 1.0
 
 
@@ -24,9 +24,9 @@ class CachedFile:
     size : int
         Bytes.
     used_at : float
-        When it was last read or written, seconds since the epoch; HDFS keeps reads to the hour.
+        Time of the last read or write, seconds since the epoch; HDFS notes reads to the hour.
     abandoned : bool
-        Whether it is what an upload left that never ended.
+        Whether it is the rest of an upload that did not end.
     """
 
     path: str
@@ -37,7 +37,7 @@ class CachedFile:
 
 
 def list_cache(staging: StagingDirectory) -> list[CachedFile]:
-    """Give the files of the user's cache, the longest unused first."""
+    """Return the files of the user's cache, the longest unused first."""
     files = []
     for folder in staging.filesystem.list(staging.cache):
         if not folder.is_directory or not _DIGEST.match(folder.name):
@@ -50,20 +50,20 @@ def list_cache(staging: StagingDirectory) -> list[CachedFile]:
 
 def prune_cache(staging: StagingDirectory, unused_days: float = UNUSED_DAYS,
                 now: float | None = None) -> list[CachedFile]:
-    """Delete what nobody has used for long, and what broken uploads left.
+    """Delete files that were not used for long, and the rests of broken uploads.
 
     Parameters
     ----------
     staging : StagingDirectory
     unused_days : float, optional
-        Default 30. A running application needs its files until it ends: give more than it takes.
+        Default 30. A running application needs its files until it ends: give more days than it takes.
     now : float, optional
-        Seconds since the epoch. Default: the clock.
+        Seconds since the epoch. Default: now.
 
     Returns
     -------
     list of CachedFile
-        What was deleted.
+        The deleted files.
     """
     now = time.time() if now is None else now
     day = 24 * 3600.0

@@ -1,4 +1,4 @@
-"""What nobody deleted, because everybody who could have was killed: directories, and old claims."""
+"""Delete the directories that killed clients left behind, and old claims."""
 
 import logging
 import random
@@ -11,21 +11,21 @@ from .staging_directory import StagingDirectory
 
 logger = logging.getLogger(__name__)
 
-#: Directories that one submission looks at.
+#: Directories that one submission checks.
 AT_MOST = 20
-#: Milliseconds after which an application that YARN does not know is over: twice the longest
-#: default of a job. Less would be dangerous where two clusters share one file system.
+#: Milliseconds after which an application that YARN does not know counts as ended: twice the longest default of a
+#: job. The other one of two clusters that share a file system may know a younger one.
 FORGOTTEN_AFTER = 14 * 24 * 3600 * 1000
-#: Milliseconds after which nobody asks for a training again under a claim.
+#: Milliseconds after which a claim counts as old: no scheduler retries a training for so long.
 CLAIMS_FORGOTTEN_AFTER = 90 * 24 * 3600 * 1000
-#: Their folder may hold many thousands, so few submissions look at it, and delete more.
+#: The folder may hold thousands of claims, so few submissions list it, and each deletes more.
 CLAIMS_CHANCE, CLAIMS_AT_MOST = 0.02, 200
 
 _APPLICATION = re.compile(r"application_\d+_\d+\Z")
 
 
 def sweep(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str = "") -> list[str]:
-    """Delete directories of one's own applications that have ended.
+    """Delete directories of the user's applications that have ended.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def sweep(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str
     Returns
     -------
     list of str
-        The ids whose directory was deleted.
+        The ids of the applications whose directories were deleted.
     """
     owner = staging.cluster.user
     found = [status for status in staging.filesystem.list(staging.cluster.staging)
@@ -59,7 +59,7 @@ def sweep(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str
 
 
 def sweep_claims(staging: StagingDirectory) -> int:
-    """Delete some of the claims that are too old for anybody; give how many."""
+    """Delete some of the old claims; return their number."""
     folder = f"{staging.cluster.staging}/claims"
     oldest = time.time() * 1000 - CLAIMS_FORGOTTEN_AFTER
     old = [status.name for status in staging.filesystem.list(folder)
