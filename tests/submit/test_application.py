@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Acls, Environment, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.submit.application import build, job_file
@@ -36,7 +37,7 @@ JOBS = {
 
 def rendered(spec):
     application = build(spec, base_port=21000, resourcemanagers=("http://rm:8088",), user="me",
-                        docker_folders=("/opt/hadoop",))
+                        site=Site(docker_folders=("/opt/hadoop",)))
     job = job_file(spec, base_port=21000, resourcemanagers=("http://rm:8088",), user="me").decode()
     return application.to_yaml() + "---\n" + job + "\n"
 

@@ -7,10 +7,11 @@ coordinator and agents read.
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ..hadoop.site import AM_JAVA_OPTIONS
+from ..hadoop.cluster import Cluster
+from ..hadoop.site import Site
 from ..job.parts import Resources
 from ..job.spec import JobSpec, TaskSpec
 from ..runtime.common.contract import JOB_FILE, RUNTIME_FILE, VERSION, Job, ServicePlan, TypePlan, dump_job
@@ -38,8 +39,7 @@ def build(
     base_port: int,
     resourcemanagers: Sequence[str] = (),
     user: str = "",
-    am_java_options: str = AM_JAVA_OPTIONS,
-    docker_folders: Sequence[str] = (),
+    site: Site | None = None,
 ) -> "skein.ApplicationSpec":
     """Return the Skein application of a job.
 
@@ -52,10 +52,9 @@ def build(
         URLs for the job file.
     user : str, optional
         The submitting user, for the job file.
-    am_java_options : str, optional
-        JDK_JAVA_OPTIONS of the application master; empty for clusters whose ``admin-env`` sets it.
-    docker_folders : sequence of str, optional
-        Folders of the nodes to mount into Docker containers: HADOOP_HOME, HADOOP_CONF_DIR and JAVA_HOME.
+    site : Site, optional
+        For the JVM options of the application master and the folders to mount into Docker containers. Default:
+        ``Site()``.
 
     Returns
     -------
@@ -65,7 +64,8 @@ def build(
     """
     import skein
 
-    placed = build_container_environment(spec.environment, (spec.input, spec.output), docker_folders)
+    site = site or Site()
+    placed = build_container_environment(spec.environment, (spec.input, spec.output), site.docker_folders)
     job = job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user)
     ours = {
         RUNTIME_FILE: skein.File(RUNTIME_SOURCE, type="file"),
@@ -91,7 +91,7 @@ def build(
         resources=skein.Resources(memory=spec.am_memory, vcores=spec.am_vcores),
         script=_script(placed, "coordinator", "", flags="-u"),
         files=ours | environment,
-        env={**placed.variables, **({"JDK_JAVA_OPTIONS": am_java_options} if am_java_options else {})},
+        env={**placed.variables, **({"JDK_JAVA_OPTIONS": site.am_java_options} if site.am_java_options else {})},
     )
     return skein.ApplicationSpec(
         name=spec.name,
@@ -110,6 +110,19 @@ def build(
 def job_file(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str] = (), user: str = "") -> bytes:
     """Return the content of the job file. It holds commands and environments: only the job's user may read it."""
     return dump_job(job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user))
+
+
+def settings_of(cluster: Cluster, number: int) -> dict[str, Any]:
+    """Return the arguments of `build` and `job_file` that a cluster determines.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    number : int
+        Chooses the coordinator's ports: the number in the application id, or a random one.
+    """
+    return {"base_port": cluster.site.base_port(number), "resourcemanagers": cluster.resourcemanagers,
+            "user": cluster.user}
 
 
 def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], user: str) -> Job:

@@ -24,7 +24,7 @@ class ContainerEnvironment:
     archives : mapping of str to str
         Name in the working directory to source.
     variables : mapping of str to str
-        For YARN, in the container's launch environment.
+        Variables for YARN, in the container's launch environment.
     docker_image : str or None
     """
 

@@ -101,7 +101,7 @@ def containers(spec: JobSpec) -> dict[str, Allocation]:
 
 
 def check_maximum(spec: JobSpec, maximum: Allocation) -> None:
-    """Compare every container with the cluster's maximum allocation.
+    """Check that no container is above the cluster's maximum allocation.
 
     Raises
     ------

@@ -25,7 +25,7 @@ from ..staging.archive import pack
 from ..staging.local_resource import ARCHIVE, LocalResource
 from ..staging.staging_directory import StagingDirectory
 from ..staging.sweep import sweep
-from . import application as applications
+from .application import JOB_SOURCE, RUNTIME_SOURCE, build, job_file, settings_of
 from .bundle import runtime_zip
 from .certificate import mint
 from .placement import check_placement, read_surroundings
@@ -42,7 +42,7 @@ _JOB_NAME = "job.json"
 
 
 class RestSubmitter:
-    """Submits applications of one cluster.
+    """Submits applications to one cluster over HTTP.
 
     Parameters
     ----------
@@ -115,13 +115,11 @@ class RestSubmitter:
     def _stage(self, spec: JobSpec, application_id: str, directory: ApplicationDirectory,
                tags: Iterable[str]) -> dict[str, Any]:
         """Write all files; return the body of the submission."""
-        settings: dict[str, Any] = {
-            "base_port": self._cluster.site.base_port(int(application_id.rsplit("_", 1)[-1])),
-            "resourcemanagers": self._cluster.resourcemanagers, "user": self._cluster.user}
+        settings = settings_of(self._cluster, int(application_id.rsplit("_", 1)[-1]))
         with ThreadPoolExecutor(_WORKERS) as pool:
             importing = pool.submit(import_skein)
             own = {CERTIFICATE: (credentials := mint()).certificate, KEY: credentials.key,
-                   _JOB_NAME: applications.job_file(spec, **settings)}
+                   _JOB_NAME: job_file(spec, **settings)}
             self._staging.prepare(pool)
             directory.make()
             self._checkpoint()
@@ -129,14 +127,13 @@ class RestSubmitter:
             pool.submit(self._sweep, application_id)
             jar = pool.submit(self._staging.store, directory, skein_jar(), "skein.jar", public=True)
             importing.result()
-            application = applications.build(spec, am_java_options=self._cluster.site.am_java_options,
-                                             docker_folders=self._cluster.site.docker_folders, **settings)
+            application = build(spec, site=self._cluster.site, **settings)
             shared = {(source, kind): pool.submit(self._file, directory, source, kind)
-                      for source, kind in sources(application) if source != applications.JOB_SOURCE}
+                      for source, kind in sources(application) if source != JOB_SOURCE}
             scripts = {name: pool.submit(self._staging.store, directory, service.script.encode(), "service.sh")
                        for name, service in application.services.items()}
             planned = {name: directory.planned(name, data) for name, data in own.items()}
-            located = {key: planned[_JOB_NAME] for key in sources(application) if key[0] == applications.JOB_SOURCE}
+            located = {key: planned[_JOB_NAME] for key in sources(application) if key[0] == JOB_SOURCE}
             located |= {key: future.result() for key, future in shared.items()}
             staged = Staged(jar.result(), planned[CERTIFICATE], planned[KEY],
                             {name: future.result() for name, future in scripts.items()}, located)
@@ -153,10 +150,10 @@ class RestSubmitter:
         try:
             sweep(self._staging, self._resourcemanager, keep=application_id)
         except TfYarnError as error:
-            logger.debug("not swept: %s", error)
+            logger.debug("could not sweep the staging directory: %s", error)
 
     def _file(self, directory: ApplicationDirectory, source: str, kind: str) -> LocalResource:
-        if source == applications.RUNTIME_SOURCE:
+        if source == RUNTIME_SOURCE:
             resource = self._staging.store(directory, runtime_zip(), "runtime.zip", public=True)
             return replace(resource, type=kind)
         path = local_path(source)
@@ -186,19 +183,19 @@ class RestSubmitter:
                 if state not in ("NEW", "NEW_SAVING", "SUBMITTED"):
                     break
             except ApplicationNotFound:
-                state = "forgotten"
+                state = "unknown to the ResourceManager"
                 self._resourcemanager.submit(body)
             except ClusterUnreachable as error:
-                state = f"not to be asked for ({error})"
+                state = f"in an unknown state ({error})"
             if time.monotonic() > deadline:
-                raise ClusterUnreachable(f"{application_id} is still {state} after {_ACCEPT_TIMEOUT:g} s")
+                raise ClusterUnreachable(f"{application_id} is {state} {_ACCEPT_TIMEOUT:g} s after it was submitted")
             time.sleep(pause)
             pause = min(0.5, pause * 2)
         if found["user"] != self._cluster.user:
             # An old Hadoop has no request that tells the user before the submission.
-            self._resourcemanager.kill(application_id, "Submitted in the name of another user")
+            self._resourcemanager.kill(application_id, "Submitted as another user")
             raise SubmissionRejected(f"{application_id} ran as {found['user']!r}, not as {self._cluster.user!r}, and "
-                                     "was killed: the web interface does not believe user.name")
+                                     "was killed: the web interface ignores user.name")
         report = read_report(found)
         if report.reason is Reason.RESOURCES_IMPOSSIBLE:
             raise ResourcesImpossible(report.message)

@@ -16,14 +16,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from ..errors import ClusterUnreachable, SubmissionRejected, TfYarnError
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_skein
 from ..job.spec import JobSpec
 from ..staging.archive import pack
-from . import application as applications
+from .application import JOB_SOURCE, RUNTIME_SOURCE, build, job_file, settings_of
 from .bundle import runtime_zip
 from .certificate import mint
 from .preflight import local_path, with_absolute_sources
@@ -57,12 +56,12 @@ class SkeinJavaSubmitter:
     environ : mapping of str to str, optional
         For ``yarn``, JAVA_HOME and HADOOP_CONF_DIR. Default: the process's environment.
     checkpoint : callable, optional
-        Called between the steps; raises when the submission shall end.
+        Called between the steps; raises an error to end the submission.
 
     Attributes
     ----------
     uncertain : bool
-        Whether YARN may have an application whose id nobody has told: Skein's client has run, without a clear answer.
+        Whether YARN may have an application whose id is unknown: Skein's client has run, without a clear answer.
     """
 
     def __init__(self, cluster: Cluster, *, environ: Mapping[str, str] | None = None,
@@ -78,9 +77,9 @@ class SkeinJavaSubmitter:
         Raises
         ------
         SubmissionRejected
-            There is no Hadoop client here, or YARN refused the job.
+            This machine has no Hadoop client, or YARN refused the job.
         ClusterUnreachable
-            No answer, or none in time, or this machine is in trouble.
+            There was no answer in time, or this machine can't run the client.
         """
         if shutil.which("yarn", path=self._environ.get("PATH")) is None:
             raise SubmissionRejected("submitting with Skein needs Hadoop's client: no 'yarn' on PATH. Put it there, "
@@ -146,13 +145,10 @@ class SkeinJavaSubmitter:
     def _write(self, spec: JobSpec, folder: Path, tags: Iterable[str]) -> None:
         skein = import_skein()
         spec = with_absolute_sources(spec)
-        settings: dict[str, Any] = {"base_port": self._cluster.site.base_port(secrets.randbelow(1 << 16)),
-                                    "resourcemanagers": self._cluster.resourcemanagers, "user": self._cluster.user}
-        site = self._cluster.site
-        application = applications.build(spec, am_java_options=site.am_java_options,
-                                         docker_folders=site.docker_folders, **settings)
-        own = {applications.RUNTIME_SOURCE: _secret(folder / "runtime.zip", runtime_zip()),
-               applications.JOB_SOURCE: _secret(folder / "job.json", applications.job_file(spec, **settings))}
+        settings = settings_of(self._cluster, secrets.randbelow(1 << 16))
+        application = build(spec, site=self._cluster.site, **settings)
+        own = {RUNTIME_SOURCE: _secret(folder / "runtime.zip", runtime_zip()),
+               JOB_SOURCE: _secret(folder / "job.json", job_file(spec, **settings))}
         packed: dict[Path, Path] = {}
         for part in (application.master, *application.services.values()):
             for file in part.files.values():

@@ -36,9 +36,9 @@ class Staged:
     ----------
     jar, certificate, key : LocalResource
     scripts : mapping of str to LocalResource
-        Per Skein service.
+        By Skein service.
     files : mapping of (str, str) to LocalResource
-        Per source and type, as the Skein application names them.
+        By source and type, as the Skein application names them.
     """
 
     jar: LocalResource
@@ -107,7 +107,7 @@ def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Loca
     tags : iterable of str
         All tags, in lower case.
     priority : int
-        Larger first.
+        Larger ones come first.
     """
     master = application.master
     resources = {key: staged.files[file.source, str(file.type)] for key, file in master.files.items()}
