@@ -12,9 +12,10 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
+from tf_yarn_ops.azkaban import keys  # noqa: E402
 from tf_yarn_ops.cli.options import ALL, names_of, value_of  # noqa: E402
 from tf_yarn_ops.job.defaults import default_of  # noqa: E402
-from tf_yarn_ops.job.options import OPTIONS, SECTIONS, Option  # noqa: E402
+from tf_yarn_ops.job.options import COMMAND_LINE, OPTIONS, SECTIONS, Option, options_of  # noqa: E402
 
 
 def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -57,8 +58,20 @@ def meaning(option: Option) -> str:
     return option.help.replace("<", "\\<") + form
 
 
+def azkaban_keys(rows: tuple[keys.Key, ...]) -> str:
+    """Return keys of a ``.job``, with the option of the command line and TonY's names of each."""
+    typed = options_of(COMMAND_LINE)
+    return table(("key", "`ytf-submit`", "TonY", "default", "meaning"), [
+        (f"`{row.name}`",
+         "the command" if row.option == "task_command" else f"`--{row.option}`" if row.option in typed else "",
+         ", ".join(f"`{name}`" for name in row.alias.split()), row.default, re.sub(r"<(?=\w+>)", r"\\<", row.help))
+        for row in rows])
+
+
 TABLES: dict[str, Callable[[], str]] = {
-    f"options: {section}": (lambda section=section: options_of_section(section)) for section in SECTIONS}
+    **{f"options: {section}": (lambda section=section: options_of_section(section)) for section in SECTIONS},
+    **{f"azkaban: {section}": (lambda rows=rows: azkaban_keys(rows)) for section, rows in keys.SECTIONS.items()},
+}
 
 
 def fill(text: str) -> str:

@@ -4,7 +4,6 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-import pytest
 import yaml
 
 from tf_yarn_ops.azkaban import keys
@@ -14,7 +13,6 @@ from tf_yarn_ops.azkaban.limits import DEFAULT_PATH, Limits
 from tf_yarn_ops.azkaban.outputs import MAX_METRICS, MAX_VALUE, output_properties
 from tf_yarn_ops.azkaban.properties import parse_properties
 from tf_yarn_ops.azkaban.tony import translate
-from tf_yarn_ops.job.options import COMMAND_LINE, options_of
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
@@ -22,9 +20,6 @@ from tf_yarn_ops.runtime.common.report import JobReport
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8")
                  for page in ("guides/azkaban.md", "reference/azkaban.md"))
-OF_THE_COMMAND_LINE = options_of(COMMAND_LINE)
-SECTIONS = {"## What runs": keys.COMMAND, "## Task types": keys.TASKS, "## The job\n": keys.JOB,
-            "## How it ends": keys.ENDING, "## The job type's own": keys.JOBTYPE}  # fmt: skip
 
 
 def rows_of(heading):
@@ -34,20 +29,8 @@ def rows_of(heading):
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
 
 
-@pytest.mark.parametrize("heading", SECTIONS)
-def test_every_key_is_documented_and_every_documented_key_is_one(heading):
-    expected = []
-    for key in SECTIONS[heading]:
-        option = "the command" if key.option == "task_command" else f"`--{key.option}`" if key.option in OF_THE_COMMAND_LINE else ""
-        alias = ", ".join(f"`{name}`" for name in key.alias.split())
-        expected.append([f"`{key.name}`", option, alias, key.default, key.help.replace("|", "\\|")])
-    assert rows_of(heading) == expected
-
-
 def test_the_sections_hold_every_key():
-    assert [key for rows in SECTIONS.values() for key in rows] == [
-        *keys.COMMAND, *keys.TASKS, *keys.JOB, *keys.ENDING, *keys.JOBTYPE]
-    assert set(keys.KEYS) == {key for rows in SECTIONS.values() for key in rows}
+    assert set(keys.KEYS) == {key for rows in keys.SECTIONS.values() for key in rows}
 
 
 def test_every_alias_is_translated():

@@ -166,6 +166,9 @@ ENDING = (
     _key("report_log_tail"),
 )
 JOBTYPE = (_key("dry_run"), _key("strict_placement"))
+#: The tables of the documents, by their headings.
+SECTIONS = {"What runs": COMMAND, "Task types": TASKS, "The job": JOB, "How it ends": ENDING,
+            "The job type's own": JOBTYPE}  # fmt: skip
 #: Names are looked up in this order: `tf.env.K` is a variable before it is a task type.
 KEYS = (*COMMAND, *JOB, *ENDING, *JOBTYPE, *TASKS)
 _PATTERNS = [(key, key.pattern) for key in KEYS]

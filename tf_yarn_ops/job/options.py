@@ -119,7 +119,8 @@ _ROWS = (
     Option("cluster_requirement", "text", "tasks",
            "The task types and their instances: <type1>:<instances1>,<type2>:<instances2>,... Example: "
            "ps:2,worker:4. Type names are free. Tasks of type chief, worker and of other names must end with exit "
-           "code 0. A ps runs until the job ends. An evaluator is not part of the cluster spec.",
+           "code 0. A ps runs until the job ends. An evaluator is not part of the cluster spec. Needed, unless spec "
+           "has tasks.",
            ("tasks",), value="<requirement>", short="-r"),
     Option("tasks.<type>.instances", "count", "tasks", "How many tasks of this type there are.",
            ("tasks", TYPE, "instances"), least=1, doors=(AZKABAN, DOCUMENT)),
@@ -208,8 +209,8 @@ _ROWS = (
            "These exit codes end the job, even when restarts are left.",
            ("restart", "fatal_exit_codes"), default="none", value="<code,...>", many=True),
     Option("allocation_retries", "count", "restarts",
-           "How often a waiting client submits a job again that has missed its allocation deadline. It pauses 10 s, "
-           "20 s, 30 s and so on before each, times a random number from 0.5 to 1.5.",
+           "How often a waiting client submits a job again that has missed its allocation deadline. Before it does, it "
+           "pauses for 10, 20, 30, ... seconds, times a random number from 0.5 to 1.5.",
            ("restart", "allocation_retries")),
     # Deadlines
     Option("queue_timeout", "seconds", "deadlines",

@@ -67,7 +67,7 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
     SpecInvalid
         With every fault of the request.
     """
-    faults = [Fault(name, Wrong.UNKNOWN_OPTION, {"given": name, "allowed": NAMES})
+    faults = [Fault(str(name), Wrong.UNKNOWN_OPTION, {"given": name, "allowed": NAMES})
               for name in options if name not in NAMES]
     given = {name: value for name, value in options.items() if value is not None and name in NAMES}
     job = _copy(document or {})
@@ -240,8 +240,8 @@ def _pairs(option: str, value: Any, faults: list[Fault]) -> dict[str, str]:
     for position, text in enumerate(_texts(value), start=1):
         name, equals, value = text.partition("=")
         # The value of a variable may be a secret, and so may a text without a name.
-        where = ("item", text) if option != "env" else ("item", name) if equals else ("position", position)
-        item = dict([where])
+        shown = name if option == "env" else text
+        item = {"item": shown} if equals or option != "env" else {"position": position}
         if option in ("file", "archive") and ("/" in name or not equals):
             name, equals, value = text.rstrip("/").rpartition("/")[2], "=", text
         if not equals or not name:
@@ -281,7 +281,7 @@ def _mapping(value: Any) -> dict[Any, Any]:
 
 
 def _task(task: Any) -> Any:
-    """Return the settings of a type as a mapping with numbers as index keys; `JobSpec` refuses what is none."""
+    """Return the settings of a type as a mapping with numbers as index keys; leave what `JobSpec` will refuse."""
     if task is None or (isinstance(task, int) and not isinstance(task, bool)):
         return {} if task is None else {"instances": task}
     if isinstance(task, dict) and isinstance(task.get("indices"), dict):
@@ -293,5 +293,5 @@ def _task(task: Any) -> Any:
 def _instances(task: Mapping[str, Any]) -> int:
     try:
         return parse_count(task.get("instances", 1), least=1)
-    except ValueError:
+    except SpecInvalid:
         return 1
