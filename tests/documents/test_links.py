@@ -59,3 +59,12 @@ def test_a_broken_link_would_be_seen(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# A `title`, twice\n\n[a](other.md) and [b](#a-title-twice)\n\n```\n[c](nowhere.md)\n```\n")
     assert links_of(page) == ["other.md", "#a-title-twice"] and anchors_of(page) == {"a-title-twice"}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name == "development" or page.parent == ROOT
+                                  or page.name == "design.md"], ids=lambda page: page.name)
+def test_every_file_that_a_page_for_developers_names_exists(page):
+    files = {f"/{path.relative_to(ROOT).as_posix()}" for path in [*SOURCES, *(ROOT / "docs").glob("*.py")]}
+    named = re.findall(r"`((?:\w+/)*\w+\.py)`", prose_of(page))
+    own = {"setup.py", "train.py", "demo.py", "mnist.py"}
+    assert [name for name in named if name not in own and not any(file.endswith("/" + name) for file in files)] == []

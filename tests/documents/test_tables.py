@@ -7,9 +7,11 @@ from dataclasses import fields
 import pytest
 
 from support.source import ROOT
-from tf_yarn_ops import JobReport, JobSpec, TaskReport
+from tf_yarn_ops import JobReport, JobSpec, TaskReport, TaskSpec
 from tf_yarn_ops.cli.options import ALL, names_of
 from tf_yarn_ops.runtime.common import report
+from tf_yarn_ops.runtime.common.contract import TaskId, task_environment
+from tf_yarn_ops.submit.application import job_of
 
 _FOUND = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "tables.py")
 tables = importlib.util.module_from_spec(_FOUND)
@@ -54,6 +56,17 @@ def test_the_report_has_the_keys_that_are_documented(heading, keys):
     section = read("reference/report.md").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.+?) \|", section, re.M)
     assert sorted(key.strip("`") for row in rows for key in row.split(", ")) == sorted(keys)
+
+
+def test_the_variables_of_a_program_are_those_that_are_documented():
+    job = job_of(JobSpec(command="x", script="/x.py", input="/i", output="/o", tasks={"ps": TaskSpec(), "chief": TaskSpec()},
+                         environment="docker://image"), base_port=20000, resourcemanagers=(), user="me")
+    task = TaskId.parse("ps:0")
+    found = task_environment(job, task, {"ps": ["h:1"]}, {}, application_id="application_1_1",
+                             round_number=1, address="h:1", folder="/f")
+    rows = re.findall(r"^\| (`.+?`) \|", read("concepts/program.md").partition("## Variables")[2].partition("\n## ")[0], re.M)
+    named = {name for row in rows for name in re.findall(r"`([\w<>]+)`", row.replace("<TYPE>", "PS"))}
+    assert named == set(found) - {"PATH", "PYTHONPATH", "TF_GRPC_REUSE_PORT"}
 
 
 def test_every_page_says_for_whom_it_is():
