@@ -8,7 +8,7 @@ import pytest
 from support.source import ROOT
 
 PAGES = sorted({*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "examples").rglob("*.md")})
-SOURCES = [path for folder in ("tf_yarn_ops", "tests", "benchmarks", "examples", "dags_examples")
+SOURCES = [path for folder in ("tf_yarn_ops", "tests", "benchmarks", "examples", "dags_examples", "jobtypes")
            for path in (ROOT / folder).rglob("*.py")] + [ROOT / "dev", ROOT / "CHANGELOG.md"]
 
 
