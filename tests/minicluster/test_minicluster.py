@@ -60,13 +60,17 @@ def list_pids(cluster):
 
 
 @contextlib.contextmanager
-def skein_client(cluster, monkeypatch):
-    for name, value in {**cluster.environ, "no_grpc_proxy": "127.0.0.1,localhost"}.items():
-        monkeypatch.setenv(name, value)
+def skein_client(cluster):
     options = "-Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
     log = str(cluster.directory / "skein.log")
-    with skein.Client(security=skein.Security.new_credentials(), java_options=options, log=log) as client:
-        yield client
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("no_grpc_proxy", "127.0.0.1,localhost")
+        with pytest.MonkeyPatch.context() as start:
+            for name, value in cluster.environ.items():
+                start.setenv(name, value)
+            client = skein.Client(security=skein.Security.new_credentials(), java_options=options, log=log)
+        with client:
+            yield client
 
 
 def build_spec(script, memory=128, instances=1, queue="default", **service):
@@ -80,6 +84,12 @@ def wait_for_end(client, application):
         f"{application} to end",
     )
     assert str(report.final_status) == "SUCCEEDED", report.diagnostics
+
+
+def run_master(client, script, **values):
+    """Run an application of an application master only; its script has to succeed."""
+    master = {"script": script, "resources": {"memory": 512, "vcores": 1}, **values}
+    wait_for_end(client, client.submit(skein.ApplicationSpec.from_dict({"name": "trial", "master": master})))
 
 
 def wait_for_running(client, application, number):
@@ -98,10 +108,22 @@ def full(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def light(tmp_path_factory):
+def two_nodes(tmp_path_factory):
     """Two nodes, no HDFS, beside the full one."""
     with MiniCluster(tmp_path_factory.mktemp("light"), nodes=2, light=True) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def full_client(full):
+    with skein_client(full) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def light_client(two_nodes):
+    with skein_client(two_nodes) as client:
+        yield client
 
 
 @pytest.fixture
@@ -109,6 +131,13 @@ def ready(full):
     """The full cluster, whatever the test before did to it."""
     full.up()
     return full
+
+
+@pytest.fixture
+def light(two_nodes):
+    """The light cluster, whatever the test before did to it."""
+    two_nodes.up()
+    return two_nodes
 
 
 @pytest.fixture
@@ -237,24 +266,17 @@ def test_safe_mode_is_not_ready(ready):
 # ---------------------------------------------------------------- containers
 
 
-def test_a_container_runs_with_the_white_listed_environment(ready, monkeypatch):
-    script = "env; sleep 1"
-    with skein_client(ready, monkeypatch) as client:
-        application = client.submit(build_spec(script))
-        wait_for_end(client, application)
-    log = wait_for(lambda: _aggregated_log(ready, application), "the aggregated log")
+def test_a_container_runs_with_the_white_listed_environment(ready, full_client):
+    application = full_client.submit(build_spec("env; sleep 1"))
+    wait_for_end(full_client, application)
+    page = f"{ready.resourcemanager_url}/ws/v1/cluster/apps/{application}"
+    wait_for(lambda: get_json(page)["app"]["logAggregationStatus"] == "SUCCEEDED", "the aggregated log")
+    log = run(ready, "yarn", "logs", "-applicationId", application, "-log_files", "task.log")
     for line in (
         f"HADOOP_CONF_DIR={ready.directory}/conf", f"JAVA_HOME={ready.environ['JAVA_HOME']}",
         "JDK_JAVA_OPTIONS=-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     ):  # fmt: skip
         assert f"\n{line}\n" in log
-
-
-def _aggregated_log(cluster, application):
-    environ = {**os.environ, **cluster.environ}
-    command = ["yarn", "logs", "-applicationId", application, "-log_files", "task.log"]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environ).stdout
-    return said if "End of LogType" in said else ""
 
 
 @pytest.fixture
@@ -264,48 +286,39 @@ def archives(ready):
     return ready.settings.classes
 
 
-def test_daemons_and_the_application_master_take_their_classes_from_archives(ready, archives, monkeypatch):
+def test_daemons_and_the_application_master_take_their_classes_from_archives(ready, archives, full_client):
     for name, pid in list_pids(ready).items():
         assert f" {archives}/daemons.jsa\n" in Path(f"/proc/{pid}/maps").read_text(), name
     # The driver is a child of the application master.
     script = f'grep -q " {archives}/master.jsa$" /proc/$PPID/maps'
-    master = {"script": script, "resources": {"memory": 512, "vcores": 1}}
-    with skein_client(ready, monkeypatch) as client:
-        wait_for_end(client, client.submit(skein.ApplicationSpec.from_dict({"name": "trial", "master": master})))
+    run_master(full_client, script)
 
 
-def test_an_application_master_with_jars_of_its_own_runs_without_the_archive(ready, archives, monkeypatch, tmp_path):
+def test_an_application_master_with_jars_of_its_own_runs_without_the_archive(ready, archives, full_client, tmp_path):
     with zipfile.ZipFile(tmp_path / ".other.jar", "w") as jar:
         jar.writestr("empty.txt", "")
     # YARN puts both jars before Hadoop's, in the order in which the folder lists them.
     log = f"{ready.directory}/nm/logs/$SKEIN_APPLICATION_ID/*/application.master.log"
     script = f'! grep -q "master.jsa$" /proc/$PPID/maps && ! grep -E "warning|archive file" {log}'
-    master = {"script": script, "files": {".other.jar": str(tmp_path / ".other.jar")},
-              "resources": {"memory": 512, "vcores": 1}}
-    with skein_client(ready, monkeypatch) as client:
-        wait_for_end(client, client.submit(skein.ApplicationSpec.from_dict({"name": "trial", "master": master})))
+    run_master(full_client, script, files={".other.jar": str(tmp_path / ".other.jar")})
 
 
-def test_jvm_options_of_an_application_replace_the_clusters(light, monkeypatch):
+def test_jvm_options_of_an_application_replace_the_clusters(light, light_client):
     """A value joined to the cluster's own by ":" would keep the application master's JVM from starting."""
     options = "-XX:+UseSerialGC -Xshare:auto"
-    script = f'[ "$JDK_JAVA_OPTIONS" = "{options}" ]'
-    master = {"script": script, "env": {"JDK_JAVA_OPTIONS": options}, "resources": {"memory": 512, "vcores": 1}}
-    with skein_client(light, monkeypatch) as client:
-        wait_for_end(client, client.submit(skein.ApplicationSpec.from_dict({"name": "trial", "master": master})))
+    run_master(light_client, f'[ "$JDK_JAVA_OPTIONS" = "{options}" ]', env={"JDK_JAVA_OPTIONS": options})
 
 
-def test_default_takes_its_share_back_from_low(ready, monkeypatch):
-    node = ready.settings.memory // 16
-    with skein_client(ready, monkeypatch) as client:
-        low = client.submit(build_spec("exec sleep 600", memory=node, instances=14, queue="low"))
-        wait_for_running(client, low, 14)
-        default = client.submit(build_spec("exec sleep 600", memory=2 * node, instances=4))
-        wait_for_running(client, default, 4)
-        report = get_json(f"{ready.resourcemanager_url}/ws/v1/cluster/apps/{low}")["app"]
-        assert report["preemptedResourceMB"] > 0
-        for application in (low, default):
-            client.kill_application(application)
+def test_default_takes_its_share_back_from_low(ready, full_client):
+    eighth = ready.settings.memory // 8
+    low = full_client.submit(build_spec("exec sleep 600", memory=eighth, instances=7, queue="low"))
+    wait_for_running(full_client, low, 7)
+    default = full_client.submit(build_spec("exec sleep 600", memory=2 * eighth, instances=2))
+    wait_for_running(full_client, default, 2)
+    report = get_json(f"{ready.resourcemanager_url}/ws/v1/cluster/apps/{low}")["app"]
+    assert report["preemptedResourceMB"] > 0
+    for application in (low, default):
+        full_client.kill_application(application)
 
 
 def test_a_queue_can_be_stopped_and_started(ready):
@@ -315,7 +328,8 @@ def test_a_queue_can_be_stopped_and_started(ready):
     for text, state in ((running.replace(f"{key}RUNNING", f"{key}STOPPED"), "STOPPED"), (running, "RUNNING")):
         file.write_text(text)
         run(ready, "yarn", "rmadmin", "-refreshQueues")
-        assert f"State : {state}" in run(ready, "yarn", "queue", "-status", "low")
+        scheduler = get_json(f"{ready.resourcemanager_url}/ws/v1/cluster/scheduler")["scheduler"]["schedulerInfo"]
+        assert {queue["queueName"]: queue["state"] for queue in scheduler["queues"]["queue"]}["low"] == state
 
 
 # ---------------------------------------------------------------- light, two nodes, side by side
@@ -341,17 +355,16 @@ def test_a_light_cluster_keeps_its_files_in_its_folder(light, tmp_path):
     assert home.is_dir()
 
 
-def test_down_ends_containers_of_a_crashed_node_too(light, monkeypatch):
+def test_down_ends_containers_of_a_crashed_node_too(light, light_client):
     """Even a process that left its container's session, as daemons of users do."""
-    with skein_client(light, monkeypatch) as client:
-        wait_for_running(client, client.submit(build_spec("setsid sleep 6021 & exec sleep 6021", instances=2)), 2)
+    spec = build_spec("setsid sleep 6021 & exec sleep 6021", instances=2)
+    wait_for_running(light_client, light_client.submit(spec), 2)
     assert len(wait_for(lambda: len(_sleepers()) == 4 and _sleepers(), "four sleeping processes")) == 4
     light.stop_daemon("nm", signal.SIGKILL)
     light.stop_daemon("nm2", signal.SIGSTOP)
     light.down()
     assert _sleepers() == []
     assert daemons.find_all(light.directory) == ()
-    light.up()
 
 
 def _sleepers():
@@ -362,10 +375,17 @@ def _sleepers():
 # ---------------------------------------------------------------- daemons that go and come
 
 
-def test_the_resourcemanager_comes_back_on_its_ports(ready):
+def test_the_resourcemanager_comes_back_on_its_ports_and_a_taken_one_is_named(ready):
     url, pid = ready.resourcemanager_url, ready.pid("rm")
     ready.stop_daemon("rm")
     assert ready.pid("rm") is None
+    port = ready.settings.ports["rm-web"]
+    with (
+        socket.create_server(("127.0.0.1", port)),
+        pytest.raises(MiniClusterError, match=rf"taken by another program: port {port} \(rm-web\); end that program, or"),
+    ):
+        ready.start_daemon("rm")
+    assert all(ready.pid(name) for name in ("nn", "dn", "nm"))
     ready.start_daemon("rm")
     assert ready.resourcemanager_url == url
     assert ready.pid("rm") not in (None, pid)
@@ -387,18 +407,6 @@ def test_a_killed_daemon_is_shown_and_up_starts_only_that(ready):
     assert after == before
 
 
-def test_a_taken_port_is_named_and_nothing_else_ends(ready):
-    ready.stop_daemon("rm")
-    port = ready.settings.ports["rm-web"]
-    with (
-        socket.create_server(("127.0.0.1", port)),
-        pytest.raises(MiniClusterError, match=rf"taken by another program: port {port} \(rm-web\); end that program, or"),
-    ):
-        ready.start_daemon("rm")
-    assert all(ready.pid(name) for name in ("nn", "dn", "nm"))
-    ready.start_daemon("rm")
-
-
 def test_a_daemon_that_dies_on_the_way_is_quoted_and_the_rest_ended(folder):
     cluster = MiniCluster(folder, light=True)
     (cluster.directory / "rm").write_text("a file where the ResourceManager keeps its state")
@@ -410,17 +418,18 @@ def test_a_daemon_that_dies_on_the_way_is_quoted_and_the_rest_ended(folder):
     assert daemons.find_all(cluster.directory) == ()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_up_can_be_repeated(folder, number):
+def test_an_interrupted_up_can_be_repeated(folder):
+    """Ctrl-C stops what was started, a kill -9 cannot; the next call goes on from there."""
     cluster = MiniCluster(folder, light=True)
     command = [*CLI, "up", "--light", "--dir", str(folder)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as interrupted:
-        for line in interrupted.stderr:
-            if line.startswith("waiting for"):
-                interrupted.send_signal(number)
-                break
-    left = daemons.find_all(folder)
-    assert len(left) == (0 if number == signal.SIGINT else 2)
+    for number, running in ((signal.SIGINT, 0), (signal.SIGKILL, 2)):
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as interrupted:
+            for line in interrupted.stderr:
+                if line.startswith("waiting for"):
+                    interrupted.send_signal(number)
+                    break
+        left = daemons.find_all(folder)
+        assert len(left) == running, number
     with cluster:
         assert cluster.status().ready
         assert set(left) <= set(list_pids(cluster).values())
@@ -449,10 +458,11 @@ def test_an_up_killed_while_formatting_can_be_repeated(folder):
 
 
 def test_down_leaves_no_process_and_keeps_the_files(ready):
-    run(ready, "hdfs", "dfs", "-touchz", "/tmp/still-there")
+    made = f"{ready.namenode_url}/webhdfs/v1/tmp/still-there?op=MKDIRS&user.name={ready.settings.user}"
+    urllib.request.urlopen(urllib.request.Request(made, method="PUT"), timeout=10).close()
     ended = run_cli("down", "--dir", ready.directory)
     assert (ended.returncode, ended.stdout) == (0, "")
     assert daemons.find_all(ready.directory) == ()
     assert run_cli("status", "--dir", ready.directory).returncode == 3
     ready.up()
-    run(ready, "hdfs", "dfs", "-test", "-e", "/tmp/still-there")
+    assert "still-there" in get(f"{ready.namenode_url}/webhdfs/v1/tmp?op=LISTSTATUS")
