@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from support.pythons import find_python
 from support.source import PACKAGE, ROOT
 
 pytestmark = pytest.mark.cluster
@@ -22,7 +23,10 @@ def run(*words, cwd, env=None, timeout=120):
 
 @pytest.fixture
 def fresh(tmp_path):
-    """Return the folder of a fresh environment into which the wheel is installed, without extras."""
+    """Return the folder of a fresh environment into which the wheel is installed, without extras.
+
+    Its Python is the oldest that is supported, where the machine has it.
+    """
     source = tmp_path / "source"
     source.mkdir()
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
@@ -31,7 +35,7 @@ def fresh(tmp_path):
     run(sys.executable, "setup.py", "-q", "bdist_wheel", cwd=source)
     wheel, = (source / "dist").glob("*.whl")
     shutil.rmtree(source / "tf_yarn_ops")
-    run(sys.executable, "-m", "venv", tmp_path / "fresh", cwd=tmp_path)
+    run(find_python("3.10") or sys.executable, "-m", "venv", tmp_path / "fresh", cwd=tmp_path)
     run(tmp_path / "fresh" / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check",
         "-c", ROOT / "constraints.txt", wheel, cwd=tmp_path, timeout=280)
     return tmp_path / "fresh"
