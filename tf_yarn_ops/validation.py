@@ -21,6 +21,8 @@ Reader = Callable[[Any], Any]
 MAX_STRING = 120 * 1024
 #: What ``--dry_run`` prints in place of a secret.
 MASK = "***"
+#: More digits than any number of a job has.
+_DIGITS = 20
 
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".zip")
 
@@ -37,6 +39,7 @@ class Value(Code):
 
     NOT_MEMORY = "{given!r} is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)"
     TOO_LITTLE_MEMORY = "{given!r} is too little memory; give at least 1 MiB"
+    LONG_NUMBER = "the number has too many digits"
     NOT_A_COUNT = "{given!r} is not a whole number of at least {least}"
     NOT_SECONDS = "{given!r} is not a number of seconds of at least 0"
     NOT_A_FLAG = "{given!r} is neither true nor false"
@@ -63,6 +66,13 @@ def invalid(code: Code, **values: Any) -> SpecInvalid:
     return SpecInvalid(Fault("", code, values))
 
 
+def _text_of_number(value: object) -> str:
+    """Return a number as text; refuse one that is so long that Python does not convert it."""
+    if (isinstance(value, int) and abs(value) >= 10**_DIGITS) or (isinstance(value, str) and len(value) > 5 * _DIGITS):
+        raise invalid(Value.LONG_NUMBER)
+    return str(value).strip()
+
+
 def parse_memory(value: int | str) -> int:
     """Parse an amount of memory.
 
@@ -82,7 +92,7 @@ def parse_memory(value: int | str) -> int:
     SpecInvalid
         It is not a positive amount in a known unit.
     """
-    text = str(value).strip()
+    text = _text_of_number(value)
     match = _MEMORY.match(text)
     scale = _MIB.get(match["unit"].lower()) if match else None
     if match is None or scale is None or isinstance(value, bool):
@@ -95,7 +105,7 @@ def parse_memory(value: int | str) -> int:
 
 def parse_count(value: int | str, *, least: int = 1) -> int:
     """Return a whole number of at least ``least``; raise `SpecInvalid` for every other value."""
-    text = str(value).strip()
+    text = _text_of_number(value)
     if isinstance(value, bool) or not text.isascii() or not text.isdigit() or int(text) < least:
         raise invalid(Value.NOT_A_COUNT, given=value, least=least)
     return int(text)
@@ -128,7 +138,13 @@ def normalise(instance: object, readers: Mapping[str, Reader]) -> list[Fault]:
 
 def brief(value: object) -> str:
     """Return a wrong value for a message: ``'x'``, but ``a list`` for what may hold variables and their secrets."""
-    return f"a {type(value).__name__}" if isinstance(value, list | tuple | set | Mapping) else repr(value)
+    return kind_of(value) if isinstance(value, list | tuple | set | Mapping) else repr(value)
+
+
+def kind_of(value: object) -> str:
+    """Return the type of a value for a message that must not show it: ``a list``, ``an int``."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def not_a_mapping(value: object, what: str = "keys to values") -> SpecInvalid:
@@ -171,6 +187,7 @@ def read_count(least: int) -> Callable[[Any], int]:
 
 def read_seconds(value: Any) -> float:
     """Return a number of seconds, 0 or more."""
+    _text_of_number(value)
     try:
         seconds = float(value)
     except (TypeError, ValueError):
@@ -236,7 +253,7 @@ def read_exit_codes(value: object) -> tuple[int, ...]:
 def read_env(value: object) -> dict[str, str]:
     """Return environment variables: names that a shell takes, none of ours, values that Linux passes to a process."""
     if not isinstance(value, Mapping):
-        raise invalid(Value.NOT_A_MAPPING, given=f"a {type(value).__name__}", what="variables to texts")
+        raise invalid(Value.NOT_A_MAPPING, given=kind_of(value), what="variables to texts")
     env = {name: str(text).lower() if isinstance(text, bool) else str(text) for name, text in value.items()}
     check(fault for name, text in value.items() if (fault := _fault_of_variable(name, text, env[name])))
     return env

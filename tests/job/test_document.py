@@ -1,15 +1,17 @@
 """Documents to jobs and back: round trips for any job, the exact words for what can't be read."""
 
 import json
+from dataclasses import fields
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from support.strategies import jobs
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.document import read_document
 from tf_yarn_ops.job.parts import Resources, TensorBoard
-from tf_yarn_ops.job.spec import JobSpec
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -18,12 +20,40 @@ def test_from_dict_reads_what_to_dict_gives(job):
     document = job.to_dict()
     assert JobSpec.from_dict(document) == job
     assert JobSpec.from_dict(json.loads(json.dumps(document))) == job
+    assert JobSpec(**document) == job, "nested values are converted"
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(jobs())
 def test_from_yaml_reads_what_to_yaml_gives(job):
     assert JobSpec.from_yaml(job.to_yaml()) == job
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(
+        ["8 GiB", "venv:///x", "task", "chief", "9" * 5000, "hdfs://[x", 10**400]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.text(max_size=3) | st.integers(0, 3) | st.sampled_from(["worker", "memory", "indices", "mode", "queue", "A"]),
+        inner, max_size=3),
+    max_leaves=8)  # fmt: skip
+TASK = st.dictionaries(st.sampled_from([field.name for field in fields(TaskSpec)]), PLAIN, max_size=3)
+DOCUMENTS = st.dictionaries(st.sampled_from([field.name for field in fields(JobSpec)]), PLAIN, max_size=4) | st.fixed_dictionaries(
+    {"tasks": st.dictionaries(st.sampled_from(["worker", "master", "chief", "ps", "tensorboard", "1"]), TASK, max_size=3)})
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(DOCUMENTS)
+def test_any_document_is_a_job_or_has_faults_with_paths(document):
+    try:
+        job = JobSpec.from_dict({"command": "x", **document})
+    except SpecInvalid as error:
+        assert error.faults and all(fault.path and str(fault).startswith(fault.path) for fault in error.faults)
+    else:
+        assert JobSpec.from_yaml(job.to_yaml()) == job
+    try:
+        JobSpec(**document)
+    except SpecInvalid as error:
+        assert error.faults and all(fault.path for fault in error.faults)
 
 
 def test_defaults_are_left_out():
@@ -107,6 +137,8 @@ def test_all_faults_of_a_document_come_together():
 def test_what_is_not_yaml():
     with pytest.raises(SpecInvalid, match="not YAML, line 1, column 5: expected the node content"):
         JobSpec.from_yaml("a: [")
+    with pytest.raises(SpecInvalid, match="not YAML: ValueError"):
+        JobSpec.from_yaml(f"priority: {'9' * 5000}")
     with pytest.raises(SpecInvalid, match=r"not YAML, line 2, column \d+: ") as raised:
         JobSpec.from_yaml("env:\n  API_KEY: \"hunter2\" tail\n")
     assert "hunter2" not in str(raised.value)

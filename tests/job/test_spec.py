@@ -100,6 +100,17 @@ def test_faults_of_the_whole_come_together():
     assert len(faults_of(tasks={"ps": TaskSpec()}, success="chief", tensorboard=TensorBoard(), tags=["ü"])) == 4
 
 
+@pytest.mark.parametrize("number", [10**5000, "9" * 5000, 10**20], ids=["int", "text", "21"])
+@pytest.mark.parametrize("values", [
+    lambda number: {"priority": number}, lambda number: {"am_memory": number}, lambda number: {"deadlines": {"queue": number}},
+    lambda number: {"tasks": {"worker": {"instances": number}}},
+    lambda number: {"restart": {"retry_exit_codes": [number]}},
+], ids=["count", "memory", "seconds", "instances", "codes"])  # fmt: skip
+def test_a_number_that_python_does_not_convert_is_a_fault(values, number):
+    [fault] = faults_of(**values(number))
+    assert fault.endswith(": the number has too many digits")
+
+
 def test_index_out_of_range():
     with pytest.raises(SpecInvalid, match=r"indices\.2: 2 is out of range; there are tasks 0 to 1"):
         TaskSpec(instances=2, indices={2: Resources()})

@@ -17,7 +17,7 @@ from ..job.request import build_job
 from ..job.requirement import canonical_type, parse_cluster_requirement
 from ..job.spec import JobSpec
 from ..validation import Value as ValueCode
-from ..validation import brief, parse_count
+from ..validation import brief, kind_of, parse_count
 from .keys import RESERVED, Found, find_key, unknown_key
 from .program import add_program, file_name
 from .request import Request, Wrong
@@ -212,7 +212,7 @@ def _read_task_value(request: Request, found: Found, value: Value) -> None:
     elif field_name == "env":
         before = tasks[kind].get("env") or {}
         if not isinstance(before, Mapping):
-            request.refuse(f"tf.spec: tasks.{kind}.env", ValueCode.NOT_A_MAPPING, given=f"a {type(before).__name__}",
+            request.refuse(f"tf.spec: tasks.{kind}.env", ValueCode.NOT_A_MAPPING, given=kind_of(before),
                            what="variables to texts")
             return
         tasks[kind]["env"] = {**before, places["NAME"]: value.text}

@@ -16,6 +16,7 @@ from ..validation import (
     Value,
     check,
     invalid,
+    kind_of,
     normalise,
     not_a_mapping,
     optional,
@@ -59,7 +60,7 @@ def _read_defaults(value: object) -> dict[str, str]:
 def _read_environ(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         # Not shown: the values may be secrets.
-        raise invalid(Value.NOT_A_MAPPING, given=f"a {type(value).__name__}", what="variables to values")
+        raise invalid(Value.NOT_A_MAPPING, given=kind_of(value), what="variables to values")
     check(Fault(str(name), Wrong.NOT_A_VARIABLE) for name, text in value.items()
           if not isinstance(name, str) or not isinstance(text, str)
           or not name.isidentifier() or not name.isascii() or "\0" in text)

@@ -48,7 +48,7 @@ def parse_yaml(text: str) -> Any:
 
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (ValueError, yaml.YAMLError) as error:
         # The whole error shows the lines around it, which may hold a secret.
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

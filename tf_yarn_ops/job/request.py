@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import Code, Fault, SpecInvalid
-from ..validation import Value, check, parse_count, parse_memory
+from ..validation import Value, check, kind_of, parse_count, parse_memory
 from .options import OPERATOR, Option, options_of
 from .requirement import Wrong as WrongNotation
 from .requirement import canonical_type, parse_cluster_requirement, parse_overrides
@@ -228,7 +228,7 @@ def _texts(value: Any) -> list[str]:
 def _numbers(texts: Iterable[str]) -> list[int | str]:
     """Return the numbers of comma-separated texts; an item that is not a number stays a text, for the fault."""
     items = [item.strip() for text in texts for item in text.split(",")]
-    return [int(item) if item.isdecimal() else item for item in items]
+    return [int(item) if item.isdecimal() and len(item) < 10 else item for item in items]
 
 
 def _pairs(option: str, value: Any, faults: list[Fault]) -> dict[str, str]:
@@ -264,8 +264,8 @@ def _present(document: Mapping[Any, Any], key: Any, faults: list[Fault], where: 
     """Return the mapping under a key. Another value is a fault, which does not show it: it may hold secrets."""
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
-        given = f"a {type(value).__name__}"
-        faults.append(Fault(f"{where}{key}", Value.NOT_A_MAPPING, {"given": given, "what": "keys to values"}))
+        shown = {"given": kind_of(value), "what": "keys to values"}
+        faults.append(Fault(f"{where}{key}", Value.NOT_A_MAPPING, shown))
     return _mapping(value)
 
 

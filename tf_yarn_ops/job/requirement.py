@@ -156,7 +156,7 @@ def parse_overrides(
             by_type[name] = value
         else:
             index = match["index"].strip()
-            if not index.isdecimal() or int(index) >= requirement[name]:
+            if not index.isdecimal() or len(index) > 9 or int(index) >= requirement[name]:
                 fault(Wrong.INDEX_OUT_OF_RANGE, index=index, type=name, last=requirement[name] - 1)
                 continue
             if (name, int(index)) in by_index:
