@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.source import MODULES
 from tf_yarn_ops.cli.cache import cache
 from tf_yarn_ops.cli.options import ALL
 from tf_yarn_ops.cli.ytf import ytf
@@ -127,3 +128,13 @@ def test_the_pause_before_a_job_is_submitted_again_is_that_of_the_code():
 
 def test_the_three_failures_in_a_row_are_those_of_the_code():
     assert lifecycle.QUICK_FAILURES == 3 and "Three failures in a row" in PAGE
+
+
+@pytest.mark.parametrize("words", [
+    "no coordinator on", "needs grpcio", "are all taken", "was silent for", "needs Python 3.9", "takes us for",
+    "no agent registered within", "times in a row", "was lost", "Error launching", "Listening on port", "registered as",
+    "Waiting for all ports", "Published the cluster spec", "Verdict: ", "Ended after", "tf_yarn_ops agent:",
+])
+def test_messages_that_are_quoted_are_those_of_the_code(words):
+    assert words in PAGE
+    assert any(words in path.read_text(encoding="utf-8") for path in MODULES)
