@@ -1,4 +1,4 @@
-"""The arguments of the operator: what is refused when the DAG is parsed, and the job that they make."""
+"""The arguments of the operator: which ones are refused when the DAG is parsed, and the job that they make."""
 
 import inspect
 import json

@@ -1,4 +1,4 @@
-"""The connection of type tf_yarn, the hook that reads it, and the form that it has."""
+"""The connection of type tf_yarn, and the hook that reads it."""
 
 import json
 

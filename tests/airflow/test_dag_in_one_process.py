@@ -55,7 +55,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def tried(minicluster, airflow_database, tmp_path_factory):
-    """Give what Airflow knows after the DAG has run."""
+    """Return what Airflow knows after the DAG has run."""
     home = tmp_path_factory.mktemp("airflow")
     (home / "dags").mkdir()
     (home / "dags" / "tried.py").write_text(textwrap.dedent(DAG_FILE))

@@ -1,4 +1,4 @@
-"""The decorator, and operators in a DAG: rendered, mapped, serialised, with secrets."""
+"""The decorator, and operators in a DAG: templates, mapped tasks, serialisation, secrets."""
 
 import json
 import subprocess

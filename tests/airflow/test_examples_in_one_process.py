@@ -55,13 +55,13 @@ class Notebook:
         return json.loads(answer.read_text()), output
 
     def test(self, dag_id, **conf):
-        """Run the DAG by ``dag.test()``; gives its state, the tasks' values and their rendered fields."""
+        """Run the DAG by ``dag.test()``. Return its state, the values of the tasks and their rendered fields."""
         run, output = self.ask("test", dag_id, json.dumps(conf))
         assert run["state"] == "success", output[-6000:]
         return SimpleNamespace(**run, log=output)
 
     def leaks(self, *secrets):
-        """Give the files of this Airflow that hold one of the secrets: its database, its logs."""
+        """Return the files of this Airflow that hold one of the secrets: its database, its logs."""
         return [str(file) for file in self.home.rglob("*") if file.is_file()
                 and any(secret.encode() in file.read_bytes() for secret in secrets)]
 

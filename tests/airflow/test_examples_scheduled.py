@@ -43,7 +43,7 @@ def finished(site, dag, count=1, seconds=TRAINING):
 
 
 def tasks(site, run):
-    """Give the task instances of a run, with what each returned as ``value``."""
+    """Return the task instances of a run, with what each returned as ``value``."""
     path = f"dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}"
     found = site.get(f"{path}/taskInstances", limit=100, order_by="map_index")["task_instances"]
     for task in found:
@@ -59,7 +59,7 @@ def only(found, task_id):
 
 
 def events(site, asset):
-    """Give what the asset's events carry, the oldest first."""
+    """Return what the asset's events carry, the oldest first."""
     found = site.get("assets/events", order_by="timestamp", limit=100)["asset_events"]
     return [event["extra"] for event in found if event["name"] == asset]
 
@@ -90,7 +90,7 @@ def test_a_search_trains_its_candidates_three_at_a_time_and_takes_the_best(airfl
 
 
 def at_once(minicluster, reports):
-    """Give how many of the applications were alive at the same time, at most, by the ResourceManager's clock."""
+    """Return how many of the applications were alive at the same time, at most, by the ResourceManager's clock."""
     changes = []
     for report in reports:
         answer = httpx.get(f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{report['application_id']}",

@@ -1,4 +1,4 @@
-"""A task that fails, on a ResourceManager on the wire: the exception, the log, the report, and what is left."""
+"""A task that fails, on a fake ResourceManager: exception, log, report, and what it leaves behind."""
 
 import json
 import time

@@ -32,7 +32,7 @@ def under_way(request, airflow_site, minicluster):
 
 
 def caught_in(gap, dag, site, yarn, end):
-    """Run a DAG whose worker comes to an end in a gap; gives the run, and what had come to YARN by then."""
+    """Run a DAG whose worker ends in a gap. Return the run, and the applications that YARN had by then."""
     with stopping_at(yarn.hadoop, gap) as (resourcemanager, holder):
         site.connect(dag, resourcemanager.url)
         run = site.trigger(dag, command="sleep 1")
@@ -73,7 +73,7 @@ def test_terminated_in_a_gap(site, yarn, kind):
 
 @row(*KINDS)
 def test_marked_failed_while_it_submits(site, yarn, kind):
-    """Before it is deferred nobody would tell the trigger: the worker asks for its task's state."""
+    """Before the deferral there is no trigger to kill: the worker asks for the state of its task."""
     with stopping_at(yarn.hadoop, "submitted") as (resourcemanager, holder):
         site.connect(f"held_{kind}", resourcemanager.url)
         run = site.trigger(f"held_{kind}", command="sleep 600")

@@ -1,4 +1,4 @@
-"""A task that Airflow ends, on a ResourceManager on the wire: its application is killed, and by whom the report tells."""
+"""A task that Airflow ends, on a fake ResourceManager: the application is killed, and the report tells by which attempt."""
 
 import asyncio
 import signal
@@ -32,7 +32,7 @@ def test_a_killed_worker_kills_its_application_at_once_and_the_task_is_retryable
     assert site.killer() == 1
     task.join(10)
     assert isinstance(task.error, TfYarnInfrastructureError) and "was killed" in str(task.error)
-    assert "tf_yarn_status" not in task.ti.xcoms  # nobody listens any more
+    assert "tf_yarn_status" not in task.ti.xcoms  # Airflow takes no XCom of a task that it has ended
 
 
 def test_airflows_alarm_ends_the_wait_and_the_kill_follows(site):
@@ -126,7 +126,7 @@ def test_a_kill_before_the_execution_exists_is_not_forgotten(site, end):
 @pytest.mark.parametrize("handing_over", [{"deferrable": True}, {"wait_for_completion": False}], ids=["deferred", "not waiting"])
 @pytest.mark.parametrize(("state", "index"), [("failed", -1), ("success", 3), ("restarting", -1)])
 def test_a_task_that_was_marked_before_it_hands_over_kills(site, handing_over, state, index):
-    """Between two heartbeats nobody tells the worker, and the server refuses its deferral in silence."""
+    """The worker learns of it at its next heartbeat only, and the server refuses its deferral in silence."""
     with pytest.raises(TfYarnInfrastructureError, match=f"{ID} was killed"):
         run(site.operator(**handing_over), state=state, map_index=index)
     assert site.yarn.apps[ID]["state"] == "KILLED" and site.killer() == 1
@@ -203,7 +203,7 @@ def test_a_hanging_port_is_nothing_that_can_be_killed_and_takes_less_than_five_s
 
 
 def test_a_kill_waits_for_a_resourcemanager_that_has_to_recover_the_application():
-    """It answers 404 until then, and there would be nobody to ask again."""
+    """It answers 404 until then, and no later request would kill the application."""
     yarn, name = FakeYarn(), "application_1600000000000_0001"
     yarn.started_on = round(time.time() * 1000)
     with serving(yarn) as url, ThreadPoolExecutor(1) as pool:

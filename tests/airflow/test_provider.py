@@ -83,7 +83,7 @@ def test_the_readme_takes_a_report_as_it_can_be_taken():
 
 
 def described(heading):
-    """Give the first column of the tables below a heading."""
+    """Return the first column of the tables below a heading."""
     section = PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return [name for row in re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)]
 

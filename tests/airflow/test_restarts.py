@@ -44,7 +44,7 @@ def succeeded(yarn, *runs):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["TERM", "KILL"])
 def test_the_triggerer_ends_and_comes_back(site, yarn, number):
-    """One training goes on through it, and one ends well meanwhile."""
+    """One training continues through it, and another one succeeds in the meantime."""
     early, late = site.home / f"early-{number}", site.home / f"late-{number}"
     short = site.trigger("once_deferred", command=until_there(early))
     long = site.trigger("once_deferred", command=until_there(late))

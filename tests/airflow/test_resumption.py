@@ -1,4 +1,4 @@
-"""A task that goes on after its deferral failed, or after an application that never trained, on the wire."""
+"""A task that resumes after a failed deferral, or after an application that never trained, on a fake ResourceManager."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A task that succeeds, or hands over, on a ResourceManager on the wire: report, links, log, deferral, asset."""
+"""A task that succeeds or defers, on a fake ResourceManager: report, links, log, deferral, asset."""
 
 import json
 from datetime import timedelta

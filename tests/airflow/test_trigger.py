@@ -1,4 +1,4 @@
-"""The trigger on a ResourceManager on the wire: one poll for all, deadlines, kills, and what lies in the database."""
+"""The trigger on a fake ResourceManager: one poll for all, deadlines, kills, and its arguments in the database."""
 
 import asyncio
 import json
@@ -62,7 +62,7 @@ def place(tmp_path):
 
 
 async def fire(trigger):
-    """Run a trigger as the triggerer does; gives the payload of its event."""
+    """Run a trigger as the triggerer does. Return the payload of its event."""
     async for event in trigger.run():
         return event.payload
 
@@ -157,7 +157,7 @@ def test_what_ended_before_its_deadline_was_noticed_keeps_its_own_end(place):
 def test_at_the_deadline_it_is_left_where_it_is_to_be_left(place):
     name = place.add(1)
     event = asyncio.run(fire(place.trigger(name, deadline=time.time() + 0.2, on_kill="leave")))
-    assert event["report"]["reason"] == "EXECUTION_TIMEOUT" and "goes on" in event["report"]["message"]
+    assert event["report"]["reason"] == "EXECUTION_TIMEOUT" and "continues" in event["report"]["message"]
     assert place.yarn.apps[name]["state"] == "RUNNING" and not place.kills()
 
 

@@ -35,7 +35,7 @@ class Yarn:
         self.launcher = Launcher(discover(hadoop.resourcemanager_url, environ={}))
 
     def applications(self, run):
-        """Give all applications with the run's tag, the oldest first."""
+        """Return all applications with the run's tag, the oldest first."""
         found = self.client.get("/apps", params={"applicationTags": run.id}).json()["apps"] or {}
         return sorted(found.get("app", ()), key=lambda item: int(item["id"].rsplit("_", 1)[1]))
 
@@ -55,18 +55,18 @@ class Yarn:
         assert answer.is_success, answer.text
 
     def programs(self, application_id):
-        """Give the pids of the user's programs of an application, by their environment."""
+        """Return the pids of the user's programs of an application, by their environment."""
         wanted = f"YTF_APPLICATION_ID={application_id}".encode()
         return [pid for pid, variables in environments() if wanted in variables and pid != os.getpid()]
 
     def processes(self, application_id):
-        """Give the pids of all that YARN has started for an application: master, coordinator and agents too."""
+        """Return the pids of all that YARN has started for an application: master, coordinator and agents too."""
         name = application_id.encode()
         return [pid for pid, variables in environments()
                 if pid != os.getpid() and any(name in variable for variable in variables)]
 
     def directories(self):
-        """Give the names of the applications' directories in HDFS."""
+        """Return the names of the applications' directories in HDFS."""
         files = self.launcher.staging(self.launcher.cluster.user).filesystem
         return [status.name for status in files.list(self.launcher.cluster.staging)]
 
@@ -78,7 +78,7 @@ class Yarn:
         return until(runs, seconds, 0.2)
 
     def gone(self, run, seconds=60):
-        """Wait until the run's applications have ended, and have left no process and no directory; gives them."""
+        """Wait until the run's applications have ended, and have left no process and no directory. Return them."""
         try:
             until(lambda: not self.live(run), seconds, 0.2)
         except AssertionError:
@@ -90,7 +90,7 @@ class Yarn:
         return ended
 
     def settled(self, run, *endings, seconds=60):
-        """Hold that the run's applications end like this, one after the other, and leave nothing; gives their ids."""
+        """Assert that the run's applications have ended like this, in this order, and left nothing. Return their ids."""
         ended = self.gone(run, seconds)
         assert [(item["state"], item["finalStatus"]) for item in ended] == list(endings), (
             [(item["id"], item["state"], item["diagnostics"][:500]) for item in ended], run.log()[-4000:])
@@ -98,7 +98,7 @@ class Yarn:
 
 
 def first_then(path, first, then):
-    """Give a command that does one thing the first time, and another one ever after."""
+    """Return a command that does one thing the first time, and another one ever after."""
     return f"test -e {path} && {{ {then}; exit; }}; touch {path}; {first}"
 
 
@@ -109,7 +109,7 @@ def first_two_then(path, first, second, then):
 
 
 def until_there(path):
-    """Give a command that trains until a file is there."""
+    """Return a command that trains until a file is there."""
     return f"until test -e {path}; do sleep 0.2; done"
 
 
@@ -128,7 +128,7 @@ def row(*kinds):
 
 @contextmanager
 def all_at_once(request, site, yarn):
-    """Begin every row of the file that was asked for; gives the future of each by name and kind."""
+    """Begin all selected rows of the file. Yield the future of each row by name and kind."""
     wanted = [item for item in request.session.items
               if item.module is request.module and hasattr(item.function, "body")]
     with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -53,7 +53,7 @@ class Run:
                        task_ids=[self.task], only_failed=False, reset_dag_runs=True)
 
     def xcom(self, key="return_value", task=None):
-        """Give a value; None when there is none."""
+        """Return the value of an XCom; None if there is none."""
         response = self.site.client.get(f"/api/v2/{self.path}/taskInstances/{task or self.task}/xcomEntries/{key}",
                                         params={"deserialize": "false", "stringify": "false"})
         if response.status_code == 404:
@@ -66,7 +66,7 @@ class Run:
         return self.site.get(f"{self.path}/taskInstances/{self.task}/links")["extra_links"]
 
     def log(self, attempt=None):
-        """Give the task's log as text, of the last attempt unless told; nothing for a mapped task, which has many."""
+        """Return the task's log as text, by default of the last attempt; empty for a mapped task, which has many logs."""
         found = self.site.client.get(f"/api/v2/{self.path}/taskInstances/{self.task}")
         if not found.is_success:
             return ""
@@ -80,11 +80,11 @@ class Run:
                          + (f" {line['error_detail']}" if line.get("error_detail") else "") for line in lines)
 
     def log_file(self, attempt=1):
-        """Give the path of a worker's log below the folder of logs."""
+        """Return the path of a worker's log below the folder of logs."""
         return f"dag_id={self.dag}/run_id={self.id}/task_id={self.task}/attempt={attempt}.log"
 
     def worker(self):
-        """Give the process that runs the task now, and its supervisor, once both are there."""
+        """Wait for the process that runs the task and its supervisor. Return both."""
         def found():
             pid = self.instance()["pid"]
             return pid and psutil.pid_exists(pid) and psutil.Process(pid)

@@ -1,7 +1,7 @@
 """A whole Airflow of this machine: its four processes, each ours, driven by REST as people drive it.
 
 No ``airflow standalone``: it leaves children behind. Every process that has this site's
-AIRFLOW_HOME in its environment is the site's, whoever its parent is, and is ended with it.
+AIRFLOW_HOME in its environment belongs to the site, whatever its parent is, and ends with the site.
 """
 
 import fcntl
@@ -62,7 +62,7 @@ SETTINGS = {
 READY = 300.0
 #: The file with the DAGs of the rows.
 ROWS = Path(__file__).parent / "airflow_dags" / "rows.py"
-#: Read by every process of Airflow. SQLite lets one write at a time, so nobody waits for the disk meanwhile. The API
+#: Read by every process of Airflow. SQLite allows one write at a time, so no write waits for the disk. The API
 #: server writes its audit log in its event loop, in which others wait to finish their writes: there it gives up at
 #: once, and `AirflowSite.call` tries again. What every task imports is imported once, before the workers are forked.
 LOCAL_SETTINGS = """\
@@ -195,7 +195,7 @@ class AirflowSite:
         process.wait(10)
 
     def pids(self):
-        """Give the pids of all processes of the site, found by their environment."""
+        """Return the pids of all processes of the site, found by their environment."""
         wanted = f"AIRFLOW_HOME={self.home}".encode()
         return [pid for pid, variables in environments() if wanted in variables and pid != os.getpid()]
 
@@ -259,14 +259,14 @@ class AirflowSite:
         self.call("POST", "connections", connection_id=name, conn_type="tf_yarn", host=url, extra=json.dumps(extra))
 
     def trigger(self, dag, run=None, **conf):
-        """Start a DAG run; gives it."""
+        """Start a DAG run and return it."""
         run = run or f"row-{time.time_ns()}"
         self.call("POST", f"dags/{dag}/dagRuns", dag_run_id=run, logical_date=None, conf=conf)
         return Run(self, dag, run)
 
 
 def environments():
-    """Give pid and environment, a set of bytes, of every process that we may look at."""
+    """Yield pid and environment, a set of bytes, of every process that this user may read."""
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
@@ -286,7 +286,7 @@ def await_end(process, number, seconds):
     """Wait for the end of a process that has a signal; after so many seconds it gets it again, twice at most.
 
     Airflow's scheduler raises SystemExit in its handler. Where that comes while Python is in a callback of its
-    garbage collector ("Exception ignored in ..."), nobody hears it, and the scheduler goes on.
+    garbage collector ("Exception ignored in ..."), it is lost, and the scheduler continues.
     """
     for _ in range(2):
         try:

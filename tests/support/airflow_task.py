@@ -1,4 +1,4 @@
-"""The operator of a task on a ResourceManager on the wire, without a scheduler, and tools that run it."""
+"""An operator on a fake ResourceManager, without a scheduler, and the tools that run it."""
 
 import re
 import threading
@@ -55,7 +55,7 @@ class Site:
         thread.join()
 
     def killer(self):
-        """Give the attempt that has killed the first application, as YARN's diagnostics tell it."""
+        """Return the attempt that has killed the first application, as YARN's diagnostics tell it."""
         return parse_diagnostics(self.yarn.apps[ID]["diagnostics"]).killed_by_attempt
 
     def submissions(self):
@@ -63,7 +63,7 @@ class Site:
 
 
 def run(operator, **values):
-    """Execute an operator; gives its value, its task instance and its context."""
+    """Execute an operator. Return its value, its task instance and its context."""
     ti = airflow_setup.TaskInstance(**values)
     context = airflow_setup.context_of(ti)
     return operator.execute(context), ti, context
@@ -77,7 +77,7 @@ def deferral(operator, ti=None):
 
 
 def task_log(capsys):
-    """Give the messages that the operator and the trigger have logged."""
+    """Return the messages that the operator and the trigger have logged."""
     logged = re.findall(r"\[(?:info|warning|error) *\] (.*?) *\[[\w.]*tf_yarn_ops\.airflow\.[\w.]+\]", capsys.readouterr().out)
     return [line for line in logged if "outside of the Task Runner" not in line]
 

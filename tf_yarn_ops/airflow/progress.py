@@ -98,7 +98,7 @@ async def _overdue(followed: Followed, application_id: str, log: logging.Logger)
     why = "The task's execution_timeout is over"
     if not followed.kill:
         log.warning("%s ; %s is left alone", why, application_id)
-        return JobReport(application_id, reason=Reason.EXECUTION_TIMEOUT, message=f"{why}; the application goes on")
+        return JobReport(application_id, reason=Reason.EXECUTION_TIMEOUT, message=f"{why}; the application continues")
     launcher = Launcher(followed.cluster)
     until = time.monotonic() + followed.cluster.site.unreachable_timeout
     try:

@@ -12,7 +12,7 @@ SMALL = {
     "cluster_requirement": "worker:1",
     "task_memory": 128,
     "environment": f"venv://{sys.prefix}",
-    # By this tag a row finds all its applications, whatever identity they were given.
+    # By this tag a row finds all its applications, also those of another identity.
     "tag": "{{ run_id }}",
     "poll_interval": 1,
     "retry_delay": timedelta(seconds=1),
