@@ -13,6 +13,7 @@ from support.airflow_task import ID, JOB, USER, report_of, run, task_log
 from support.fake_yarn import application
 from tf_yarn_ops.airflow import TensorFlowYarnOperator, TfYarnInfrastructureError, TfYarnJobFailed, TfYarnRetryPolicy
 from tf_yarn_ops.airflow.outcome import exception_of, lines_of, to_xcom
+from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
@@ -88,6 +89,7 @@ def test_only_the_programs_own_end_is_skipped():
 
 
 def test_without_a_cluster_the_task_is_retryable(monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.hadoop.cluster.DISCOVERY_PATIENCE", 0.3)
     monkeypatch.setenv("AIRFLOW_CONN_TF_YARN_DEFAULT", json.dumps({"conn_type": "tf_yarn", "host": "127.0.0.1", "port": 1}))
     ti = airflow_setup.TaskInstance()
     with pytest.raises(TfYarnInfrastructureError, match="CLUSTER_UNREACHABLE"):
@@ -101,7 +103,7 @@ def test_a_queue_that_does_not_exist_ends_the_task_for_good(site):
 
 
 @pytest.mark.parametrize(("policy", "tries", "state"), [("kill", 0, "KILLED"), ("kill", 1, "ACCEPTED"), ("leave", 0, "ACCEPTED")])
-def test_a_submission_that_failed_for_good_leaves_nothing(site, policy, tries, state):
+def test_a_submission_that_failed_for_good_leaves_nothing(site, monkeypatch, policy, tries, state):
     """YARN has taken the application, and does not answer any more while the task waits for that."""
     def away(method, path):
         return (503, {}, "away") if site.submissions() and method in ("GET", "POST") else None
@@ -110,6 +112,7 @@ def test_a_submission_that_failed_for_good_leaves_nothing(site, policy, tries, s
         if method == "POST" and path.endswith("/apps"):
             site.yarn.apps.setdefault(ID, application(1, "ACCEPTED", user=USER))
 
+    monkeypatch.setattr(Cluster.resourcemanager, "__defaults__", (0.2,))  # patience, seconds
     site.yarn.faults.extend((take, away))
     ti = airflow_setup.TaskInstance(max_tries=tries)
     with pytest.raises(TfYarnInfrastructureError, match="CLUSTER_UNREACHABLE"):
