@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ..errors import ApplicationNotFound, ClusterUnreachable, SpecInvalid, SubmissionRejected
+from ..errors import ApplicationNotFound, ClusterUnreachable, Code, Fault, SpecInvalid, SubmissionRejected
 from .authentication import Authentication
 from .fast_import import import_httpx
 from .spnego import wants_negotiation
@@ -37,6 +37,12 @@ _EXCEPTION_NAMES = re.compile(r"(?:[\w.$]+(?:Exception|Error): )+")
 _REDIRECTS = (302, 307, 308)
 #: OpenSSL's codes for a certificate that is valid, but for another host name or IP address.
 _FOR_ANOTHER_HOST = (62, 64)
+
+
+class Wrong(Code):
+    """What is wrong with the settings of a connection."""
+
+    NOT_CERTIFICATES = "{file} can't be read as certificates in PEM format: {error}"
 
 
 class RestUnavailable(SubmissionRejected):
@@ -365,7 +371,7 @@ def client_options(authentication: Authentication, urls: Iterable[str], timeout:
         verify = ssl.create_default_context(cafile=ca_file) if ca_file else \
             _MachinesCertificates(ssl.PROTOCOL_TLS_CLIENT)
     except OSError as error:  # ssl.SSLError is one
-        raise SpecInvalid(f"ca_file: {ca_file} can't be read as certificates in PEM format: {error}") from error
+        raise SpecInvalid(Fault("ca_file", Wrong.NOT_CERTIFICATES, {"file": ca_file, "error": str(error)})) from error
     return {"trust_env": False, "verify": verify, "headers": HEADERS, "follow_redirects": False,
             "timeout": httpx.Timeout(timeout, connect=min(CONNECT_TIMEOUT, timeout)),
             **authentication.http_options(urls)}
