@@ -255,7 +255,7 @@ def test_a_job_with_acls_is_taken_and_runs(minicluster, way):
 def test_a_user_without_a_home_is_told_what_to_do(minicluster):
     hadoop = launcher_on(minicluster)
     cluster = discover(minicluster.resourcemanager_url, {**os.environ, "HADOOP_USER_NAME": "nobody_here"})
-    with pytest.raises(SubmissionRejected, match=r"Permission denied.*staging directory.*let the administrator"):
+    with pytest.raises(SubmissionRejected, match=r"Permission denied.*staging directory.*ask the administrator"):
         Launcher(cluster).submit(job())
     assert directories(hadoop) == []
 
