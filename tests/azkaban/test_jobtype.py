@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from support.azkaban_process import AZKABAN, COMMAND, ID, SECOND, USER, Job, finish, submitted
+from support.azkaban_process import AZKABAN, COMMAND, ID, SECOND, USER, finish, submitted
 from support.fake_yarn import until
 from tf_yarn_ops.azkaban.console import MAX_LINE, Console, tame
 from tf_yarn_ops.azkaban.ending import EXECUTOR_GONE, Ending
@@ -605,36 +605,3 @@ def test_a_users_own_file_is_no_limit_of_the_site():
     status[stat.ST_MODE], status[stat.ST_UID] = 0o100644, os.getuid() + 12345
     with pytest.raises(SpecInvalid, match="users other than root could have written it"):
         check_owner(os.stat_result(status))
-
-
-# --- on real daemons ----------------------------------------------------------------------------
-NASTY = "blank  \"double\" 'single' $HOME ${X} $(id) `id` , ; \\ \nline\ttab ü 漢字 🙂 # ! = :"
-PROGRAM = """\
-import json, os, sys
-seen = {"arguments": sys.argv[1:], "variable": os.environ["TEXT"], "input": os.environ["DTF_INPUT_PATH"]}
-json.dump(seen, open(os.environ["SEEN"], "w"))
-json.dump({"loss": 0.5}, open(os.environ["YTF_RESULT_FILE"], "w"))
-"""
-
-
-@pytest.mark.cluster
-def test_a_job_on_the_minicluster(minicluster, tmp_path):
-    """The whole way on real daemons: files of the project, values byte for byte, outputs, nothing left."""
-    job = Job(tmp_path / "project", minicluster.resourcemanager_url, {
-        "tf.command": "", "tf.entry_point": "dump it.py", "tf.args.1": NASTY, "tf.args.2": "", "tf.env.TEXT": NASTY,
-        "tf.env.SEEN": str(tmp_path / "seen.json"),
-        "tf.input": NASTY, "tf.output": "/out", "tf.worker.memory": "256", "tf.environment": f"venv://{sys.prefix}",
-        "azkaban.job.metadata.file": f"_job.{os.getpid()}.train.meta", "tf.tags": "mine"})  # fmt: skip
-    (job.folder / "dump it.py").write_text(PROGRAM)
-    job.environ |= minicluster.environ
-    try:
-        job.start().saw(" FINISHED", 240)
-        assert job.end() == 0, job.lines
-    finally:
-        job.process.terminate()
-        job.process.wait(30)
-    outputs = json.loads(job.outputs.read_text())
-    assert outputs["tf.result.output_path"] == "/out" and float(outputs["tf.result.duration_seconds"]) > 0
-    assert outputs["tf.result.metrics.loss"] == "0.5" and outputs["tf.result.application_id"] in job.lines
-    seen = json.loads((tmp_path / "seen.json").read_text())
-    assert seen == {"arguments": [NASTY, ""], "variable": NASTY, "input": NASTY}
