@@ -69,7 +69,7 @@ def yarn(kdc):
 
 @pytest.fixture
 def client(yarn, kdc, tmp_path):
-    """Give a function that starts a Python of its own with a ticket, or with other variables."""
+    """Return a function that starts a Python of its own with a ticket, or with other variables."""
     def start(script, *arguments, url=None, **variables):
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "YTF_RESOURCEMANAGER": url or yarn.url,
                    "HADOOP_USER_NAME": "mallory", **(variables or kdc.kinit())}
@@ -79,7 +79,7 @@ def client(yarn, kdc, tmp_path):
 
 
 def result(process):
-    """Give exit code and both outputs."""
+    """Return exit code and both outputs."""
     out, err = process.communicate(timeout=60)
     assert "Traceback" not in err, err
     return process.returncode, out, err

@@ -82,7 +82,7 @@ def test_a_folder_that_others_can_write_makes_the_hit_worthless(staging, directo
 
 @pytest.fixture
 def edited(staging, monkeypatch):
-    """Give a function: the file gets the next content each time it is opened to be uploaded."""
+    """Return a function: the file gets the next content each time it is opened to be uploaded."""
     create = staging.filesystem.create
 
     def edit(file, contents):

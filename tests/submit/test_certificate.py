@@ -26,7 +26,7 @@ def context(credentials, folder, purpose):
 
 
 def talk(server_credentials, client_credentials, tmp_path):
-    """Give what the server read from the client, or raise what TLS said."""
+    """Return what the server read from the client, or raise what TLS said."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(5)
     (tmp_path / "s").mkdir()

@@ -87,7 +87,7 @@ class Place:
         return Launcher(cluster, submit_with="skein", environ={**self.environ, **environ})
 
     def driver(self):
-        """Give what the driver saw, once it has started."""
+        """Return what the driver saw, once it has started."""
         until(self.seen.exists, 60)
         return json.loads(self.seen.read_text())
 

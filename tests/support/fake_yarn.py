@@ -72,14 +72,14 @@ class FakeYarn:
         return early
 
     def reserve(self):
-        """Give an id that nobody submits."""
+        """Return an id that nobody submits."""
         return f"application_{STAMP}_9999"
 
     def count(self, method, start):
         return sum(m == method and path.startswith(start) for m, path, *_ in self.requests)
 
     def answer(self, method, path, parameters, body):
-        """Give status and document."""
+        """Return status and document."""
         part = path.removeprefix("/ws/v1/cluster")
         if path == "/conf":
             return 200, {"properties": [{"key": key, "value": value} for key, value in self.conf.items()]}

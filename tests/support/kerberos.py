@@ -93,7 +93,7 @@ class Kdc:
         return True
 
     def cache(self, name):
-        """Give the variables of a client whose tickets are in this cache."""
+        """Return the variables of a client whose tickets are in this cache."""
         return {"KRB5_CONFIG": str(self.config), "KRB5CCNAME": f"FILE:{self.folder / name}"}
 
     def kinit(self, name="ticket", lifetime="1h"):
@@ -133,7 +133,7 @@ class SecureYarn(FakeYarn):
         return super().answer(method, path, parameters, body)
 
     def enter(self, headers):
-        """Give the principal (None when it is not let in) and the headers of the answer."""
+        """Return the principal (None when it is not let in) and the headers of the answer."""
         import gssapi
 
         found = re.search(r'hadoop\.auth=("[^"]+")', headers.get("Cookie", ""))

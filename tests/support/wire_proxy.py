@@ -60,7 +60,7 @@ class Proxy:
         self._server.server_close()
 
     def count(self, method, path, since=0.0):
-        """Give how many requests for exactly this path came since a moment."""
+        """Return the number of requests for exactly this path since a moment."""
         return sum(when >= since and (m, p) == (method, path) for when, m, p, _ in list(self.requests))
 
     def moment(self, when, method, path, parameters):
