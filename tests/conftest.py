@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         # About what a test takes that starts an application, trains or waits, or does neither.
         seconds[item.path] += 10 if item.get_closest_marker("cluster") else 3 if item.get_closest_marker("slow") else 0.05
-    items.sort(key=lambda item: (not drives_airflow(item.path), -seconds[item.path], item.path))
+    items.sort(key=lambda item: float("-inf") if drives_airflow(item.path) else -seconds[item.path])
 
 
 def pytest_deselected(items):

@@ -558,6 +558,14 @@ def test_archives_are_made_once_for_a_java(archiving):
     assert prepare(archiving) != folder
 
 
+def test_what_a_killed_first_start_left_is_removed(archiving):
+    abandoned = archiving / "hadoop" / ".classes-of-a-killed-start"
+    abandoned.mkdir()
+    (abandoned / "daemons.jsa").touch()
+    assert prepare(archiving) is not None
+    assert not abandoned.exists()
+
+
 def test_two_first_starts_at_once_make_the_archives_once(archiving):
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(lambda _: prepare(archiving), range(4)))) == 1

@@ -63,6 +63,9 @@ def _identify(java: Java) -> str:
 
 
 def _make(jars: Path, java: Java, folder: Path) -> None:
+    # The lock is ours: these are of starts that were killed.
+    for abandoned in folder.parent.glob(".classes-*"):
+        shutil.rmtree(abandoned, ignore_errors=True)
     staging = Path(tempfile.mkdtemp(prefix=".classes-", dir=folder.parent))
     try:
         class_paths = {DAEMONS: f"{jars}/*"}
