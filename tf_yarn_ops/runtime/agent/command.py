@@ -48,7 +48,8 @@ class Command:
         self.started_at = time.time()
         self.finished_at = 0.0
         self._exited: Optional[Ending] = None
-        self._kill_at: Dict[int, float] = {}
+        self._kill_at: Optional[float] = None  # when all that is left gets SIGKILL
+        self._told: Dict[int, float] = {}  # processes that have got SIGTERM, and when SIGKILL follows
         self._started = time.monotonic()
         self._log_start = _log_size()
         agent = os.getpid()
@@ -64,10 +65,14 @@ class Command:
     def _terminate(self, pids: Iterable[int], grace: float) -> None:
         """Send SIGTERM to processes that have not got it; let SIGKILL be due in `grace` seconds at the latest."""
         due = time.monotonic() + grace
+        self._kill_at = due if self._kill_at is None else min(due, self._kill_at)
+        self._tell(pids, due)
+
+    def _tell(self, pids: Iterable[int], due: float) -> None:
         for pid in pids:
-            if pid not in self._kill_at:
+            if pid not in self._told:
+                self._told[pid] = due
                 send_signal([pid], signal.SIGTERM)
-            self._kill_at[pid] = min(due, self._kill_at.get(pid, due))
 
     def reap(self) -> bool:
         """Collect processes that have ended and go on ending the others; return True once the command has ended.
@@ -78,20 +83,18 @@ class Command:
         if not self.waiting:
             return self.ending is not None
         left = {} if childless else descendants()
-        if self._exited and (not left or self._hopeless(left)):
-            self.ending = self._exited
-            return True
-        self._kill_at = {pid: due for pid, due in self._kill_at.items() if pid in left}
+        self._told = {pid: due for pid, due in self._told.items() if pid in left}
         if self._exited and not (self.stopping and self._exited.signal == signal.SIGTERM):
             self._terminate(left, ORPHAN_GRACE)
-        else:
-            # A shell without a trap dies of SIGTERM at once: its programs keep the whole grace. What it forked at that
-            # moment has missed SIGTERM. Children of a process that has got it are left to that process: a trap may
-            # save a checkpoint with them.
-            self._terminate([pid for pid, parent in left.items() if parent == os.getpid()
-                             and pid not in self._kill_at], ORPHAN_GRACE)
+        # A shell without a trap dies of SIGTERM at once: its programs keep the whole grace. What it forked at that
+        # moment has missed SIGTERM. A child of a process that has got it is left to that process: a trap may save a
+        # checkpoint with it.
+        orphans = [pid for pid, parent in left.items() if parent == os.getpid()]
+        self._tell(orphans, time.monotonic() + ORPHAN_GRACE)
         self._kill(left)
-        return False
+        if self._exited and (not left or self._hopeless()):
+            self.ending = self._exited
+        return self.ending is not None
 
     def _collect(self) -> bool:
         """Wait for the children that have ended; return whether there are none any more, and so no descendants."""
@@ -114,14 +117,13 @@ class Command:
         now = time.monotonic()
         overdue: Dict[int, None] = {}
         for pid, parent in left.items():
-            if parent in overdue or now >= self._kill_at.get(pid, now + 1):
+            if parent in overdue or now >= min(self._told.get(pid, now + 1), self._kill_at or now + 1):
                 overdue[pid] = None
         send_signal(overdue, signal.SIGKILL)
 
-    def _hopeless(self, left: Mapping[int, int]) -> bool:
-        """Return whether SIGKILL does not help (another user's process, or one that hangs in the kernel)."""
-        now = time.monotonic()
-        return all(now > self._kill_at.get(pid, now) + UNKILLABLE_SECONDS for pid in left)
+    def _hopeless(self) -> bool:
+        """Return whether SIGKILL does not help: another user's process, one that hangs in the kernel, a fork bomb."""
+        return self._kill_at is not None and time.monotonic() > self._kill_at + UNKILLABLE_SECONDS
 
     @property
     def waiting(self) -> bool:
