@@ -84,7 +84,7 @@ REFUSED = (r"its certificate is not trusted \(.*certificate.*\); set ca_file in 
 
 def test_an_unknown_authority_is_refused_with_what_to_set(secure, authority, tmp_path):
     for stranger in (Site(), Site(ca_file=str(Authority(tmp_path / "other").file))):
-        with pytest.raises(ClusterUnreachable, match=f"no ResourceManager answers at {secure.url}: {secure.url}: {REFUSED}"):
+        with pytest.raises(ClusterUnreachable, match=f"no ResourceManager answers at {secure.url}: {REFUSED}"):
             discover(secure.url, ENVIRON, site=stranger)
     assert secure.requests == []
 

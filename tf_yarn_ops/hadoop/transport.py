@@ -157,6 +157,8 @@ class Failover:
         self._hops = 0
         if self._tries >= len(self._addresses.urls) and self._clock() >= self._give_up:
             service = self._addresses.service
+            if len(self._addresses.urls) == 1:
+                why = why.removeprefix(f"{self.address}: ")  # the message has named it
             raise ClusterUnreachable(f"no {service.name} answers at {self._addresses}: {why}. {service.advice}")
         self._addresses.move_on(self.address)
         self.address = self._addresses.current()
