@@ -18,7 +18,6 @@ version = release = tf_yarn_ops.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinxcontrib.mermaid"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["README.md"]
 
 myst_heading_anchors = 4
 myst_fence_as_directive = ["mermaid"]
