@@ -12,7 +12,9 @@ if TYPE_CHECKING:
         ApplicationNotFound,
         Cancelled,
         ClusterUnreachable,
+        Fault,
         MiniClusterError,
+        ResourceManagerUnknown,
         ResourcesImpossible,
         SpecInvalid,
         SubmissionRejected,
@@ -38,12 +40,14 @@ __all__ = [
     "ClusterUnreachable",
     "Deadlines",
     "Environment",
+    "Fault",
     "Identity",
     "JobReport",
     "JobSpec",
     "Launcher",
     "MiniClusterError",
     "Reason",
+    "ResourceManagerUnknown",
     "Resources",
     "ResourcesImpossible",
     "RestartPolicy",
@@ -59,7 +63,7 @@ __all__ = [
     "discover",
 ]
 
-#: The module of each public name that is not an error.
+#: The module of each public name that is not in `errors`.
 _MODULES = {
     "Acls": "job.parts",
     "Cluster": "hadoop.cluster",

@@ -6,6 +6,7 @@ from dataclasses import fields
 
 import pytest
 
+import tf_yarn_ops
 from support.source import ROOT
 from tf_yarn_ops import JobReport, JobSpec, TaskReport, TaskSpec
 from tf_yarn_ops.cli.options import ALL, names_of
@@ -80,3 +81,8 @@ def test_every_page_is_part_of_the_site():
               for block in re.findall(r"```\{toctree\}\n(.*?)```", index.read_text(encoding="utf-8"), re.S)
               for entry in block.split() if not entry.startswith(":")}
     assert {page.resolve() for page in PAGES} - listed == {DOCS / "index.md"}
+
+
+def test_every_public_name_stands_in_the_reference():
+    named = set(re.findall(r"auto(?:class|function|exception):: tf_yarn_ops\.(\w+)$", read("reference/api.md"), re.M))
+    assert named == set(tf_yarn_ops.__all__) - {"__version__"}
