@@ -545,7 +545,7 @@ def prepare(machine, said=None):
     return class_archive.prepare(machine / "hadoop", find_java(os.environ), progress)
 
 
-def test_archives_are_made_once_for_a_java(archiving):
+def test_archives_are_made_once_for_a_java(archiving, monkeypatch):
     said = []
     folder = prepare(archiving, said)
     assert prepare(archiving, said) == folder
@@ -554,6 +554,10 @@ def test_archives_are_made_once_for_a_java(archiving):
     jars = f"{archiving}/hadoop/jars/*"
     assert sorted(line.rpartition("-cp ")[2] for line in dumps) == [f"./.skein.jar:{jars}", jars]
     assert said == ["archiving Hadoop's classes (once for this Java, half a minute, 200 MB)"]
+    copy = archiving / "skein.jar"
+    shutil.copyfile(class_archive._find_skein_jar(), copy)
+    monkeypatch.setattr(class_archive, "_find_skein_jar", lambda: copy)
+    assert prepare(archiving) == folder, "another environment has the same Skein"
     (archiving / "jdk" / "lib" / "modules").write_text("of 17.0.1")
     assert prepare(archiving) != folder
 

@@ -56,10 +56,12 @@ def prepare(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path |
 
 def _identify(java: Java) -> str:
     """Return what an archive depends on beside Hadoop's version: the Java, Skein's jar and the lists of classes."""
-    files = [java.home / "lib" / "modules", *filter(None, [_find_skein_jar()])]
-    about = [str(java.home), *(f"{file.stat().st_size} {file.stat().st_mtime_ns}" for file in files)]
-    lists = b"".join(_read_list(name) for name in (DAEMONS, MASTER))
-    return hashlib.sha256("\n".join(about).encode() + lists).hexdigest()[:12]
+    modules, skein = (java.home / "lib" / "modules").stat(), _find_skein_jar()
+    about = hashlib.sha256(f"{java.home} {modules.st_size} {modules.st_mtime_ns}".encode())
+    # Each virtual environment has a Skein of its own: the same content, installed at another time.
+    for content in (skein.read_bytes() if skein else b"", _read_list(DAEMONS), _read_list(MASTER)):
+        about.update(hashlib.sha256(content).digest())
+    return about.hexdigest()[:12]
 
 
 def _make(jars: Path, java: Java, folder: Path) -> None:
