@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tf_yarn_ops.azkaban.job import read_job
@@ -303,6 +303,25 @@ def test_all_faults_come_at_once(project):
              "tf.dry_run": "x", "tf.entry_point": "nope.py", "tony.yarn.queue": "q", "tf.queue": "p"}  # fmt: skip
     found = faults_of({**ONE, **wrong}, project)
     assert {fault.partition(":")[0] for fault in found} == {*wrong} - {"tf.queue"}
+
+
+NAMES_OF_KEYS = sorted({
+    name.replace("<type>", kind).replace("<index>", "0").replace("<n>", "1").replace("<NAME>", "A")
+    for key in KEYS for name in (key.name, *key.alias.split()) for kind in ("worker", "ps", "master")})  # fmt: skip
+TEXTS = st.text(max_size=6) | st.sampled_from([
+    "0", "1", "8g", "1,2", "worker:1", "ps:1,worker:2", "true", "task", "chief", "venv:///x", "hdfs://[x", "a/b", "A=1", "=",
+    "train.py", "wrong.yaml", "x.zip", "9" * 5000])  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(st.sampled_from(NAMES_OF_KEYS), TEXTS, max_size=6), st.booleans())
+def test_any_values_are_a_job_or_have_faults_by_keys(project, properties, plain):
+    (project / "wrong.yaml").write_text("tasks: {worker: {memory: x, env: [1]}, ps: {indices: {0: 3}}}\nqueue: 3\n")
+    keys = {*properties, *ONE, "tf.command", "tf.spec", "tf.<type>.instances", "tf.output", "tf.tensorboard"}
+    try:
+        read_job({**(RUN if plain else {}), **properties}, project)
+    except SpecInvalid as error:
+        assert {fault.path.partition(": ")[0] for fault in error.faults} <= keys and str(error)
 
 
 # --- TonY ---------------------------------------------------------------------------------------

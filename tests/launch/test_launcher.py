@@ -196,6 +196,11 @@ def test_all_missing_files_are_named_before_anything_is_asked(place, tmp_path):
     assert len(place.yarn.requests) == asked
 
 
+def test_a_name_that_no_file_can_have_is_a_missing_file(place):
+    with pytest.raises(SpecInvalid, match=r"script: there is no x+ on this machine"):
+        place.launcher().submit(job(script="x" * 300))
+
+
 def test_what_is_neither_a_file_nor_a_folder_is_a_fault(place, tmp_path):
     """A pipe, as `--file conf=<(make)` gives, can be read once, and a job's files are read twice."""
     os.mkfifo(tmp_path / "pipe")

@@ -4,6 +4,7 @@ In come properties and the folder of the project; out go the job and the `Reques
 are raised together, by the keys of the ``.job``.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ from ..job.spec import JobSpec
 from ..validation import Value as ValueCode
 from ..validation import brief, kind_of, parse_count
 from .keys import RESERVED, Found, find_key, unknown_key
-from .program import add_program, file_name
+from .program import add_program
 from .request import Request, Wrong
 from .tony import translate
 from .values import Value, check_letters, merge, own_values, readable, shown
@@ -85,7 +86,7 @@ def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, 
     tony = translate(properties)
     values = merge(own_values(properties), tony.values, faults)
     for name, value in (*((name, Value(text, name)) for name, text in defaults.items()), *tony.weak):
-        absent = name == "tf.source" and not (folder / value.text).is_dir()
+        absent = name == "tf.source" and not os.path.isdir(folder / value.text)
         said_otherwise = ((name in _PLACES and any(other in values for other in _PLACES))
                           or (name.endswith(".memory") and "tf.task_memory" in values))
         if name not in values and not absent and not said_otherwise:
@@ -175,9 +176,7 @@ def _read_value(request: Request, name: str, found: Found) -> None:
         request.options.setdefault("env", {})[places["NAME"]] = text
         request.brought[f"env.{places['NAME']}"] = value.key
     elif "n" in places and key.option:
-        request.add(key.option, text, value.key)
-        for name_of_all in (key.option, OPTIONS[key.option].path[0]):
-            request.brought[f"{name_of_all}.{file_name(text)}"] = value.key
+        request.ship(key.option, text, value.key)
     elif key.option == "tensorboard":
         request.give(key.option, request.flag(name), value.key)
     elif key.option in _LISTS:

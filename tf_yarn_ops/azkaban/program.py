@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import General
 from ..validation import ARCHIVE_SUFFIXES
-from .request import Request, Wrong
+from .request import Request, Wrong, file_name
 from .values import shown
 
 #: Where an archive that is tf.source is unpacked before its content is copied into the working directory.
@@ -54,10 +54,10 @@ def _command(request: Request) -> str | None:
     folder = entry_point.removeprefix("./").partition("/")[0]
     if folder in _shipped(request):
         return f"{python} {shlex.quote(entry_point)}"
-    if not (request.folder / entry_point).is_file():
+    if not os.path.isfile(request.folder / entry_point):
         request.refuse(request.values["tf.entry_point"].key, Wrong.NO_ENTRY_POINT, given=shown(entry_point))
     elif "tf.script" in request.values:
-        request.options.setdefault("file", []).append(entry_point)
+        request.ship("file", entry_point, request.values["tf.entry_point"].key)
     else:
         request.give("script", entry_point, request.values["tf.entry_point"].key)
     return f"{python} {shlex.quote(os.path.basename(entry_point))}"
@@ -66,12 +66,6 @@ def _command(request: Request) -> str | None:
 def _shipped(request: Request) -> set[str]:
     """Return the names that the working directory will have."""
     return {file_name(text) for option in ("file", "archive") for text in request.options.get(option, ())}
-
-
-def file_name(text: str) -> str:
-    """Return the name in the working directory that ``[NAME=]path or URI`` asks for."""
-    name, equals, path = text.partition("=")
-    return name if equals and "/" not in name else (path or text).rstrip("/").rpartition("/")[2]
 
 
 def _arguments(request: Request) -> str:
@@ -100,14 +94,14 @@ def _add_source(request: Request) -> str:
     if path is None:
         return ""
     if "://" in path or path.endswith(ARCHIVE_SUFFIXES):
-        request.options.setdefault("archive", []).append(f"{SOURCE_FOLDER}={path}")
+        request.ship("archive", f"{SOURCE_FOLDER}={path}", request.values["tf.source"].key)
         return f"cp -R {SOURCE_FOLDER}/. . && "
     folder = request.folder / path
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         request.refuse(request.values["tf.source"].key, Wrong.NO_FOLDER, given=shown(path))
         return ""
     named = _shipped(request)
     for entry in sorted(folder.iterdir()):
         if entry.name not in named and not entry.name.startswith(_LEFT_OUT):
-            request.options.setdefault("file", []).append(f"{entry.name}={Path(path) / entry.name}")
+            request.ship("file", f"{entry.name}={Path(path) / entry.name}", request.values["tf.source"].key)
     return ""

@@ -34,6 +34,12 @@ class Wrong(Code):
     NO_FOLDER = "there is no folder {given} in the project"
 
 
+def file_name(text: str) -> str:
+    """Return the name in the working directory that ``[NAME=]path or URI`` asks for."""
+    name, equals, path = text.partition("=")
+    return name if equals and "/" not in name else (path or text).rstrip("/").rpartition("/")[2]
+
+
 @dataclass
 class Request:
     """What a ``.job`` asks for; it grows while the job is read.
@@ -80,6 +86,12 @@ class Request:
         """Add one of several values to an option; ``key`` brought it."""
         self.options.setdefault(option, []).append(item)
         self.items[option, item] = key
+
+    def ship(self, option: str, text: str, key: str) -> None:
+        """Add a file or an archive, ``[NAME=]path or URI``; ``key`` brought it."""
+        self.add(option, text, key)
+        for parent in (option, *OPTIONS[option].path):
+            self.brought[f"{parent}.{file_name(text)}"] = key
 
     def note(self, option: str, key: str) -> None:
         """Remember that ``key`` brought an option, also under the path that it has in the document."""

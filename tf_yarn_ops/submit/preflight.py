@@ -76,13 +76,13 @@ def check_files(spec: JobSpec) -> None:
         path = local_path(source)
         if path is None:
             continue
-        if not path.exists():
+        if not os.path.exists(path):
             faults.append(Fault(where, Wrong.NO_FILE, {"file": path}))
-        elif path.is_dir() and source.endswith(ARCHIVE_SUFFIXES):
+        elif os.path.isdir(path) and source.endswith(ARCHIVE_SUFFIXES):
             faults.append(Fault(where, Wrong.FOLDER, {"file": path}))
-        elif not path.is_dir() and not path.is_file():
+        elif not os.path.isdir(path) and not os.path.isfile(path):
             faults.append(Fault(where, Wrong.NO_REGULAR_FILE, {"file": path}))
-        elif path.is_file() and not os.access(path, os.R_OK):
+        elif os.path.isfile(path) and not os.access(path, os.R_OK):
             faults.append(Fault(where, Wrong.UNREADABLE, {"file": path}))
     check(faults)
 
