@@ -343,29 +343,35 @@ def test_tensorboard_shows_the_training_lingers_as_told_and_ends_with_the_job(ru
     command = f"""[ $DTF_TASK_JOB_NAME = worker ] || exec sleep 600
         [ $DTF_TASK_INDEX = 1 ] || python '{tmp_path}/curve.py' ${{DTF_OUTPUT_PATH}} ${{DTF_INPUT_PATH}} || exit
         until [ -e '{gate}' ]; do sleep 0.2; done"""
-    application_id = run(
-        SUBMIT, "--tensorboard", "-i", "mnist", "-o", str(tmp_path / "train"), *SMALL, "--tensorboard_memory", "1g",
-        "--tensorboard_linger", "6", "-r", "ps:1,worker:2", command, check=0).stdout.strip()  # fmt: skip
+    client = subprocess.Popen(
+        [*SUBMIT, "--wait", "--json", "--tensorboard", "-i", "mnist", "-o", str(tmp_path / "train"), *SMALL,
+         "--tensorboard_memory", "1g", "--tensorboard_linger", "6", "-r", "ps:1,worker:2", command],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(minicluster))  # fmt: skip
 
-    def status():
-        return json.loads(run(YTF, "status", "--json", application_id, check=0).stdout)
+    def told(pattern):
+        while line := client.stderr.readline():
+            if found := re.search(pattern, line):
+                return found[1]
+        raise AssertionError(f"ytf-submit has ended without a line of {pattern!r}")
 
-    def curves(url):
+    def curves():
         try:
             with urllib.request.urlopen(f"{url}/data/plugin/scalars/tags", timeout=5) as answer:
                 return list(json.load(answer).get(".", ()))
         except OSError:
             return None
 
-    url = until(lambda: status()["tensorboard_url"], 120).rstrip("/")
-    until(lambda: curves(url) == ["loss of mnist"], 60)
+    url = told(r"TensorBoard at (\S+)").rstrip("/")
+    until(lambda: curves() == ["loss of mnist"], 60, 0.2)
     assert b"TensorBoard" in urllib.request.urlopen(url, timeout=5).read()
     gate.touch()
-    until(lambda: {task["state"] for task in status()["tasks"] if task["task"].startswith("worker")} == {"succeeded"})
-    assert curves(url) == ["loss of mnist"], "TensorBoard goes on for --tensorboard_linger seconds"
-    waited = run(YTF, "wait", application_id, check=0)
-    assert url in waited.stderr
-    report = json.loads(run(YTF, "report", "--json", application_id).stdout)
+    ended = ""
+    while not ("worker:0" in ended and "worker:1" in ended):
+        ended += told(r"succeeded: (.*worker.*)")
+    assert curves() == ["loss of mnist"], "TensorBoard goes on for --tensorboard_linger seconds"
+    out, err = client.communicate(timeout=60)
+    assert client.returncode == 0 and url in err, err
+    report = json.loads(out)
     states = {task["task"]: task["state"] for task in report["tasks"]}
     assert states == {"ps:0": "stopped", "tensorboard:0": "stopped", "worker:0": "succeeded", "worker:1": "succeeded"}
     trained = max(task_of(report, f"worker:{index}")["finished_at"] for index in (0, 1))
