@@ -192,6 +192,7 @@ def serving(yarn, tls=None):
     server.daemon_threads = True
     if tls:
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        server.handle_error = lambda *words: None  # a client that refuses the certificate ends the connection
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
