@@ -68,9 +68,6 @@ class Configuration:
         except (TypeError, KeyError) as error:
             raise ValueError("not the JSON of Hadoop's /conf") from error
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._values
-
     def names(self, prefix: str) -> list[str]:
         """Return the names that start with ``prefix``, sorted."""
         return sorted(name for name in self._values if name.startswith(prefix))
@@ -99,10 +96,6 @@ class Configuration:
     def list(self, name: str) -> tuple[str, ...]:
         """Return the parts of a value that is separated by commas."""
         return tuple(part.strip() for part in self.get(name).split(",") if part.strip())
-
-    def enabled(self, name: str, default: bool = False) -> bool:
-        """Return whether a value is ``true``."""
-        return self.get(name, "true" if default else "false").lower() == "true"
 
     def application_classpath(self) -> tuple[str, ...]:
         """Return ``yarn.application.classpath``, else Hadoop's cross-platform default."""

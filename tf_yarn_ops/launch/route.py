@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-REST, SKEIN, AUTO = "rest", "skein", "auto"
+SKEIN, AUTO = "skein", "auto"
 #: Seconds to wait for the launch of the application master.
 LAUNCH_WAIT = 2.0
 #: Seconds by which YARN's lifetime is longer than the deadlines, so that these end the job first and say why.

@@ -1,4 +1,4 @@
-"""`build`: a pure function from a `JobSpec` to the Skein application; ``--dry-run`` prints its result.
+"""`build`: a pure function from a `JobSpec` to the Skein application; ``--dry_run`` prints its result.
 
 In comes a valid spec; out go the Skein application, whose files still have to be staged, and the job file that
 coordinator and agents read.
@@ -79,7 +79,7 @@ def build(
             script=_script(placed, "agent", plan.type, flags="-I -S"),
             files=files,
             env=dict(placed.variables),
-            node_label=(_task(spec, plan.type).node_label or "") if plan.type in spec.tasks else "",
+            node_label=(spec.tasks[plan.type].node_label or "") if plan.type in spec.tasks else "",
             max_restarts=spec.restart.max_container_losses,
             allow_failures=True,
         )
@@ -174,14 +174,10 @@ def _services(task_type: str, task: TaskSpec) -> dict[str, ServicePlan]:
     }
 
 
-def _task(spec: JobSpec, task_type: str) -> TaskSpec:
-    return spec.tasks[task_type]
-
-
 def _resources(spec: JobSpec, plan: ServicePlan) -> Resources:
     if plan.type == TENSORBOARD and spec.tensorboard:
         return Resources(spec.tensorboard.memory, spec.tensorboard.vcores)
-    return _task(spec, plan.type).resources(plan.indices[0])
+    return spec.tasks[plan.type].resources(plan.indices[0])
 
 
 def _script(placed: ContainerEnvironment, part: str, service: str, *, flags: str) -> str:

@@ -35,7 +35,7 @@ def runtime_zip() -> bytes:
     members |= {f"tf_yarn_ops/runtime/{path.relative_to(_RUNTIME).as_posix()}": path.read_bytes()
                 for path in sorted(_RUNTIME.rglob("*.py"))}
     for package in ("skein", "yaml"):
-        root = _package(package)
+        root = package_folder(package)
         for path in sorted(root.rglob("*.py")):
             if "test" not in path.relative_to(root).parts:
                 members[f"{package}/{path.relative_to(root).as_posix()}"] = path.read_bytes()
@@ -57,7 +57,8 @@ def _byte_code(name: str, source: bytes) -> bytes:
             + marshal.dumps(code, _MARSHAL))
 
 
-def _package(name: str) -> Path:
+def package_folder(name: str) -> Path:
+    """Return the folder of an installed package; raise ModuleNotFoundError with the command that installs it."""
     found = importlib.util.find_spec(name)
     if found is None or found.origin is None:
         raise ModuleNotFoundError(f"{name} is not installed; pip install {name}")

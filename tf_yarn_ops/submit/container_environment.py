@@ -7,9 +7,6 @@ from pathlib import PurePosixPath
 from ..job.parts import Environment
 from ..runtime.common.contract import ENVIRONMENT_FOLDER
 
-#: The variables whose folders YARN-DTF (the seed) mounts into Docker containers, next to local input and output paths.
-HADOOP_FOLDERS = ("HADOOP_HOME", "HADOOP_CONF_DIR", "JAVA_HOME")
-
 
 @dataclass(frozen=True)
 class ContainerEnvironment:
@@ -47,8 +44,8 @@ def build_container_environment(
     paths : sequence of str or None, optional
         Input and output; local paths are mounted into Docker containers.
     folders : sequence of str, optional
-        Further folders of the nodes to mount read-only into Docker containers, such as those that `HADOOP_FOLDERS`
-        name. YARN expands no variables in mounts, so these are paths.
+        Further folders of the nodes to mount read-only into Docker containers. The YARN-DTF design mounts those of
+        HADOOP_HOME, HADOOP_CONF_DIR and JAVA_HOME. YARN expands no variables in mounts, so these are paths.
 
     References
     ----------

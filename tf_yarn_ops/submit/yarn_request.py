@@ -9,7 +9,6 @@ Skein 0.8.2, ``Driver.java``: ``submitApplicationInner``, ``setupAppDir``, ``fin
 Hadoop, "ResourceManager REST API", Cluster Applications API (Submit Application).
 """
 
-import importlib.util
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from ..hadoop.cluster import Cluster
 from ..staging.local_resource import LocalResource
+from .bundle import package_folder
 
 if TYPE_CHECKING:
     import skein
@@ -50,10 +50,7 @@ class Staged:
 
 def skein_jar() -> Path:
     """Return the path of the jar of Skein's application master."""
-    found = importlib.util.find_spec("skein")
-    if found is None or found.origin is None:
-        raise ModuleNotFoundError("skein is not installed; pip install skein")
-    return Path(found.origin).parent / "java" / "skein.jar"
+    return package_folder("skein") / "java" / "skein.jar"
 
 
 def sources(application: "skein.ApplicationSpec") -> list[tuple[str, str]]:
