@@ -1,4 +1,4 @@
-"""The errors of tf_yarn_ops: one tree, each with the reason that a report would carry; and the faults of a request.
+"""The errors of tf_yarn_ops, one tree, each with its reason in reports; and the faults of a request.
 
 A `Fault` is data: the path of the value, a code, and the values that its text shows. Code reads the path and the
 code; only people read the text.
@@ -14,13 +14,13 @@ from .runtime.common.reasons import Reason
 
 
 class Code(enum.Enum):
-    """What is wrong. A member's value is its text, as `str.format` takes it; each room declares its own members."""
+    """The kind of a fault. A member's value is a template for `str.format`; each room declares its own members."""
 
 
 class General(Code):
     """Codes that every room uses."""
 
-    #: A fault that no code acts on.
+    #: A finished sentence, for a fault that only people read.
     SENTENCE = "{sentence}"
     UNKNOWN_KEY = "unknown key{hint}; known: {allowed}"
     NOT_A_CHOICE = "{given!r} is not one of {allowed}{hint}"
@@ -37,11 +37,12 @@ class Fault:
         The name of the value: ``tasks.worker.memory``, an option, or the key of a file. Empty for a value that has
         no name yet, and for the request as a whole.
     code : Code
+        The kind of the fault, with the template of the text.
     values : mapping of str to object, optional
-        What the text shows. These names have a meaning: ``given``, the value; ``allowed``, the names or words that
-        are allowed, of which the text offers the nearest; ``other``, the path of another value that the text names;
-        ``item``, one of several values under the path, and ``position``, its number. A value of a variable may be a
-        secret and is never among them.
+        The values for the template. These names have a meaning: ``given`` is the value; ``allowed`` the allowed
+        names or words, from which the text suggests the nearest; ``other`` the path of another value that the text
+        names; ``item`` one of several values under the path, and ``position`` its number, from 1. Never put the
+        value of an environment variable here: it may be a secret.
     """
 
     path: str
@@ -63,7 +64,7 @@ class Fault:
 
     @property
     def text(self) -> str:
-        """What is wrong, without the path."""
+        """The text of the fault, without the path."""
         shown = {name: ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else value
                  for name, value in self.values.items()}
         hint = did_you_mean(str(self.values.get("given", "")), map(str, self.values.get("allowed", ())))
@@ -97,7 +98,7 @@ class TfYarnError(Exception):
     Attributes
     ----------
     reason : Reason
-        The row of the reason table; it has the exit code, and whether a retry can help.
+        The row of the reason table. It holds the exit code and tells whether a retry can help.
     """
 
     reason = Reason.TASK_FAILED
@@ -109,7 +110,7 @@ class SpecInvalid(TfYarnError, ValueError):
     Parameters
     ----------
     faults : Fault, str, or iterable of them
-        A text stands for a fault without a path that no code acts on.
+        A text stands for a fault without a path, with the code `General.SENTENCE`.
 
     Attributes
     ----------
@@ -142,7 +143,10 @@ class ResourcesImpossible(SubmissionRejected):
 
 
 class ClusterUnreachable(TfYarnError, ConnectionError):
-    """The ResourceManager or a file system does not answer, or is not a Hadoop; also for files of this machine."""
+    """The ResourceManager or a file system does not answer, or its answer is not Hadoop's.
+
+    Also raised for faults of this machine, such as a full disk: a retry on another machine can help.
+    """
 
     reason = Reason.CLUSTER_UNREACHABLE
 

@@ -1,4 +1,4 @@
-"""Readers of single values: from what a door was given to what a frozen value keeps.
+"""Readers of single values: they turn the input of a user into the fields of a frozen dataclass.
 
 A reader takes a value, and returns it in its final form or raises `SpecInvalid`. A frozen dataclass names a reader
 for each of its fields; `normalise` applies them and collects the faults, each with the path of its value.
@@ -21,7 +21,7 @@ Reader = Callable[[Any], Any]
 MAX_STRING = 120 * 1024
 #: What ``--dry_run`` prints in place of a secret.
 MASK = "***"
-#: More digits than any number of a job has.
+#: The largest number of digits in a number of a job.
 _DIGITS = 20
 
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".zip")
@@ -67,7 +67,7 @@ def invalid(code: Code, **values: Any) -> SpecInvalid:
 
 
 def _text_of_number(value: object) -> str:
-    """Return a number as text; refuse one that is so long that Python does not convert it."""
+    """Return a number as text; raise `SpecInvalid` if it has more digits than Python converts to a text or back."""
     if (isinstance(value, int) and abs(value) >= 10**_DIGITS) or (isinstance(value, str) and len(value) > 5 * _DIGITS):
         raise invalid(Value.LONG_NUMBER)
     return str(value).strip()
@@ -90,7 +90,7 @@ def parse_memory(value: int | str) -> int:
     Raises
     ------
     SpecInvalid
-        It is not a positive amount in a known unit.
+        The value is not a positive amount in a known unit.
     """
     text = _text_of_number(value)
     match = _MEMORY.match(text)
@@ -137,12 +137,12 @@ def normalise(instance: object, readers: Mapping[str, Reader]) -> list[Fault]:
 
 
 def brief(value: object) -> str:
-    """Return a wrong value for a message: ``'x'``, but ``a list`` for what may hold variables and their secrets."""
+    """Return a wrong value as text for a message: its repr, or the type of a collection, which may hold secrets."""
     return kind_of(value) if isinstance(value, list | tuple | set | Mapping) else repr(value)
 
 
 def kind_of(value: object) -> str:
-    """Return the type of a value for a message that must not show it: ``a list``, ``an int``."""
+    """Return the type of a value, for a message that must not show the value: ``a list``, ``an int``."""
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
@@ -251,7 +251,7 @@ def read_exit_codes(value: object) -> tuple[int, ...]:
 
 
 def read_env(value: object) -> dict[str, str]:
-    """Return environment variables: names that a shell takes, none of ours, values that Linux passes to a process."""
+    """Return environment variables as texts; refuse reserved names, and names and values that Linux can't pass on."""
     if not isinstance(value, Mapping):
         raise invalid(Value.NOT_A_MAPPING, given=kind_of(value), what="variables to texts")
     env = {name: str(text).lower() if isinstance(text, bool) else str(text) for name, text in value.items()}
@@ -260,7 +260,7 @@ def read_env(value: object) -> dict[str, str]:
 
 
 def _fault_of_variable(name: object, given: object, text: str) -> Fault | None:
-    """Return what is wrong with a variable. Its value may be a secret, and is not part of the fault."""
+    """Return the fault of a variable, or None. The value may be a secret, so the fault does not hold it."""
     path, kib = str(name), {"most": MAX_STRING // 1024}
     if not isinstance(name, str) or not _VARIABLE.match(name):
         return Fault(path, Value.NOT_A_VARIABLE, {"given": name})
@@ -276,7 +276,7 @@ def _fault_of_variable(name: object, given: object, text: str) -> Fault | None:
 
 
 def read_command(value: object) -> str:
-    """Return a command that is not empty, and not longer than an argument of a process may be."""
+    """Return a command; refuse an empty one, and one that is too long for an argument of a process."""
     command = read_text(value)
     if not command.strip():
         raise invalid(Value.EMPTY_COMMAND)
@@ -286,7 +286,7 @@ def read_command(value: object) -> str:
 
 
 def read_sources(value: object) -> dict[str, str]:
-    """Return names in the working directory and the source of each."""
+    """Return the source of each file, a path or a URI, by its name in the working directory."""
     if not isinstance(value, Mapping):
         raise not_a_mapping(value, "names to paths or URIs")
     faults: list[Fault] = []

@@ -1,4 +1,4 @@
-"""The default of an option, as a person would write it: read from the dataclasses, told by the doors."""
+"""The default of an option as text, read from the dataclasses; the doors show it in their help."""
 
 from dataclasses import MISSING, fields
 
@@ -10,7 +10,7 @@ _PARTS = {"deadlines": Deadlines, "restart": RestartPolicy, "tensorboard": Tenso
 
 
 def default_of(option: Option) -> str:
-    """Return the default of an option, without its unit; empty where it has none."""
+    """Return the default of an option as text, without its unit; empty if it has none."""
     if option.default:
         return option.default
     if not option.path or (len(option.path) == 1 and option.type == "flag"):

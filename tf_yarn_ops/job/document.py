@@ -1,4 +1,4 @@
-"""The text form of a job: YAML to plain values and back. What the values mean is `spec`'s affair."""
+"""The text form of a job: YAML to plain values and back. `spec` checks the values."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,15 +15,20 @@ class Wrong(Code):
 
 
 def read_document(path: str, folder: Path = Path(), *, key: str = "spec") -> dict[str, Any]:
-    """Read the YAML or JSON file of a job; of the two documents of a dry run the job, which comes first.
+    """Read the YAML or JSON file of a job. A dry run prints two documents; the first is the job.
 
     Parameters
     ----------
     path : str
     folder : Path, optional
-        Where a relative path begins.
+        The folder of relative paths. Default: the current one.
     key : str, optional
-        The name of the path's option, for faults.
+        The name of the path's option, for faults. Default ``spec``.
+
+    Returns
+    -------
+    dict
+        The document as `JobSpec.from_dict` takes it, not yet checked.
 
     Raises
     ------
@@ -43,7 +48,7 @@ def read_document(path: str, folder: Path = Path(), *, key: str = "spec") -> dic
 
 
 def parse_yaml(text: str) -> Any:
-    """Parse YAML; raise `SpecInvalid` with the line and the column for what is not YAML."""
+    """Parse YAML; raise `SpecInvalid` with the line and the column if the text is not YAML."""
     import yaml
 
     try:

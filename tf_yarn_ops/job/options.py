@@ -2,8 +2,8 @@
 
 The parser and the manual page of ``ytf-submit``, the keys of Azkaban, the arguments of the Airflow operator, the
 tables of the documents and `request.build_job` derive from `OPTIONS`. The defaults are those of the dataclasses in
-`parts` and `spec`; `defaults.default_of` reads them. This module imports nothing else of the package, so that a door
-can read the table at no cost.
+`parts` and `spec`; `defaults.default_of` reads them. This module imports no other module of the package, so that a
+door can read the table at no cost.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 COMMAND_LINE, AZKABAN, OPERATOR, DOCUMENT = "command line", "azkaban", "operator", "document"
 EVERYWHERE = (COMMAND_LINE, AZKABAN, OPERATOR, DOCUMENT)
 
-#: What the options of a section are about.
+#: The headings of the sections.
 SECTIONS = {
     "program": "What runs",
     "tasks": "Tasks and their resources",
@@ -22,7 +22,7 @@ SECTIONS = {
     "deadlines": "Deadlines",
     "submission": "The submission",
 }
-#: The place of a task type's name in a path.
+#: Stands for the name of a task type in a path.
 TYPE = "<type>"
 
 
@@ -33,17 +33,17 @@ class Option:
     Attributes
     ----------
     name : str
-        ``task_memory``: the name for `request.build_job`, and the long name on the command line. An option without
-        a name of its own has its path, ``acls.view_users``.
+        ``task_memory``: the name for `request.build_job`, and the long name on the command line. An option that only
+        documents have is named by its path, ``acls.view_users``.
     type : str
         ``text``, ``choice``, ``count`` (a whole number), ``seconds``, ``memory`` or ``flag``; of several values:
         ``texts``, ``codes`` (exit codes), ``variables`` (names to texts) or ``sources`` (names to paths or URIs).
     section : str
         A key of `SECTIONS`.
     help : str
-        What it means; sentences that hold for every door.
+        Its meaning, in sentences that are true at every door.
     path : tuple of str
-        Its place in the job's document: ``("deadlines", "queue")``. Empty when it is not part of the document.
+        Its place in the job's document: ``("deadlines", "queue")``. Empty if the document does not have it.
     unit : str
         ``seconds``, ``MiB`` or ``characters``; empty when it has none.
     least : int
@@ -51,9 +51,9 @@ class Option:
     choices : tuple of str
         The words that a ``choice`` takes.
     default : str
-        In words, where no single value is the default. Where it is empty, `defaults.default_of` has it.
+        The default in words, if it is not one value. If this is empty, `defaults.default_of` returns the default.
     value : str
-        What follows the option on the command line; empty where the type says it.
+        The placeholder for its value on the command line. If this is empty, the type determines the placeholder.
     short : str
         Its short name on the command line, ``-m``.
     many : bool
@@ -274,6 +274,14 @@ OPTIONS = {option.name: option for option in _ROWS}
 
 
 def options_of(door: str, *, submission: bool = True) -> dict[str, Option]:
-    """Return the options that a door may set, by name; on request without those of the submission."""
+    """Return the options that a door may set, by name.
+
+    Parameters
+    ----------
+    door : str
+        `COMMAND_LINE`, `AZKABAN`, `OPERATOR` or `DOCUMENT`.
+    submission : bool, optional
+        Whether to include the options of the section ``submission``. Default True.
+    """
     return {name: option for name, option in OPTIONS.items()
             if door in option.doors and (submission or option.section != "submission")}

@@ -46,7 +46,7 @@ _ADVICE = ("give python:///path/to/python3, venv:///folder, conda:///folder, doc
 
 @dataclass(frozen=True)
 class Resources:
-    """What one container gets.
+    """The resources of one container.
 
     Parameters
     ----------
@@ -56,6 +56,11 @@ class Resources:
         Virtual cores, at least 1. Default 1.
     gpus : int, optional
         Devices of ``yarn.io/gpu``, at least 0. Default 0.
+
+    Raises
+    ------
+    SpecInvalid
+        With every fault.
     """
 
     memory: int = 8192
@@ -73,11 +78,16 @@ class TensorBoard:
     Parameters
     ----------
     memory : int or str, optional
-        MiB. Default 2048: TensorBoard keeps in memory what it has read.
+        MiB, or an amount such as ``2 GiB``. Default 2048: TensorBoard keeps the data that it reads in memory.
     vcores : int, optional
-        Default 1.
+        Virtual cores, at least 1. Default 1.
     linger : float, optional
         Seconds for which it continues after the last awaited task has ended. Default 0.
+
+    Raises
+    ------
+    SpecInvalid
+        With every fault.
     """
 
     memory: int = 2048
@@ -113,6 +123,11 @@ class Deadlines:
         seven days: then HDFS delegation tokens expire, and the job can't write its result.
     stop_grace : float, optional
         Between SIGTERM and SIGKILL, when a command is ended. Default 10.
+
+    Raises
+    ------
+    SpecInvalid
+        With every fault.
     """
 
     queue: float = 86400.0
@@ -154,6 +169,11 @@ class RestartPolicy:
     allocation_retries : int, optional
         How often a waiting client submits a job again that has missed its allocation
         deadline. Default 0.
+
+    Raises
+    ------
+    SpecInvalid
+        With every fault.
     """
 
     mode: str = "never"
@@ -188,6 +208,11 @@ class Acls:
     ----------
     view_users, view_groups, modify_users, modify_groups, ui_users : sequence of str, optional
         Names as the cluster knows them; ``*`` for all. Default: no others.
+
+    Raises
+    ------
+    SpecInvalid
+        With every fault.
     """
 
     view_users: tuple[str, ...] = ()
@@ -211,6 +236,11 @@ class Environment:
     location : str
         An interpreter's path, an environment's folder, an image, or an archive's
         local path or URI.
+
+    Raises
+    ------
+    SpecInvalid
+        The scheme is unknown, the location is empty or not absolute, or the archive has another suffix.
     """
 
     scheme: str
@@ -233,7 +263,7 @@ class Environment:
         Raises
         ------
         SpecInvalid
-            It is none of these.
+            The text is none of these.
         """
         scheme, separator, location = read_text(text).partition("://")
         return cls(scheme, location) if separator and scheme in ENVIRONMENT_SCHEMES else cls("archive", text)
@@ -243,7 +273,7 @@ class Environment:
 
 
 def read_environment(value: Any) -> Environment:
-    """Return an environment: a text that `Environment.parse` takes is parsed."""
+    """Return an environment; parse a text with `Environment.parse`."""
     if isinstance(value, Environment):
         return value
     if not isinstance(value, str):

@@ -1,9 +1,8 @@
 """From options to a `JobSpec`: the same function serves the command line, Airflow and Azkaban.
 
-In comes a mapping of option names to values as people write them (texts, lists of
-texts, numbers, mappings), and perhaps a document that they override; out goes a
-valid job. Pure: no file is read, no host is asked. All faults of the request are
-reported together, each with the name of its option.
+In come a mapping of option names to values as people write them (texts, lists of texts, numbers, mappings), and
+perhaps a document that they override; out goes a valid job. Pure: it reads no file and asks no host. It reports all
+faults of the request together, each with the name of its option.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +18,7 @@ from .spec import JobSpec
 from .spec import Wrong as WrongJob
 
 _OPTIONS = options_of(OPERATOR, submission=False)
-#: The names that `build_job` takes.
+#: The names of the options that `build_job` takes.
 NAMES = tuple(_OPTIONS)
 #: Options with the three forms of an override.
 _PER_TASK = {name: option for name, option in _OPTIONS.items() if option.per_task}
@@ -90,7 +89,7 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
 
 
 def doubts_about(job: JobSpec) -> list[str]:
-    """Return warnings about what is allowed and probably a mistake: a URL with a folder in place of its host."""
+    """Return warnings about valid values that are probably mistakes: a URL with a folder in place of its host."""
     doubts = []
     for option, path in (("input", job.input), ("output", job.output)):
         try:
@@ -104,7 +103,7 @@ def doubts_about(job: JobSpec) -> list[str]:
 
 
 def _apply(job: dict[str, Any], option: Option, value: Any, faults: list[Fault]) -> None:
-    """Put the value of an option that is one key of the document into the document."""
+    """Write the value of an option that is one key of the document."""
     match option.type:
         case "texts" | "codes":
             if texts := _texts(value):
@@ -117,7 +116,7 @@ def _apply(job: dict[str, Any], option: Option, value: Any, faults: list[Fault])
 
 
 def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fault]) -> None:
-    """Put what the options say about task types into the document."""
+    """Write the options about task types into the document."""
     named = _present(job, "tasks", faults) if "cluster_requirement" in given else _mapping(job.get("tasks"))
     tasks = {canonical_type(str(name)): _task(task) for name, task in named.items()}
     if len(tasks) < len(named):
@@ -164,7 +163,7 @@ def _reader(option: Option) -> Callable[[str], int]:
 
 
 def _stand_in(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fault]) -> None:
-    """Replace tasks that are already a fault in the list by valid ones, so that the rest can be checked."""
+    """Replace faulty tasks, whose fault is already listed, by a valid one, so that the rest can be checked."""
     job["tasks"] = {"worker": {"command": "true"}}
     if "command" not in job and "command" not in given:
         faults.append(Fault("task_command", Wrong.NO_COMMAND))
@@ -178,7 +177,7 @@ def _put_type(option: str, name: str, value: str, tasks: Mapping[str, Any], faul
 
 
 def _apply_tensorboard(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fault]) -> None:
-    """Put what the options say about TensorBoard into the document."""
+    """Write the options about TensorBoard into the document."""
     if "tensorboard" in given:
         job["tensorboard"] = bool(given["tensorboard"]) and (job.get("tensorboard") or True)
     for name in ("tensorboard_memory", "tensorboard_vcores", "tensorboard_linger"):
@@ -226,7 +225,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _numbers(texts: Iterable[str]) -> list[int | str]:
-    """Return the numbers of comma-separated texts; an item that is not a number stays a text, for the fault."""
+    """Return the numbers of comma-separated texts; keep an item that is not a number, for the fault."""
     items = [item.strip() for text in texts for item in text.split(",")]
     return [int(item) if item.isdecimal() and len(item) < 10 else item for item in items]
 
@@ -261,7 +260,7 @@ def _put(document: dict[str, Any], path: tuple[str, ...], value: Any, faults: li
 
 
 def _present(document: Mapping[Any, Any], key: Any, faults: list[Fault], where: str = "") -> dict[Any, Any]:
-    """Return the mapping under a key. Another value is a fault, which does not show it: it may hold secrets."""
+    """Return the mapping under a key. Another value is a fault, whose text shows only its type: it may hold secrets."""
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
         shown = {"given": kind_of(value), "what": "keys to values"}
@@ -270,7 +269,7 @@ def _present(document: Mapping[Any, Any], key: Any, faults: list[Fault], where: 
 
 
 def _copy(value: Any) -> Any:
-    """Return a copy of plain values, so that the caller's are not changed."""
+    """Return a copy of plain values, so that the caller's own values do not change."""
     if isinstance(value, Mapping):
         return {key: _copy(item) for key, item in value.items()}
     return [_copy(item) for item in value] if isinstance(value, list | tuple) else value
@@ -281,7 +280,7 @@ def _mapping(value: Any) -> dict[Any, Any]:
 
 
 def _task(task: Any) -> Any:
-    """Return the settings of a type as a mapping with numbers as index keys; leave what `JobSpec` will refuse."""
+    """Return the settings of a type as a mapping with numbers as index keys; leave invalid values to `JobSpec`."""
     if task is None or (isinstance(task, int) and not isinstance(task, bool)):
         return {} if task is None else {"instances": task}
     if isinstance(task, dict) and isinstance(task.get("indices"), dict):

@@ -36,7 +36,7 @@ class Overrides(NamedTuple):
     Attributes
     ----------
     general : int or None
-        For every task; None when it was not given.
+        For every task; None if it was not given.
     by_type : mapping of str to int
         Per task type; wins over ``general``.
     by_index : mapping of (str, int) to int
@@ -54,7 +54,7 @@ def canonical_type(name: str) -> str:
 
 
 def _noter(option: str, faults: list[Fault], **item: object) -> Callable[..., None]:
-    """Return a function that appends a fault of one item of an option."""
+    """Return a function that appends to the list a fault of this item, from a code and values."""
     return lambda code, **values: faults.append(Fault(option, code, {**item, **values}))
 
 
@@ -113,9 +113,9 @@ def parse_overrides(
     texts : iterable of str
         One text per use of the option.
     requirement : mapping of str to int
-        Instances per task type; what can be overridden.
+        Instances per task type. A type or an index outside it is a fault.
     parse_value : callable
-        Parses one value; raises SpecInvalid for what is not allowed.
+        Parses one value; raises SpecInvalid for an invalid one.
     faults : list of Fault
         Every fault is appended, with its item.
 

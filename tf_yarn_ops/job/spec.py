@@ -73,7 +73,7 @@ class Wrong(Code):
 
 
 def _read_indices(general: Mapping[str, Any]) -> Callable[[Any], dict[int, Resources]]:
-    """Return a reader of the resources of single tasks; what a task does not say comes from ``general``."""
+    """Return a reader of the resources of single tasks; missing values come from ``general``."""
 
     def read(value: Any) -> dict[int, Resources]:
         if not isinstance(value, Mapping):
@@ -99,7 +99,7 @@ class TaskSpec:
     instances : int, optional
         How many, at least 1. Default 1.
     memory, vcores, gpus : optional
-        What each task gets, as in `Resources`.
+        The resources of each task, as in `Resources`.
     node_label : str, optional
         YARN node label expression for these containers.
     command : str, optional
@@ -107,7 +107,8 @@ class TaskSpec:
     env : mapping of str to str, optional
         Environment variables of these tasks; they win over those of the job.
     indices : mapping of int to Resources, optional
-        Other resources for single tasks. A mapping in place of `Resources` takes the rest from the task type.
+        Other resources for single tasks, by task index. A mapping may replace `Resources`; its missing values come
+        from the task type.
     in_cluster, awaited, fatal : bool, optional
         Whether the tasks are part of the cluster spec, whether the job waits for their end, and whether their
         failure is the failure of the job. Default: the row of the task type in `runtime.common.roles`.
@@ -151,11 +152,11 @@ class TaskSpec:
         check(faults)
 
     def resources(self, index: int) -> Resources:
-        """Return what the task of this index gets."""
+        """Return the resources of the task with this index."""
         return self.indices.get(index) or Resources(self.memory, self.vcores, self.gpus)
 
     def role(self, task_type: str) -> Role:
-        """Return the row of the table of task types that holds for these tasks."""
+        """Return how the job treats these tasks: their own values over the row of their task type."""
         row = role_of(task_type)
         return Role(*(default if own is None else own
                       for own, default in zip((self.in_cluster, self.awaited, self.fatal), row, strict=True)))
@@ -177,7 +178,7 @@ class JobSpec:
     name : str, optional
         The application's name in YARN. Default ``TensorFlow``.
     queue : str, optional
-        Default ``default``.
+        The queue in YARN. Default ``default``.
     user : str, optional
         The user whose application it is, where the cluster allows the submitting user to act for others.
         Default: the submitting user.
@@ -196,20 +197,22 @@ class JobSpec:
     input, output : str, optional
         Not interpreted; the tasks find them in DTF_INPUT_PATH and DTF_OUTPUT_PATH.
     environment : Environment or str, optional
-        Default: what the nodes have.
+        Where the interpreter and the packages come from. Default: the nodes' own.
     tensorboard : TensorBoard or bool, optional
-        Needs ``output``.
+        True for the defaults of `TensorBoard`. Needs ``output``. Default: no TensorBoard.
     success : {"all_workers", "chief"}, optional
         Whether every awaited task (default) or only the chief must end with exit code 0.
     restart : RestartPolicy, optional
+        Default: never.
     deadlines : Deadlines, optional
     file_systems : sequence of str, optional
         Other file systems for which the job needs delegation tokens, ``hdfs://other``.
     acls : Acls, optional
+        Default: no other users.
     am_memory : int or str, optional
         MiB of the application master. Default 1024, for Skein's JVM and the coordinator.
     am_vcores : int, optional
-        Default 1.
+        Virtual cores of the application master, at least 1. Default 1.
     report_log_tail : int, optional
         How many characters of the log of a failed task the report carries, 0 to 8192. Default 4096.
 
@@ -259,7 +262,7 @@ class JobSpec:
         check([*faults, *(fault for names, find in _RULES if wrong.isdisjoint(names) for fault in find(self))])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what differs from the defaults, as plain values; `from_dict` reads it back."""
+        """Return the values that differ from the defaults, as plain values; `from_dict` reads them back."""
         document = values_that_differ(self)
         document["tasks"] = {name: _plain_task(task) for name, task in self.tasks.items()}
         for part in ("deadlines", "acls", "tensorboard"):
@@ -282,8 +285,8 @@ class JobSpec:
         Parameters
         ----------
         document : mapping
-            As `to_dict` returns it. Memory may be a text such as ``8 GiB``; an entry of
-            ``indices`` takes the rest from its task type.
+            As `to_dict` returns it. Memory may be a text such as ``8 GiB``. The missing values of an entry of
+            ``indices`` come from its task type.
 
         Raises
         ------
@@ -298,7 +301,7 @@ class JobSpec:
 
     @classmethod
     def from_yaml(cls, text: str) -> "JobSpec":
-        """Return the job of a text of `to_yaml`; raise SpecInvalid as `from_dict`, and for what is not YAML."""
+        """Return the job of a text of `to_yaml`; raise SpecInvalid if the text is not YAML, or as `from_dict`."""
         return cls.from_dict(parse_yaml(text))
 
 
@@ -393,7 +396,7 @@ def _name_faults(job: JobSpec) -> Iterator[Fault]:
             yield Fault(path, Wrong.NAME_TWICE, {"given": name, "other": first[name]})
 
 
-#: The rules about several values, each with the fields that it reads: it holds only where these are valid.
+#: The rules about several values, each with the fields that it reads. A rule is checked only if these are valid.
 _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...] = (
     (("tasks",), _task_faults),
     (("tasks", "command"), _command_faults),
