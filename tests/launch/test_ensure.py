@@ -177,7 +177,7 @@ def test_a_claim_that_is_none_is_said(place):
     claims = claims_of(place)
     claims.make(0, number(1))
     next((place.staging / "claims").iterdir()).write_text("{}")
-    with pytest.raises(SubmissionRejected, match="holds no claim; delete the file when no training of it runs"):
+    with pytest.raises(SubmissionRejected, match="holds no claim; delete the file when no application of this"):
         claims.latest()
 
 

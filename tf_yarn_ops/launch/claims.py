@@ -1,8 +1,8 @@
 """`Claims`: files in the staging directory that make a submission happen exactly once, also when its client dies.
 
-``<staging>/claims/<hash>-<generation>-<n>`` names the application id that is to be
-submitted. It appears whole or not at all, and is never overwritten. A second file of the
-same name with ``.submitted`` at its end says that YARN has accepted the application.
+``<staging>/claims/<hash>-<generation>-<n>`` names the application id of one submission. It appears by a rename, so it
+is always complete, and it is never overwritten. A second file, with ``.submitted`` after the same name, says that YARN
+has accepted the application.
 """
 
 import json
@@ -76,12 +76,13 @@ class Claims:
             return Claim(number, str(document["id"]), int(document["attempt"]),
                          self._files.status(f"{path}{SUBMITTED}") is not None)
         except (ValueError, KeyError, TypeError) as error:
-            raise SubmissionRejected(f"{path} holds no claim; delete the file when no training of it runs") from error
+            raise SubmissionRejected(
+                f"{path} holds no claim; delete the file when no application of this training runs") from error
 
     def make(self, number: int, application_id: str) -> bool:
         """Claim a number for an application id; return False when another client was faster."""
-        # The staging directory first: HDFS makes missing parents with the mode of the directory that was asked for,
-        # and NodeManagers share cached files only below directories that all users may pass.
+        # The staging directory first: HDFS gives missing parents the mode of the requested directory, and NodeManagers
+        # share cached files only below directories that all users may pass.
         self._files.makedirs(self._staging, PASSABLE)
         self._files.makedirs(self._folder, 0o700)
         passing = f"{self._folder}/.{uuid.uuid4().hex}"

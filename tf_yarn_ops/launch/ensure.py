@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: How often look, decide, act is repeated; each further time is due to another client that was faster.
+#: How often look, decide, act is repeated. A repetition is needed only if another client was faster.
 _MOST_LOOKS = 50
 
 
@@ -57,7 +57,7 @@ class Ensure:
         self._announced = ""
 
     def run(self) -> JobReport:
-        """Return the report of the one application, live or ended."""
+        """Return the report of the one application, live or ended; see `Launcher.ensure`."""
         self._identity.check(self._spec)
         for _ in range(_MOST_LOOKS):
             self._session.checkpoint()
@@ -117,12 +117,11 @@ class Ensure:
                     raise
         if self._submitted:
             self._refuse_strangers()
-        self._submitted = self._route.with_skein(self._spec, self._announce, self._identity.tags,
-                                                      self._is_of_this_try)
+        self._submitted = self._route.with_skein(self._spec, self._announce, self._identity.tags, self._is_of_this_try)
         return None
 
     def _refuse_strangers(self) -> None:
-        """Kill an application that runs as another user: it would never be found as ours, and be submitted again."""
+        """Kill our application if it runs as another user: no later look would find it, so each would submit again."""
         try:
             application = self._resourcemanager.get_recovered(self._submitted, RECOVERY_TIME)
         except ApplicationNotFound:
@@ -212,8 +211,8 @@ class Ensure:
                 self._session.forget(read_report(application))
             raise
         except BaseException as error:
-            # Told to end (Airflow's alarm is a BaseException of its own): the application must not stay.
-            # After any other failure the next try continues the claim.
+            # A request to end (Airflow's alarm is a BaseException of its own): leave no application behind.
+            # After any other failure the next call continues the claim.
             told = isinstance(error, Cancelled) or not isinstance(error, Exception)
             if told and self._may_take_back(claim):
                 self._route.take_back(application_id, error)

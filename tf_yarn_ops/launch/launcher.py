@@ -66,7 +66,7 @@ class Launcher:
         spec : JobSpec
         on_reserved : callable, optional
             Called with the application id before anything is staged, so that the caller can store it. An error that
-            it raises ends the submission. Skein's Java client returns the id after the submission only.
+            it raises ends the submission. Skein's Java client returns the id only after the submission.
 
         Returns
         -------
@@ -89,7 +89,7 @@ class Launcher:
         return application_id
 
     def report(self, application_id: str) -> JobReport:
-        """Return what is known of an application now; its reason is LOST when YARN does not know it.
+        """Return the present report of an application; its reason is LOST if YARN does not know it.
 
         Raises
         ------
@@ -107,7 +107,7 @@ class Launcher:
     def cluster_spec(self, application_id: str) -> dict[str, list[str]] | None:
         """Return the cluster spec of a running job, per task type one ``host:port`` per task index.
 
-        None before it is published, and after the end.
+        Return None before the coordinator has published it, and after the end.
         """
         try:
             document = self.session.live.fetch_document(self.resourcemanager.get(application_id))
@@ -167,7 +167,8 @@ class Launcher:
         Returns
         -------
         JobReport
-            Of the live application (without a reason), or of the application of this attempt that has ended.
+            The report of the live application, without a reason; or of one that has ended, with a reason: it has
+            succeeded, or this attempt may not submit again.
 
         Raises
         ------
@@ -193,12 +194,22 @@ class Launcher:
         ----------
         spec : JobSpec
         identity : Identity, optional
-            Default: none, so that each call is a new training.
+            Default: none; each call is a new training.
         on_reserved, on_change, timeout, poll_interval : optional
             As in `submit` and `wait`.
         after : JobReport, optional
-            The end of an application of this job that the caller already knows. It is returned as it is, unless no
-            task has run and the job may be submitted again.
+            The report of an ended application of this job. It is returned unchanged, unless no task has run and the
+            job may be submitted again. Default: none.
+
+        Returns
+        -------
+        JobReport
+            The report of the last application, with a reason.
+
+        Raises
+        ------
+        SpecInvalid, SubmissionRejected, ResourcesImpossible, ClusterUnreachable, Superseded, WaitTimeout, Cancelled
+            As in `submit`, `ensure` and `wait`.
         """
 
         def start() -> JobReport:
@@ -229,7 +240,8 @@ class Launcher:
         Returns
         -------
         JobReport
-            Of the application's own end if it had ended before. KILLED for an id that was never submitted.
+            The application's own end if it had ended before; otherwise the kill with ``reason``. KILLED for an id
+            that was never submitted.
 
         Raises
         ------
@@ -246,7 +258,7 @@ class Launcher:
         Parameters
         ----------
         states : iterable of str, optional
-            YARN's states. Default: the live ones.
+            YARN's states. Default: `LIVE`, all states before the end.
         user : str, optional
             Default: the cluster's user.
         """

@@ -33,18 +33,23 @@ def run_until_trained(session: Session, start: Callable[[], JobReport], wait: Ca
     session : Session
         Its cancellation ends the pause before a further start.
     start : callable
-        Submits, or attaches to what runs; returns a report, which has a reason when the job has ended already.
+        Submits, or attaches to the running application; returns its report, with a reason if the job has ended.
     wait : callable
         Waits for the end of an application id.
     allocation_retries : int
         How often the job is submitted again after ALLOCATION_TIMEOUT.
     after : JobReport, optional
-        The end of a first application, which another process has started and waited for.
+        The report of a first application, which another process has started and waited for. Default: start one.
 
     Returns
     -------
     JobReport
-        Of the last application.
+        The report of the last application, with a reason.
+
+    Raises
+    ------
+    Cancelled
+        The session was cancelled during a pause.
     """
     ended: list[JobReport] = []
     while True:

@@ -38,7 +38,7 @@ class Route:
     session : Session
     submit_with : {"auto", "rest", "skein"}
     strict_placement : bool
-        Refuse a job with a container that no node could hold now.
+        Refuse a job with a container that no running node could hold.
     environ : mapping of str to str or None
         For Skein's Java client. Default: the process's environment.
     """
@@ -51,13 +51,13 @@ class Route:
         self._environ = environ
 
     def way(self) -> str:
-        """Return how to submit: ``rest``, ``skein``, or ``auto`` (HTTP first) while nothing speaks against HTTP."""
+        """Return how to submit: ``rest``, ``skein``, or ``auto``, which tries HTTP first."""
         if self._way == AUTO and self._session.cluster.secure:
             self._turn_to_skein("the cluster uses Kerberos")
         return self._way
 
     def falls_back(self, error: RestUnavailable) -> bool:
-        """Note that HTTP is closed; return whether Skein's Java client is used from now on."""
+        """Return whether to submit with Skein's Java client from now on, because HTTP is closed."""
         if self._way != AUTO:
             return False
         self._turn_to_skein(f"HTTP is closed: {error}")
@@ -110,8 +110,8 @@ class Route:
                    is_ours: Callable[[Mapping[str, Any]], bool]) -> str:
         """Submit through Skein's Java client; ``on_reserved`` is called after the submission.
 
-        The client returns the id only after YARN has accepted the application. When the client or this process ends
-        before that, the first tag finds the application, and ``is_ours`` says whether it is ours to kill.
+        The client returns the id only after YARN has accepted the application. If the client or this process ends
+        before that, find the application by the first tag and kill it if ``is_ours`` returns true.
         """
         from ..submit.skein_java import SkeinJavaSubmitter
 
@@ -147,15 +147,15 @@ class Route:
             logger.debug("not swept: %s", error)
 
     def _look_ahead(self, spec: JobSpec) -> None:
-        """Refuse what YARN would refuse, before Skein's client starts.
+        """Check queues, labels and nodes before Skein's client starts.
 
-        When the ResourceManager can't be read, YARN itself has to refuse.
+        If the ResourceManager can't be read, log it; YARN then checks the submission alone.
         """
         try:
             around = read_surroundings(spec, self._session.resourcemanager)
         except TfYarnError as error:
             logger.log(logging.WARNING if self._strict_placement else logging.DEBUG,
-                       "submitting without a look at queues, labels and nodes: %s", error)
+                       "submitting without a check of queues, labels and nodes: %s", error)
         else:
             check_placement(spec, around, self._strict_placement)
 
@@ -203,7 +203,7 @@ class Route:
                         return
                 time.sleep(0.25)
         except (SubmissionRejected, ClusterUnreachable) as second:
-            logger.warning("whether anything was submitted could not be seen: %s", second)
+            logger.warning("YARN may have accepted the application; it could not be asked: %s", second)
 
     def take_back(self, application_id: str, error: BaseException) -> None:
         """Kill an application during error handling without masking the original error."""
@@ -216,9 +216,9 @@ class Route:
 
 
 def lifetime_of(spec: JobSpec) -> float | None:
-    """Return the seconds after which YARN itself ends the job; None when its queue or its run has no limit.
+    """Return the seconds after which YARN itself ends the job; None if the queue or the total deadline is 0.
 
-    YARN counts from the submission, so both deadlines have to be given.
+    YARN counts from the submission, so the lifetime is the sum of both deadlines.
     """
     queue, total = spec.deadlines.queue, spec.deadlines.total
     return queue + total + LIFETIME_SLACK if queue and total else None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Placeholders for files that are made during the submission.
 RUNTIME_SOURCE = "ytf:///runtime.zip"
 JOB_SOURCE = "ytf:///job.json"
-#: It listens on the node's own name, not on every interface: TensorBoard has no authentication.
+#: TensorBoard has no authentication, so it listens on the node's own name only, not on every interface.
 TENSORBOARD_COMMAND = 'exec tensorboard --logdir "$DTF_OUTPUT_PATH" --host "$YTF_HOST" --port "$YTF_PORT"'
 
 _SCRIPT = """\
@@ -108,7 +108,7 @@ def build(
 
 
 def job_file(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str] = (), user: str = "") -> bytes:
-    """Return the content of the job file. It holds commands and environments: only the job's user may read it."""
+    """Return the content of the job file. It holds the user's variables, so only the job's user may read it."""
     return dump_job(job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user))
 
 
@@ -126,7 +126,7 @@ def settings_of(cluster: Cluster, number: int) -> dict[str, Any]:
 
 
 def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], user: str) -> Job:
-    """Return what coordinator and agents have to know about a job."""
+    """Return the job as the coordinator and the agents read it from the job file."""
     placed = build_container_environment(spec.environment, (spec.input, spec.output))
     types = {
         name: TypePlan(task.instances, task.command or spec.command or "", {**spec.env, **task.env},
@@ -181,7 +181,7 @@ def _resources(spec: JobSpec, plan: ServicePlan) -> Resources:
 
 
 def _script(placed: ContainerEnvironment, part: str, service: str, *, flags: str) -> str:
-    """Return the one shell script that we write; commands and values of the user never become part of it."""
+    """Return the script of a container. Commands and values of the user never become part of it."""
     return _SCRIPT.format(
         before="unset JDK_JAVA_OPTIONS\n" if part == "coordinator" else "",
         interpreter=shlex.quote(placed.interpreter),

@@ -1,4 +1,4 @@
-"""From the job's environment to what its containers need: PATH, an archive, variables for Docker."""
+"""Translate the environment of a job for its containers: PATH, an archive, variables for Docker."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from ..runtime.common.contract import ENVIRONMENT_FOLDER
 
 @dataclass(frozen=True)
 class ContainerEnvironment:
-    """What a job's environment means inside a container.
+    """The environment of a job inside a container.
 
     Attributes
     ----------
@@ -35,14 +35,14 @@ class ContainerEnvironment:
 def build_container_environment(
     environment: Environment | None, paths: Sequence[str | None] = (), folders: Sequence[str] = ()
 ) -> ContainerEnvironment:
-    """Return what a job's environment means inside a container.
+    """Return the environment of a job inside a container.
 
     Parameters
     ----------
     environment : Environment or None
-        None: the nodes' own Python.
+        None for the nodes' own Python.
     paths : sequence of str or None, optional
-        Input and output; local paths are mounted into Docker containers.
+        Input and output, in this order. Absolute paths are mounted into Docker containers; URIs are not.
     folders : sequence of str, optional
         Further folders of the nodes to mount read-only into Docker containers. The YARN-DTF design mounts those of
         HADOOP_HOME, HADOOP_CONF_DIR and JAVA_HOME. YARN expands no variables in mounts, so these are paths.

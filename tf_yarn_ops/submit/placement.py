@@ -4,7 +4,7 @@ An unknown queue, an unknown node label, or a label that the queue may not use i
 ever. (YARN checks the label of a task type only when the application master asks for containers, and the master ends.)
 A container that no running node could hold is a warning, because clusters grow.
 
-What the ResourceManager does not list is not checked here: a check that refuses too much is worse than none.
+Facts that the ResourceManager does not list are not checked: a check that refuses too much is worse than none.
 """
 
 import logging
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class Surroundings(NamedTuple):
-    """What the ResourceManager lists: ``schedulerInfo``, the running nodes, and each node label with its exclusivity.
+    """The lists of the ResourceManager: ``schedulerInfo``, the running nodes, each node label with its exclusivity.
 
     ``labels`` is None when the labels are unknown, or not needed.
     """
@@ -33,7 +33,7 @@ class Surroundings(NamedTuple):
 
 
 def read_surroundings(spec: JobSpec, resourcemanager: ResourceManager) -> Surroundings:
-    """Ask for what `check_placement` needs; for labels only when the job names one or a node has one."""
+    """Ask the ResourceManager for the lists of `check_placement`; for labels only if the job or a node has one."""
     with ThreadPoolExecutor(2) as pool:
         scheduler_answer, nodes_answer = pool.submit(resourcemanager.scheduler), pool.submit(resourcemanager.nodes)
         scheduler, nodes = scheduler_answer.result(), nodes_answer.result()

@@ -63,7 +63,7 @@ def check_files(spec: JobSpec) -> None:
     Raises
     ------
     SpecInvalid
-        With all such files.
+        With a fault for each of these files.
     """
     faults = []
     named = {**{f"files.{name}": source for name, source in spec.files.items()},

@@ -1,7 +1,6 @@
 """`RestSubmitter`: submit over plain HTTP: reserve an id, stage the files, send the request.
 
-The slow parts run side by side: importing Skein, asking the ResourceManager, writing
-to the file system.
+The slow parts run side by side: importing Skein, asking the ResourceManager, writing to the file system.
 """
 
 import logging
@@ -34,7 +33,7 @@ from .yarn_request import CERTIFICATE, KEY, PROTO, Staged, build_body, build_pro
 
 logger = logging.getLogger(__name__)
 
-#: Threads that write files; more do not make a NameNode faster.
+#: Threads that write files; with more of them a NameNode is not faster.
 _WORKERS = 8
 #: Seconds until YARN has accepted or refused a submission that it answered with 202.
 _ACCEPT_TIMEOUT = 30.0
@@ -170,9 +169,8 @@ class RestSubmitter:
     def _await_acceptance(self, application_id: str, body: Mapping[str, Any]) -> None:
         """Wait until the scheduler has accepted or refused the application: YARN answers 202 before that.
 
-        Hadoop's own client waits in the same way.
-
-        A ResourceManager that restarts meanwhile may have forgotten the submission: it is sent again.
+        Hadoop's own client waits in the same way. A ResourceManager that restarts meanwhile may forget the submission;
+        then submit again.
         """
         deadline = time.monotonic() + _ACCEPT_TIMEOUT
         pause = 0.005

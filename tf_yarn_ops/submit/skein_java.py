@@ -1,7 +1,7 @@
 """`SkeinJavaSubmitter`: submit through Skein's own Java client, when HTTP is closed.
 
-It knows Kerberos and every file system that Hadoop's client knows, and costs a JVM.
-There is no reserved id: only tags tell a second submission from the first.
+It supports Kerberos and every file system of Hadoop's client, but it starts a JVM. It reserves no id: only YARN tags
+tell a second submission from the first.
 """
 
 import json
@@ -36,7 +36,7 @@ SUBMIT_TIMEOUT = 900.0
 _INTERVAL, _GRACE = 0.25, 3.0
 #: Variables that would let the submission run as another user than the configuration says.
 _NOT_OURS = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION")
-#: Letters that end a path for Skein; files with one of them get a link of another name.
+#: Skein reads a path as a URL, which ends at one of these characters; such a file gets a link with another name.
 _OF_URLS = re.compile("[#?]")
 #: ``-I`` leaves the working directory out of the module path; the child imports from this process's path.
 _START = ("import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
@@ -175,7 +175,7 @@ class SkeinJavaSubmitter:
 
 
 def _failure(text: str) -> type[SubmissionRejected] | type[ClusterUnreachable]:
-    """Return the error that a text of Hadoop's client means: the request was refused, or the cluster was away."""
+    """Return the kind of error in a text of Hadoop's client: the cluster was away, or it refused the request."""
     return ClusterUnreachable if _AWAY.search(text) else SubmissionRejected
 
 
