@@ -1,4 +1,4 @@
-"""`Identity`: whose training an application is; and `decide`, the table that says what to do about what YARN lists.
+"""`Identity`: the training to which an application belongs; `decide`: the table from YARN's list to the next action.
 
 Schedulers retry, crash and run the same task twice. The identity of a training stands in the YARN tags of its
 applications, so that a later client finds what an earlier one has submitted. Everything here is pure; `launch.ensure`
@@ -31,7 +31,7 @@ MAX_TAGS = 10
 #: How the tags of an identity begin; YARN keeps all tags in lower case.
 PREFIXES = ("tfy-", "tfyg-", "tfya-", "tfyd-")
 _GENERATION, _ATTEMPT = re.compile(r"tfyg-(\d+)\Z"), re.compile(r"tfya-(\d+)\Z")
-#: How an application ends that a client has killed in favour of another one of the same generation.
+#: The reasons of an application that a client has killed in favour of another one of the same generation.
 GIVEN_WAY = (Reason.KILLED, Reason.SUPERSEDED)
 _ID = re.compile(r"application_(\d+)_(\d+)\Z")
 
@@ -46,7 +46,7 @@ class Wrong(Code):
 
 @dataclass(frozen=True)
 class Identity:
-    """Who asks for a training, the generation of the training, and the number of the try.
+    """The name of a training, its generation, and the attempt of the engine that asks for it.
 
     Parameters
     ----------
@@ -54,12 +54,17 @@ class Identity:
         The name of the training, unique for all servers and all time, such as
         ``airflow https://host dag run task -1``. Only its hash leaves the process.
     generation : int, optional
-        Grows when a person asks to train again. Default 0.
+        At least 0; grows when a person asks to train again. Default 0.
     attempt : int, optional
-        Grows with each retry of the engine. Default 0.
+        At least 0; grows with each retry of the engine. Default 0.
     deployment : str, optional
         The server that asks. Jobs of one deployment share a tag, so that one list call finds them all.
         Default: none.
+
+    Raises
+    ------
+    SpecInvalid
+        The key is empty, or a number is not a whole number of at least 0.
     """
 
     key: str
@@ -103,8 +108,8 @@ class Identity:
 
 
 def is_reserved(tag: str, *prefixes: str) -> bool:
-    """Return whether a tag, as YARN lists it, begins like a tag of an identity, or with one of ``prefixes``."""
-    # YARN lists the tags of an application joined by commas.
+    """Return whether a tag begins like a tag of an identity, or with one of ``prefixes``."""
+    # YARN lists the tags of an application joined by commas, so a comma would begin another tag.
     return any(part.strip().startswith((*PREFIXES, *prefixes)) for part in tag.lower().split(","))
 
 
@@ -118,7 +123,7 @@ def _hash(text: str) -> str:
 
 
 class Action(enum.Enum):
-    """What to do about the applications that were found."""
+    """The action of a `Decision`."""
 
     SUPERSEDED = "superseded"
     KILL = "kill"
@@ -174,12 +179,16 @@ def decide(applications: Iterable[Mapping[str, Any]], identity: Identity, user: 
     Parameters
     ----------
     applications : iterable of mapping
-        What YARN lists for the identity's tag, in any state.
+        YARN's objects of the applications with the identity's tag, in any state.
     identity : Identity
     user : str
         Only this user's applications count; anybody can write a tag.
     allocation_retries : int, optional
-        How often an attempt may submit again after ALLOCATION_TIMEOUT.
+        How often an attempt may submit again after ALLOCATION_TIMEOUT. Default 0.
+
+    Returns
+    -------
+    Decision
     """
     own = sorted((a for a in applications if a.get("user") == user), key=lambda a: order(a["id"]))
     newer = [a["id"] for a in own if generation_of(a) > identity.generation]
@@ -213,10 +222,11 @@ def successor_of(ended: JobReport, listed: Iterable[Mapping[str, Any]], identity
     Parameters
     ----------
     ended : JobReport
-        Of the application that has ended.
+        The report of the application that has ended.
     listed : iterable of mapping
-        What YARN lists for the identity's tag.
+        YARN's objects of the applications with the identity's tag.
     identity : Identity
+        The training to which both applications belong.
     """
     if ended.reason not in GIVEN_WAY:
         return None
@@ -235,7 +245,7 @@ def may_try_again(ended: Sequence[JobReport], allocation_retries: int) -> bool:
     Parameters
     ----------
     ended : sequence of JobReport
-        The ends of the attempt's applications, the latest last.
+        The reports of the attempt's applications, the latest last.
     allocation_retries : int
         Further submissions after ALLOCATION_TIMEOUT. After a failed launch of the application master there are
         `LAUNCH_RETRIES`.

@@ -31,8 +31,8 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
          timeout: float | None = KILL_TIMEOUT, look_first: bool = True, attempt: int | None = None) -> JobReport:
     """Kill an application, wait until it is gone, delete its directory.
 
-    A ResourceManager that restarts knows no application until it has recovered them, and forgets a kill that it has
-    accepted and not yet done: the application is looked for until its end, and killed again.
+    A ResourceManager that restarts knows no application until it has recovered them, and may forget a kill that it has
+    accepted. Therefore ask for the application until its end, and kill it again if it still runs.
 
     Parameters
     ----------
@@ -46,15 +46,16 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
     timeout : float, optional
         Seconds. Default 30. None returns as soon as YARN has accepted the kill, and leaves the directory.
     look_first : bool, optional
-        Ask for the application before the kill (default), so that YARN keeps the states of its tasks with the reason,
-        and an application that has ended is left as it is. False sends the kill first, for a client with seconds left.
+        Ask for the application before the kill (default): YARN then keeps the states of its tasks with the reason, and
+        an ended application stays unchanged. False sends the kill first, for a client with only seconds left.
     attempt : int, optional
-        The engine's attempt on whose behalf it is killed, for the report's ``killed_by_attempt``.
+        The engine's attempt that kills, for the report's ``killed_by_attempt``. Default: none.
 
     Returns
     -------
     JobReport
-        Of the application's own end if it had ended before. KILLED for an id that was never submitted.
+        The application's own end if it had ended before; otherwise the kill with ``reason``. KILLED for an id that
+        was never submitted.
 
     Raises
     ------
@@ -84,7 +85,7 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
             if time.monotonic() >= ask_at:
                 with contextlib.suppress(ApplicationNotFound) if known else contextlib.nullcontext():
                     resourcemanager.kill(application_id, text)
-                if not accepted:  # said after the request: a log that nobody reads may block for ever
+                if not accepted:  # log after the request: a full pipe without a reader blocks
                     logger.info("killing %s : %s", application_id, why)
                 accepted, ask_at = True, time.monotonic() + _ASK_AGAIN
                 if timeout is None:

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 #: The page below the tracking URL that the coordinator serves.
 PAGE = "pages/ytf/status.json"
-#: Seconds. YARN's own data are at hand in any case.
+#: Seconds for the page; without it a report still has YARN's own data.
 _TIMEOUT = 2.0
 _MAX_HOPS = 3
 
@@ -49,7 +49,13 @@ class LiveReports:
             return None
 
     def fetch_document(self, application: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the page as it is: the report and the key ``cluster_spec``; None without an answer."""
+        """Return the page's JSON object: the report and the key ``cluster_spec``; None if the page does not answer.
+
+        Parameters
+        ----------
+        application : mapping
+            The ``app`` object of YARN's REST interface.
+        """
         url = str(application.get("trackingUrl") or "")
         if application.get("state") != "RUNNING" or "://" not in url:
             return None

@@ -1,4 +1,4 @@
-"""`Logs`: read a task's log from its node, the log server, ``yarn logs`` or the end of it in the report.
+"""`Logs`: read a task's log from its node, the log server or ``yarn logs``; else its last lines from the report.
 
 In come an application and a task's name; out go chunks of text. While a container runs, its NodeManager serves the log.
 Half a second after the end only the aggregated copy is left, which is complete about two seconds later.
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 #: Names of the application master's own logs, beside those of the tasks.
 COORDINATOR, MASTER = "coordinator", "master"
 _MASTER_FILES = {COORDINATOR: "application.driver.log", MASTER: "application.master.log"}
-#: Seconds after the end in which the log is looked for again; aggregation takes two.
+#: Seconds after the end in which `Logs.read` looks again; aggregation takes two.
 AGGREGATION_TIME = 15.0
 _YARN_TIMEOUT = 120.0
 _START, _END = "LogContents:\n", "End of LogType:"
@@ -99,7 +99,8 @@ class Logs:
         Raises
         ------
         ApplicationNotFound
-            The ResourceManager does not know the application.
+            The ResourceManager does not know the application; or the log is neither on its node nor at a log server,
+            and the report has no lines of it.
         SpecInvalid
             The job has no such task, or it never ran.
         """
@@ -174,14 +175,14 @@ class Logs:
 
 
 def default_task(report: JobReport) -> str:
-    """Return the task whose log a person wants to see first."""
+    """Return the task that failed first, else the chief or the first task, else the coordinator."""
     names = [task.task for task in report.tasks]
     usual = "chief:0" if "chief:0" in names else next(iter(names), COORDINATOR)
     return report.first_failure or usual
 
 
 def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> LogFile:
-    """Return the log file of a task; raise `SpecInvalid` for an unknown task or one that never had a container."""
+    """Return the log file of a task; raise `SpecInvalid` if there is no such task, or it never had a container."""
     user, application_id = str(application.get("user") or ""), report.application_id
     if task in _MASTER_FILES:
         where = urlsplit(str(application.get("amContainerLogs") or ""))

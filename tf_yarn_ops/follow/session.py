@@ -1,7 +1,7 @@
-"""`Session`: what the steps of one client share: the cluster, its connections, the staging directories, cancellation.
+"""`Session`: the cluster, the connections, the staging directories and the cancellation of one client.
 
-A session is made by a `Launcher` and handed to the functions that submit, wait and kill, so that none of them has to
-know the launcher.
+A `Launcher` makes a session and hands it to the functions that submit, wait and kill, so that they need not know the
+launcher.
 """
 
 import logging
@@ -63,7 +63,7 @@ class Session:
         return cls(replace(cluster, site=replace(cluster.site, request_timeout=seconds)), patience)
 
     def cancel(self, why: str = "") -> None:
-        """Ask for the end of what this session does; safe in a signal handler."""
+        """Ask the running call to end at its next checkpoint; safe in a signal handler."""
         self.why_cancelled = self.why_cancelled or why
         self.cancelled = True
 
@@ -80,12 +80,12 @@ class Session:
         return self._stagings[user]
 
     def report(self, application_id: str) -> JobReport:
-        """Return what is known of an application now; `LOST` when YARN does not know it.
+        """Return the present report of an application; its reason is LOST if YARN does not know it.
 
         Raises
         ------
         ClusterUnreachable
-            No ResourceManager answers, or one that may still have to recover the application.
+            No ResourceManager answers, or it was restarted and may still have to recover the application.
         """
         try:
             return self.read(self.resourcemanager.get_recovered(application_id))
@@ -100,7 +100,7 @@ class Session:
         return report
 
     def forget(self, ended: JobReport) -> None:
-        """Delete the directory of an application of ours that has ended: its key lies there."""
+        """Delete the directory of an ended application of our user, because the job's key lies there."""
         if ended.user not in ("", self.cluster.user):
             return
         try:

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 #: Times in a row that YARN has to answer "unknown" for an application that was never seen.
 LOST_AFTER = 2
-#: Errors of a step that the loop itself judges; any other one ends the loop.
+#: Errors of a step that the loop handles; every other error ends it.
 THROWN = (ApplicationNotFound, ClusterUnreachable, SubmissionRejected)
 
 
@@ -78,23 +78,29 @@ Step = Look | Recovering | FindLive | Kill | Forget | Pause
 
 
 class Unknown:
-    """Counts how often, and since when, YARN has not known an application; an answer in between starts anew."""
+    """Counts YARN's answers in a row that it does not know an application."""
 
     def __init__(self) -> None:
         self._looks = 0
         self._since = 0.0
 
     def again(self, now: float, seen: bool) -> bool:
-        """Return whether the application is lost.
+        """Count one more answer; return whether the application is lost.
 
-        One that was ``seen`` before has `RECOVERY_TIME` seconds to be recovered by its ResourceManager.
+        Parameters
+        ----------
+        now : float
+            Monotonic time, seconds.
+        seen : bool
+            Whether YARN has known the application before. A restarted ResourceManager then has `RECOVERY_TIME` seconds
+            to recover it.
         """
         self._since = self._since if self._looks else now
         self._looks += 1
         return self._looks >= LOST_AFTER and now - self._since >= (RECOVERY_TIME if seen else 0.0)
 
     def answered(self) -> None:
-        """Note that YARN knows the application."""
+        """Start to count anew: YARN knows the application."""
         self._looks = 0
 
 
@@ -109,7 +115,7 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
     on_change : callable
         Called with every report that differs from the one before, the last included.
     queue_timeout : float, optional
-        Seconds in the queue after which the application is killed; 0, the default, for none.
+        Seconds in the queue after which the application is killed. Default 0: no limit.
     identity : Identity, optional
         When the application is killed in favour of another one of the same generation, wait for that one.
     unreachable_timeout : float, optional
@@ -120,12 +126,17 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
     Yields
     ------
     Step
-        What the driver has to do; it sends the answer, or throws the error.
+        The next task of the driver, which sends the answer or throws the error into the generator.
 
     Returns
     -------
     JobReport
         With a reason; LOST when YARN no longer knows the application.
+
+    Raises
+    ------
+    ClusterUnreachable
+        YARN has not answered for ``unreachable_timeout`` seconds.
     """
     last: JobReport | None = None
     unknown, answered, refused = Unknown(), clock(), ""
@@ -175,7 +186,7 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
                     changed(report)
                     return report
         except (ClusterUnreachable, SubmissionRejected) as error:
-            # Also for a refused ticket or a proxy's 403: the application goes on.
+            # A refused ticket, or a 403 of a proxy, does not end the application either: keep waiting.
             silent = clock() - answered
             if silent >= unreachable_timeout:
                 raise ClusterUnreachable(f"waited {silent:.0f} s for {application_id}: {error}") from error
@@ -184,7 +195,7 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
 
 
 def _successor(ended: JobReport, identity: Identity | None) -> Generator[Step, Any, str | None]:
-    """Return the live application that trains in the place of an ended one; None if there is none."""
+    """Return the live application that trains instead of an ended one; None if there is none."""
     if identity is None or ended.reason not in GIVEN_WAY:
         return None
     found: list[Mapping[str, Any]] = yield FindLive(identity.tag, ended.user)
@@ -251,6 +262,6 @@ def _pause(session: Session, application_id: str, last: JobReport | None, timeou
 
 
 def wait_timeout(application_id: str, timeout: float, last: JobReport | None) -> TfYarnError:
-    """Return the error of a wait that ran out."""
+    """Return the error of a wait that has reached its timeout."""
     state = f"{last.state}, {last.message or 'no message'}" if last else "never seen"
     return WaitTimeout(f"{application_id} has not ended after {timeout:g} s ({state}); it goes on")

@@ -35,7 +35,7 @@ INTERVAL = 2.0
 MAX_INTERVAL = 30.0
 #: Requests for single applications at the same time.
 _AT_ONCE = 8
-#: Fields that are not read here; an older Hadoop that does not know them gets a request without.
+#: Parts of YARN's answer that nothing here reads. An older Hadoop refuses unknown names and gets a shorter list.
 _DESELECTED = "resourceRequests,resourceInfo,timeouts,appNodeLabelExpression,amNodeLabelExpression"
 _APPLICATIONS = f"{CLUSTER_PATH}/apps"
 
@@ -125,6 +125,11 @@ class Watcher:
         queue_timeout : float, optional
             Seconds in the queue after which the application is killed as QUEUE_TIMEOUT. Default 0: no limit.
 
+        Returns
+        -------
+        JobReport
+            With a reason; LOST when YARN no longer knows the application.
+
         Raises
         ------
         WaitTimeout
@@ -186,7 +191,7 @@ class Watcher:
                 pass  # the next look waits for the shared loop
 
     async def _blocking(self, call: Callable[[Session], Any]) -> Any:
-        """Make a blocking call in a thread, beginning with the address that has answered last."""
+        """Make a blocking call in a thread; it asks the address that has answered last first."""
 
         def run() -> Any:
             with contextlib.closing(Session(self._cluster)) as session:
@@ -197,12 +202,12 @@ class Watcher:
 
     def _start(self) -> None:
         if self._loop_task is None or self._loop_task.done():
-            # In a context of its own: the waiter's variables (a task's log in Airflow) are not the loop's.
+            # In a context of its own, without the variables of the first waiter (in Airflow the log of its task).
             loop = asyncio.get_running_loop()
             self._loop_task = contextvars.Context().run(loop.create_task, self._run())
 
     async def _run(self) -> None:
-        """Look for all waiters until there is none; an error of one look does not end the loop."""
+        """Look for all waiters until none is left; an error of one look does not end the loop."""
         interval = 0.0
         while self._waiters:
             await asyncio.sleep(interval)
@@ -216,7 +221,7 @@ class Watcher:
                 await self._asker.close()  # a new waiter may come during this await; the loop looks again
 
     async def _look(self) -> None:
-        """List the live applications once, and ask for each application that is waited for and not among them."""
+        """List the live applications once, and ask for each awaited application that is missing in the list."""
         looking = [(waiter.application_id, waiter.seen) for waiter in self._waiters if waiter.seen is not None]
         live = {item["id"]: item for item in await self._list()}
         limit = asyncio.Semaphore(_AT_ONCE)

@@ -13,7 +13,7 @@ from ..hadoop.resourcemanager import ENDED
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, parse_diagnostics
 
-#: Reasons by YARN's own text, for an application that ended without a report of ours.
+#: Reasons by YARN's own text, for an application that ended without our report. A row holds for a state or status.
 _TEXTS = (
     ("KILLED", re.compile(r"exceed(?:ing|ed) (?:its|the) lifetime period", re.IGNORECASE),
      Reason.TOTAL_TIMEOUT),
@@ -30,7 +30,7 @@ _TEXTS = (
     ("FAILED", re.compile(r"exitCode: -10[34]\b"), Reason.OUT_OF_MEMORY),
 )
 _REFUSALS = (Reason.SUBMISSION_REJECTED, Reason.RESOURCES_IMPOSSIBLE)
-#: Reasons by YARN's state and final status, when no text says more.
+#: Reasons by YARN's state and final status, if no text matches. Every other end is AM_FAILED.
 _ENDINGS = {
     ("FINISHED", "SUCCEEDED"): Reason.SUCCEEDED,
     ("FINISHED", "KILLED"): Reason.KILLED,
@@ -117,13 +117,13 @@ def unsubmitted_report(application_id: str, why: str) -> JobReport:
 
 def kill_report(application: Mapping[str, Any], reason: Reason, why: str, live: JobReport | None = None,
                 attempt: int | None = None) -> JobReport:
-    """Return the report that YARN keeps in its diagnostics with a kill of ours."""
+    """Return the report that YARN keeps as diagnostics when we kill an application."""
     report = read_report(application, live)
     return replace(report, reason=reason, message=why, final_status="KILLED", killed_by_attempt=attempt)
 
 
 def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str | None:
-    """Return a sentence when an application has waited too long for its master, else None.
+    """Return a sentence if an application has waited too long for its master, else None.
 
     Parameters
     ----------
