@@ -1,4 +1,4 @@
-"""What travels to the cluster: the coordinator in Skein's application master, one agent in every container.
+"""The programs that travel to the cluster: the coordinator in Skein's application master, an agent in each container.
 
-Both come from one zip that is made from this folder: standard library only, no import of the other rooms.
+Both come from one zip of this folder, use only the standard library, and never import another room.
 """

@@ -1,6 +1,6 @@
 """The entry point of the runtime zip: run the coordinator or the agent, or say which Python is missing.
 
-It is packed as ``__main__.py``. Every release of Python can read it, so that an old one can say that 3.9 is needed.
+The zip holds it as ``__main__.py``. Every release of Python can read it: an old one then says that it needs 3.9.
 """
 import gc
 import os

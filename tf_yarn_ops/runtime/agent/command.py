@@ -1,4 +1,4 @@
-"""The user's command on a node: start it, end it with everything that it started, and tell how it ended.
+"""The user's command on a node: start it, end it with all its processes, and report how it ended.
 
 The command stays in the container's process group, because NodeManagers kill by group. The agent is a child
 subreaper: processes that the command leaves behind become its children, so that it can find and end them.
@@ -11,9 +11,9 @@ from typing import Dict, Iterable, Mapping, NamedTuple, Optional
 
 from ..common.processes import descendants, send_signal, set_parent_death_signal
 
-#: How much of the end of the log is read, bytes.
+#: Bytes that are read from the end of the log.
 TAIL = 64 * 1024
-#: Time between SIGTERM and SIGKILL for processes that have lost the process that started them, seconds.
+#: Time between SIGTERM and SIGKILL for orphaned processes of the command, seconds.
 ORPHAN_GRACE = 1.0
 #: Time after SIGKILL until the command counts as ended although processes are left, seconds.
 UNKILLABLE_SECONDS = 5.0
@@ -48,8 +48,8 @@ class Command:
         self.started_at = time.time()
         self.finished_at = 0.0
         self._exited: Optional[Ending] = None
-        self._kill_at: Optional[float] = None  # when all that is left gets SIGKILL
-        self._told: Dict[int, float] = {}  # processes that have got SIGTERM, and when SIGKILL follows
+        self._kill_at: Optional[float] = None  # when all processes that are left get SIGKILL
+        self._told: Dict[int, float] = {}  # time of SIGKILL by process that has got SIGTERM
         self._started = time.monotonic()
         self._log_start = _log_size()
         agent = os.getpid()
@@ -63,7 +63,7 @@ class Command:
         self._terminate(descendants(), grace)
 
     def _terminate(self, pids: Iterable[int], grace: float) -> None:
-        """Send SIGTERM to processes that have not got it; let SIGKILL be due in `grace` seconds at the latest."""
+        """Send SIGTERM to processes that have not got it; plan SIGKILL for all in at most `grace` seconds."""
         due = time.monotonic() + grace
         self._kill_at = due if self._kill_at is None else min(due, self._kill_at)
         self._tell(pids, due)
@@ -86,9 +86,9 @@ class Command:
         self._told = {pid: due for pid, due in self._told.items() if pid in left}
         if self._exited and not (self.stopping and self._exited.signal == signal.SIGTERM):
             self._terminate(left, ORPHAN_GRACE)
-        # A shell without a trap dies of SIGTERM at once: its programs keep the whole grace. What it forked at that
-        # moment has missed SIGTERM. A child of a process that has got it is left to that process: a trap may save a
-        # checkpoint with it.
+        # A shell without a trap dies of SIGTERM at once; its programs keep the whole grace. A process that it forked
+        # at that moment has missed SIGTERM. Leave a child to a parent that has got SIGTERM: its trap may need the
+        # child to save a checkpoint.
         orphans = [pid for pid, parent in left.items() if parent == os.getpid()]
         self._tell(orphans, time.monotonic() + ORPHAN_GRACE)
         self._kill(left)
@@ -97,7 +97,7 @@ class Command:
         return self.ending is not None
 
     def _collect(self) -> bool:
-        """Wait for the children that have ended; return whether there are none any more, and so no descendants."""
+        """Collect the children that have ended; return True if no child, and so no descendant, is left."""
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -122,12 +122,12 @@ class Command:
         send_signal(overdue, signal.SIGKILL)
 
     def _hopeless(self) -> bool:
-        """Return whether SIGKILL does not help: another user's process, one that hangs in the kernel, a fork bomb."""
+        """Return whether SIGKILL has no effect: on another user's process, a hang in the kernel, or a fork bomb."""
         return self._kill_at is not None and time.monotonic() > self._kill_at + UNKILLABLE_SECONDS
 
     @property
     def waiting(self) -> bool:
-        """Whether the end is under way, so that `reap` has to be called often."""
+        """Whether the command is ending, so that the caller must call `reap` every 50 ms."""
         return self.ending is None and (self.stopping or self._exited is not None)
 
     def log_tail(self, limit: int) -> str:

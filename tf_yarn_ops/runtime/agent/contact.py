@@ -1,4 +1,4 @@
-"""The agent's contact to the coordinator: find it, speak lines over mutual TLS, connect again after a loss.
+"""The agent's contact to the coordinator: find it, exchange lines over mutual TLS, connect again after a loss.
 
 A lost connection loses no message: the agent repeats its registration, and the ending that the coordinator has not
 acknowledged. The caller polls the socket; nothing here blocks for longer than `CONNECT_SECONDS`. Kept small: no
@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 from ..common import protocol
 from ..common.contract import CERTIFICATE_FILE, KEY_FILE
 
-#: The least time for which an agent looks for the coordinator at first, seconds.
+#: The least time for which a new agent looks for the coordinator, seconds.
 FIRST_CONTACT = 60.0
 MAX_BACKOFF = 2.0
 #: How long the coordinator may take to receive one message, seconds.
@@ -50,7 +50,7 @@ def connect(host: str, ports: Sequence[int], context: ssl.SSLContext) -> "Link":
     Raises
     ------
     LinkLost
-        If none answered within `CONNECT_SECONDS`; names host and ports.
+        No port answered within `CONNECT_SECONDS`. The message names host and ports.
     """
     deadline = time.monotonic() + protocol.CONNECT_SECONDS
     tries: Dict[int, socket.socket] = {}
@@ -141,7 +141,7 @@ class Contact:
         Host of the application master.
     ports : sequence of int
     patience : float
-        Seconds without a message of the coordinator after which the agent gives it up; 0 for never.
+        Seconds without a message of the coordinator after which the agent gives up; 0 for never.
     registration : callable
         Returns the line with which the agent registers.
     log : callable
@@ -161,12 +161,12 @@ class Contact:
         self._unacknowledged: Optional[bytes] = None
 
     def listen(self, poll: select.poll) -> None:
-        """Add the connection, if there is one, to what `poll` waits for."""
+        """Register the connection, if there is one, with `poll`."""
         if self._link:
             poll.register(self._link, select.POLLIN)
 
     def keep(self) -> None:
-        """Connect if there is no connection and it is time; otherwise ping if it is time."""
+        """Connect, or ping over the connection, if the time for it has come."""
         now = time.monotonic()
         if now < self._due:
             return
@@ -183,7 +183,7 @@ class Contact:
             self.send(protocol.encode("ping"))
 
     def renew(self) -> None:
-        """Register for another round; an ending of the round before does not matter any more."""
+        """Register for another round; drop the unacknowledged ending of the round before."""
         self._unacknowledged = None
         self._register()
 
@@ -229,7 +229,7 @@ class Contact:
         return max(0.0, self._due - time.monotonic())
 
     def silence(self) -> float:
-        """Return for how long the coordinator has been silent if that is too long, otherwise 0; seconds."""
+        """Return the seconds for which the coordinator has been silent, if that is longer than the patience; else 0."""
         patience = self._patience if self._greeted else max(self._patience, FIRST_CONTACT)
         quiet = time.monotonic() - self._heard
         return quiet if self._patience and quiet > patience else 0.0

@@ -19,11 +19,11 @@ from ..common.processes import descendants, send_signal, set_child_subreaper
 from .command import UNKILLABLE_SECONDS, Command
 from .contact import Contact
 
-#: Longest result, bytes: all of it has to fit into the application's diagnostics.
+#: Longest result, bytes: the whole result must fit into the application's diagnostics.
 MAX_RESULT = 8 * 1024
 #: Wait after a command that a signal ended: YARN may be ending the whole container, seconds.
 SIGNAL_PAUSE = 0.05
-#: NodeManagers send SIGKILL 250 ms after SIGTERM; the agent kills what is left before that, seconds.
+#: NodeManagers send SIGKILL 250 ms after SIGTERM; before that the agent kills the processes that are left, seconds.
 LAST_WORDS = 0.15
 
 Message = Dict[str, Any]
@@ -43,7 +43,7 @@ def reserve_port() -> socket.socket:
 
 
 def read_result(path: str) -> Optional[Dict[str, Any]]:
-    """Return what the user's program wrote into YTF_RESULT_FILE; None, and a line in the log, if it is unusable."""
+    """Return the JSON object in YTF_RESULT_FILE; None without the file, and, after a log line, if it is unusable."""
     try:
         with open(path, "rb") as file:
             content = file.read(MAX_RESULT + 1)
@@ -151,7 +151,7 @@ class Agent:
         )
 
     def on_welcome(self, message: Message) -> None:
-        """Take the round of the coordinator; a new agent may join a later one than the first."""
+        """Take the coordinator's round number if the agent is new: it may join a later round than the first."""
         if self.start == 0:
             self.round = message["round"]
         log("%s registered as %s with port %d", self.container, message["task"], self.port)
@@ -162,7 +162,7 @@ class Agent:
         self.exit_code = 1
 
     def on_start(self, message: Message) -> None:
-        """Plan a start of the command after the delay; skip a start that is known already."""
+        """Plan the start of the command after the delay; ignore a start that is already known."""
         if message["round"] == self.round and message["start"] > self.start:
             self.start = message["start"]
             self.next_start = message
@@ -177,7 +177,7 @@ class Agent:
                 self.command.end(message["grace"])
 
     def on_stop(self, message: Message) -> None:
-        """End the command and report it; one that is still to start ends without having run."""
+        """End the command and report it; cancel and report a start that is still planned."""
         if self.command:
             self.command.end(message["grace"])
         elif self.next_start:
@@ -195,7 +195,7 @@ class Agent:
         self.exit_code = 0
 
     def tend(self) -> None:
-        """Do what is due: report an ended command, register for the next round, start the command."""
+        """Take the steps that are due: report an ended command, register for the next round, start the command."""
         if self.command and self.command.reap():
             self.report(self.command)
             self.command = None
@@ -228,7 +228,7 @@ class Agent:
         self.contact.send(protocol.encode("running", round=self.round, start=self.start))
 
     def report(self, command: Command) -> None:
-        """Tell how the command ended."""
+        """Report to the coordinator how the command ended."""
         ending = command.ending
         assert ending is not None
         if ending.signal and not command.stopping:
@@ -279,7 +279,12 @@ def main(arguments: List[str]) -> int:
     Parameters
     ----------
     arguments : list of str
-        The service and the application id; they are there for readers of ``ps``.
+        The service and the application id, for readers of ``ps`` only.
+
+    Returns
+    -------
+    int
+        The exit code.
     """
     names = ("SKEIN_CONTAINER_ID", "SKEIN_APPMASTER_ADDRESS", "SKEIN_APPLICATION_ID")
     return Agent(*(os.environ[name] for name in names)).run()

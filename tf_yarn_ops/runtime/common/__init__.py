@@ -1,4 +1,4 @@
-"""What both ends in the cluster and all readers outside agree on: reasons, roles, the report, the job file, the wire.
+"""The agreement of agents, coordinator and clients: reasons, roles, the report, the job file, the messages.
 
 In come plain values; out go the same values in frozen types, and back. This room never opens a connection and never
 imports another room: it uses the standard library of Python 3.9 only.

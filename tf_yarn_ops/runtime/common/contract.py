@@ -1,4 +1,4 @@
-"""What coordinator, agents and user programs agree on: task ids, the job file, the environment.
+"""The contract of coordinator, agents and user programs: task ids, the job file, the environment.
 
 `submit.application` writes the job file, which travels with the job. The environment of a user's program is a pure
 function of the job file and the cluster spec.
@@ -16,7 +16,7 @@ RUNTIME_FILE = ".ytf.zip"
 RESULT_FILE = ".ytf.result.json"
 CERTIFICATE_FILE = ".skein.crt"
 KEY_FILE = ".skein.pem"
-#: Where an archive environment is unpacked in the working directory.
+#: The folder in the working directory into which YARN unpacks an archive environment.
 ENVIRONMENT_FOLDER = "environment"
 #: Linux allows 128 KiB for one environment string.
 MAX_TF_CONFIG = 120 * 1024
@@ -83,9 +83,9 @@ class Job(NamedTuple):
     restart, deadlines : mapping
         The fields of `RestartPolicy` and `Deadlines` of `job.parts`, seconds.
     linger : float
-        Seconds for which TensorBoard runs on after the end.
+        Seconds for which TensorBoard continues after the last awaited task has ended.
     report_log_tail : int
-        Bytes of a failed task's log in the report.
+        Characters of a failed task's log in the report.
     resourcemanagers : sequence of str
         URLs, for a coordinator that cannot reach Skein.
     version_of_package : str

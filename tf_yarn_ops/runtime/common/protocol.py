@@ -5,23 +5,23 @@ A question mark behind a type allows null.
 From the agent:
 
 - ``register``: version int, container text, nonce text, round int, start int, host text, port int, yarn_container text,
-  node_http text. The first message of each connection, and again when the agent has a new port for the next round.
+  node_http text. The first message of each connection. Also sent when the agent has a new port for the next round.
 - ``running``: round int, start int. The command has started.
 - ``exited``: round int, start int, stopped flag, code int?, signal int?, seconds number, started_at number?,
   finished_at number?, cpu_seconds number?, peak_memory_mib number?, log_tail text, result object?. The command has
-  ended (stopped: by us); the agent repeats the message until it is acknowledged.
+  ended; ``stopped`` is true if the agent ended it. The agent repeats the message until it is acknowledged.
 - ``terminated``. YARN ends the container.
 - ``ping``. The agent is alive.
 
 From the coordinator:
 
 - ``welcome``: task text, round int. The registration is accepted.
-- ``refused``: why text. It is not; the agent ends.
-- ``start``: round int, start int, task text, cluster object, delay number. Start the command in so many seconds.
+- ``refused``: why text. The registration is refused; the agent ends.
+- ``start``: round int, start int, task text, cluster object, delay number. Start the command after the delay, seconds.
 - ``renew``: round int, grace number. End the command, take a new port and register for this round.
 - ``stop``: grace number. End the command and report it.
-- ``ack``. The ``exited`` has arrived.
-- ``bye``. The agent ends; what still runs is killed.
+- ``ack``. The message ``exited`` has arrived.
+- ``bye``. The agent kills the processes that still run, and ends.
 - ``pong``. The answer to ``ping``.
 """
 

@@ -1,4 +1,4 @@
-"""Why a job ended: the table of reasons, their exit codes, and which of them a retry can help.
+"""Why a job ended: the table of reasons with their exit codes, and whether a retry can help.
 
 Engines map a reason to their own status; nothing else decides whether to try again.
 """
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Outcome(NamedTuple):
-    """What follows from a reason.
+    """The row of a reason.
 
     Attributes
     ----------
@@ -18,7 +18,7 @@ class Outcome(NamedTuple):
         Whether the infrastructure failed and the same job may be submitted again.
         A failure of the user's program is the business of the engine's own retries.
     hint : str
-        What the operator does next, a sentence.
+        The next step for the operator, a sentence.
     """
 
     exit_code: int

@@ -41,11 +41,11 @@ class TaskReport:
     started_at, finished_at : float or None
         Of the last command.
     cpu_seconds, peak_memory_mib : float or None
-        What the command and its descendants used.
+        The CPU seconds and the peak memory, MiB, of the command and its descendants.
     log_url : str or None
         The NodeManager's page of the log, while the container runs.
     log_tail : str
-        Its last lines, when it failed.
+        The last lines of its log, if it failed.
     """
 
     task: str
@@ -108,10 +108,10 @@ class JobReport:
     first_failure : str or None
         The task that failed first.
     metrics : mapping or None
-        What the chief (without a chief: worker 0) wrote into YTF_RESULT_FILE.
+        The JSON object that the chief (without a chief: worker 0) wrote into YTF_RESULT_FILE.
     tensorboard_url, output_path : str or None
     killed_by_attempt : int or None
-        The attempt of the engine whose own client killed the application; None when anything else ended it.
+        The engine's attempt whose client killed the application; None for every other end.
     versions : mapping of str to str
         Of this package, Skein and Python in the application master.
     """
@@ -166,7 +166,7 @@ class JobReport:
         Raises
         ------
         ValueError
-            If it is not a report.
+            The document is not a report of this schema.
         """
         if document.get("schema") != SCHEMA or not isinstance(document.get("application_id"), str):
             raise ValueError(f"not a report of schema {SCHEMA}")
@@ -191,8 +191,8 @@ def compose_diagnostics(report: JobReport, limit: int = MAX_DIAGNOSTICS) -> str:
     ----------
     report : JobReport
     limit : int, optional
-        Bytes. Longer diagnostics lose the log tails first (the first failure's last), then single tasks (failed ones
-        last), then the metrics.
+        Bytes. Longer diagnostics first lose the log tails (that of the first failure last), then tasks (failed ones
+        last), then the metrics. Default 16 KiB.
     """
     text = _diagnostics(report)
     if len(text.encode()) <= limit:
@@ -222,7 +222,7 @@ def compose_diagnostics(report: JobReport, limit: int = MAX_DIAGNOSTICS) -> str:
 
 
 def _bare(report: JobReport) -> JobReport:
-    """Return the report without everything that may be long; a letter may take 12 bytes in JSON."""
+    """Return the report with short texts and without tasks and metrics; a letter may take 12 bytes in JSON."""
     rounds = tuple(replace(item, cause=item.cause[:200]) for item in report.rounds[-1:])
     return replace(report, tasks=(), metrics=None, rounds=rounds, message=report.message[:200],
                    name=report.name[:200], output_path=report.output_path and report.output_path[:200])
@@ -250,7 +250,7 @@ def parse_diagnostics(text: str) -> Optional[JobReport]:
             document, _ = json.JSONDecoder().raw_decode(text[start:])
             return JobReport.from_dict(document)
         except (ValueError, TypeError, AttributeError, RecursionError):
-            start = text.find(_START, start + 1)  # the sentence may quote one
+            start = text.find(_START, start + 1)  # the sentence may quote another report
     return None
 
 

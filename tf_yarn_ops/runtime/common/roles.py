@@ -1,4 +1,4 @@
-"""What each task type means for the job: the table of docs/design.md, section 4."""
+"""How the job treats each task type: the table of docs/design.md, section 4."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ class Role(NamedTuple):
     in_cluster : bool
         Whether the task is part of the cluster spec.
     awaited : bool
-        Whether success needs its exit code 0; the other tasks are ended with the job.
+        Whether success needs its exit code 0. A task that is not awaited is ended with the job.
     fatal : bool
         Whether its failure fails the job.
     """

@@ -15,8 +15,9 @@ from ..common.reasons import Reason
 
 logger = logging.getLogger(__name__)
 
+#: Seconds for one call.
 CALL_SECONDS = 20.0
-#: What Skein's text for a lost container says about the cause, first match counts.
+#: Causes in Skein's text for a lost container; the first match counts.
 _CAUSES = (
     (re.compile(r"(physical|virtual)'? memory (limit|used)|exceeding memory limits", re.I), Reason.OUT_OF_MEMORY),
     (re.compile(r"preempted", re.I), Reason.PREEMPTED),
@@ -59,7 +60,7 @@ def cause_of(message: str) -> Reason:
 
 
 class Containers:
-    """The application master, as far as the coordinator needs it."""
+    """The calls of Skein's application master that the coordinator needs; each raises SkeinFailed if it fails."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="skein")
@@ -96,15 +97,15 @@ class Containers:
                           c.yarn_container_id or "") for c in found]
 
     async def replace(self, container: Container) -> None:
-        """Kill a container that no longer answers and ask for another."""
+        """Kill a container that no longer answers, and request another one for its service."""
         try:
             await self._call(self._client.kill_container, container.id)
-        except SkeinFailed as error:  # it may have ended just now; the task still needs another one
+        except SkeinFailed as error:  # it may have ended just now; request the other one anyway
             logger.warning("Could not kill %s: %s", container.id, error)
         await self._call(self._client.add_container, container.service)
 
     async def progress(self, fraction: float) -> None:
-        """Tell YARN how far the job is, 0 to 1."""
+        """Report the job's progress to YARN, 0 to 1."""
         await self._call(self._client.set_progress, fraction)
 
     async def add_page(self, route: str, target: str, link: str) -> None:
@@ -112,7 +113,7 @@ class Containers:
         await self._call(self._client.ui.add_page, route, target, link)
 
     async def shutdown(self, succeeded: bool, diagnostics: str) -> None:
-        """End the application."""
+        """End the application with a final status and diagnostics."""
         await self._call(self._client.shutdown, "SUCCEEDED" if succeeded else "FAILED", diagnostics)
 
 

@@ -1,7 +1,7 @@
 """The coordinator: gather the agents, publish the cluster spec, watch the exits, decide once.
 
-It runs in the application master. Messages of agents and what Skein says of the containers become events of
-`lifecycle`; its decisions become messages. A verdict is final: clients may vanish, the verdict stands in YARN.
+It runs in the application master. It turns messages of agents and Skein's list of containers into events of
+`lifecycle`, and the decisions of `lifecycle` into messages. A verdict is final, and needs no client.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ from .server import Connection, Server
 
 logger = logging.getLogger(__name__)
 
-#: How long a replacement may be ahead of the news that its predecessor is lost, seconds.
+#: Seconds for which a replacement waits for the news that the container before it is lost.
 VACANCY_SECONDS = 5.0
 TICK_SECONDS = 0.5
-#: Between two looks at Skein's containers while all is well, seconds.
+#: Seconds between two looks at Skein's containers while every agent is connected.
 CALM_SECONDS = 2.0
-#: How long a command may take to report after its SIGKILL, seconds.
+#: Seconds within which an agent reports the end of a command after SIGKILL.
 AFTER_KILL = 3.0
-#: What a program writes that found its port taken.
+#: The words of a program that has found its port taken.
 _PORT_TAKEN = ("address already in use", "eaddrinuse")
 
 
@@ -104,7 +104,7 @@ class Coordinator:
         return peer
 
     def _catch_up(self, peer: Peer, message: Mapping[str, Any]) -> None:
-        """Tell an agent that has just come, or come back, what it may have missed."""
+        """Repeat the messages that a new agent, or one that is back, may have missed."""
         has_started = message["start"] > 0
         if has_started and message["round"] != self.state.round:
             self._send_renew(peer)
@@ -126,7 +126,7 @@ class Coordinator:
             raise Refused(f"Skein knows no live container {container!r}")
 
     async def _vacancy(self, container: str) -> None:
-        """Let a replacement wait until the loss that it replaces has been noticed here as well."""
+        """Let a replacement wait until the coordinator has noticed the loss of the container before it."""
         until = time.monotonic() + VACANCY_SECONDS
         while container not in self.registry.peers and self.registry.vacant(container) is None:
             if time.monotonic() > until:
@@ -144,7 +144,7 @@ class Coordinator:
         return list(self.known.values())
 
     def heard(self, peer: Peer, connection: Connection, message: Dict[str, Any]) -> None:
-        """Take one message of a registered agent; unknown, malformed and late messages change nothing."""
+        """Handle one message of a registered agent; ignore unknown, malformed and late messages."""
         if peer.connection is not connection or self.registry.peers.get(peer.container) is not peer:
             return
         peer.heard_at = time.monotonic()
@@ -165,7 +165,7 @@ class Coordinator:
         peer.terminated = True
 
     def _started(self, peer: Peer, message: Mapping[str, Any]) -> None:
-        """Note that a command began, by the first message that shows it: any may be lost with its connection."""
+        """Note that a command began. Every message that shows it counts, because each may be lost."""
         if peer.means(message) and self.registry.started(peer) and peer.task.type == TENSORBOARD:
             self._page = asyncio.ensure_future(self.show_page("tensorboard", peer.address, "TensorBoard"))
 
@@ -176,7 +176,7 @@ class Coordinator:
             self.apply(Registered(peer.task))
 
     def _exited(self, peer: Peer, message: Mapping[str, Any]) -> None:
-        """Acknowledge the end of a command; judge it if it is the last start's."""
+        """Acknowledge the end of a command; handle it if it is the end of the last start."""
         peer.send("ack")
         if not (peer.means(message) and peer.running):
             return
@@ -208,7 +208,7 @@ class Coordinator:
         return Exited(peer.task, status, message["seconds"], cause)
 
     def gone(self, peer: Peer, connection: Connection) -> None:
-        """Note that a connection has ended: a question, not a verdict; `watch` finds the answer."""
+        """Note that a connection has ended; `watch` finds out whether the task is lost."""
         if peer.connection is connection:
             peer.connection = None
             logger.info("Contact to %s on %s is lost", peer.task, peer.host)
@@ -216,7 +216,7 @@ class Coordinator:
                 self._quiet.set()
 
     def failed(self, error: BaseException) -> None:
-        """End the job because the coordinator itself is at fault: otherwise the job would hang."""
+        """End the job after an error in the coordinator itself; otherwise the job would hang."""
         self.apply(Expired(Reason.AM_FAILED, f"the coordinator failed: {error!r}"))
 
     # -- containers and deadlines -----------------------------------------------------------
@@ -278,7 +278,7 @@ class Coordinator:
     # -- decisions --------------------------------------------------------------------------
 
     def apply(self, event: Event) -> None:
-        """Let `lifecycle` decide on an event and do what it says."""
+        """Let `lifecycle` decide on an event, and carry out the decision."""
         self.state, decision = lifecycle.decide(self._rules, self.state, event)
         self._actions[decision.action](decision)
 
@@ -286,7 +286,7 @@ class Coordinator:
         pass
 
     def _publish(self, decision: Decision) -> None:
-        """Send the cluster spec to all tasks that wait for it."""
+        """Publish the cluster spec: start the command of every task that waits for it."""
         self._cluster = cluster_spec(self.job, self.registry.addresses())
         size = len(tf_config(self._cluster, TaskId("worker", 0)))
         if size > MAX_TF_CONFIG:
@@ -374,23 +374,23 @@ class Coordinator:
             except asyncio.TimeoutError:
                 pass
 
-    # -- what it shows ----------------------------------------------------------------------
+    # -- page and report --------------------------------------------------------------------
 
     async def show_page(self, route: str, address: str, link: str) -> None:
-        """Add a page below the tracking URL; without it the training goes on."""
+        """Add a page below the tracking URL; log a failure, because the training needs no page."""
         try:
             await self._containers.add_page(route, f"http://{address}", link)
         except SkeinFailed as error:
             logger.warning("%s has no page below the tracking URL: %s", link, error)
 
     def report(self, *, live: bool = False) -> JobReport:
-        """Return the report as of now; the final one if there is a verdict.
+        """Return the present report; it is final if there is a verdict.
 
         Parameters
         ----------
         live : bool, optional
-            Tell the tasks' states as they are. Otherwise, after the verdict, a task without an ending counts as lost:
-            its container ends with the job.
+            True keeps the present states of the tasks. False (default) counts a task as lost that has not ended at the
+            verdict: its container ends with the job.
         """
         job, verdict, board = self.job, self.state.verdict, self.registry.tensorboard()
         phases = self.state.phases

@@ -1,8 +1,7 @@
-"""The coordinator's program in the application master: watchdog outside, event loop inside.
+"""The coordinator's program in the application master: a watchdog process, and its child with the event loop.
 
-The outer process only waits. It kills a coordinator that is silent for a minute, so that the application ends as
-failed instead of hanging, and one whose application master has died: usually the NodeManager ends both, but the
-NodeManager may have died as well.
+The watchdog kills a coordinator that is silent for a minute, so that the application fails instead of hanging. It also
+kills the coordinator when the application master has died; usually the NodeManager does, but it may have died too.
 """
 
 import asyncio
@@ -28,18 +27,19 @@ from .server import PortsTaken, listen, server_context
 
 logger = logging.getLogger(__name__)
 
+#: Seconds between two bytes of the coordinator, and seconds of silence after which the watchdog kills it.
 BEAT_SECONDS = 5.0
 SILENCE_SECONDS = 60.0
 
 
 def watch_over() -> Optional[int]:
-    """Fork: the child goes on as the coordinator, the parent watches it.
+    """Fork: the child continues as the coordinator, the parent watches it.
 
     Returns
     -------
     int or None
-        The descriptor of the pipe into which the child has to write. The parent never returns; it exits as the child
-        did.
+        The descriptor of the pipe into which the child has to write. The parent does not return; it exits with the
+        child's code.
     """
     reader, writer = os.pipe()
     parent = os.getpid()
@@ -69,7 +69,7 @@ def watch_over() -> Optional[int]:
 
 
 async def beat(descriptor: int) -> None:
-    """Show the watchdog that the event loop turns."""
+    """Show the watchdog that the event loop runs."""
     while True:
         os.write(descriptor, b".")
         await asyncio.sleep(BEAT_SECONDS)
@@ -112,7 +112,7 @@ async def run(job: Job, application_id: str) -> None:
 
 
 def allow_many_connections() -> None:
-    """Raise the soft limit of open files to the hard one: there is a connection for every agent."""
+    """Raise the soft limit of open files to the hard limit, because every agent has a connection."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -123,7 +123,12 @@ def main(arguments: List[str]) -> int:
     Parameters
     ----------
     arguments : list of str
-        The application id; it is there for readers of ``ps``.
+        The application id, for readers of ``ps`` only.
+
+    Returns
+    -------
+    int
+        The exit code; the process ends before the return.
     """
     pulse = watch_over()
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -141,7 +146,7 @@ def main(arguments: List[str]) -> int:
     try:
         asyncio.run(all_of_it())
         code = 0
-    except Exception as error:  # the last chance to say why and to end the application
+    except Exception as error:  # say why, and end the application
         logger.exception("The coordinator failed")
         code = 1
         message = f"the coordinator failed: {type(error).__name__}: {error}"

@@ -1,6 +1,7 @@
-"""How the verdict reaches YARN: a ResourceManager is there, Skein ends the application; if it does not, a kill does.
+"""Hand the verdict to YARN: wait for a ResourceManager, then let Skein end the application.
 
-A kill over REST carries the same report in its diagnostics, and readers believe the report, not YARN's state.
+If Skein fails, a kill over REST carries the same report in its diagnostics. Readers believe the report, not YARN's
+state.
 """
 
 import asyncio
@@ -19,16 +20,17 @@ from .containers import Containers, SkeinFailed
 
 logger = logging.getLogger(__name__)
 
-#: After each failed call that ends the application, seconds.
+#: Seconds to wait after each failed call to Skein.
 SHUTDOWN_PAUSES = (0.2, 1.0, 0.0)
-#: How long a verdict waits for a ResourceManager: as long as Hadoop's own clients try to reach one.
+#: Seconds for which a verdict waits for a ResourceManager, as long as Hadoop's own clients try to reach one.
 RESOURCEMANAGER_SECONDS = 900.0
+#: Seconds between two looks, and between two kills.
 RESOURCEMANAGER_LOOKS = 1.0
-#: How often a ResourceManager is asked to end the application if Skein does not.
+#: The number of kills over REST after Skein has failed.
 KILLS = 5
-#: How long YARN may take to end the coordinator once it has accepted the kill.
+#: Seconds in which YARN ends the coordinator after it has accepted the kill.
 KILL_SECONDS = 20.0
-#: For one look, seconds.
+#: Seconds for one look at a ResourceManager.
 LOOK_SECONDS = 5.0
 #: Errors of a request to a server that dies or is not a ResourceManager.
 _NO_ANSWER = (OSError, ValueError, TypeError, http.client.HTTPException)
@@ -49,7 +51,9 @@ class VerdictNotTaken(Exception):
 
 
 async def until_known(resourcemanagers: Sequence[str], application_id: str) -> None:
-    """Wait for a ResourceManager: Skein gives up the end after 30 s, and YARN would never hear the verdict.
+    """Wait until a ResourceManager knows the application, at most `RESOURCEMANAGER_SECONDS`.
+
+    Without a ResourceManager Skein gives up after 30 s, and YARN would never get the verdict.
 
     References
     ----------
@@ -72,7 +76,7 @@ async def end_application(containers: Containers, job: Job, report: JobReport) -
     Raises
     ------
     VerdictNotTaken
-        If no call ended the application.
+        No call ended the application.
     """
     diagnostics = compose_diagnostics(report)
     for pause in SHUTDOWN_PAUSES:
@@ -91,10 +95,10 @@ async def end_application(containers: Containers, job: Job, report: JobReport) -
 
 
 def knows_us(resourcemanagers: Sequence[str], application_id: str) -> bool:
-    """Return whether a ResourceManager is at work and has recovered the application.
+    """Return whether a ResourceManager is active and has recovered the application.
 
-    One that asks for authentication counts as well. A standby redirects to the active one, whose address the job file
-    may not have.
+    An answer that asks for authentication counts too. A standby redirects to the active ResourceManager, whose address
+    may be missing in the job file.
     """
     for base in resourcemanagers:
         try:
@@ -112,9 +116,9 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str) -> bool:
 def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str) -> None:
     """Ask the ResourceManager to kill the application, with our diagnostics; works on unsecured clusters.
 
-    The last resort if the interpreter has no grpcio, if Skein does not take the verdict, and if the coordinator itself
-    has failed. A process that returns from here is still alive: no ResourceManager accepted the kill, or the one that
-    did has forgotten it.
+    The last resort if the interpreter has no grpcio, if Skein does not take the verdict, or if the coordinator itself
+    has failed. YARN ends this process after an accepted kill, so a return means that no ResourceManager accepted the
+    kill, or that it was forgotten in a restart.
     """
     body = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode()
     for base in resourcemanagers:
@@ -124,7 +128,7 @@ def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str
         try:
             with _opener().open(request, timeout=10) as answer:
                 if answer.status in (200, 202):
-                    time.sleep(KILL_SECONDS)  # YARN takes the first word of the end, and an exit would be one
+                    time.sleep(KILL_SECONDS)  # YARN keeps the first news of the end; an exit would be such news
         except _NO_ANSWER:
             continue
 

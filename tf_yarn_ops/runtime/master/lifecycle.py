@@ -1,7 +1,7 @@
-"""When a job ends, and what happens before: a pure function from events to decisions.
+"""The lifecycle of a job: `decide`, a pure function from events to decisions.
 
-The coordinator tells what happened (an agent registered, a command exited, a container was lost, a deadline passed);
-`decide` returns the next state and what to do. There is one verdict, and nothing follows it.
+The coordinator passes an event (an agent registered, a command exited, a container was lost, a deadline passed);
+`decide` returns the next state and the next action. A job has one verdict, and no event after it changes anything.
 """
 
 from typing import Dict, Mapping, NamedTuple, Optional, Tuple, Union
@@ -12,7 +12,7 @@ from ..common.roles import CHIEF, Role
 
 #: A command that fails within so many seconds of its start is a quick failure.
 QUICK_SECONDS = 10.0
-#: So many quick failures in a row end the job, although the budget may allow more.
+#: This number of quick failures in a row ends the job, even if the budget allows more.
 QUICK_FAILURES = 3
 MAX_BACKOFF = 300.0
 
@@ -21,7 +21,7 @@ SUCCEEDED, FAILED, LOST = "succeeded", "failed", "lost"
 
 
 class Rules(NamedTuple):
-    """What does not change during a job."""
+    """The settings of a job that `decide` uses; they never change."""
 
     roles: Mapping[str, Role]
     success: str = "all_workers"
@@ -32,7 +32,7 @@ class Rules(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """How the job ends: reason, a sentence, and the task that failed first."""
+    """The end of the job: its reason, a sentence, and the task that failed first."""
 
     reason: Reason
     message: str
@@ -40,7 +40,7 @@ class Verdict(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where a job stands.
+    """The present state of a job.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ Event = Union[Registered, Exited, Lost, Expired]
 
 
 class Decision(NamedTuple):
-    """What the coordinator has to do.
+    """The next action of the coordinator.
 
     Attributes
     ----------
@@ -112,11 +112,11 @@ class Decision(NamedTuple):
         ``start`` the task alone; ``restart`` the cluster with a new round;
         ``finish``.
     task : TaskId or None
-        Of ``start``.
+        The task of ``start``.
     delay : float
-        Seconds before it.
+        Seconds before the action.
     cause : str
-        Of ``restart`` and ``start``, for log and report.
+        The cause of ``restart`` and ``start``, for log and report.
     """
 
     action: str
@@ -150,13 +150,13 @@ def begin(job: Job) -> State:
 
 
 def needed(rules: Rules, task: TaskId) -> bool:
-    """Return whether the cluster spec waits for the task: not if it is outside the spec, not awaited and not fatal."""
+    """Return whether the cluster spec waits for the task: it is in the cluster spec, awaited or fatal."""
     role = rules.roles[task.type]
     return role.in_cluster or role.awaited or role.fatal
 
 
 def decide(rules: Rules, state: State, event: Event) -> Tuple[State, Decision]:
-    """Return the state after an event and what is to be done.
+    """Return the state after an event, and the next action.
 
     Parameters
     ----------

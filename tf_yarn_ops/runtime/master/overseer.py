@@ -1,7 +1,7 @@
-"""What no agent can tell: deadlines that pass, containers that end, agents that fall silent.
+"""Detect what agents can't report: passed deadlines, ended containers, silent agents.
 
-Each look compares what Skein says of the containers with what the coordinator knows, and returns what follows for the
-job. It changes nothing itself; it remembers only since when something has been missing.
+Each look compares Skein's list of containers with the coordinator's records, and returns the consequences for the job.
+The overseer changes nothing in the job; it remembers only since when containers or tasks are missing.
 """
 
 import logging
@@ -17,27 +17,27 @@ from .registry import Peer
 
 logger = logging.getLogger(__name__)
 
-#: How long Skein may take to say why a container ended that told us so itself, seconds.
+#: Seconds within which Skein says why a container ended, after its agent has reported the end.
 ANSWER_SECONDS = 6.0
-#: Between two log lines that say who is missing, seconds.
+#: Seconds between two log lines that name the missing tasks.
 LOG_SECONDS = 10.0
-#: How many tasks or containers a message names; a report has to fit into YARN's diagnostics.
+#: The most tasks or containers that a message names, because a report must fit into YARN's diagnostics.
 NAMED = 8
 
 
 class View(NamedTuple):
-    """What the coordinator knows at one moment.
+    """The coordinator's facts at one moment.
 
     Attributes
     ----------
     state : State
     peers : mapping of str to Peer
-        By container.
+        By the id of the container.
     serving : mapping of TaskId to Peer
     containers : sequence of Container
         As Skein listed them last.
     began : float
-        When the coordinator began, monotonic like all times here.
+        When the coordinator began; like all times here seconds of a monotonic clock.
     published_at : float or None
         When the first cluster spec was published.
     restarts_at : float
@@ -54,7 +54,7 @@ class View(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """A container that no longer takes part; `replace` if Skein has to be asked for another one."""
+    """A container that is lost for the job; `replace` tells whether the coordinator must request another one."""
 
     container: str
     reason: Reason
@@ -137,7 +137,7 @@ class Overseer:
                 or self._unregistered(view, running, pending, now))
 
     def _unallocated(self, view: View, requested: Sequence[Container], now: float) -> Optional[Expired]:
-        """End the job if not all of its containers came in time; it gives back what it holds."""
+        """End the job, so that it releases its containers, if YARN did not allocate all of them in time."""
         limit = self._job.deadlines["allocation"]
         waited = now - self._allocating_since
         if not limit or waited <= limit:
@@ -148,14 +148,14 @@ class Overseer:
             f"(asked for in queue {self._job.queue} since {moment(waited)})"))
 
     def _orphaned(self, alone: Sequence[TaskId], now: float) -> Optional[Expired]:
-        """End the job if a task waits for a container and none is on its way."""
+        """End the job if a task waits for a container and none is requested or about to register."""
         if now - self._alone_since <= ANSWER_SECONDS:
             return None
         return Expired(Reason.CONTAINER_LOST, f"no container is left for {some(alone)}")
 
     def _unregistered(self, view: View, running: Sequence[Container], pending: Sequence[TaskId],
                       now: float) -> Optional[Expired]:
-        """End the job if an agent did not register in time, for the first round or for another one."""
+        """End the job if an agent did not register in time, for the first or a later round."""
         limit = self._job.deadlines["registration"]
         if not limit:
             return None
@@ -170,7 +170,7 @@ class Overseer:
         return Expired(Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {some(late)}")
 
     def overdue(self, view: View, now: float) -> Optional[Expired]:
-        """Return the end of the job if a deadline of the whole job has passed; log who is missing."""
+        """Return the end of the job if a deadline of the whole job has passed; log the missing tasks."""
         total, execution = self._job.deadlines["total"], self._job.deadlines["execution"]
         if view.state.published:
             self._incomplete_since = now
@@ -192,7 +192,7 @@ class Overseer:
                 if phase in (lifecycle.PENDING, lifecycle.LOST) and lifecycle.needed(self._rules, task)]
 
     def _unfinished(self, view: View, now: float) -> str:
-        """Say which tasks still run or are missing, where, since when."""
+        """Return a text with the tasks that still run or are missing, where and since when."""
         running = []
         for task, phase in view.state.phases.items():
             peer = view.serving.get(task)
@@ -205,7 +205,7 @@ class Overseer:
         return f"waiting since {moment(now - self._incomplete_since)} for: {missing}"
 
     def _describe(self, view: View, task: TaskId) -> str:
-        """Say what is known of a task that is missing."""
+        """Return a text about a missing task: where its command ends, or the state of its container."""
         peer = view.serving.get(task)
         if peer:
             return f"{task} (ending its command on {peer.host})"

@@ -1,4 +1,4 @@
-"""The coordinator's memory: which container serves which task, and what is known of each task.
+"""The coordinator's records: which container serves which task, and the facts about each task.
 
 Registrations come in; peers and the tasks of the report go out. It opens no connection and decides nothing.
 """
@@ -15,7 +15,7 @@ from .containers import Container
 
 
 class Refused(Exception):
-    """A registration that is not accepted; the text says why."""
+    """The coordinator does not accept a registration; the text says why."""
 
 
 @dataclass
@@ -28,9 +28,9 @@ class Peer:
         Skein's id, ``worker_0``.
     task : TaskId
     nonce : str
-        Made by the agent; an agent that comes back has to know it.
+        A random text of the agent; an agent that comes back must send it again.
     host, port, yarn_container, node_http
-        As the agent says.
+        As in the agent's registration.
     connection : object
         Has ``send(line)`` and ``close()``; None while the contact is lost.
     heard_at : float
@@ -76,12 +76,12 @@ class Peer:
             old.close()
 
     def send(self, kind: str, **fields: Any) -> None:
-        """Send a message of `protocol`; an agent without a connection hears what it missed when it comes back."""
+        """Send a message of `protocol`. Without a connection, skip it: an agent that is back gets it again."""
         if self.connection is not None:
             self.connection.send(protocol.encode(kind, **fields))
 
     def begin(self, round_number: int, start: int) -> None:
-        """Note that this start is about to be sent."""
+        """Note the start that the coordinator sends next."""
         self.round, self.start, self.running = round_number, start, True
 
     def renew(self, port: int) -> None:
@@ -126,7 +126,7 @@ class Registry:
         -------
         peer : Peer
         resumed : bool
-            Whether the agent was there before.
+            Whether the agent had registered before.
 
         Raises
         ------
@@ -158,7 +158,7 @@ class Registry:
         return peer, False
 
     def vacant(self, container: str) -> Optional[TaskId]:
-        """Return the task that a container of this id would get: its own number if that is free, else the lowest."""
+        """Return the task for a container: that of its own number if it is free, else the first free one, else None."""
         service, _, instance = container.rpartition("_")
         plan = self._job.services.get(service)
         if plan is None:
@@ -177,7 +177,7 @@ class Registry:
             del self.serving[peer.task]
 
     def failed_to_call(self, task: TaskId, container: Container) -> None:
-        """Note the container that a task had although its agent never called: its log says why."""
+        """Note the container of a task although its agent never called, because its log says why."""
         self._locate(task, container.id, container.host, container.yarn_id, container.node)
 
     def _locate(self, task: TaskId, container: str, host: str, yarn_container: str, node_http: str) -> None:
@@ -213,7 +213,7 @@ class Registry:
         return True
 
     def ended(self, peer: Peer, message: Mapping[str, Any], state: Optional[str] = None) -> None:
-        """Note how a command ended, as the agent tells it; `state` if it is not what the lifecycle says."""
+        """Note how a command ended by the agent's message; `state` replaces the phase of the lifecycle."""
         peer.running = False
         record = self._records[peer.task]
         record.update({name: message[name] for name in

@@ -17,9 +17,8 @@ from ..common.protocol import FIRST_LINE_SECONDS, HANDSHAKE_SECONDS, MAX_LINE, P
 
 logger = logging.getLogger(__name__)
 
-#: After a connection that could not be accepted, seconds.
+#: Seconds to wait after a connection that could not be accepted.
 ACCEPT_PAUSE = 0.2
-
 #: What asyncio reads at once from a TLS connection, bytes. By default each connection holds a buffer of 256 KiB (since
 #: Python 3.11): 250 MiB for 1,000 agents that send a line every few seconds.
 READ_BUFFER = 16 * 1024
@@ -39,17 +38,17 @@ class Connection:
         self.address = f"{peer[0]}:{peer[1]}" if peer else "?"
 
     def send(self, line: bytes) -> None:
-        """Queue a line; do nothing if the connection has gone."""
+        """Queue a line; do nothing if the connection is closing."""
         if not self._writer.is_closing():
             self._writer.write(line)
 
     def close(self) -> None:
-        """Close once everything is sent."""
+        """Close the connection after all queued lines are sent."""
         self._writer.close()
 
 
 def listen(ports: Sequence[int]) -> socket.socket:
-    """Listen on the first free port; raise `PortsTaken` with their names if there is none."""
+    """Listen on the first free port; raise `PortsTaken` if none is free."""
     for port in ports:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -76,7 +75,7 @@ def server_context() -> ssl.SSLContext:
 
 
 class Server:
-    """Accept agents and hand on their messages.
+    """Accepts agents and passes on their messages.
 
     Parameters
     ----------
@@ -85,11 +84,11 @@ class Server:
     heard : function
         Gets the agent, its connection and each further message.
     gone : function
-        Gets the agent and its connection when that has ended.
+        Gets the agent and its connection after the connection has ended.
     failed : function
         Gets an error that neither a client nor the network can cause: a fault of the coordinator.
     strangers : int
-        How many connections may be unauthenticated at a time.
+        The most unauthenticated connections at a time.
     """
 
     def __init__(
@@ -106,7 +105,7 @@ class Server:
         self._tasks: Set["asyncio.Task[None]"] = set()
 
     async def serve(self, listener: socket.socket, context: ssl.SSLContext) -> None:
-        """Accept until cancelled."""
+        """Accept connections until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             try:
