@@ -1,4 +1,4 @@
-"""The user of a request to YARN and HDFS, and how the request proves it.
+"""The user of a request to YARN and HDFS, and the proof of the user's identity.
 
 `SimpleAuthentication` names a user, and Hadoop believes it; `KerberosAuthentication` sends a ticket when a service
 asks for one. No other module distinguishes the two.
@@ -18,7 +18,7 @@ class SimpleAuthentication:
     login : str
         The user that sends the requests.
     user : str, optional
-        The user on whose behalf they are sent; Hadoop's ``proxyuser`` settings have to allow it. Default: ``login``.
+        The user for whom the login acts; Hadoop's ``proxyuser`` settings have to allow it. Default: ``login``.
     """
 
     login: str
@@ -37,14 +37,14 @@ class SimpleAuthentication:
 class KerberosAuthentication:
     """Kerberos by SPNEGO: a ticket when a service asks for it, then the cookie that the service sets.
 
-    The extra ``kerberos`` is imported when the first ticket is asked for.
+    The first request for a ticket imports the extra ``kerberos``.
 
     Parameters
     ----------
     login : str
         The user of the ticket's principal. It is not sent: the ticket names it.
     user : str, optional
-        The user on whose behalf they are sent; Hadoop's ``proxyuser`` settings have to allow it. Default: ``login``.
+        The user for whom the login acts; Hadoop's ``proxyuser`` settings have to allow it. Default: ``login``.
     """
 
     login: str

@@ -1,7 +1,7 @@
 """`Cluster`: the facts about a Hadoop cluster, learned from the ResourceManager's URL alone.
 
-In come an address, the environment, a site file or a HADOOP_CONF_DIR; out goes a frozen value with all that staging,
-submission and logs need.
+In come an address, the environment, a site file or a HADOOP_CONF_DIR; out goes a frozen value with the facts for
+staging, submission and logs.
 """
 
 import logging
@@ -37,7 +37,7 @@ class Cluster:
     Attributes
     ----------
     resourcemanagers : tuple of str
-        HTTP addresses.
+        HTTP addresses of the ResourceManagers.
     user : str
         The user as whom applications run.
     login : str
@@ -45,21 +45,22 @@ class Cluster:
     default_filesystem : str
         ``fs.defaultFS``, without a slash at the end.
     filesystem : str
-        The file system of the staging directory, as its URLs begin: the default file system, the target of a
+        The beginning of URLs in the staging directory's file system: the default file system, the target of a
         viewfs mount, or the site's ``staging_url``.
     webhdfs : tuple of str
-        HTTP addresses of its NameNodes or HttpFS; empty when none is known.
+        HTTP addresses of its NameNodes or HttpFS; empty if none is known.
     local_root : str or None
         The local folder that is ``/`` of the file system, if it is a mount of a local one.
     staging_template : str
         Path of the staging directory, with ``{user}`` for the user.
     application_classpath : tuple of str
+        ``yarn.application.classpath``.
     log_services : tuple of str
         REST addresses that serve the logs of finished containers.
     secure : bool
         Whether Kerberos is on.
     negotiates : bool or None
-        Whether the ResourceManager asks for tickets over HTTP too, which is a separate setting. None: as ``secure``.
+        Whether the ResourceManager asks for tickets over HTTP, which is a setting of its own. None: as ``secure``.
     version : str
         Hadoop's version.
     site : Site
@@ -148,12 +149,16 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
     site : Site, optional
         Default: the site file of this machine.
 
+    Returns
+    -------
+    Cluster
+
     Raises
     ------
     ClusterUnreachable
-        No address is known, none answers, or what answers is not a ResourceManager.
+        No address is known (`ResourceManagerUnknown`), none answers, or the answer is not a ResourceManager's.
     SubmissionRejected
-        The cluster takes us for another user.
+        The ResourceManager takes the requests for those of another user.
     SpecInvalid
         The site file has faults.
     """
@@ -196,6 +201,11 @@ def parse_addresses(text: str) -> tuple[str, ...]:
     -------
     tuple of str
         URLs without a path. A bare host gets port 8088.
+
+    Raises
+    ------
+    ClusterUnreachable
+        A part is not an address.
     """
     urls = []
     for part in (part.strip() for part in text.split(",")):
@@ -258,7 +268,7 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
 
 
 def _identify(authentication: Authentication, seen_as: str | None) -> tuple[str, str]:
-    """Return login and user; refuse to go on as another user than the one that was asked for."""
+    """Return login and user; raise SubmissionRejected if the ResourceManager sees a user that was not requested."""
     login, user = authentication.login, authentication.user
     if seen_as is None:
         return login, user
@@ -288,7 +298,7 @@ def _read_conf(asker: ResourceManager) -> Configuration:
 
 
 def _log_services(site: Site, conf: Configuration) -> tuple[str, ...]:
-    """Return the configured REST address, and that of the job history server whose pages are configured."""
+    """Return the configured REST address of logs, and the REST address of the configured job history server."""
     services = [site.log_server or conf.get("yarn.log.server.web-service.url")]
     pages = urlsplit(conf.get("yarn.log.server.url"))
     if pages.netloc:

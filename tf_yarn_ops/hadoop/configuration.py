@@ -1,7 +1,7 @@
 """Hadoop's configuration as a plain mapping: from ``*-site.xml`` files or a daemon's ``/conf``.
 
-In come files or JSON; out goes a `Configuration` that knows, for example, where the NameNodes answer over HTTP and
-what lies behind a viewfs mount.
+In come files or JSON; out goes a `Configuration`, which returns for example the HTTP addresses of the NameNodes and
+the target of a viewfs mount.
 """
 
 import getpass
@@ -33,7 +33,7 @@ class Configuration:
     Parameters
     ----------
     values : mapping of str to str
-        The values as they are written.
+        The values as the files have them, before substitution.
     environ : mapping of str to str, optional
         For ``${env.NAME}``. Default: empty.
     """
@@ -62,7 +62,7 @@ class Configuration:
 
     @classmethod
     def from_conf(cls, document: Any) -> "Configuration":
-        """Read the JSON of a daemon's ``/conf``; raise ValueError when it is something else."""
+        """Read the JSON of a daemon's ``/conf``; raise ValueError for any other document."""
         try:
             return cls({item["key"]: item["value"] for item in document["properties"] if item.get("value") is not None})
         except (TypeError, KeyError) as error:
@@ -127,7 +127,7 @@ class Configuration:
         Returns
         -------
         tuple of str
-            Every NameNode of a high-available pair; empty when the configuration does not say.
+            Every NameNode of a high-available pair; empty if the configuration does not name them.
 
         References
         ----------
@@ -169,7 +169,7 @@ def system_user() -> str:
     """Return the user of this process as the operating system knows it; LOGNAME and USER can be set to any name."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a container may run with a number that no passwd file has
+    except KeyError:  # a container may run with a user id that no passwd file has
         return getpass.getuser()
 
 

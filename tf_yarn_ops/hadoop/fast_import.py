@@ -1,7 +1,7 @@
 """Import Skein and httpx without their slow parts, which this package never calls.
 
 In a cold process ``import skein`` imports setuptools for one comparison of versions, and ``import httpx`` its command
-line with rich and click: together 0.3 of 0.8 seconds. Both are hidden while the import runs, and only then.
+line with rich and click: together 0.3 of 0.8 seconds. Both are hidden only while the import runs.
 """
 
 import sys

@@ -19,7 +19,7 @@ from ..errors import SubmissionRejected
 
 @dataclass(frozen=True)
 class FileStatus:
-    """What a file system knows of one path.
+    """The facts of a file system about one path.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class FileSystem(Protocol):
     SubmissionRejected
         From every method, when the file system refuses.
     ClusterUnreachable
-        From every method, when it does not answer, or can't write now.
+        From every method, when the file system does not answer, or can't write now.
     """
 
     def status(self, path: str) -> FileStatus | None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from ..errors import did_you_mean
 
-#: Stands in the list of a queue that may use every node label.
+#: Means every node label in a queue's list of labels.
 _EVERY = "*"
 #: The CapacityScheduler's placement rules, which YARN does not list, may move applications of this queue to another
 #: one (CSMappingPlacementRule).
@@ -27,7 +27,7 @@ class Queue(NamedTuple):
 
 
 def read_queues(scheduler: Mapping[str, Any]) -> dict[str, Queue]:
-    """Return the CapacityScheduler's queues by their paths; none for another scheduler, which does not list them."""
+    """Return the CapacityScheduler's queues by their paths; empty for another scheduler, which lists none."""
     if scheduler.get("type") != "capacityScheduler":
         return {}
     found = dict(_walk(scheduler, "root"))
@@ -66,7 +66,7 @@ def fault_of(queue: str, found: Mapping[str, Queue]) -> str | None:
 
 
 def _is_made(queue: str, found: Mapping[str, Queue]) -> bool:
-    """Return whether YARN may make a queue that does not exist, with parents that do not exist either."""
+    """Return whether YARN may make a missing queue together with its missing parents."""
     above, item = queue, None
     while above and item is None:
         above = above.rpartition(".")[0]

@@ -132,7 +132,7 @@ class ResourceManager:
         return dict(self._get(f"{CLUSTER_PATH}/info", "asking for the cluster's version", "clusterInfo"))
 
     def user(self) -> str | None:
-        """Return the user that the ResourceManager takes us for; None if this version of Hadoop can't tell."""
+        """Return the user of our requests as the ResourceManager sees it; None if this version of Hadoop can't tell."""
         try:
             document = self._get(f"{CLUSTER_PATH}/userinfo", "asking who we are")
         except ApplicationNotFound:
@@ -142,8 +142,9 @@ class ResourceManager:
     def recovering(self, application_id: str) -> bool:
         """Return whether the ResourceManager may still have to recover an application that it does not know.
 
-        After a restart it answers 404 until it has. An id contains the time of the start at which it was given; that
-        time, and the age of the restart, are compared by the ResourceManager's own clock.
+        After a restart it answers 404 until it has recovered its applications. An application id contains the start
+        time of the ResourceManager that gave it, and the answer contains the time of the last start and the present
+        time, so the result does not depend on this machine's clock.
         """
         response = self.request("GET", f"{CLUSTER_PATH}/info")
         info = read_json(response, "asking when the ResourceManager was started", "clusterInfo")
@@ -167,7 +168,7 @@ class ResourceManager:
         return self._get(f"{CLUSTER_PATH}/get-node-labels", "reading the node labels")
 
     def new_application(self) -> tuple[str, Allocation]:
-        """Reserve an application id; return it and the maximum allocation of a container."""
+        """Reserve an application id; return the id and the maximum allocation of a container."""
         response = self.request("POST", f"{CLUSTER_PATH}/apps/new-application")
         what = "reserving an application id"
         maximum = Allocation.read(read_json(response, what, "maximum-resource-capability"))
@@ -176,8 +177,8 @@ class ResourceManager:
     def submit(self, body: Mapping[str, Any]) -> None:
         """Submit an application under its reserved id; a second submission changes nothing.
 
-        The ResourceManager has to be active before each request: one that gets an application while it recovers the
-        others finds the new one in its state store too, and exits (seen on Hadoop 3.4.3, "Cannot add a duplicate").
+        Wait before each request until the ResourceManager is active: if it gets an application while it recovers the
+        others, it finds the new one in its state store too, and exits (seen on Hadoop 3.4.3, "Cannot add a duplicate").
         """
         until = self._clock() + self._patience
         while True:
@@ -194,7 +195,18 @@ class ResourceManager:
         check(response, f"submitting {body['application-id']}")
 
     def await_active(self, until: float | None = None) -> None:
-        """Wait while the ResourceManager starts, until a time of the clock; default: for the patience from now."""
+        """Wait until the ResourceManager is active.
+
+        Parameters
+        ----------
+        until : float, optional
+            Time of the monotonic clock. Default: now and the patience.
+
+        Raises
+        ------
+        ClusterUnreachable
+            It is still starting at that time.
+        """
         until = self._clock() + self._patience if until is None else until
         while self.info().get("haState") == "INITIALIZING":
             if self._clock() >= until:
@@ -253,7 +265,7 @@ class ResourceManager:
         ----------
         application_id : str
         diagnostics : str
-            The cause, which YARN keeps.
+            Text that YARN keeps with the application.
 
         Raises
         ------
@@ -267,7 +279,7 @@ class ResourceManager:
         return str(read_json(response, f"killing {application_id}", "state"))
 
     def set_lifetime(self, application_id: str, ends_at: float) -> None:
-        """Let YARN end an application at a time (seconds since the epoch), even if no client lives then."""
+        """Let YARN end an application at a time (seconds since the epoch), even if no client runs then."""
         when = datetime.fromtimestamp(ends_at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000+0000")
         self._set(application_id, "timeout", {"timeout": {"type": "LIFETIME", "expiryTime": when}})
 
@@ -282,11 +294,11 @@ class ResourceManager:
 
 
 def find_parameters(tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None) -> dict[str, str]:
-    """Build the query of a list call, without the parts of the answer that no caller reads."""
+    """Build the query of a list call; it leaves out parts of the answer that no caller reads."""
     parameters = {"applicationTags": ",".join(tags), "states": ",".join(states), "user": user or ""}
     return {"deSelects": "resourceRequests", **{name: value for name, value in parameters.items() if value}}
 
 
 def read_applications(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the applications of a list call's answer; raise OddAnswer when it is no such answer."""
+    """Return the applications in the answer to a list call; raise OddAnswer for any other answer."""
     return read_items(document, "apps", "app")

@@ -26,8 +26,8 @@ SUBMIT_WITH = ("auto", "rest", "skein")
 #: Below the ephemeral ports of Linux (32768 and up).
 COORDINATOR_PORTS = "20000-29999"
 
-#: With the first two, the application master's JVM starts in 0.85 of the time; the last one is for Skein's page links
-#: on Java 17.
+#: The first two shorten the start of the application master's JVM by 15 %; the last one is for Skein's page links on
+#: Java 17.
 AM_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC --add-opens=java.base/java.util=ALL-UNNAMED"
 
 
@@ -73,7 +73,7 @@ class Site:
     trusted_owner : str, optional
         A user whose cached files are used besides those of the submitting user.
     application_classpath : sequence of str, optional
-        Replaces ``yarn.application.classpath``.
+        Replaces ``yarn.application.classpath`` of the cluster. Default: the cluster's value.
     log_server : str, optional
         REST base of the job history or timeline server, ``http://host:19888/ws/v1/history``.
     coordinator_ports : str, optional
@@ -81,8 +81,8 @@ class Site:
     am_java_options : str, optional
         JDK_JAVA_OPTIONS of the application master; empty leaves the variable alone.
     docker_folders : sequence of str, optional
-        Folders of the nodes that Docker containers see read-only; the seed's are the nodes'
-        HADOOP_HOME, HADOOP_CONF_DIR and JAVA_HOME. Default: none.
+        Folders of the nodes that Docker containers see read-only, such as the nodes' HADOOP_HOME,
+        HADOOP_CONF_DIR and JAVA_HOME. Default: none.
     request_timeout : float, optional
         Seconds for one request to the ResourceManager or a NameNode. Default 10.
     unreachable_timeout : float, optional
@@ -92,6 +92,11 @@ class Site:
         Default auto: plain HTTP, or Skein's Java client where the cluster does not allow that.
     ca_file : str, optional
         PEM file with the certificates of the CAs that sign the daemons' certificates. Default: the machine's CAs.
+
+    Raises
+    ------
+    SpecInvalid
+        With every fault.
     """
 
     resourcemanager: tuple[str, ...] = ()
@@ -141,7 +146,7 @@ def read_site(path: str | Path) -> Site:
     Raises
     ------
     SpecInvalid
-        With every fault of the file, unknown keys with the nearest name.
+        The file can't be read, or has faults; an unknown key is reported with the nearest known one.
     """
     import yaml
 
@@ -156,7 +161,7 @@ def read_site(path: str | Path) -> Site:
 
 
 def find_site(environ: Mapping[str, str]) -> Site:
-    """Return the settings of this machine: from $YTF_SITE, the user's file or the one in /etc, else the defaults."""
+    """Return the settings of this machine: from $YTF_SITE, the user's file or the file in /etc, else the defaults."""
     if environ.get("YTF_SITE"):
         return read_site(environ["YTF_SITE"])
     home = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")

@@ -1,7 +1,7 @@
 """SPNEGO: a Kerberos ticket when a service asks for one, and the cookie that replaces it from then on.
 
-In come the addresses that may see a ticket; out goes what an httpx client needs to answer a 401. A redirect may lead
-anywhere, so no other address gets a ticket or the cookie.
+In come the addresses that may see a ticket; out go the options of an httpx client that answers a 401. A redirect may
+lead to any address, so no other address gets a ticket or the cookie.
 """
 
 import asyncio
@@ -91,12 +91,12 @@ class Negotiator:
         self._lock = threading.Lock()
 
     def cookie(self, url: str) -> str | None:
-        """Return the ``Cookie`` header for an address that has accepted a ticket; None without one."""
+        """Return the ``Cookie`` header for an address that has accepted a ticket; None for any other address."""
         with self._lock:
             return self._cookies.get(_origin(url))
 
     def learn(self, url: str, set_cookie: str) -> None:
-        """Keep the cookie of a ``Set-Cookie`` header, or drop the one that the header takes back."""
+        """Keep the cookie of a ``Set-Cookie`` header; drop the kept cookie if the header empties it."""
         found, origin = _COOKIE.search(set_cookie), _origin(url)
         if found is None or origin not in self._origins:
             return
@@ -226,6 +226,6 @@ def _no_ticket(error: Exception) -> ClusterUnreachable:
 
 
 def _text(error: Exception) -> str:
-    """Return the mechanism's own text; the general text before it does not help."""
+    """Return the mechanism's own text, without the general text before it."""
     words = [part.strip() for part in re.split(r"Minor \(\d+\): ", str(error))]
     return (words[-1] or str(error)).splitlines()[0][:300]

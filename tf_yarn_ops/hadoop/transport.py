@@ -26,10 +26,10 @@ logger = logging.getLogger(__name__)
 
 #: Seconds for opening a connection; a host that is up answers at once.
 CONNECT_TIMEOUT = 3.0
-#: Seconds for which one call tries all addresses again before it gives up.
+#: Seconds for which one call repeats a failed request, at all addresses in turn.
 PATIENCE = 5.0
 MAX_HOPS = 4
-#: Hadoop's filter against cross-site requests refuses a request without the first one.
+#: Hadoop's filter against cross-site requests refuses requests without the first header.
 HEADERS = {"X-XSRF-HEADER": "tf_yarn_ops", "Accept": "application/json"}
 
 _STANDBY = re.compile(r"standby RM|Can not find any active RM|StandbyException|RetriableException", re.IGNORECASE)
@@ -46,11 +46,11 @@ class Wrong(Code):
 
 
 class RestUnavailable(SubmissionRejected):
-    """This cluster does not take the request over HTTP; Skein's Java client may succeed."""
+    """The cluster refuses the request over HTTP; Skein's Java client may succeed."""
 
 
 class OddAnswer(ClusterUnreachable):
-    """The address answers, but not as YARN does."""
+    """The address answers, but its answer is not YARN's."""
 
 
 class KerberosDemanded(RestUnavailable):
@@ -127,7 +127,7 @@ class Failover:
     ----------
     addresses : Addresses
     patience : float, optional
-        Seconds from now after which a failure is final. Every address is tried at least once.
+        Seconds from now after which a failure is final. Every address is tried at least once. Default 5.
     clock : callable, optional
         Monotonic seconds.
 
@@ -210,7 +210,7 @@ def remote_exception(response: "httpx.Response") -> tuple[str, str]:
 
 
 def explain(response: "httpx.Response") -> str:
-    """Return what a response says went wrong: the RemoteException's message, else its first line."""
+    """Return the cause in a failed response: the RemoteException's message, else its first line."""
     text = remote_exception(response)[1] or re.sub(r"<[^>]*>", " ", response.text[:2000])
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return _EXCEPTION_NAMES.sub("", line)[:500] or f"HTTP {response.status_code}"
@@ -223,7 +223,7 @@ def check(response: "httpx.Response", what: str) -> None:
     ----------
     response : httpx.Response
     what : str
-        What was asked for, as the start of the message.
+        The request in words, such as ``reading the queues``; the message begins with it.
 
     Raises
     ------
@@ -257,7 +257,7 @@ def check(response: "httpx.Response", what: str) -> None:
 
 
 def explain_401(response: "httpx.Response", service: Service) -> str:
-    """Return why an address did not let us in: by the login that it offers, and whether a ticket was sent."""
+    """Return why an address answered 401, from the login that it offers and whether a ticket was sent."""
     offered, who = response.headers.get("www-authenticate", ""), response.url.netloc.decode("ascii")
     why = explain(response)
     if _ticket_sent(response):
@@ -275,7 +275,7 @@ def _ticket_sent(response: "httpx.Response") -> bool:
 
 
 def explain_failure(error: Exception) -> str:
-    """Return why a request got no response; a certificate that is not trusted with the setting that helps."""
+    """Return why a request got no response; for an untrusted certificate with the setting that helps."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -294,7 +294,7 @@ def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
     Raises
     ------
     OddAnswer
-        It is not JSON, or lacks a key: something between us and YARN has answered, or cut the answer.
+        The answer is not JSON, or lacks a key: a proxy has answered, or cut YARN's answer.
     TfYarnError
         As `check`.
     """
@@ -312,12 +312,12 @@ def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
 
 
 def read_items(document: Mapping[str, Any], outer: str, inner: str) -> list[dict[str, Any]]:
-    """Return the items of a list as YARN writes it: none as null and, in some versions, a single one without a list.
+    """Return the items of a list of YARN, which writes no items as null and, in some versions, one item without a list.
 
     Raises
     ------
     OddAnswer
-        There is no such list.
+        The document has no such list.
     """
     found = document.get(outer) or {}
     items = (found.get(inner) or []) if isinstance(found, dict) else found
@@ -351,7 +351,7 @@ class _MachinesCertificates(ssl.SSLContext):
 
 def client_options(authentication: Authentication, urls: Iterable[str], timeout: float,
                    ca_file: str | None) -> dict[str, Any]:
-    """Return the options of a ``httpx.Client`` or ``httpx.AsyncClient``: deadlines, no proxies, TLS, who asks.
+    """Return the options of a ``httpx.Client`` or ``httpx.AsyncClient``: deadlines, no proxies, TLS, authentication.
 
     Parameters
     ----------
@@ -389,8 +389,14 @@ def send(client: Any, failover: Failover, method: str, path: str, sleep: Callabl
     failover : Failover
     method, path : str
     sleep : callable, optional
+        For tests.
     **options
-        Of ``httpx.Client.request``.
+        Options of ``httpx.Client.request``.
+
+    Returns
+    -------
+    httpx.Response
+        The answer of the active daemon, of any status.
 
     Raises
     ------

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 #: HttpFS takes content of this type only, and answers a read with another type than JSON.
 _HEADERS = {"Accept": "*/*", "Content-Type": "application/octet-stream"}
-#: What has to be written gets this many times the time of a look: a DataNode writes, and waits for others to write.
+#: A write may take this many times as long as a look, because a DataNode waits until other DataNodes have written too.
 SLOW_DATANODE = 3.0
 _MISSING = ("FileNotFoundException", "PathNotFoundException")
 _TAKEN = ("FileAlreadyExistsException", "AlreadyBeingCreatedException", "RecoveryInProgressException")
@@ -52,8 +52,8 @@ class WebHdfs:
         HTTP addresses of the NameNodes, or of an HttpFS.
     authentication : SimpleAuthentication or KerberosAuthentication
     timeout : float
-        Seconds in which a NameNode answers a look or a deletion. Everything else may take three times as long, and so
-        may each pause of a DataNode while it takes or gives content.
+        Seconds for a look or a deletion. Every other request, and each pause of a DataNode during a transfer, may take
+        three times as long.
     ca_file : str, optional
         Certificates (PEM) for https.
     """
@@ -142,7 +142,7 @@ class WebHdfs:
 
     def _transfer(self, what: str, method: str, place: "httpx.Response", *, tolerated: tuple[str, ...],
                   **options: Any) -> Any:
-        """Send or fetch a file's content where the NameNode's response leads to."""
+        """Send or fetch a file's content at the address to which the NameNode redirects."""
         httpx = import_httpx()
         url = place.url.join(place.headers["location"])
         try:
@@ -155,7 +155,7 @@ class WebHdfs:
         return self._checked(what, response, tolerated)
 
     def _checked(self, what: str, response: "httpx.Response", tolerated: tuple[str, ...]) -> Any:
-        """Return a response that is a success, None for a tolerated exception; raise for any other."""
+        """Return a successful response, or None for a tolerated exception; raise an error for any other response."""
         if response.status_code < 300:
             return response
         name, message = remote_exception(response)
