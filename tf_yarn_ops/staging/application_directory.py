@@ -1,8 +1,8 @@
-"""`ApplicationDirectory`: the files of one application alone, its key among them.
+"""`ApplicationDirectory`: the files of a single application, its key among them.
 
-``<staging>/<application id>`` has mode 700 and is made before the first file. Every submitter writes into a folder of
-its own below it, so that two clients which submit the same reserved id never touch each other's files; YARN takes the
-files of the first.
+``<staging>/<application id>`` has mode 700 from the start, before it holds a file. Every submitter writes into a folder
+of its own below it. So two clients that submit the same reserved id never touch each other's files; YARN uses the files
+of the first.
 """
 
 import time
@@ -18,7 +18,7 @@ SECRET_DIRECTORY, SECRET_FILE = 0o700, 0o600
 
 
 class ApplicationDirectory:
-    """The directory of one application, as one submitter fills it.
+    """The directory of one application, with the folder of this submitter.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class ApplicationDirectory:
         Raises
         ------
         SubmissionRejected
-            A directory of another user, or one that others can open, lies there.
+            The directory belongs to another user, or other users can open it.
         """
         self._begun = True
         self._filesystem.makedirs(self.own, SECRET_DIRECTORY)
@@ -51,23 +51,24 @@ class ApplicationDirectory:
                                      f"({status.describe() if status else 'missing'})")
 
     def planned(self, name: str, data: bytes) -> LocalResource:
-        """Return the resource that a file will be after `put`, which sets a time that is chosen here.
+        """Return a file as the resource that it will be after `put`.
 
-        So the specification, which names the times of the other files, can be written at the same time as they are:
-        closing a small file takes HDFS 10 ms, and 400 ms when the DataNode reports it a moment too late.
+        `put` sets the modification time that is chosen here. So the specification, which holds the times of the other
+        files, can be written at the same time as these files: closing a small file takes HDFS 10 ms, and 400 ms when
+        the DataNode reports it a moment too late.
         """
         return LocalResource(f"{self._cluster.filesystem}{self.own}/{name}", len(data), self._modified,
                              type=type_of(name))
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a new file with mode 600."""
+        """Write a new file with mode 600; raise SubmissionRejected if it exists already."""
         path = f"{self.own}/{name}"
         if not self._filesystem.create(path, data, SECRET_FILE):
             raise SubmissionRejected(f"{path} exists already")
         self._filesystem.set_modified(path, self._modified)
 
     def upload(self, source: Content, digest: str, name: str) -> LocalResource:
-        """Upload a file that can't go into the cache."""
+        """Upload a file that can't go into the cache; return it as a resource."""
         folder = f"{self.own}/{digest[:16]}"
         path = f"{folder}/{name}"
         self._filesystem.makedirs(folder, SECRET_DIRECTORY)
@@ -79,7 +80,7 @@ class ApplicationDirectory:
                              type=type_of(Path(path).name))
 
     def discard(self) -> None:
-        """Delete what this submitter wrote, and the directory when nothing else is in it."""
+        """Delete the files of this submitter, and then the directory if it is empty."""
         if not self._begun:
             return
         self._filesystem.delete(self.own)

@@ -1,4 +1,4 @@
-"""A local folder as one archive: the same bytes every time, so that the cache finds it again."""
+"""Pack a local folder into an archive, with the same bytes every time, so that the cache finds it again."""
 
 import gzip
 import os
@@ -13,8 +13,8 @@ from ..errors import ClusterUnreachable, SpecInvalid
 def pack(folder: Path, target: Path) -> None:
     """Write a folder's content as a ``.tar.gz`` file.
 
-    A tar, not a zip: YARN unpacks zips without the executable bits. Names are sorted,
-    times, owners and the gzip header fixed; symbolic links stay links.
+    A tar, not a zip: YARN unpacks zips without the executable bits. Names are sorted; times, owners and the gzip header
+    are fixed; symbolic links stay links.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def pack(folder: Path, target: Path) -> None:
     SpecInvalid
         A file of the folder can't be read, or vanished meanwhile.
     ClusterUnreachable
-        This machine has no room for the archive, or can't read a disk; another machine may, so a retry can help.
+        This machine has no room for the archive, or can't read a disk. A retry on another machine can help.
     """
     try:
         with target.open("wb") as archive:

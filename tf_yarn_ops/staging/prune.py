@@ -9,7 +9,7 @@ from .staging_directory import StagingDirectory
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 #: Days without use after which `prune_cache` deletes a file. Applications may need their files for up to 14 days.
 UNUSED_DAYS = 30.0
-#: Days after which an upload counts as left behind by a client that died.
+#: Days after which an unfinished upload counts as abandoned.
 _ABANDONED_DAYS = 1.0
 
 
@@ -26,7 +26,7 @@ class CachedFile:
     used_at : float
         Time of the last read or write, seconds since the epoch; HDFS notes reads to the hour.
     abandoned : bool
-        Whether it is the rest of an upload that did not end.
+        Whether it is an unfinished upload.
     """
 
     path: str
@@ -50,13 +50,13 @@ def list_cache(staging: StagingDirectory) -> list[CachedFile]:
 
 def prune_cache(staging: StagingDirectory, unused_days: float = UNUSED_DAYS,
                 now: float | None = None) -> list[CachedFile]:
-    """Delete files that were not used for long, and the rests of broken uploads.
+    """Delete files that were not used for long, and unfinished uploads.
 
     Parameters
     ----------
     staging : StagingDirectory
     unused_days : float, optional
-        Default 30. A running application needs its files until it ends: give more days than it takes.
+        Default 30. A running application needs its files until it ends, so give more days than any application runs.
     now : float, optional
         Seconds since the epoch. Default: now.
 

@@ -1,4 +1,4 @@
-"""`StagingDirectory`: the files of applications, put where YARN's nodes find them.
+"""`StagingDirectory`: the files of applications in the cluster's file system.
 
 In come local files, folders, bytes and URIs; out go `LocalResource` values with the URL, size and time that YARN
 demands. Files that jobs share lie once in a cache that is addressed by content, ``<staging>/cache/<sha256>/<name>``;
@@ -23,7 +23,7 @@ from .local_resource import PRIVATE, PUBLIC, LocalResource, type_of
 
 logger = logging.getLogger(__name__)
 
-#: Others may pass through the staging directory, which YARN's public files need, but not list it.
+#: Other users may pass through the staging directory, as YARN's public files need, but may not list it.
 PASSABLE, _READABLE, _OURS_ALONE = 0o711, 0o755, 0o700
 _PUBLIC_FILE, _PRIVATE_FILE = 0o644, 0o600
 _WRITABLE_BY_OTHERS = 0o022
@@ -52,7 +52,7 @@ class StagingDirectory:
         self._known: dict[str, FileStatus | None] = {}
 
     def prepare(self, pool: Executor) -> None:
-        """Make the staging directory and the cache where they are missing; look once at them and their parents.
+        """Make the staging directory and the cache if they are missing; read the status of both and of their parents.
 
         Raises
         ------
@@ -76,7 +76,7 @@ class StagingDirectory:
         self._known.update(zip(missing, pool.map(self.filesystem.status, missing), strict=True))
 
     def _status(self, path: str) -> FileStatus | None:
-        """Return the status of a directory; ask for it once."""
+        """Return the status of a directory; ask the file system only once."""
         if self._known.get(path) is None:
             self._known[path] = self.filesystem.status(path)
         return self._known[path]
@@ -86,9 +86,9 @@ class StagingDirectory:
         return ApplicationDirectory(self.cluster, self.filesystem, application_id)
 
     def delete(self, application_id: str) -> bool:
-        """Delete an application's directory with the key in it; return False when there was none.
+        """Delete an application's directory with the key in it; return False if there was none.
 
-        Skein's client always puts it into the user's home directory.
+        Skein's client always puts the directory into the user's home directory.
         """
         places = (self.cluster.directory(application_id), f"/user/{self.cluster.user}/.skein/{application_id}")
         deleted = [self.filesystem.delete(place) for place in dict.fromkeys(places)]
@@ -96,17 +96,18 @@ class StagingDirectory:
 
     def store(self, directory: ApplicationDirectory, source: Path | bytes, name: str, *,
               public: bool = False) -> LocalResource:
-        """Return a file of the cache; upload it when it is not there.
+        """Return a file of the cache; upload it if the cache does not have it.
 
         Parameters
         ----------
         directory : ApplicationDirectory
-            Takes the file when the cache can't be trusted.
+            Takes the file if the cache can't be trusted.
         source : Path or bytes
+            A local file, or its content.
         name : str
             File name, by which YARN recognises archives.
         public : bool, optional
-            Whether everybody may read it: then all users of a node share one copy.
+            Whether every user may read it, so that all users of a node share one copy. Default False.
 
         Raises
         ------
@@ -175,12 +176,12 @@ class StagingDirectory:
                              PUBLIC if public and self._is_public(path, status) else PRIVATE, type_of(path))
 
     def _is_public(self, path: str, status: FileStatus) -> bool:
-        """Return whether everybody can read a file; the NodeManager refuses any other public file."""
+        """Return whether every user can read a file; NodeManagers refuse any other public file."""
         parents = [self._status(str(parent)) for parent in PurePosixPath(path).parents]
         return bool(status.permission & 0o004) and all(found and found.permission & 0o001 for found in parents)
 
     def locate(self, uri: str, kind: str) -> LocalResource:
-        """Return a file that is in the cluster already.
+        """Return a resource for a file that the cluster already has.
 
         Parameters
         ----------
@@ -211,14 +212,14 @@ class StagingDirectory:
 
 
 class _Changed(Exception):
-    """A file is not as long as it was when it was looked at, or has another content."""
+    """A file has changed its length or content since it was digested."""
 
 
 class _File(Content):
-    """A file as long as it was when it was looked at; digests the content while it is read.
+    """A local file with the length that it had at first; digests the content while it is read.
 
-    The length is announced before the content: the rest of a file that grows is left out, and a file that shrinks
-    would keep the other side waiting.
+    The request announces the length before the content. So leave out the rest of a file that has grown, and raise
+    `_Changed` for a file that has shrunk: the other side would wait for the missing bytes.
     """
 
     def __init__(self, path: Path):
@@ -250,7 +251,7 @@ class _File(Content):
 
 
 class _Bytes(Content):
-    """Bytes of the memory."""
+    """Content that is in memory."""
 
     def __init__(self, content: bytes):
         self._content = content

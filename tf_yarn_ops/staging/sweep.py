@@ -11,14 +11,14 @@ from .staging_directory import StagingDirectory
 
 logger = logging.getLogger(__name__)
 
-#: Directories that one submission checks.
+#: The most directories that one submission checks.
 AT_MOST = 20
-#: Milliseconds after which an application that YARN does not know counts as ended: twice the longest default of a
-#: job. The other one of two clusters that share a file system may know a younger one.
+#: Milliseconds after which an application that YARN does not know counts as ended: twice the default total_timeout. A
+#: younger one may run on another cluster with the same file system.
 FORGOTTEN_AFTER = 14 * 24 * 3600 * 1000
-#: Milliseconds after which a claim counts as old: no scheduler retries a training for so long.
+#: Milliseconds after which a claim counts as old, because no scheduler retries a training for so long.
 CLAIMS_FORGOTTEN_AFTER = 90 * 24 * 3600 * 1000
-#: The folder may hold thousands of claims, so few submissions list it, and each deletes more.
+#: The share of submissions that list the folder of claims, which may hold thousands, and the most that each deletes.
 CLAIMS_CHANCE, CLAIMS_AT_MOST = 0.02, 200
 
 _APPLICATION = re.compile(r"application_\d+_\d+\Z")
@@ -32,7 +32,7 @@ def sweep(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str
     staging : StagingDirectory
     resourcemanager : ResourceManager
     keep : str, optional
-        The application that is being submitted.
+        The id of the application that is being submitted. Default: none.
 
     Returns
     -------
