@@ -47,7 +47,7 @@ def list_files(resourcemanager: str | None, as_json: bool, verbose: bool) -> Non
 def prune(unused_days: float | None, resourcemanager: str | None, as_json: bool, verbose: bool) -> None:
     """Delete files that no job has used for long.
 
-    Also deletes the rests of uploads that did not finish.
+    Also deletes unfinished uploads.
     """
     from ..staging.prune import UNUSED_DAYS, prune_cache
 

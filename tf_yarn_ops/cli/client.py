@@ -1,4 +1,4 @@
-"""``--client``: one more run of the command on this machine, outside of the cluster spec."""
+"""``--client``: run the command on this machine too, as a task outside of the cluster spec."""
 
 import os
 import subprocess
@@ -15,8 +15,8 @@ TASK = TaskId("client", 0)
 class LocalTask:
     """Runs the command on this machine once the cluster spec is complete.
 
-    The command uses the terminal. If the job ends first, the command is ended as a ps is: SIGTERM, then SIGKILL after
-    the job's ``stop_grace``.
+    The command uses the terminal. If the job ends first, the command gets SIGTERM, and SIGKILL after the job's
+    ``stop_grace``.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class LocalTask:
             self._process = subprocess.Popen(["/bin/bash", "-c", self._command], env=env)
 
     def environment(self, application_id: str, cluster: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """Return the command's variables: the job type's over the job's over those of this process."""
+        """Return the command's variables: those of this process, replaced by the job's, replaced by the task's."""
         job = job_of(self._job, base_port=0, resourcemanagers=(), user="")
         env = task_environment(
             job, TASK, cluster, {**os.environ, **self._job.env},

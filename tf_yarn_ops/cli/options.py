@@ -1,7 +1,7 @@
 """The options of ``ytf-submit``: the rows of `job.options` that the command line may set, as its parser takes them.
 
 No option has a default in the parser. An option that was not given stays None, so that the default of the job, or
-the value of a file, holds. The help alone shows the default.
+the value of a file, counts. Only the help shows the default.
 """
 
 from typing import Any
@@ -33,20 +33,20 @@ def names_of(option: Option) -> list[str]:
 
 
 def value_of(option: Option) -> str:
-    """Return what follows the option, for its help; empty for a switch."""
+    """Return the placeholder for the option's value in its help; empty for a switch."""
     value = option.value or " | ".join(option.choices) or _VALUES.get(option.type, f"<{option.name}>")
     return f"{value} | <type>:{value} | <type>[<index>]:{value}" if option.per_task else value
 
 
 def help_of(option: Option) -> str:
-    """Return the help of an option, with how it may be given."""
+    """Return the help of an option, and whether it may be repeated."""
     if option.per_task:
         return f"{option.help} {_FORMS} Repeatable, and comma-separated."
     return f"{option.help} Repeatable." if option.many else option.help
 
 
 def shown_default(option: Option) -> str:
-    """Return the default for the help; empty where there is none."""
+    """Return the default for the help; empty if there is none."""
     return "disabled" if option.type == "flag" else default_of(option)
 
 

@@ -1,4 +1,4 @@
-"""Parts of both programs: the options of commands about a cluster, and errors as text and exit codes."""
+"""Parts of both programs: the common options of commands about a cluster, and errors as text and exit codes."""
 
 import os
 import shlex

@@ -83,7 +83,7 @@ class Submission:
     Attributes
     ----------
     application_id : str
-        Empty until an id was reserved.
+        Empty until an id is reserved.
     """
 
     def __init__(self, settings: Mapping[str, Any], interruption: Interruption):
@@ -248,7 +248,7 @@ def read_request(values: dict[str, Any]) -> JobSpec:
 
 
 def _take_client_command(values: dict[str, Any]) -> str | None:
-    """Remove ``--command client=...`` from the request, where the client is no task type; return the command."""
+    """Remove ``--command client=...`` from the request, which has no such task type; return the command."""
     own = [text for text in values["command"] if text.startswith("client=")]
     values["command"] = tuple(text for text in values["command"] if text not in own)
     return own[-1].partition("=")[2] if own else None

@@ -1,4 +1,4 @@
-"""What every door shows to a person, and how it notices a signal.
+"""The output of every door for people, and its handling of signals.
 
 In come reports and plain values; out go lines of text, a table or JSON. This room sees `runtime.common` and `errors`
 only, and never asks a cluster.

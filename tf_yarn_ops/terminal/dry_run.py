@@ -14,7 +14,7 @@ def format_dry_run(job: Mapping[str, Any], application: str, mask: str) -> str:
     application : str
         The Skein application as YAML.
     mask : str
-        Replaces the value of each environment variable whose name says that it is a secret.
+        Replaces the value of each environment variable whose name suggests a secret.
     """
     import yaml
 
@@ -31,7 +31,7 @@ def _mask_secrets(holder: Mapping[str, Any], mask: str) -> dict[str, Any]:
 
 
 def _is_secret(variable: str) -> bool:
-    """Return whether a variable holds a secret, by its name: ``API_KEY`` does, ``MAX_TOKENS`` does not."""
+    """Return whether the name of a variable suggests a secret: ``API_KEY`` does, ``MAX_TOKENS`` does not."""
     name = variable.upper()
     return (any(word in name for word in ("SECRET", "PASSW", "CREDENTIAL"))
             or any(part.endswith(("TOKEN", "KEY")) for part in name.split("_")))

@@ -29,7 +29,7 @@ def print_json(document: Any) -> None:
 
 
 def report_without_state(error: TfYarnError, application_id: str) -> JobReport:
-    """Return a report without a state: YARN could not be asked about the application, which may still run."""
+    """Return a report without a state, because YARN did not answer; the application may still run."""
     return JobReport(application_id, reason=error.reason, message=str(error))
 
 

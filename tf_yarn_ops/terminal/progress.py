@@ -12,7 +12,7 @@ from .summary import clock, duration, elapsed, ending
 if TYPE_CHECKING:
     from rich.live import Live
 
-#: Task names in one line; further tasks are only counted.
+#: The most task names in one line; further tasks are only counted.
 NAMED = 8
 #: Seconds between two lines that name the missing tasks.
 REMINDER_SECONDS = 30.0
@@ -21,7 +21,7 @@ _COLOURS = {"running": "cyan", "succeeded": "green", "failed": "bold red", "lost
 
 
 class Progress(Protocol):
-    """Shows each changed report; a context manager, which restores the terminal at its end."""
+    """Shows each changed report. At its end the context manager restores the terminal."""
 
     def __enter__(self) -> "Progress": ...
 

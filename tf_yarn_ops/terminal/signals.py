@@ -1,4 +1,4 @@
-"""Ctrl-C and TERM: handled once, at a point where no step is half done."""
+"""Handle Ctrl-C and TERM once, at a point where no step is half done."""
 
 import os
 import signal
@@ -19,19 +19,19 @@ class Interrupted(KeyboardInterrupt):
 
     @property
     def exit_code(self) -> int:
-        """128 + the signal's number, as shells report it."""
+        """The exit code of the process, 128 + the signal's number as in shells."""
         return 128 + self.number
 
 
 class Interruption:
-    """Handles the first signal as the current part of the program needs: exits, raises or calls a function.
+    """Handles the first signal: exits at once, or, inside `noted` or `raised`, calls a function or raises an error.
 
     Later signals are ignored, so that a second Ctrl-C does not stop the kill that the first one started.
 
     Attributes
     ----------
     number : int or None
-        The signal that came first; None if none came.
+        The first signal; None before it.
     """
 
     def __init__(self) -> None:

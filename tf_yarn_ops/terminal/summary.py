@@ -60,13 +60,13 @@ def elapsed(task: TaskReport, now: float) -> float | None:
 
 
 def describe(report: JobReport, now: float, options: str = "") -> Iterator[str]:
-    """Return the lines of a report: the job, its results, its tasks with a timeline, its failure.
+    """Yield the lines of a report: the job, its results, its tasks with a timeline, its failure.
 
     Parameters
     ----------
     report : JobReport
     now : float
-        Seconds since the epoch; the end of what still runs.
+        Seconds since the epoch; counts as the end of tasks that still run.
     options : str, optional
         Appended to the next command, such as `` --resourcemanager URL``.
     """
@@ -97,7 +97,7 @@ def describe(report: JobReport, now: float, options: str = "") -> Iterator[str]:
 
 
 def timeline(report: JobReport, now: float) -> Iterator[str]:
-    """Return one line per task: its state, its seconds and a bar that shows when its command ran."""
+    """Yield one line per task: its state, its seconds and a bar that shows when its command ran."""
     starts = [task.started_at for task in report.tasks if task.started_at]
     begin = min(starts, default=now)
     end = max([task.finished_at or now for task in report.tasks if task.started_at], default=now)
@@ -117,7 +117,7 @@ def timeline(report: JobReport, now: float) -> Iterator[str]:
 
 
 def failure(report: JobReport, options: str = "") -> Iterator[str]:
-    """Return the lines about a failure: the first task that failed with the end of its log, a hint, the next command.
+    """Yield the lines about a failure: the task that failed first, the end of its log, a hint, the next command.
 
     Parameters
     ----------
