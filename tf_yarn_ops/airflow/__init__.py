@@ -1,4 +1,4 @@
-"""The Airflow provider: `TensorFlowYarnOperator`, ``@task.tf_yarn`` and what belongs to them.
+"""The Airflow provider: `TensorFlowYarnOperator`, ``@task.tf_yarn``, their hook, trigger, links and exceptions.
 
 In come the arguments of a task, its connection and its task instance; out go a job on YARN, the report as XCom, the
 lines of the task's log and the exception that ends the task. This room never submits, watches or kills by rules of its
@@ -6,8 +6,8 @@ own: `launch` and `follow` do.
 
 When the DAG is parsed, `operator` (or `decorator`) checks the arguments. In the Airflow worker, `execution` makes the
 job (`job`), connects (`hook`) and submits it, and tells Airflow of it (`task_instance`, `links`). In the triggerer,
-`trigger` waits; its arguments are plain values (`serialization`). At the end, `outcome` turns the report into what
-Airflow gets.
+`trigger` waits; its arguments are plain values (`serialization`). At the end, `outcome` turns the report into
+an XCom, log lines and an exception.
 
 The public names are loaded on first use: every start of an Airflow task imports this package for the description of
 the provider.

@@ -1,6 +1,6 @@
 """``@task.tf_yarn``: a Python function that returns the command, or further options, of a training.
 
-The function runs in the Airflow worker before the submission. Its value completes the arguments of the decorator.
+The function runs in the Airflow worker before the submission. Its value adds to the arguments of the decorator.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -12,13 +12,13 @@ from airflow.sdk.definitions.context import context_merge
 from ..errors import did_you_mean
 from .operator import OPTIONS, TensorFlowYarnOperator
 
-#: Options that the page of rendered templates does not show if a function has returned them: Airflow masks secrets in
-#: templates, not those that a function has put into a value.
+#: Options that the page of rendered templates does not show if the function has returned them: Airflow masks secrets in
+#: templates, but not secrets in a function's value.
 _HIDDEN = ("env", "spec")
 
 
 class _TfYarnDecoratedOperator(DecoratedOperator, TensorFlowYarnOperator):
-    """Call a function for the rest of the job: its command, or a mapping of options."""
+    """An operator that calls a function for the command of the job, or for a mapping of options."""
 
     template_fields: Sequence[str] = (*DecoratedOperator.template_fields, *TensorFlowYarnOperator.template_fields)
     template_fields_renderers = {**DecoratedOperator.template_fields_renderers,
@@ -34,7 +34,7 @@ class _TfYarnDecoratedOperator(DecoratedOperator, TensorFlowYarnOperator):
         super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, **kwargs)
 
     def complete_job(self, context: Any) -> None:
-        """Call the function, once in a process. After a deferral that happens only for a further submission."""
+        """Call the function, once in a process. After a deferral call it only if the job is submitted again."""
         if self._called:
             return
         self._called = True

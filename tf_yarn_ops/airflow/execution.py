@@ -33,12 +33,12 @@ from .trigger import TensorFlowYarnTrigger
 
 #: Seconds between the deadline, at which the trigger kills, and the moment at which Airflow ends the deferral.
 BACKSTOP = 20.0
-#: Seconds between two tries to reach YARN after that moment.
+#: Seconds between two tries to reach YARN after Airflow has ended the deferral.
 _AGAIN = 5.0
 
 
 class Operator(Protocol):
-    """What an execution needs of its operator. `TensorFlowYarnOperator` has it."""
+    """The part of `TensorFlowYarnOperator` that an execution uses."""
 
     spec: Any
     tf_yarn_conn_id: str | None
@@ -65,7 +65,7 @@ class Operator(Protocol):
         """Return the options of the job by the names of ``ytf-submit``."""
 
     def complete_job(self, context: Any) -> None:
-        """Set the options that are known only now."""
+        """Set options that are known only at run time."""
 
     def defer(self, *, trigger: Any, method_name: str, timeout: Any = None) -> Any:
         """Raise TaskDeferred."""
@@ -96,7 +96,7 @@ class Execution:
         self._killing: threading.Thread | None = None
 
     def run(self, *, deferrable: bool | None = None) -> Any:
-        """Submit or attach, wait as the operator says, and return the value of the task."""
+        """Submit or attach, wait in this worker or in the triggerer, and return the value of the task."""
         self._check_killed()  # a signal may have come before this object existed
         self.operator.tf_yarn_links = {}
         try:
@@ -122,9 +122,9 @@ class Execution:
         return self.resume(run_trigger(trigger, self._check_killed))
 
     def resume(self, event: Mapping[str, Any]) -> Any:
-        """End the task as the event says; submit again first where nothing has trained.
+        """End the task with the report in the event; submit again first if no task of the job has run.
 
-        This worker waits for the further application: a second deferral would overwrite the log of the first trigger.
+        This worker waits for the next application: a second deferral would overwrite the log of the first trigger.
         """
         report = JobReport.from_dict(event["report"])
         self.application_id = report.application_id
@@ -139,9 +139,9 @@ class Execution:
         return self._conclude(self._try_again(report))
 
     def time_out(self) -> Any:
-        """End the task after a deferral that exceeded its deadline; kill the application if it still runs."""
+        """End the task after Airflow has ended the deferral at its deadline; kill the application if it still runs."""
         why = "The task's execution_timeout is over, and the triggerer did not end the application"
-        self.application_id = (pull(self.ti) or {}).get("application_id", "")  # for a kill in the meantime
+        self.application_id = (pull(self.ti) or {}).get("application_id", "")  # for a kill by Airflow during this call
         until = None
         while True:
             try:
@@ -257,7 +257,7 @@ class Execution:
             return replace(report, message=f"{why}; the application may still run: {error}")
 
     def _try_again(self, report: JobReport) -> JobReport:
-        """Submit again where nothing has trained; YARN's list of applications tells how often that was done."""
+        """Submit again if no task of the job has run; YARN's list of applications tells how often that was done."""
         try:
             if not nothing_trained(report):
                 return report
@@ -276,7 +276,7 @@ class Execution:
             return self._failed(error)
 
     def _leave_nothing(self, report: JobReport) -> None:
-        """Kill what a submission has started that failed for good: no further try would find it."""
+        """Kill the application of a submission that failed for good, because no later try would find it."""
         final = is_final(report, int(self.ti.try_number) > int(self.ti.max_tries))
         if final and self._cluster is not None and self.application_id and self.operator.kill_policy == "kill":
             kill_now(self._cluster, self.application_id, f"The submission failed: {report.message}")
@@ -306,7 +306,7 @@ class Execution:
         return value
 
     def _check_killed(self) -> None:
-        """Raise a retryable error after a kill by this task: a worker that is shut down also calls `kill`."""
+        """Raise a retryable error after `kill`; Airflow also calls it when it shuts down the worker."""
         if self.killed or self.operator.kill_asked:
             if self._killing is not None:
                 self._killing.join(LIMIT)
@@ -316,7 +316,7 @@ class Execution:
                 Reason.KILLED.value, self.application_id)
 
     def _check_state(self) -> None:
-        """Kill if Airflow has ended this try: once this process has handed over, no signal reaches it any more."""
+        """Kill the application if Airflow has ended this try: after the handover no signal reaches this process."""
         state = ended_state(self.ti)
         if state:
             self.log.warning("Airflow has set the state of this task to %s in the meantime", state)

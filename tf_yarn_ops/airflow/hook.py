@@ -1,4 +1,4 @@
-"""`YarnHook`: from an Airflow connection, or the environment of the process, to a `Cluster`."""
+"""`YarnHook`: find the `Cluster` of an Airflow connection, or of the process's environment."""
 
 import os
 from dataclasses import fields, replace

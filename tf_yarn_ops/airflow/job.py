@@ -1,4 +1,4 @@
-"""Pure: from the arguments of an operator to its `JobSpec`."""
+"""`job_of`: a pure function from the arguments of an operator to its `JobSpec`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,23 +17,23 @@ SLACK = 300.0
 
 def job_of(options: Mapping[str, Any], spec: Any, lifetime: Any, execution_timeout: timedelta | None,
            name: str = "", names: Mapping[str, str] | None = None) -> JobSpec:
-    """Return the job.
+    """Return the job of an operator.
 
     Parameters
     ----------
     options : mapping
-        By the names of ``ytf-submit``.
+        Values by the names of ``ytf-submit``.
     spec : mapping, JobSpec, str or None
         A document, or the path of a YAML file, which the options override.
     lifetime : "auto", number of seconds, timedelta or None
         The time after which YARN ends the job, even when no part of Airflow runs. ``auto`` is `SLACK` seconds more
         than `execution_timeout`.
     execution_timeout : timedelta or None
-        Of the Airflow task.
+        The limit of the Airflow task, for ``auto``.
     name : str, optional
-        Of the application, unless the job has a name.
+        Name of the application, if the job has none.
     names : mapping of str to str, optional
-        Other names under which the operator has options; the faults have these names.
+        The operator's names of options, by the names of ``ytf-submit``, where they differ; faults use them.
 
     Raises
     ------

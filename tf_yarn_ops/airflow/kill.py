@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 #: Seconds; Airflow sends a worker SIGKILL 5 s after SIGTERM.
 LIMIT = 4.5
-#: Seconds for one request, and the time before the limit in which no further one is sent.
+#: Seconds for one request, and seconds before the limit in which no new request begins.
 _REQUEST = 1.5
 
 
@@ -34,10 +34,10 @@ def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIM
     why : str
         A sentence, which YARN keeps.
     limit : float, optional
-        Seconds after which the kill is not tried again. Default 4.5.
+        Seconds for the kill and its repetitions. Default 4.5.
     patience : float, optional
-        Seconds to wait for the end of the killed application, so that its directory can be deleted; counts when it is
-        longer than ``limit``. Default 0.
+        Seconds to wait for the end of the killed application, so that its directory can be deleted; no effect below
+        ``limit``. Default 0.
     attempt : int, optional
         The attempt of the task that kills, for the report's ``killed_by_attempt``.
 
@@ -50,7 +50,7 @@ def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = LIM
         try:
             kill(session, application_id, why, timeout=max(limit, patience), look_first=False, attempt=attempt)
         except StillEnding as error:
-            logger.warning("%s was killed, but not all of it could be cleared away: %s", application_id, error)
+            logger.warning("%s was killed, but has not ended in time: %s", application_id, error)
         except (ClusterUnreachable, SubmissionRejected) as error:
             logger.error("%s could not be killed: %s", application_id, error)
             return False

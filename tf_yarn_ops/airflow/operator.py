@@ -33,17 +33,17 @@ Words = str | Sequence[str] | Mapping[str, Any]
 
 
 class TensorFlowYarnOperator(BaseOperator):
-    """Train on YARN, and end as the training ends.
+    """Train on YARN; the Airflow task succeeds or fails with the training.
 
     The job is a `spec`, or `task_command` with `cluster_requirement`, or a `spec` that further options override. The
     options have the names of ``ytf-submit``, except three that Airflow uses itself: ``yarn_queue``, ``output_path``
-    and ``job_execution_timeout``. All options, and every text inside `spec`, are templates.
-    docs/guides/airflow.md describes each option.
+    and ``job_execution_timeout``. All options, and every text inside `spec`, are templates. docs/guides/airflow.md
+    describes each option.
 
     Parameters
     ----------
     spec : mapping, JobSpec or str, optional
-        A job as ``ytf-submit --dry-run`` prints it, or the path of such a file on the Airflow worker.
+        A job as ``ytf-submit --dry_run`` prints it, or the path of such a file on the Airflow worker.
     task_command, cluster_requirement, ... : optional
         The options of the job. None means not given.
     tf_yarn_conn_id : str, optional
@@ -54,23 +54,25 @@ class TensorFlowYarnOperator(BaseOperator):
     poll_interval : float, optional
         Seconds between two requests for the state of the application. Default 5.
     on_kill : {"kill", "leave"}, optional
-        What happens to the application when Airflow ends the task. Default ``kill``.
+        Whether the application is killed or continues when Airflow ends the task. Default ``kill``.
     wait_for_completion : bool, optional
-        False ends the task as soon as YARN has accepted the application.
+        False ends the task as soon as YARN has accepted the application. Default True.
     model_asset : Asset or str, optional
         An asset, or its URI, that a success updates. The extra of the event has the path of the model, the metrics
         and the application id.
     skip_on_exit_code : int or collection of int, optional
-        Exit codes of the task that failed first which skip the Airflow task.
+        If the task of the job that failed first has one of these exit codes, the Airflow task is skipped. Default:
+        none.
     log_tail_lines : int, optional
         Lines of the failed task's log at the end of the Airflow log. Default 50.
     yarn_lifetime : "auto", number of seconds, timedelta or None, optional
         The time after which YARN itself ends the application, even when no part of Airflow runs. ``auto`` derives it
-        from the Airflow task's ``execution_timeout``, if it has one. None leaves the job's own deadlines.
+        (default) derives it from the Airflow task's ``execution_timeout``, if it has one. None leaves the job's own
+        deadlines.
     submit_with : {"auto", "rest", "skein"}, optional
         Default: as the site file says.
     strict_placement : bool, optional
-        Refuse a task that none of the running nodes can hold, instead of a warning.
+        Refuse a task that none of the running nodes can hold. Default: log a warning.
     **kwargs
         Arguments of every Airflow operator.
 
@@ -147,7 +149,7 @@ class TensorFlowYarnOperator(BaseOperator):
         self.yarn_lifetime = yarn_lifetime
         self.submit_with = submit_with
         self.strict_placement = strict_placement
-        #: The URLs of the links by their XCom keys. None until this process knows them: read the XComs then.
+        #: The URLs of the links by their XCom keys. While this is None, the links read the XComs.
         self.tf_yarn_links: dict[str, str] | None = None
         #: Whether Airflow has called `on_kill`.
         self.kill_asked = False
@@ -162,16 +164,16 @@ class TensorFlowYarnOperator(BaseOperator):
         return given
 
     def complete_job(self, context: Any) -> None:
-        """Set the options that are known only now. Called in the Airflow worker before each submission."""
+        """Set options that are known only at run time. Called in the Airflow worker before each submission."""
 
     def execute(self, context: Any) -> Any:
-        """Submit the job, or attach to the application that runs, and wait for its end."""
+        """Submit the job, or attach to the running application, and wait for its end."""
         value = self._begin(context).run()
         self._execution = None  # a late signal must not kill an application that has ended or continues on purpose
         return value
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
-        """End the task as the event of the trigger says."""
+        """End the task with the report in the trigger's event."""
         value = self._begin(context).resume(event)
         self._execution = None
         return value
@@ -200,7 +202,7 @@ class TensorFlowYarnOperator(BaseOperator):
 
 
 def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
-    """Return the faults that are visible while the values are still templates."""
+    """Return the faults of arguments whose templates are not rendered yet."""
     known = set(inspect.signature(BaseOperator.__init__).parameters)
     faults = []
     for name in given["kwargs"]:

@@ -1,4 +1,4 @@
-"""Pure: from a `JobReport` to what Airflow gets: the value of an XCom, the lines of the log, an exception."""
+"""Turn a `JobReport` into the value of an XCom, lines of the log, and an exception. Pure."""
 
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -15,7 +15,7 @@ MAX_BYTES = 12 * 1024
 #: Exit codes of the reasons for which a further try is useless: the request is wrong, YARN refuses it, or somebody has
 #: killed the application on purpose.
 FATAL = (2, 3, 8)
-#: The cause of a kill by the task itself. Which attempt killed stands in the report: ``killed_by_attempt``.
+#: The cause of a kill by the task itself. The report names the attempt: ``killed_by_attempt``.
 KILLED_BY_AIRFLOW = "Killed by Airflow: the task was cleared, marked or timed out, or its worker was shut down"
 
 
@@ -65,7 +65,7 @@ def _first_failure(report: JobReport) -> TaskReport | None:
 
 
 def sentence_of(report: JobReport) -> str:
-    """Return the line that tells how the job ended, and what to do next."""
+    """Return the log line with the reason, the message and the next step."""
     reason = report.reason or Reason.LOST
     head = f"{report.application_id or 'nothing was submitted:'} {reason.value}"
     message = f"{head}: {report.message}" if report.message else head
@@ -73,7 +73,7 @@ def sentence_of(report: JobReport) -> str:
 
 
 def is_final(report: JobReport, last: bool) -> bool:
-    """Return whether a failure ends the task for good. ``last`` tells that no retries are left."""
+    """Return whether Airflow does not retry after a failure; ``last`` tells that no retries are left."""
     return last or (report.reason is not None and report.reason.exit_code in FATAL)
 
 
@@ -86,9 +86,9 @@ def exception_of(report: JobReport, skip_on_exit_code: Collection[int] = (),
     report : JobReport
         With a reason.
     skip_on_exit_code : collection of int, optional
-        Exit codes of the task that failed first which skip the Airflow task.
+        If the task of the job that failed first has one of these exit codes, the Airflow task is skipped.
     attempt : int, optional
-        The attempt that ends. Its own kill must be retryable: Airflow kills when it shuts down a worker.
+        The attempt that ends. A kill by this attempt is retryable, because Airflow kills when it shuts down a worker.
     """
     reason = report.reason or Reason.LOST
     if reason is Reason.SUCCEEDED:

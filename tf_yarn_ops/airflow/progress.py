@@ -61,15 +61,15 @@ async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str],
     ----------
     followed : Followed
     log : logging.Logger
-        The task's log; written in the caller's context only.
+        The task's log. It is written in the caller's context only.
     moved : callable
-        Called with the application id of each report: it changes when another application of the same training takes
-        over.
+        Called with the application id of each report. The id changes when another application of the same training
+        takes over.
 
     Returns
     -------
     JobReport
-        With a reason: of the application's end, or EXECUTION_TIMEOUT.
+        With a reason: that of the application's end, or EXECUTION_TIMEOUT after the deadline.
     """
     tag = deployment_tag(followed.identity.deployment) if followed.identity.deployment else followed.identity.tag
     watcher = watcher_for(followed.cluster, tag=tag, interval=followed.poll_interval)
@@ -120,7 +120,7 @@ async def _overdue(followed: Followed, application_id: str, log: logging.Logger)
 
 
 class _Lines:
-    """Logs each change of the state, and every `REMINDER` seconds that the state is still the same."""
+    """Logs each change of the state, and a reminder after `REMINDER` seconds without a line."""
 
     def __init__(self, log: logging.Logger, application_id: str):
         self.application_id = application_id

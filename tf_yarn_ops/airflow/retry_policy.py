@@ -1,4 +1,4 @@
-"""`TfYarnRetryPolicy`: retry failures of the cluster, and not those of the program."""
+"""`TfYarnRetryPolicy`: retry failures of the cluster, but not failures of the program."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,6 +1,6 @@
-"""Pure: a `Cluster` and an `Identity` as the arguments of a trigger, and back.
+"""Convert a `Cluster` and an `Identity` to the arguments of a trigger, and back. Pure.
 
-The arguments of a trigger lie in clear text in Airflow's database. They have addresses, names and paths, no secrets.
+The arguments of a trigger lie in clear text in Airflow's database. They are addresses, names and paths, and no secrets.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _SITE_FOR_SUBMISSION = ("application_classpath", "am_java_options", "docker_fold
 
 
 def cluster_to_dict(cluster: Cluster) -> dict[str, Any]:
-    """Return what it takes to watch and kill on a cluster, as values for JSON."""
+    """Return the fields of a cluster that a client needs to watch and to kill, as values for JSON."""
     document = _different(cluster, Cluster((), "", "", "", "", ""), _FOR_SUBMISSION)
     document["site"] = _different(cluster.site, Site(), _SITE_FOR_SUBMISSION)
     return document

@@ -1,4 +1,4 @@
-"""`run_trigger`: run a trigger in a thread: a synchronous task waits, and signals still reach the main thread."""
+"""`run_trigger`: run a trigger in a thread, so that signals still reach the main thread of a synchronous task."""
 
 import asyncio
 import concurrent.futures
@@ -20,7 +20,7 @@ def run_trigger(trigger: TensorFlowYarnTrigger, checkpoint: Callable[[], None]) 
     ----------
     trigger : TensorFlowYarnTrigger
     checkpoint : callable
-        Called twice a second. An error that it raises ends the wait; so does one of a signal handler.
+        Called twice a second. An error of the checkpoint, or of a signal handler, ends the wait.
 
     Returns
     -------

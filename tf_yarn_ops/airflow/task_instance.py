@@ -1,4 +1,4 @@
-"""What a task asks and tells Airflow about its own task instance: identity, state, XComs."""
+"""A task's own task instance in Airflow: its identity, its state and its XComs."""
 
 import json
 import logging
@@ -13,7 +13,7 @@ from .links import urls_of
 
 logger = logging.getLogger(__name__)
 
-#: States of a task instance in which its present try must not train any more.
+#: States of a task instance whose present try has ended.
 _OVER = ("failed", "success", "skipped", "restarting", "removed", "up_for_retry")
 
 
@@ -34,8 +34,8 @@ def identity_of(deployment: str, task_instance: Any) -> Identity:
     deployment : str
         The name of this Airflow among all that use the cluster.
     task_instance : RuntimeTaskInstance
-        ``max_tries`` grows with every clear and stays on retries, so it is the generation. ``try_number`` is the
-        attempt.
+        Its ``max_tries`` is the generation: it grows when the task is cleared, and not on retries. Its ``try_number``
+        is the attempt.
     """
     key = ["airflow", task_instance.dag_id, task_instance.run_id, task_instance.task_id, task_instance.map_index]
     return Identity(json.dumps(key), generation=max(0, int(task_instance.max_tries)),
@@ -43,7 +43,7 @@ def identity_of(deployment: str, task_instance: Any) -> Identity:
 
 
 def ended_state(task_instance: Any) -> str:
-    """Return the state by which Airflow has ended this try while it still runs; empty if the try may continue.
+    """Return the state with which Airflow has ended this running try; empty if the try may continue.
 
     The supervisor learns of such a state at its next heartbeat. That is too late for a task that is about to defer.
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-#: A DAG run that is marked as failed kills all its tasks at once. asyncio has six threads on two cores: with them 38 of
-#: 50 kills started too late.
+#: Airflow kills all tasks of a DAG run at once when the run is marked as failed. asyncio's own pool has six threads on
+#: two cores, with which 38 of 50 kills started too late.
 _KILLERS = ThreadPoolExecutor(32, thread_name_prefix="tf-yarn-kill")
-#: Seconds for one kill among many; Airflow's ``[triggerer] on_kill_timeout`` is 30.
+#: Seconds for a kill, less than Airflow's ``[triggerer] on_kill_timeout`` of 30.
 _KILLED = 28.0
 
 
@@ -36,7 +36,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
     poll_interval : float, optional
         Seconds between two list calls; all triggers of a deployment with the same interval share them. Default 5.
     on_kill : {"kill", "leave"}, optional
-        What becomes of the application when the task is ended by Airflow.
+        Whether the application is killed or continues when Airflow ends the task. Default ``kill``.
     """
 
     def __init__(self, application_id: str, cluster: Mapping[str, Any], identity: Mapping[str, Any],
@@ -85,7 +85,6 @@ class TensorFlowYarnTrigger(BaseTrigger):
         from .outcome import KILLED_BY_AIRFLOW
 
         followed, _, _ = self._prepare()
-
         kill_now(followed.cluster, self._followed_id, KILLED_BY_AIRFLOW, patience=_KILLED,
                  attempt=followed.identity.attempt)
 
