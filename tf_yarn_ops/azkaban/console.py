@@ -16,7 +16,7 @@ MAX_LINE = 2000
 
 
 class Console(io.TextIOBase):
-    """A text stream that goes on without its reader.
+    """A text stream that works on without a reader.
 
     Azkaban closes the pipes when it kills a job, while the launcher still has to kill the application. Text that cannot
     be written is dropped.

@@ -1,7 +1,7 @@
 """End the launcher within seconds after a cancel or after the end of the executor.
 
 To cancel a job, Azkaban sends SIGTERM, and SIGKILL 30 s later. An executor that stops or is killed sends nothing to
-its jobs, but they are marked as failed: their applications have to be killed too.
+its jobs. Azkaban then marks them as failed, so their applications must be killed too.
 """
 
 import os
@@ -16,7 +16,7 @@ from collections.abc import Callable
 PATIENCE = 12.0
 #: Seconds that the last call may take; then the process ends, whatever the answer.
 LAST_CALL = 5.0
-#: Seconds that the message about an unanswered last call may take: a full pipe without a reader blocks.
+#: Seconds for the message about an unanswered last call, because a full pipe without a reader blocks.
 _LAST_WORDS = 1.0
 #: Seconds between two checks of the parent process.
 _INTERVAL = 0.25
@@ -36,7 +36,7 @@ class Ending:
     no_answer : callable
         Called in a thread if `last_call` has not returned after `LAST_CALL` seconds.
     leave : callable, optional
-        Ends the process with an exit code. Default: at once, without waiting for threads that hang.
+        Ends the process with an exit code. Default: `os._exit`, which does not wait for threads that hang.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Ending:
 
     @property
     def code(self) -> int:
-        """Return the exit code of the end that was requested."""
+        """The exit code for the requested end."""
         return self._code
 
     def _watch(self) -> None:

@@ -1,7 +1,7 @@
-"""The execution of a flow that asks for a training, read from the properties that Azkaban adds to every job.
+"""`Execution`: one attempt of a job in Azkaban, read from the properties that Azkaban adds to every job.
 
-It gives the training an identity, by which a retry finds the application of an earlier attempt, and YARN tags, by
-which Azkaban finds it.
+It determines the identity of the training, by which a retry finds the application of an earlier attempt, and the YARN
+tags by which Azkaban finds the application.
 """
 
 import logging
@@ -34,7 +34,7 @@ class Execution:
     execution_id : str
         A number that the server never uses again.
     attempt : int
-        From 0.
+        The number of the attempt, from 0.
     """
 
     server: str
@@ -48,9 +48,9 @@ class Execution:
     def read(cls, properties: Mapping[str, str]) -> "Execution":
         """Read Azkaban's properties.
 
-        Jobs, and jobs upstream, can override them, except those that Azkaban adds last. One of these is the name of the
-        metadata file, ``_job.<execution>[.<attempt>].<job>.meta``, which therefore wins over ``azkaban.flow.execid``
-        and ``azkaban.flow.nested.path``.
+        Jobs, and jobs upstream, can override these properties, except the last ones that Azkaban adds. One of the last
+        is the name of the metadata file, ``_job.<execution>[.<attempt>].<job>.meta``, which therefore wins over
+        ``azkaban.flow.execid`` and ``azkaban.job.id``.
         """
         said, job = properties.get("azkaban.flow.execid", ""), properties.get("azkaban.job.id", "")
         attempt = int(properties.get("azkaban.job.attempt", "")) if properties.get(
@@ -72,13 +72,13 @@ class Execution:
 
     @property
     def identity(self) -> Identity:
-        """Return the training's identity. A re-execution has a new id, so the generation is always 0."""
+        """The identity of the training. A re-execution has a new id, so the generation is always 0."""
         key = "\n".join(["azkaban", self.project, self.flow, self.execution_id, self.job])
         return Identity(key, generation=0, attempt=self.attempt, deployment=f"azkaban {self.server}")
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Return the YARN tags that Azkaban's own Hadoop job types set, and by which Azkaban kills applications."""
+        """The YARN tags that Azkaban's own Hadoop job types set; Azkaban kills applications by them."""
         named = {"azkaban.flow.execid": self.execution_id, "azkaban.flow.flowid": self.flow,
                  "azkaban.flow.projectname": self.project, "azkaban.job.id": self.job}
         return tuple(_tag(f"{name}:{value}") for name, value in named.items() if value)

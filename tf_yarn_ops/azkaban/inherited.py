@@ -1,16 +1,16 @@
 """The launcher's environment, without the variables that a job must not set.
 
-Azkaban puts a job's ``env.*`` into the environment of the launcher. What remains here is read by the launcher, its
-libraries and the programs that it starts.
+Azkaban puts a job's ``env.*`` into the environment of the launcher. The launcher, its libraries and the programs that
+it starts read the variables that remain.
 """
 
 import os
 from collections.abc import Mapping
 
-#: The user and the options of Hadoop's programs; the operating system, Kerberos or the site decides them.
+#: Variables for the user and the options of Hadoop's programs. The operating system, Kerberos or the site sets them.
 DROPPED = frozenset({"HADOOP_USER_NAME", "HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION", "JAVA_TOOL_OPTIONS",
                      "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "HADOOP_OPTS", "HADOOP_CLIENT_OPTS"})
-#: The launcher ignores such variables because of ``-I``; a Python that it starts would read them.
+#: Dropped too: the launcher runs with ``-I`` and ignores these variables, but another Python that it starts reads them.
 DROPPED_PREFIX = "PYTHON"
 
 

@@ -20,7 +20,7 @@ from .properties import format_properties, parse_properties
 
 NAME = "tensorflow-yarn"
 MODULE = "tf_yarn_ops.azkaban"
-#: In the order of writing; Azkaban skips a folder without the last.
+#: In the order of writing. Azkaban skips a folder without the last file.
 FILES = ("plugin.properties", "private.properties")
 PROCESS_JOB = "azkaban.jobExecutor.ProcessJob"
 HADOOP_SHELL = "azkaban.jobtype.HadoopShell"
@@ -42,7 +42,7 @@ class Installed:
     written : tuple of str
         New or changed files.
     notes : tuple of str
-        Sentences about repairs, kept lines and faults of other plugins.
+        Sentences about repairs, kept lines, lost restrictions and faults of other plugins.
     """
 
     folder: Path
@@ -94,7 +94,8 @@ def install(directory: Path, *, name: str = NAME, python: str | None = None, sec
     Raises
     ------
     SpecInvalid
-        The directory does not exist, the folder holds another plugin, or the interpreter lacks this package.
+        The directory does not exist, the folder holds another plugin, a path or the name is not allowed, or the
+        interpreter lacks this package.
     """
     python = python or sys.executable
     faults = _faults(directory, name, python, limits)
@@ -153,21 +154,21 @@ def _read(path: Path) -> dict[str, str] | None:
 
 
 def _owner(folder: Path) -> str:
-    """Return whether a folder holds our plugin (``ours``), another one (``other``) or no complete one (``nobody``)."""
+    """Return ``ours``, ``other`` or ``none``: the folder has our plugin, another plugin, or no complete plugin."""
     plugin, private = (_read(folder / file) or {} for file in FILES)
     if MODULE in plugin.get("command", "").split():
         return "ours"
-    return "other" if private.get("jobtype.class") or any(folder.glob("*.jar")) else "nobody"
+    return "other" if private.get("jobtype.class") or any(folder.glob("*.jar")) else "none"
 
 
 def _repairs(folder: Path) -> list[str]:
-    if folder.is_dir() and any(folder.iterdir()) and _owner(folder) == "nobody":
+    if folder.is_dir() and any(folder.iterdir()) and _owner(folder) == "none":
         return [f"{folder} held a broken plugin, which no executor could load; it is repaired"]
     return []
 
 
 def _lost_restrictions(folder: Path, secure: bool, limits: str | None) -> list[str]:
-    """Return warnings about restrictions that the earlier installation had and the new one has not."""
+    """Return warnings about restrictions of the earlier installation that the new one lacks."""
     plugin, private = (_read(folder / file) or {} for file in FILES)
     words = plugin.get("command", "").replace('"', "").split(" --limits ")
     lost = [*(["--secure"] if private.get("jobtype.class") == HADOOP_SHELL and not secure else []),

@@ -1,7 +1,7 @@
-"""From the values of a ``.job`` to a `JobSpec`, by the same function and the same rules as ``ytf-submit``.
+"""Build the `JobSpec` of a ``.job``, by the same function and the same rules as ``ytf-submit``.
 
 In come properties and the folder of the project; out go the job and the `Request` from which it was built. All faults
-are raised together, by the keys of the ``.job``.
+are raised together, with keys of the ``.job`` as their paths.
 """
 
 import os
@@ -43,19 +43,19 @@ def read_job(properties: Mapping[str, str], folder: Path,
     Parameters
     ----------
     properties : mapping of str to str
-        All properties that Azkaban hands over; of its own keys only ``azkaban.job.id`` counts.
+        All properties that Azkaban hands over. Of Azkaban's own keys only ``azkaban.job.id`` is used.
     folder : Path
         The folder of the project, where relative paths begin.
     defaults : mapping of str to str, optional
         The site's values for ``tf.*`` keys that neither the job nor TonY's keys give.
     complete : callable, optional
-        Returns the job as it will be submitted, or raises SpecInvalid. Of a job with faults it gets what remains
-        without the faulty options, if that is a job, and `Request.faults` is not empty.
+        Returns the job as it will be submitted, or raises SpecInvalid. If the request has faults, `complete` gets the
+        job without the faulty options, if there is one, and `Request.faults` is not empty.
 
     Raises
     ------
     SpecInvalid
-        With every fault, those of `complete` too, by the keys of the ``.job``.
+        With every fault, those of `complete` included; the paths are keys of the ``.job``.
     """
     request = _gather(properties, folder, defaults)
     values = request.values
@@ -97,14 +97,14 @@ def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, 
 
 
 def _build(request: Request) -> JobSpec | None:
-    """Build the job. Of a request with faults, build what remains without the options that have them."""
+    """Build the job. If it has faults, note them and build it without the faulty options; None if that fails too."""
     options = request.options
     try:
         return build_job(options, request.document)
     except SpecInvalid as error:
         request.faults += map(request.in_own_words, error.faults)
         wrong = {fault.path.partition(".")[0] for fault in error.faults}
-    if "restart" in wrong:  # These options are faults without it.
+    if "restart" in wrong:  # Without it these options are faults.
         wrong |= {"max_restarts", "retry_exit_codes", "fatal_exit_codes"}
     options = {name: value for name, value in options.items() if name not in wrong}
     if "task_command" in wrong:
@@ -131,7 +131,7 @@ def _read_document(request: Request) -> None:
 
 
 def _read_types(request: Request, found: Mapping[str, Found]) -> dict[str, dict[str, Any]]:
-    """Put the task types and their instances into the document; return its tasks."""
+    """Write the task types and their instances into the document; return its tasks."""
     tasks = {canonical_type(str(name)): {} if task is None else
              dict(task) if isinstance(task, Mapping) else {"instances": task}
              for name, task in request.document.get("tasks", {}).items()}
@@ -164,7 +164,7 @@ def _read_types(request: Request, found: Mapping[str, Found]) -> dict[str, dict[
 
 
 def _read_value(request: Request, name: str, found: Found) -> None:
-    """Put a value where `build_job` finds it; skip the values that `program` and others read."""
+    """Write a value into the options or the document; skip values that other functions read."""
     key, places = found
     value = request.values[name]
     text = value.text if key.text else value.text.strip()
@@ -189,7 +189,7 @@ def _read_value(request: Request, name: str, found: Found) -> None:
 
 
 def _read_task_value(request: Request, found: Found, value: Value) -> None:
-    """Put a value of one task type, or of one task, where `build_job` finds it."""
+    """Write a value of one task type, or of one task, into the options or the document."""
     key, places = found
     kind, index = canonical_type(places["type"]), places.get("index")
     tasks: dict[str, Any] = request.document["tasks"]

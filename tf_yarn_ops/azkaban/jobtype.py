@@ -53,8 +53,9 @@ class Run:
     ----------
     console : Console
     interruption : Interruption
-        Its handlers of TERM and INT are installed.
+        With its handlers of TERM and INT installed.
     environ : mapping of str to str
+        The environment of the launcher.
     limits_file : str, optional
         The file of the site's limits, as for `limits.read_limits`.
     """
@@ -178,7 +179,7 @@ class Run:
             write_outputs(path, output_properties(report))
 
     def _signalled(self) -> None:
-        """Set the flag; this runs in a signal handler."""
+        """Request the end of the process; this runs in a signal handler."""
         self._ending.signalled(self._interruption.number or 15)
 
     def _stop(self) -> None:

@@ -1,8 +1,7 @@
 """The keys of a ``.job``: one table, from which the reader, its messages and the tables of the documents are made.
 
-A name has places that a job fills in: ``<type>`` a task type, ``<index>`` and ``<n>`` a
-number, ``<NAME>`` a variable. A key is an option of `job.options`, from which its help and
-its default come, or belongs to the job type alone.
+A name has places that a job fills in: ``<type>`` a task type, ``<index>`` and ``<n>`` a number, ``<NAME>`` a variable.
+A key is an option of `job.options`, which has its help and its default, or belongs to the job type alone.
 """
 
 import re
@@ -16,7 +15,7 @@ from ..job.options import OPTIONS
 _PLACES = {"<type>": "(?P<type>[A-Za-z][A-Za-z0-9_-]*)", "<index>": "(?P<index>[0-9]+)", "<n>": "(?P<n>[0-9]+)",
            "<NAME>": "(?P<NAME>.+)"}
 PREFIX = "tf."
-#: What the job type writes for the jobs downstream. It is never read, also not when a job gives it.
+#: The beginning of output properties for the jobs downstream. The job type never reads them.
 RESULT = "tf.result."
 
 
@@ -38,9 +37,9 @@ class Key(NamedTuple):
     option : str
         The option of `job.options`; empty for a key of the job type alone.
     alias : str
-        TonY's names of the same, separated by blanks.
+        TonY's names of the same key, separated by blanks.
     default : str
-        As the documents show it.
+        The default as the documents show it.
     help : str
         A sentence or two.
     text : bool
@@ -56,13 +55,13 @@ class Key(NamedTuple):
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """What names of this key look like."""
+        """The pattern of names of this key."""
         parts = re.split(r"(<\w+>)", self.name)
         return re.compile("".join(_PLACES.get(part) or re.escape(part) for part in parts) + r"\Z", re.DOTALL)
 
 
 class Found(NamedTuple):
-    """A name of a ``.job``, with its row of the table and what stands in its places."""
+    """The row of a name in a ``.job``, and the words in the places of the name."""
 
     key: Key
     places: dict[str, str]
@@ -189,7 +188,7 @@ def find_key(name: str) -> Found | None:
 
 
 def unknown_key(name: str, types: Iterable[str]) -> Fault:
-    """Return the fault of a name that is not in the table, with the nearest names that are."""
+    """Return the fault of a name that is not in the table, with the nearest known names."""
     if name in REFUSED:
         return Fault(name, REFUSED[name])
     known = [key.name for key in KEYS]

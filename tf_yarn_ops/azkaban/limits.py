@@ -1,4 +1,4 @@
-"""What the site allows its Azkaban jobs, from a file that jobs can't write.
+"""The limits of a site for its Azkaban jobs, from a file that jobs can't write.
 
 The installed job type names the file; the default is ``/etc/tf_yarn_ops/azkaban.yaml``. The file must belong to root,
 or to the user who has installed this package.
@@ -59,7 +59,7 @@ def _read_defaults(value: object) -> dict[str, str]:
 
 def _read_environ(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        # Not shown: the values may be secrets.
+        # The fault shows only the type: the values may be secrets.
         raise invalid(Value.NOT_A_MAPPING, given=kind_of(value), what="variables to values")
     check(Fault(str(name), Wrong.NOT_A_VARIABLE) for name, text in value.items()
           if not isinstance(name, str) or not isinstance(text, str)
@@ -69,27 +69,32 @@ def _read_environ(value: object) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the site allows; None and empty mean no limit.
+    """The limits of a site; None and empty mean no limit.
 
     Parameters
     ----------
     user_to_proxy : bool or sequence of str, optional
-        Whether applications run as the ``user.to.proxy`` of the job: for all users, or for these.
-        Default: they run as the user of the launcher.
+        Whether applications run as the ``user.to.proxy`` of the job: true for all users, or the allowed users.
+        Default false: applications run as the user of the launcher.
     defaults : mapping of str to str, optional
         Values of ``tf.*`` keys for jobs that do not give them.
     environ : mapping of str to str, optional
         Environment variables of the launcher. They win over those of the job.
     queues : sequence of str, optional
-        The queues that may be used.
+        The allowed queues.
     tasks : int, optional
-        Of one job, with TensorBoard.
+        The most tasks of one job, TensorBoard included.
     memory, vcores, gpus : int, optional
-        Of one container, also of the application master and of TensorBoard; memory in MiB or with a unit.
+        The most for one container, also for the application master and TensorBoard; memory in MiB or with a unit.
     total_memory, total_vcores, total_gpus : int, optional
-        Of all containers of a job.
+        The most for all containers of a job.
     total_timeout : float, optional
         Seconds. Jobs without a total_timeout, or with a longer one, are refused.
+
+    Raises
+    ------
+    SpecInvalid
+        With every fault.
     """
 
     user_to_proxy: bool | tuple[str, ...] = False
@@ -117,7 +122,7 @@ class Limits:
         }))
 
     def user(self, properties: Mapping[str, str]) -> str | None:
-        """Return the user whose application it is, or None for the user of the launcher.
+        """Return the user of the application; None for the user of the launcher.
 
         Raises
         ------
@@ -168,12 +173,12 @@ def read_limits(path: str | None = None) -> Limits:
     Parameters
     ----------
     path : str, optional
-        Default: `DEFAULT_PATH`, which may be missing; a file that is named must exist.
+        A file, which must exist. Default: `DEFAULT_PATH`, which may be missing.
 
     Raises
     ------
     SpecInvalid
-        The file can't be read, has faults, or users other than root could have written it.
+        The file can't be read, has faults, or users other than root and the installing user could have written it.
     """
     import yaml
 

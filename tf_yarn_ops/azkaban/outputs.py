@@ -32,8 +32,8 @@ def output_properties(report: JobReport) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        ``tf.result.<name>``. Unknown values are left out: for one null Azkaban drops all properties. The program's
-        metrics are ``tf.result.metrics.<name>``; the names of nested ones are joined by dots.
+        ``tf.result.<name>``. Unknown values are left out, because Azkaban drops all properties if one is null. The
+        program's metrics are ``tf.result.metrics.<name>``; names of nested metrics are joined by dots.
     """
     finished, submitted = report.finished_at, report.submitted_at
     seconds = f"{finished - submitted:.1f}" if finished is not None and submitted is not None else None
@@ -51,7 +51,7 @@ def output_properties(report: JobReport) -> dict[str, str]:
 
 
 def write_outputs(path: str, properties: Mapping[str, str]) -> None:
-    """Write the output properties into the file that Azkaban has made; log an error if that fails."""
+    """Write the output properties into the file that Azkaban has made; log a failure as an error."""
     content = json.dumps(dict(properties), indent=1).encode("ascii")
     try:
         with open(path, "r+b") as file:

@@ -1,6 +1,6 @@
-"""What the tasks run, and the files that it needs: entry point, arguments, the folder of sources.
+"""The program of the tasks and its files: entry point, arguments, the folder of sources.
 
-This module reads the folder of the project; the rest of a request is read from the properties alone.
+This module reads the folder of the project; `job` reads the rest of a request from the properties.
 """
 
 import os
@@ -14,14 +14,14 @@ from ..validation import ARCHIVE_SUFFIXES
 from .request import Request, Wrong, file_name
 from .values import shown
 
-#: Where an archive that is tf.source is unpacked before its content is copied into the working directory.
+#: The folder into which YARN unpacks an archive of tf.source. The command copies its content to the working directory.
 SOURCE_FOLDER = "tf_source"
-#: What a folder of sources may hold and no task needs.
+#: The beginnings of names in a folder of sources that no task needs.
 _LEFT_OUT = (".git", ".skein", ".ytf", "__pycache__")
 
 
 def add_program(request: Request, tasks: Mapping[str, dict[str, Any]]) -> None:
-    """Put the command, and the files that it needs, into the request."""
+    """Write the command and its files into the request."""
     unpack = _add_source(request)
     command = _command(request)
     arguments = _arguments(request)
@@ -89,7 +89,7 @@ def _args_file(request: Request) -> str | None:
 
 
 def _add_source(request: Request) -> str:
-    """Add the content of tf.source to the files of the job; return what the command has to do first."""
+    """Add the content of tf.source to the files of the job; return the shell text to run before the command."""
     path = request.text("tf.source")
     if path is None:
         return ""

@@ -1,7 +1,7 @@
 """Properties files, the format in which Azkaban hands over a job and reads its plugins.
 
-Azkaban reads and writes them by ``java.util.Properties``; here the package `javaproperties` does. One difference is
-evened out: what Java makes of a line with nothing but a backslash.
+Azkaban reads and writes them by ``java.util.Properties``, this package by `javaproperties`. The two treat a line with
+only a backslash in different ways; this module follows Java.
 
 References
 ----------
@@ -16,10 +16,10 @@ import javaproperties
 from ..errors import SpecInvalid
 
 _LINE_END = re.compile(r"\r\n?(?=.)", re.DOTALL)
-#: A line with nothing but a backslash that is not the last one. Java drops it; javaproperties joins it to the next
-#: line, even if that is a comment.
+#: A line with only a backslash, except the last line. Java drops it; javaproperties joins it to the next line, even if
+#: that is a comment.
 _ONLY_A_BACKSLASH = re.compile(r"^[ \t\f]*\\\n(?=.)", re.DOTALL | re.MULTILINE)
-#: Characters that ISO-8859-1 can have brought.
+#: Characters of ISO-8859-1.
 _LATIN = re.compile("[\0-\xff]+")
 
 

@@ -1,7 +1,7 @@
-"""`Request`: what a ``.job`` asks for, while it is read; and the names of its faults.
+"""`Request`: the values of a ``.job`` while it is read, and the keys for its faults.
 
-`job` and `program` fill it: options and a document for `job.request.build_job`, and for each value the key that
-brought it. By these keys the paths of faults become keys of the ``.job``.
+`job` and `program` fill it: options and a document for `job.request.build_job`, and for each value its key in the
+``.job``. By these keys the paths of faults become keys of the ``.job``.
 """
 
 import re
@@ -42,24 +42,24 @@ def file_name(text: str) -> str:
 
 @dataclass
 class Request:
-    """What a ``.job`` asks for; it grows while the job is read.
+    """The values of a ``.job``; they grow while the job is read.
 
     Attributes
     ----------
     values : mapping of str to Value
-        What the job says, by the names of the table of keys.
+        The job's values, by the names of the table of keys.
     folder : Path
         The folder of the project, where the ``.job`` lies.
     options : dict
-        For `build_job`.
+        The options for `build_job`.
     document : dict
-        Under the options: the task types, and what has no option.
+        The document for `build_job`: the task types, and values without an option.
     of_spec : frozenset of str
         The keys of the document that come from the file of tf.spec.
     brought : dict of str to str
-        Paths of values, to the keys that brought them.
+        The keys of the ``.job`` by the paths of their values.
     items : dict of (str, str) to str
-        The same for one of several values of an option: the option and the item.
+        The keys of the ``.job`` by option and item, for options with several values.
     faults : list of Fault
     warnings : list of str
     dry_run, strict_placement : bool
@@ -78,36 +78,36 @@ class Request:
     strict_placement: bool = False
 
     def give(self, option: str, value: Any, key: str) -> None:
-        """Set an option; ``key`` brought it."""
+        """Set an option from ``key``."""
         self.options[option] = value
         self.note(option, key)
 
     def add(self, option: str, item: str, key: str) -> None:
-        """Add one of several values to an option; ``key`` brought it."""
+        """Add one of several values to an option, from ``key``."""
         self.options.setdefault(option, []).append(item)
         self.items[option, item] = key
 
     def ship(self, option: str, text: str, key: str) -> None:
-        """Add a file or an archive, ``[NAME=]path or URI``; ``key`` brought it."""
+        """Add a file or an archive, ``[NAME=]path or URI``, from ``key``."""
         self.add(option, text, key)
         for parent in (option, *OPTIONS[option].path):
             self.brought[f"{parent}.{file_name(text)}"] = key
 
     def note(self, option: str, key: str) -> None:
-        """Remember that ``key`` brought an option, also under the path that it has in the document."""
+        """Note the key of an option, under its name and under its path in the document."""
         self.brought[option] = self.brought[".".join(OPTIONS[option].path) or option] = key
 
     def refuse(self, key: str, code: Code, **values: Any) -> None:
-        """Add a fault, by a key of the ``.job``."""
+        """Add a fault of a key of the ``.job``."""
         self.faults.append(Fault(key, code, values))
 
     def text(self, name: str) -> str | None:
-        """Return a value that is not empty, or None for one that was not given."""
+        """Return a value without blanks around it; None if it is empty or not given."""
         value = self.values.get(name)
         return value.text.strip() or None if value else None
 
     def flag(self, name: str) -> bool:
-        """Return a value that is true or false; False for one that was not given."""
+        """Return a value as a bool; False if it is not given. Add a fault for any other word."""
         text = (self.text(name) or "false").lower()
         if text not in _FLAGS:
             self.refuse(self.values[name].key, ValueCode.NOT_A_FLAG, given=text)
@@ -123,7 +123,7 @@ class Request:
         return fault.renamed(self._key_of)
 
     def _key_of(self, path: str) -> str:
-        for candidate in (path, _INDEX.sub(".", path)):  # A type's key also brings what its single tasks have.
+        for candidate in (path, _INDEX.sub(".", path)):  # The key of a type also sets the values of its single tasks.
             if candidate in self.brought:
                 return self.brought[candidate]
         head = path.partition(".")[0]

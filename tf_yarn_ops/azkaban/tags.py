@@ -1,4 +1,4 @@
-"""The YARN tags of a job: Azkaban's, by which Azkaban finds the application, and the job's own where there is room."""
+"""The YARN tags of a job: those by which Azkaban finds the application, and the job's own tags."""
 
 from dataclasses import replace
 

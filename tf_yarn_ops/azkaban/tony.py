@@ -1,7 +1,7 @@
-"""TonY's keys as keys of this job type, so that a ``.job`` for TonY runs unchanged.
+"""Translate TonY's keys to keys of this job type, so that a ``.job`` for TonY runs unchanged.
 
 In come all properties of a job; out go ``tf.*`` names with their values, each with TonY's key, and the keys of TonY
-that have no meaning here. This module does not check values; that happens later, in one place for all doors.
+that have no meaning here. This module does not check values: `job` does that later, for all doors.
 
 References
 ----------
@@ -18,9 +18,9 @@ from .values import Value
 
 #: The memory of a task for which TonY's keys give none.
 DEFAULT_MEMORY = "2g"
-#: Where TonY unpacks python_venv.
+#: The folder into which TonY unpacks python_venv.
 VENV_FOLDER = "venv"
-#: Keys that have one of ours as an equivalent.
+#: Keys with an equivalent key of ours.
 _RENAMED = {
     "src_dir": "tf.source", "task_params": "tf.args", "tony.containers.command": "tf.command",
     "tony.yarn.queue": "tf.queue", "tony.application.name": "tf.name", "tony.application.tags": "tf.tags",
@@ -47,12 +47,12 @@ _OWN_ROLE = re.compile(r"tf\.[A-Za-z][A-Za-z0-9_-]*\.instances\Z")
 _COMMAND = re.compile(r"tf\.([A-Za-z][A-Za-z0-9_]*\.)?command\Z")
 #: Keys whose command takes the arguments of task_params.
 _JOB_COMMANDS = ("tf.command", "tf.entry_point", "tf.spec", "tony.containers.command")
-#: Words that stand in the place of a role, and are not one.
+#: Words in the place of a role that are not roles.
 _NO_ROLES = ("am", "application", "task", "containers", "container", "tensorboard")
 _ROLE_LISTS = {"tony.application.untracked.jobtypes": (("awaited", "false"),),
                "tony.application.sidecar.jobtypes": (("awaited", "false"), ("fatal", "false")),
                "tony.application.stop-on-failure-jobtypes": (("fatal", "true"),)}
-#: Values that ask for what happens here without them.
+#: Values without an effect here, because they ask for our normal behaviour.
 _HARMLESS = {"tony.application.framework": ("tensorflow", "standalone"), "tony.application.distributed-mode": ("gang",),
              "tony.docker.enabled": ("true", "false"), "tony.am.gpus": ("0",), "tony.am.retry-count": ("0",),
              "tony.application.enable-preprocess": ("false",), "tony.tensorboard.instances": ("0", "1"),
@@ -177,7 +177,7 @@ def _program(given: Mapping[str, str], found: Translated) -> None:
 
 
 def _bits(given: Mapping[str, str]) -> str:
-    """Return what the command must do first if python_venv is a zip: YARN unpacks it without executable bits."""
+    """Return the command that sets executable bits in python_venv if it is a zip: YARN unpacks zips without them."""
     return f"chmod -R u+x {VENV_FOLDER} && " if given.get("python_venv", "").strip().endswith(".zip") else ""
 
 
@@ -199,7 +199,7 @@ def _tensorboard(given: Mapping[str, str], found: Translated) -> None:
 
 
 def _roles(given: Mapping[str, str], found: Translated) -> None:
-    """Add what TonY's lists say about roles, and TonY's defaults for the roles that it starts."""
+    """Add the settings of roles in TonY's lists, and TonY's defaults for the roles that it starts."""
     roles = {match["role"]: name for name in given
              if (match := _ROLE_KEY.match(name)) and match["field"] == "instances" and match["role"] not in _NO_ROLES}
     others = {name.split(".")[1] for name in given if _OWN_ROLE.match(name)}

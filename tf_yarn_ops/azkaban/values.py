@@ -1,7 +1,7 @@
-"""The values of a ``.job`` by the names of the table of keys, each a text that can be passed on.
+"""The values of a ``.job`` by the names of the table of keys.
 
-In come the properties of a job; out go `Value` by ``tf.*`` name, each with the key of the ``.job``, which messages
-repeat.
+In come the properties of a job; out go `Value` objects by ``tf.*`` names, each with its key in the ``.job`` for
+messages.
 """
 
 import re
@@ -27,20 +27,20 @@ class Wrong(Code):
 
 
 class Value(NamedTuple):
-    """A value, and the key of the ``.job`` that brought it."""
+    """A value, and the key of the ``.job`` that has it."""
 
     text: str
     key: str
 
 
 def own_values(properties: Mapping[str, str]) -> dict[str, Value]:
-    """Return the values of a job's ``tf.*`` keys, without the results that a training upstream has written."""
+    """Return the values of a job's ``tf.*`` keys, without the output properties of a training upstream."""
     return {name: Value(text, name) for name, text in properties.items()
             if name.startswith(PREFIX) and not name.startswith(RESULT)}
 
 
 def merge(own: Mapping[str, Value], aliases: Iterable[tuple[str, Value]], faults: list[Fault]) -> dict[str, Value]:
-    """Return a job's own values with those of aliases; two that differ are a fault."""
+    """Return a job's own values with those of aliases; add a fault for each alias with another value."""
     merged = dict(own)
     for name, value in aliases:
         there = merged.get(name)
@@ -95,5 +95,5 @@ def check_letters(values: Mapping[str, Value]) -> list[Fault]:
 
 
 def readable(text: str) -> str:
-    """Return a text without the unusable characters of which `check_letters` has made a fault."""
+    """Return a text without the characters that `check_letters` reports as faults."""
     return _HALF.sub("?", text).replace("\0", "?")
