@@ -23,22 +23,23 @@ from pathlib import Path
 
 from .java import Java
 
-#: What the daemons, and Skein's application master, load for a job (``python -m benchmarks.record_classes``).
+#: The lists of classes that the daemons, and Skein's application master, load for a job. They are recorded by
+#: ``python -m benchmarks.record_classes``.
 DAEMONS, MASTER = "daemons", "master"
 
 _DUMP_SECONDS = 300.0
 
 
 def use_archive(folder: Path | None, name: str) -> tuple[str, ...]:
-    """Return the flags with which a JVM takes its classes from an archive, quietly without it if it does not fit."""
+    """Return the flags for a JVM that reads its classes from an archive, or starts without it if it does not fit."""
     return () if folder is None else (f"-XX:SharedArchiveFile={folder / name}.jsa", "-Xlog:cds*=off")
 
 
 def prepare(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path | None:
-    """Return the folder of the archives for a Java, which are made if they are missing; None if they cannot be made.
+    """Return the folder of the archives for a Java; make them if they are missing, and return None if that fails.
 
-    Of two processes that make them at once, the second waits for the first. A failure leaves its reason in the
-    folder, and is not tried again.
+    If two processes make them at once, the second waits for the first. A failure leaves its log in the folder, and no
+    later call tries again.
     """
     try:
         folder = hadoop / f"classes-{_identify(java)}"
@@ -55,7 +56,7 @@ def prepare(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path |
 
 
 def _identify(java: Java) -> str:
-    """Return what an archive depends on beside Hadoop's version: the Java, Skein's jar and the lists of classes."""
+    """Return a hash of the Java, Skein's jar and the lists of classes, on which the archives depend."""
     modules, skein = (java.home / "lib" / "modules").stat(), _find_skein_jar()
     about = hashlib.sha256(f"{java.home} {modules.st_size} {modules.st_mtime_ns}".encode())
     # Each virtual environment has a Skein of its own: the same content, installed at another time.
@@ -65,15 +66,15 @@ def _identify(java: Java) -> str:
 
 
 def _make(jars: Path, java: Java, folder: Path) -> None:
-    # The lock is ours: these are of starts that were killed.
+    # This process holds the lock, so these folders are left from killed starts.
     for abandoned in folder.parent.glob(".classes-*"):
         shutil.rmtree(abandoned, ignore_errors=True)
     staging = Path(tempfile.mkdtemp(prefix=".classes-", dir=folder.parent))
     try:
         class_paths = {DAEMONS: f"{jars}/*"}
         if (skein := _find_skein_jar()) is not None:
-            # The master's class path begins with ./*, in which lies this jar, localised at another time for each
-            # cluster. Java does not compare the times of a jar that was of 1970 when the archive was made.
+            # The master's class path begins with ./*, which has this jar with another time in each cluster. Java does
+            # not compare the time of a jar that had the time 0 when the archive was made.
             jar = staging / ".skein.jar"
             shutil.copyfile(skein, jar)
             os.utime(jar, (0, 0))

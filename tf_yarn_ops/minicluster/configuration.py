@@ -1,6 +1,6 @@
 """Build Hadoop's configuration files from the cluster's settings, without touching a disk.
 
-``docs/guides/minicluster.md`` says why each value is what it is.
+``docs/guides/minicluster.md`` gives the reason for each value.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 #: Authority of the view file system of a light cluster.
 VIEWFS = "viewfs://minicluster"
 
-#: Each NodeManager is a JVM; no test needs more.
+#: The most NodeManagers. Each is a JVM, and no test needs more.
 MAX_NODES = 8
 
 _GPU = "yarn.io/gpu"
@@ -23,7 +23,7 @@ _ENVIRONMENT = (
 
 @dataclass(frozen=True)
 class Settings:
-    """All that determines a cluster's configuration.
+    """The values that determine a cluster's configuration.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from . import processes
 from .class_archive import DAEMONS, MASTER, use_archive
 from .configuration import Settings, build_node_properties, node_names
 
-#: With the serial collector and the first compiler, daemons take half the memory and half the time to start.
+#: The serial collector and the first compiler halve the memory and the start time of daemons.
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 OPENS = "--add-opens=java.base/java.lang=ALL-UNNAMED"
 
@@ -75,7 +75,7 @@ def build_command(settings: Settings, daemon: Daemon) -> list[str]:
         "-Dhadoop.root.logger=INFO,console", f"-Djava.io.tmpdir={settings.directory}/tmp",
         f"-XX:ErrorFile={settings.logs}/{daemon.name}-crash.log", "-XX:+ExitOnOutOfMemoryError",
         *use_archive(settings.classes, DAEMONS),
-        # The archive wants the jars first; no jar has a file of the name of one of ours.
+        # The archive needs the jars first. No jar has a file with the same name as one of our files.
         "-cp", f"{settings.hadoop}/jars/*:{settings.configuration}:{settings.pages}",
         daemon.main_class, *daemon.arguments,
     ]  # fmt: skip
@@ -142,7 +142,7 @@ def format_namenode(settings: Settings, environ: Mapping[str, str]) -> None:
 def find(directory: Path, name: str) -> int | None:
     """Return the pid of a daemon, or None if it does not run."""
     found = processes.find_by_arguments(_marks(directory, name))
-    # A process that a daemon forks has its command line until it runs a container's shell, and may have a lower pid.
+    # A forked process has the daemon's command line until it runs a container's shell, and may have a lower pid.
     return next((pid for pid in found if processes.parent(pid) not in found), None)
 
 

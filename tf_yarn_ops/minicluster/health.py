@@ -21,7 +21,7 @@ OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 @dataclass(frozen=True)
 class DaemonStatus:
-    """The present state of one daemon: its name, Hadoop's name for it, and its pid or None."""
+    """The present state of one daemon: its name, Hadoop's name for it, and its pid; None if it does not run."""
 
     name: str
     title: str
@@ -61,7 +61,7 @@ def ask_status(settings: Settings) -> ClusterStatus:
 
 
 def describe_missing(settings: Settings) -> str | None:
-    """Return what the cluster still needs to be ready, or None."""
+    """Return the part that the cluster still lacks to be ready, as text; None if it is ready."""
     active = count_active_nodes(settings)
     if active is None:
         return "the ResourceManager's answer"

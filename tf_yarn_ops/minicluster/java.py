@@ -32,6 +32,7 @@ class Java:
 
     @property
     def executable(self) -> str:
+        """The path of ``java``."""
         return str(self.home / "bin" / "java")
 
 

@@ -55,7 +55,7 @@ def check_labels(labels: Mapping[str, str], nodes: int) -> None:
 
 
 def put_labels(settings: Settings) -> None:
-    """Set the label of every node, and remove others; do nothing in a cluster without labels.
+    """Set the label of every node, and remove its other labels; do nothing in a cluster without labels.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Find this user's processes in /proc by marks in their command lines or environments.
 
-There are no pid files: unlike a pid in a file, a mark on the command line always belongs to a running process.
+There are no pid files. A pid in a file may be stale; a mark on a command line always belongs to a running process.
 """
 
 import os
