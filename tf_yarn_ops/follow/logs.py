@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, SpecInvalid, TfYarnError, did_you_mean
+from ..hadoop.authentication import OTHER_USERS
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
 from ..hadoop.resourcemanager import ResourceManager
@@ -159,9 +160,7 @@ class Logs:
         if program is None:
             return
         command = [program, *file.command().split()[1:], "-appOwner", file.user]
-        # These would let the program act as another user than the cluster's.
-        others = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION")
-        environ = {name: value for name, value in self._environ.items() if name not in others}
+        environ = {name: value for name, value in self._environ.items() if name not in OTHER_USERS}
         environ["HADOOP_USER_NAME"] = self._cluster.login
         try:
             done = subprocess.run(command, env=environ, capture_output=True, timeout=_YARN_TIMEOUT, check=False,

@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+#: Environment variables by which a Hadoop program would act as another user than the configuration says.
+OTHER_USERS = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION")
+
 
 @dataclass(frozen=True)
 class SimpleAuthentication:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from ..errors import ClusterUnreachable, SubmissionRejected, TfYarnError
+from ..hadoop.authentication import OTHER_USERS
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_skein
 from ..job.spec import JobSpec
@@ -34,8 +35,6 @@ logger = logging.getLogger(__name__)
 SUBMIT_TIMEOUT = 900.0
 #: Seconds between two checkpoints, and seconds that the processes of a submission get to end.
 _INTERVAL, _GRACE = 0.25, 3.0
-#: Variables that would let the submission run as another user than the configuration says.
-_NOT_OURS = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION")
 #: Skein reads a path as a URL, which ends at one of these characters; such a file gets a link with another name.
 _OF_URLS = re.compile("[#?]")
 #: ``-I`` leaves the working directory out of the module path; the child imports from this process's path.
@@ -123,7 +122,7 @@ class SkeinJavaSubmitter:
     def _environment(self) -> dict[str, str]:
         """Return the environment of the Java client, in which only the cluster's user can submit."""
         environ = {name: value for name, value in self._environ.items()
-                   if name not in _NOT_OURS and not name.startswith("PYTHON")}
+                   if name not in OTHER_USERS and not name.startswith("PYTHON")}
         environ["HADOOP_USER_NAME"] = self._cluster.login
         if self._cluster.secure:
             del environ["HADOOP_USER_NAME"]
