@@ -5,15 +5,13 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..runtime.common.report import JobReport, TaskReport
+from ..runtime.common.report import JobReport, TaskReport, list_names
 from .output import say
 from .summary import clock, duration, elapsed, ending
 
 if TYPE_CHECKING:
     from rich.live import Live
 
-#: The most task names in one line; further tasks are only counted.
-NAMED = 8
 #: Seconds between two lines that name the missing tasks.
 REMINDER_SECONDS = 30.0
 _FAILURES = ("failed", "lost")
@@ -36,12 +34,6 @@ class Progress(Protocol):
 def make_progress(*, plain: bool = False) -> Progress:
     """Return a table if stderr is a terminal and `plain` is false, else lines."""
     return Lines() if plain or not sys.stderr.isatty() else Table()
-
-
-def list_names(tasks: list[str]) -> str:
-    """Return ``ps:0, worker:0 and 12 more``."""
-    more = len(tasks) - NAMED
-    return ", ".join(tasks[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 class Lines:

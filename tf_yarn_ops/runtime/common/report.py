@@ -7,7 +7,7 @@ it there by its first key and add what YARN knows (states, times, tracking URL).
 import json
 import math
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from .reasons import Reason
 
@@ -16,6 +16,8 @@ SCHEMA = 1
 MAX_DIAGNOSTICS = 16 * 1024
 #: Characters of the sentence in diagnostics that are too long.
 MAX_MESSAGE = 800
+#: The most tasks or containers that a message names, because a report must fit into YARN's diagnostics.
+NAMED = 8
 _START = '{"schema":'
 
 
@@ -252,6 +254,12 @@ def parse_diagnostics(text: str) -> Optional[JobReport]:
         except (ValueError, TypeError, AttributeError, RecursionError):
             start = text.find(_START, start + 1)  # the sentence may quote another report
     return None
+
+
+def list_names(items: Sequence[Any], name: Callable[[Any], str] = str) -> str:
+    """Return the names of the first items, and the number of the others: ``ps:0, worker:0 and 12 more``."""
+    more = len(items) - NAMED
+    return ", ".join(map(name, items[:NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
 def plain_values(value: Any) -> Any:

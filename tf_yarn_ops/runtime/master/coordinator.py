@@ -15,12 +15,12 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional
 from ..common import protocol
 from ..common.contract import MAX_TF_CONFIG, Job, TaskId, cluster_spec, tf_config
 from ..common.reasons import Reason
-from ..common.report import JobReport, Round
+from ..common.report import JobReport, Round, list_names
 from ..common.roles import TENSORBOARD
 from . import lifecycle
 from .containers import FINISHED, Container, Containers, SkeinFailed
 from .lifecycle import Decision, Event, Exited, Expired, Lost, Registered, Verdict
-from .overseer import Gone, Overseer, View, some
+from .overseer import Gone, Overseer, View
 from .registry import Peer, Refused, Registry
 from .server import Connection, Server
 
@@ -426,4 +426,4 @@ class Coordinator:
         phases = list(self.state.phases.values())
         if self.state.published:
             return f"{phases.count(lifecycle.RUNNING)} of {len(phases)} tasks run."
-        return f"Waiting for {some(self.registry.missing(self.state.phases))}."
+        return f"Waiting for {list_names(self.registry.missing(self.state.phases))}."

@@ -6,10 +6,11 @@ The overseer changes nothing in the job; it remembers only since when containers
 
 import logging
 import time
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from ..common.contract import Job, TaskId
 from ..common.reasons import Reason
+from ..common.report import list_names
 from . import lifecycle
 from .containers import FINISHED, Container, cause_of
 from .lifecycle import Expired, Rules, State
@@ -21,8 +22,6 @@ logger = logging.getLogger(__name__)
 ANSWER_SECONDS = 6.0
 #: Seconds between two log lines that name the missing tasks.
 LOG_SECONDS = 10.0
-#: The most tasks or containers that a message names, because a report must fit into YARN's diagnostics.
-NAMED = 8
 
 
 class View(NamedTuple):
@@ -60,12 +59,6 @@ class Gone(NamedTuple):
     reason: Reason
     cause: str
     replace: bool = False
-
-
-def some(items: Sequence[Any], name: Callable[[Any], str] = str) -> str:
-    """Return the names of the first items, and how many more there are."""
-    more = len(items) - NAMED
-    return ", ".join(map(name, items[:NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
 def moment(seconds_ago: float) -> str:
@@ -144,14 +137,14 @@ class Overseer:
             return None
         return Expired(Reason.ALLOCATION_TIMEOUT, (
             f"{len(requested)} of {len(view.state.phases)} containers were not allocated within {limit:g} s: "
-            f"{some([container.id for container in requested])} "
+            f"{list_names([container.id for container in requested])} "
             f"(asked for in queue {self._job.queue} since {moment(waited)})"))
 
     def _orphaned(self, alone: Sequence[TaskId], now: float) -> Optional[Expired]:
         """End the job if a task waits for a container and none is requested or about to register."""
         if now - self._alone_since <= ANSWER_SECONDS:
             return None
-        return Expired(Reason.CONTAINER_LOST, f"no container is left for {some(alone)}")
+        return Expired(Reason.CONTAINER_LOST, f"no container is left for {list_names(alone)}")
 
     def _unregistered(self, view: View, running: Sequence[Container], pending: Sequence[TaskId],
                       now: float) -> Optional[Expired]:
@@ -167,7 +160,7 @@ class Overseer:
             late = [self._describe(view, task) for task in pending if waited > limit and task in view.serving]
         if not late:
             return None
-        return Expired(Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {some(late)}")
+        return Expired(Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {list_names(late)}")
 
     def overdue(self, view: View, now: float) -> Optional[Expired]:
         """Return the end of the job if a deadline of the whole job has passed; log the missing tasks."""
@@ -178,7 +171,7 @@ class Overseer:
             self._log_at = now + LOG_SECONDS
             pending, tasks = self._pending(view), len(view.state.phases)
             logger.info("Waiting for all ports (%d/%d), missing: %s", tasks - len(pending), tasks,
-                        some(pending, lambda task: self._describe(view, task)))
+                        list_names(pending, lambda task: self._describe(view, task)))
         if total and now - view.began > total:
             return Expired(Reason.TOTAL_TIMEOUT, f"the job took longer than {total:g} s; {self._unfinished(view, now)}")
         if execution and view.published_at and now - view.published_at > execution:
@@ -200,8 +193,8 @@ class Overseer:
                 since = moment(time.time() - peer.started_at if peer.started_at else 0)
                 running.append(f"{task} (on {peer.host} since {since})")
         if running:
-            return f"running: {some(running)}"
-        missing = some(self._pending(view), lambda task: self._describe(view, task))
+            return f"running: {list_names(running)}"
+        missing = list_names(self._pending(view), lambda task: self._describe(view, task))
         return f"waiting since {moment(now - self._incomplete_since)} for: {missing}"
 
     def _describe(self, view: View, task: TaskId) -> str:
