@@ -102,7 +102,7 @@ TASKS = (
     _key("task_gpus", "tf.<type>.gpus", "tony.<type>.gpus"),
     *(_key(f"task_{what}", f"tf.<type>.<index>.{what}", default="", instead=f"The {what} of a single task.")
       for what in ("memory", "vcores", "gpus")),
-    *(_key(f"task_{what}", instead=f"The {what} of every task whose type has no value of its own.")
+    *(_key(f"task_{what}", instead=f"The {what} of every task, unless its type has another value.")
       for what in ("memory", "vcores", "gpus")),
     _key("tasks.<type>.node_label", "tf.<type>.node_label", "tony.<type>.node-label"),
     _key("command", "tf.<type>.command", "tony.<type>.command", text=True),

@@ -119,8 +119,8 @@ _ROWS = (
     Option("cluster_requirement", "text", "tasks",
            "The task types and their instances: <type1>:<instances1>,<type2>:<instances2>,... Example: "
            "ps:2,worker:4. Type names are free. Tasks of type chief, worker and of other names must end with exit "
-           "code 0. A ps runs until the job ends. An evaluator is not part of the cluster spec. Needed, unless spec "
-           "has tasks.",
+           "code 0. A ps runs until the job ends. An evaluator is not part of the cluster spec. Required, unless "
+           "the file of spec has tasks.",
            ("tasks",), value="<requirement>", short="-r"),
     Option("tasks.<type>.instances", "count", "tasks", "How many tasks of this type there are.",
            ("tasks", TYPE, "instances"), least=1, doors=(AZKABAN, DOCUMENT)),
@@ -146,12 +146,12 @@ _ROWS = (
            ("tasks", TYPE, "in_cluster"), default="true; false for evaluator", doors=(AZKABAN, DOCUMENT)),
     Option("tasks.<type>.hold_port", "flag", "tasks",
            "Whether the reserved port stays bound, with SO_REUSEPORT, while the command runs. TensorFlow's servers can "
-           "bind it then; set false for a program that can not.", ("tasks", TYPE, "hold_port"), doors=(DOCUMENT,)),
+           "bind such a port; set false for a program that cannot.", ("tasks", TYPE, "hold_port"), doors=(DOCUMENT,)),
     # The application in YARN
     Option("name", "text", "application", "The name of the application in YARN.", ("name",), short="-n"),
     Option("queue", "text", "application", "The queue in YARN.", ("queue",), short="-q"),
     Option("user", "text", "application",
-           "The user whose application it is, where the cluster allows the submitting user to act for others.",
+           "The owner of the application, if the cluster allows the submitting user to act for others.",
            ("user",), default="the submitting user", doors=(COMMAND_LINE, OPERATOR, DOCUMENT)),
     Option("priority", "count", "application", "The priority in the queue; a larger number comes first.",
            ("priority",)),
@@ -178,7 +178,7 @@ _ROWS = (
            ("acls", "ui_users"), default="none", doors=(DOCUMENT,)),
     # TensorBoard
     Option("tensorboard", "flag", "tensorboard",
-           "Run TensorBoard on the output path, as a task of its own, until the job ends. Its address is in the "
+           "Run TensorBoard on the output path, as a separate task, until the job ends. Its address is in the "
            "report, on the terminal and on the page of the application.", ("tensorboard",), short="-t"),
     Option("tensorboard_memory", "memory", "tensorboard", "Memory of the TensorBoard task, in MiB or with a unit.",
            ("tensorboard", "memory"), unit="MiB"),
@@ -209,8 +209,8 @@ _ROWS = (
            "These exit codes end the job, even when restarts are left.",
            ("restart", "fatal_exit_codes"), default="none", value="<code,...>", many=True),
     Option("allocation_retries", "count", "restarts",
-           "How often a waiting client submits a job again that has missed its allocation deadline. Before it does, it "
-           "pauses for 10, 20, 30, ... seconds, times a random number from 0.5 to 1.5.",
+           "How often a waiting client submits the job again after it has missed its allocation deadline. Before each "
+           "submission it pauses for 10, 20, 30, ... seconds, times a random number from 0.5 to 1.5.",
            ("restart", "allocation_retries")),
     # Deadlines
     Option("queue_timeout", "seconds", "deadlines",
@@ -249,7 +249,7 @@ _ROWS = (
     Option("dry_run", "flag", "submission",
            "Print the job and the application as YAML. Submit nothing and ask no host.", doors=(COMMAND_LINE, AZKABAN)),
     Option("strict_placement", "flag", "submission",
-           "Refuse a task that none of the running nodes can hold; without this option that is a warning. A task above "
+           "Refuse a task that no running node can hold; without this option the client only warns. A task above "
            "the maximum allocation of YARN is always refused.", doors=(COMMAND_LINE, AZKABAN, OPERATOR)),
     Option("submit_with", "choice", "submission",
            "rest submits over plain HTTP, skein with Skein's own client (a JVM); auto uses rest where it can.",

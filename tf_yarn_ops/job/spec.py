@@ -180,7 +180,7 @@ class JobSpec:
     queue : str, optional
         The queue in YARN. Default ``default``.
     user : str, optional
-        The user whose application it is, where the cluster allows the submitting user to act for others.
+        The owner of the application, if the cluster allows the submitting user to act for others.
         Default: the submitting user.
     priority : int, optional
         YARN's priority in the queue, larger first. Default 0.
