@@ -198,7 +198,8 @@ _ROWS = (
     Option("max_restarts", "count", "restarts", "How many failures of the program lead to a restart.",
            ("restart", "max_restarts"), default="0 with restart never, else 3"),
     Option("max_container_losses", "count", "restarts",
-           "How many containers may be preempted, lost with their node, killed from outside or silent. Each is replaced.",
+           "How many containers may be preempted, lost with their node, killed from outside or silent. "
+           "Each is replaced.",
            ("restart", "max_container_losses")),
     Option("restart_backoff", "seconds", "restarts",
            "The pause before the first restart. It doubles with each further restart, up to 300 seconds.",

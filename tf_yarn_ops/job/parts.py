@@ -158,7 +158,7 @@ class RestartPolicy:
     max_restarts : int, optional
         How many failures of the program lead to a restart. Default 0 for ``never``, else 3.
     max_container_losses : int, optional
-        How many containers may be preempted, lost with their node or killed from outside.
+        How many containers may be preempted, lost with their node, killed from outside or silent.
         Each is replaced, and the cluster restarts with the replacement. Default 3.
     retry_exit_codes : sequence of int, optional
         Only these exit codes (1 to 255; 128 + n for signal n) lead to a restart. Default: all.
