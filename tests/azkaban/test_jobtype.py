@@ -427,6 +427,7 @@ EXECUTIONS = [
     ({"azkaban.job.metadata.file": "", "azkaban.job.log.file": "/exec/42/_job.42.train.log", "azkaban.url": "",
       "azkaban.webserverhost": "az"}, ("az", "42", "train", 0)),
     ({"azkaban.job.metadata.file": "", "azkaban.job.attempt": ""}, ("azkaban.example.org", "42", "train", 0)),
+    ({"azkaban.job.metadata.file": "", "azkaban.job.attempt": "\u00b2"}, ("azkaban.example.org", "42", "train", 0)),
 ]  # fmt: skip
 
 

@@ -195,6 +195,7 @@ FAULTS = [
      "tf.entry_point: there is no file 'nope.py' in the project, nor in tf.source, tf.files or tf.archives"),
     ({**RUN, "tf.source": "nope"}, "tf.source: there is no folder 'nope' in the project"),
     ({**RUN, "tf.que": "x"}, "tf.que: unknown key (did you mean 'tf.queue'?)"),
+    ({**RUN, "tf.args.\u00b2": "x"}, "tf.args.\u00b2: unknown key (did you mean 'tf.args.1'?)"),
     ({**RUN, "tf.worker.memroy": "x"}, "tf.worker.memroy: unknown key (did you mean 'tf.worker.memory'?)"),
     ({**RUN, "tf.wroker.memory": "1g"},
      "tf.wroker.memory: there is no task type 'wroker' in the job, which has worker (did you mean 'tf.worker.memory'?)"),

@@ -221,7 +221,7 @@ def test_the_users_site_file_is_found(tmp_path):
     assert {site.base_port(number) for number in range(10)} == {31000, 31016}
 
 
-@pytest.mark.parametrize("ports", ["20000", "1-20000", "20000-20010", "60000-70000", "b-a"])
+@pytest.mark.parametrize("ports", ["20000", "1-20000", "20000-20010", "60000-70000", "b-a", "\u00b2-30000"])
 def test_port_ranges_that_can_not_be(ports):
     with pytest.raises(SpecInvalid, match="coordinator_ports"):
         Site(coordinator_ports=ports)

@@ -53,8 +53,8 @@ class Execution:
         ``azkaban.flow.execid`` and ``azkaban.job.id``.
         """
         said, job = properties.get("azkaban.flow.execid", ""), properties.get("azkaban.job.id", "")
-        attempt = int(properties.get("azkaban.job.attempt", "")) if properties.get(
-            "azkaban.job.attempt", "").isdigit() else 0
+        number = properties.get("azkaban.job.attempt", "")
+        attempt = int(number) if number.isdecimal() else 0
         execution_id = said
         for name in ("azkaban.job.metadata.file", "azkaban.job.log.file"):
             if match := _FILE.match(properties.get(name, "").rpartition("/")[2]):

@@ -193,8 +193,9 @@ def unknown_key(name: str, types: Iterable[str]) -> Fault:
         return Fault(name, REFUSED[name])
     known = [key.name for key in KEYS]
     words = [part for part in name.split(".") if part]
-    places = {"<type>": [*types, *words[1:2]], "<index>": [word for word in words if word.isdigit()] or ["0"],
-              "<n>": [word for word in words if word.isdigit()] or ["1"], "<NAME>": words[-1:]}
+    numbers = [word for word in words if word.isascii() and word.isdigit()]
+    places = {"<type>": [*types, *words[1:2]], "<index>": numbers or ["0"], "<n>": numbers or ["1"],
+              "<NAME>": words[-1:]}
     for place, values in places.items():
         known = [filled for one in known for filled in
                  ([one.replace(place, value) for value in values] if place in one else [one])]

@@ -43,7 +43,7 @@ class Wrong(Code):
 
 def _read_port_range(value: object) -> str:
     first, dash, last = str(value).partition("-")
-    if not (dash and first.strip().isdigit() and last.strip().isdigit()):
+    if not (dash and first.strip().isdecimal() and last.strip().isdecimal()):
         raise invalid(Wrong.NOT_A_RANGE, given=value, example=COORDINATOR_PORTS)
     low, high = int(first), int(last)
     if not 1024 <= low <= high - PORTS + 1 <= 65535 or high > 65535:
