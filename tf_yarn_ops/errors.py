@@ -80,13 +80,13 @@ class Fault:
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """Return `` (did you mean 'worker'?)`` for the nearest valid name, else an empty text."""
+    """Return `` (did you mean 'worker'?)`` with the valid name nearest to ``name``; empty if none is near."""
     near = difflib.get_close_matches(name, sorted(valid), n=1, cutoff=0.5)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def list_faults(faults: Sequence[object]) -> str:
-    """Return the text of one fault as it is, and of several one a line."""
+    """Return the text of faults: of a single one its text, of several a heading and one line each."""
     if len(faults) == 1:
         return str(faults[0])
     return "\n  - ".join([f"{len(faults)} faults in the request:", *map(str, faults)])

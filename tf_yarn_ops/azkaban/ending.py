@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 #: Seconds that the ordinary ending may take; then the last call kills the application.
 PATIENCE = 12.0
-#: Seconds that the last call may take; then the process ends, whatever the answer.
+#: Seconds that the last call may take; then the process ends even without an answer.
 LAST_CALL = 5.0
 #: Seconds for the message about an unanswered last call, because a full pipe without a reader blocks.
 _LAST_WORDS = 1.0

@@ -1,8 +1,8 @@
 """`Identity`: the training to which an application belongs; `decide`: the table from YARN's list to the next action.
 
 Schedulers retry, crash and run the same task twice. The identity of a training stands in the YARN tags of its
-applications, so that a later client finds what an earlier one has submitted. Everything here is pure; `launch.ensure`
-acts on it.
+applications, so that a later client finds the applications of an earlier one. Everything here is pure;
+`launch.ensure` carries out the decisions.
 
 References
 ----------

@@ -181,7 +181,22 @@ def default_task(report: JobReport) -> str:
 
 
 def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> LogFile:
-    """Return the log file of a task; raise `SpecInvalid` if there is no such task, or it never had a container."""
+    """Return the log file of a task.
+
+    Parameters
+    ----------
+    application : mapping
+        The ``app`` object of YARN's REST interface.
+    report : JobReport
+        The report of the same application, with its tasks.
+    task : str
+        ``worker:1``, ``coordinator`` or ``master``.
+
+    Raises
+    ------
+    SpecInvalid
+        There is no such task, or it never had a container.
+    """
     user, application_id = str(application.get("user") or ""), report.application_id
     if task in _MASTER_FILES:
         where = urlsplit(str(application.get("amContainerLogs") or ""))

@@ -1,6 +1,6 @@
 """`waiting`: the one loop that waits for the end of an application; and its blocking driver.
 
-The loop asks for what it needs by yielding steps, and does no input or output itself. `wait` answers the steps of one
+The loop yields steps as its requests, and does no input or output itself. `wait` answers the steps of one
 application with blocking calls; `follow.watch` answers those of many applications in one event loop, from shared list
 calls of the ResourceManager.
 """

@@ -257,7 +257,14 @@ _watchers: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[object, Wa
 
 
 def watcher_for(cluster: Cluster, *, tag: str | None = None, interval: float = INTERVAL) -> Watcher:
-    """Return the watcher that all callers in the running event loop share for a cluster, a tag and an interval."""
+    """Return the watcher that all callers in the running event loop share.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    tag, interval : optional
+        As in `Watcher`; callers with equal arguments share a watcher.
+    """
     watchers = _watchers.setdefault(asyncio.get_running_loop(), {})
     key = (cluster, tag, interval)
     if key not in watchers:

@@ -101,7 +101,23 @@ class ResourceManager:
 
     def request(self, method: str, path: str, *, params: Mapping[str, Any] | None = None,
                 json: Any = None, patience: float | None = None) -> Any:
-        """Send one request; return the response (``httpx.Response``), whatever its status."""
+        """Send one request, and repeat it until a ResourceManager answers.
+
+        Parameters
+        ----------
+        method, path : str
+        params : mapping of str to value, optional
+            The query, without the parameters of the authentication. Default: none.
+        json : optional
+            Plain values for the body. Default: no body.
+        patience : float, optional
+            Seconds for which the request is repeated. Default: that of this client.
+
+        Returns
+        -------
+        httpx.Response
+            The answer of the active ResourceManager, of any status.
+        """
         failover = Failover(self.addresses, self._patience if patience is None else patience, self._clock)
         return send(self._http(), failover, method, path, self._sleep, json=json,
                     params={**self.authentication.parameters(), **(params or {})})
@@ -219,7 +235,18 @@ class ResourceManager:
                               params={"deSelects": "resourceRequests"}))
 
     def get_recovered(self, application_id: str, patience: float = 0.0) -> dict[str, Any]:
-        """Return one application; wait up to ``patience`` seconds for a restarted ResourceManager to recover it.
+        """Return one application; wait until a restarted ResourceManager has recovered it.
+
+        Parameters
+        ----------
+        application_id : str
+        patience : float, optional
+            Seconds to wait for the recovery. Default 0.
+
+        Returns
+        -------
+        dict
+            YARN's ``app`` object.
 
         Raises
         ------
@@ -250,6 +277,11 @@ class ResourceManager:
             Default: all.
         user : str, optional
             The user whose applications are returned. Default: all users.
+
+        Returns
+        -------
+        list of dict
+            YARN's ``app`` objects.
         """
         return read_applications(self._get(f"{CLUSTER_PATH}/apps", "looking for applications",
                                            params=find_parameters(tags, states, user)))
@@ -266,6 +298,11 @@ class ResourceManager:
         application_id : str
         diagnostics : str
             Text that YARN keeps with the application.
+
+        Returns
+        -------
+        str
+            YARN's state of the application, which may still be live.
 
         Raises
         ------

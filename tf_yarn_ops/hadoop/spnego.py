@@ -211,7 +211,7 @@ def _finish(negotiator: Negotiator, context: Any, response: "httpx.Response") ->
 
 
 def _closed_jar() -> http.cookiejar.CookieJar:
-    """Return a cookie jar that stays empty: a jar sends cookies by host, whatever the port."""
+    """Return a cookie jar that stays empty, because a jar sends a cookie to every port of its host."""
     return http.cookiejar.CookieJar(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
 
 

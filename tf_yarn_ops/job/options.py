@@ -98,7 +98,7 @@ _ROWS = (
     Option("environment", "text", "program",
            "The interpreter and its packages: python:///usr/bin/python3, venv:///folder, conda:///folder, "
            "docker://image, or an archive (.tar.gz, .tgz, .zip; a local path or a URI). Its bin folder comes first on "
-           "PATH.", ("environment",), default="what the nodes have"),
+           "PATH.", ("environment",), default="the nodes' own"),
     Option("docker_image", "text", "program",
            "Run the tasks in this Docker image, with YARN's Docker runtime; the nodes must be able to pull it. Input "
            "and output are mounted if they are local paths, and so are the docker_folders of the site file "
@@ -261,7 +261,7 @@ _ROWS = (
            "submits (Kerberos), two calls at the same moment may both submit, until one sees the other by its YARN "
            "tags and the younger application is killed.", value="<name>", doors=(COMMAND_LINE,)),
     Option("generation", "count", "submission",
-           "Together with run_id: a larger number trains again, and ends what an older generation has left running.",
+           "Together with run_id: a larger number trains again, and ends the applications of older generations.",
            default="0", doors=(COMMAND_LINE,)),
     Option("resourcemanager", "text", "submission",
            "Address of the ResourceManager, http://host:8088; several are comma-separated. If it is not given: "

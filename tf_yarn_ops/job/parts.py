@@ -289,9 +289,18 @@ def _is_archive(source: str) -> bool:
 
 
 def values_that_differ(part: Any, plain: Any = None) -> dict[str, Any]:
-    """Return the fields of a part that differ from those of ``plain``, in their order, as plain values.
+    """Return the fields of a part that differ from those of another part.
 
-    Without ``plain`` the fields are compared with their defaults.
+    Parameters
+    ----------
+    part : dataclass instance
+    plain : dataclass instance, optional
+        The part to compare with, of the same type. Default: the defaults of the fields.
+
+    Returns
+    -------
+    dict of str to value
+        Plain values by the names of the fields, in their order.
     """
     if plain is None:
         defaults = {one.name: one.default_factory() if one.default_factory is not MISSING else one.default

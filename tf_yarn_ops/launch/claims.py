@@ -80,7 +80,20 @@ class Claims:
                 f"{path} holds no claim; delete the file when no application of this training runs") from error
 
     def make(self, number: int, application_id: str) -> bool:
-        """Claim a number for an application id; return False when another client was faster."""
+        """Claim a number for an application id.
+
+        Parameters
+        ----------
+        number : int
+            From 0; one more than that of the latest claim.
+        application_id : str
+            A reserved id.
+
+        Returns
+        -------
+        bool
+            False if another client has claimed the number.
+        """
         # The staging directory first: HDFS gives missing parents the mode of the requested directory, and NodeManagers
         # share cached files only below directories that all users may pass.
         self._files.makedirs(self._staging, PASSABLE)

@@ -85,7 +85,7 @@ class Ensure:
         if self._submitted:
             kill(self._session, self._submitted, f"Superseded by {newer}", reason=Reason.SUPERSEDED)
         raise Superseded(f"{newer} is of a newer generation than {self._identity.generation} of this training; "
-                         "that one goes on, and nothing was submitted")
+                         "that one goes on, and this call leaves no application")
 
     def _kill(self, application_id: str, newer: str = "") -> None:
         why = f"Superseded by {newer or f'generation {self._identity.generation} of the same training'}"

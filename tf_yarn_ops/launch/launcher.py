@@ -99,7 +99,15 @@ class Launcher:
         return self.session.report(application_id)
 
     def log(self, application_id: str, task: str | None = None) -> Iterator[str]:
-        """Yield a task's log in chunks of text; see `follow.logs.Logs.read`."""
+        """Yield a task's log in chunks of text.
+
+        Parameters
+        ----------
+        application_id : str
+        task : str, optional
+            As in `follow.logs.Logs.read`, whose errors it raises: ``worker:1``, ``coordinator`` or ``master``. Default:
+            the task that failed first, else the chief or the first task, else the coordinator.
+        """
         from ..follow.logs import Logs
 
         return Logs(self.cluster, self.resourcemanager, environ=self._environ).read(application_id, task)
@@ -261,6 +269,16 @@ class Launcher:
             YARN's states. Default: `LIVE`, all states before the end.
         user : str, optional
             Default: the cluster's user.
+
+        Returns
+        -------
+        list of JobReport
+            With the states of YARN, without single tasks.
+
+        Raises
+        ------
+        ClusterUnreachable
+            YARN does not answer.
         """
         found = self.resourcemanager.find(states=states, user=user or self.cluster.user)
         reports = [read_report(item) for item in found if str(item.get("applicationType", "")).lower() == "skein"]

@@ -1,4 +1,4 @@
-"""The start pages of NameNode and DataNode, because Hadoop's jars on Maven do not contain its own."""
+"""The start pages of NameNode and DataNode, because Hadoop's jars on Maven do not contain Hadoop's own pages."""
 
 #: Files that the HDFS daemons look for on their class path, by their paths.
 FILES = {

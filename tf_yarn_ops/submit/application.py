@@ -108,7 +108,10 @@ def build(
 
 
 def job_file(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str] = (), user: str = "") -> bytes:
-    """Return the content of the job file. It holds the user's variables, so only the job's user may read it."""
+    """Return the content of the job file. It holds the user's variables, so only the job's user may read it.
+
+    The arguments are those of `build`.
+    """
     return dump_job(job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user))
 
 
@@ -126,7 +129,7 @@ def settings_of(cluster: Cluster, number: int) -> dict[str, Any]:
 
 
 def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], user: str) -> Job:
-    """Return the job as the coordinator and the agents read it from the job file."""
+    """Return the job as the coordinator and the agents read it from the job file; arguments as in `build`."""
     placed = build_container_environment(spec.environment, (spec.input, spec.output))
     types = {
         name: TypePlan(task.instances, task.command or spec.command or "", {**spec.env, **task.env},

@@ -141,7 +141,7 @@ def failure(report: JobReport, options: str = "") -> Iterator[str]:
 
 
 def next_line(report: JobReport, options: str = "") -> str:
-    """Return the line with the next command to type."""
+    """Return the line with the next command to type; ``options`` as in `describe`."""
     reason = report.reason or Reason.TASK_FAILED
     if not report.application_id:
         return f"next: {_WITHOUT_APPLICATION.get(reason, 'ytf list')}{options}"

@@ -75,7 +75,7 @@ class Command:
                 send_signal([pid], signal.SIGTERM)
 
     def reap(self) -> bool:
-        """Collect processes that have ended and go on ending the others; return True once the command has ended.
+        """Collect processes that have ended, and end the others; return True once the command has ended.
 
         Call it at SIGCHLD, and every 50 ms while `waiting`.
         """

@@ -31,7 +31,23 @@ class SkeinFailed(OSError):
 
 
 class Container(NamedTuple):
-    """One container: Skein's id (``worker_0``), state, message; the node's ``host:port`` and YARN's id once known."""
+    """One container, as Skein lists it.
+
+    Attributes
+    ----------
+    id : str
+        Skein's id, ``worker_0``.
+    service : str
+        The Skein service.
+    state : str
+        ``WAITING``, ``REQUESTED``, ``RUNNING`` or one of `FINISHED`.
+    message : str
+        Why it ended; empty before the end.
+    node : str
+        ``host:port`` of the NodeManager's pages; empty until it is known.
+    yarn_id : str
+        YARN's id; empty until it is known.
+    """
 
     id: str
     service: str
