@@ -28,7 +28,7 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).resolve().parents[2]
-RACES = 20
+RACES = 10
 #: Seconds that Hadoop gives a JVM's last acts, and some.
 SHUTDOWN_HOOK = 35
 
