@@ -81,7 +81,7 @@ def test_docs_cli_has_each_command_and_exit_code():
     assert commands == {*ytf.commands, *LAZY}
     options = {name for command in ytf.commands.values() for parameter in command.params for name in parameter.opts
                if name.startswith("--")}  # fmt: skip
-    assert options == set(re.findall(r"^\| (?:`-v`, )?`(--[a-z]+)` \| (?:all|wait|logs)", page, re.M))
+    assert options == set(re.findall(r"^\| (?:`-v`, )?`(--[a-z]+)` \| (?:all|`wait`|`logs`)", page, re.M))
     codes = {int(row[0]): row for row in rows_of(page, "## Exit codes")}
     for reason, outcome in OUTCOMES.items():
         row = codes[outcome.exit_code]
