@@ -15,8 +15,8 @@ LOG_LINES = 20
 #: The next command for reasons after which only a corrected submission helps.
 SUBMIT_AGAIN = {
     Reason.SPEC_INVALID: "ytf-submit -h",
-    Reason.SUBMISSION_REJECTED: "ytf-submit --dry-run ...",
-    Reason.RESOURCES_IMPOSSIBLE: "ytf-submit --dry-run ...",
+    Reason.SUBMISSION_REJECTED: "ytf-submit --dry_run ...",
+    Reason.RESOURCES_IMPOSSIBLE: "ytf-submit --dry_run ...",
 }
 #: The next command where there is no application.
 _WITHOUT_APPLICATION = SUBMIT_AGAIN | {Reason.CLUSTER_UNREACHABLE: "ytf list --resourcemanager http://HOST:8088"}
