@@ -181,7 +181,7 @@ def test_the_sites_limits_are_not_a_jobs_to_lift(site, project, tmp_path):
         shutil.rmtree(site.plugins / "limited")
     assert execution.attempts == [("train", 0, "FAILED")]
     log = execution.log("train")
-    assert "tf.queue: 'default' is not one that this site allows: low" in log and "allows 200 MiB" in log, log
+    assert "tf.queue: 'default' is not one of the queues that this site allows: low" in log and "allows 200 MiB" in log, log
     assert site.applications(execution) == []
 
 
