@@ -93,7 +93,7 @@ def preempted(rig):
         other.append(rig.submit(job("true", tasks=tasks, losses=3, queue="default")))
 
     outcome = rig.strike(job(tasks=hungry, queue="low"), blow, expect=says("reempted"))
-    assert rig.launcher.wait(other[0], timeout=90).reason is Reason.SUCCEEDED
+    assert rig.launcher.wait(other[0], timeout=150).reason is Reason.SUCCEEDED
     return outcome
 
 
