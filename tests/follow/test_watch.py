@@ -210,6 +210,35 @@ def test_a_resourcemanager_in_trouble_does_not_reach_the_waiters(yarn, cluster, 
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
 
 
+@pytest.mark.parametrize("answer", ['{"app": {}}', '{"app": 7}', '{"app": {"state": "FINISHED"}}', "not json"])
+def test_an_odd_answer_about_one_application_does_not_reach_its_waiter(yarn, cluster, answer):
+    name = add(yarn, 1)
+    finish(yarn, name)
+    odd = [(200, {"Content-Type": "application/json"}, answer)] * 3
+    yarn.faults.append(lambda method, path: odd.pop() if path.endswith(name) and odd else None)
+
+    async def main():
+        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, timeout=30)
+
+    assert asyncio.run(main()).reason is Reason.SUCCEEDED
+    assert not odd
+
+
+def test_a_directory_that_can_not_be_deleted_does_not_hide_the_end(yarn, cluster, monkeypatch, caplog):
+    def fail(self, application_id):
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr("tf_yarn_ops.staging.staging_directory.StagingDirectory.delete", fail)
+    name = add(yarn, 1)
+    finish(yarn, name)
+
+    async def main():
+        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, timeout=10)
+
+    assert asyncio.run(main()).reason is Reason.SUCCEEDED
+    assert "could not be deleted: the disk is gone" in caplog.text
+
+
 def test_a_callback_that_fails_disturbs_nobody(yarn, cluster, caplog):
     first, second = add(yarn, 1), add(yarn, 2)
 

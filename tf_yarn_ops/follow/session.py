@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected
+from ..errors import ApplicationNotFound, Cancelled, TfYarnError
 from ..hadoop.cluster import Cluster
 from ..runtime.common.report import JobReport
 from ..staging.staging_directory import StagingDirectory
@@ -106,7 +106,7 @@ class Session:
         try:
             if self.staging().delete(ended.application_id):
                 logger.debug("deleted the directory of %s", ended.application_id)
-        except (SubmissionRejected, ClusterUnreachable) as error:
+        except (TfYarnError, OSError) as error:  # the end of the application is told all the same
             logger.warning("the directory of %s could not be deleted: %s", ended.application_id, error)
 
     def close(self) -> None:

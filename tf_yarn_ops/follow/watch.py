@@ -161,8 +161,9 @@ class Watcher:
             while True:
                 try:
                     value = await self._answer(step, waiter)
-                except THROWN as error:
-                    step = steps.throw(error)
+                except Exception as error:  # an answer that is not YARN's counts as none: the wait goes on
+                    step = steps.throw(error if isinstance(error, THROWN) else ClusterUnreachable(
+                        f"{type(error).__name__}: {error}"))
                 else:
                     step = steps.send(value)
         except StopIteration as end:
@@ -238,7 +239,7 @@ class Watcher:
                     application = read_json(response, f"asking for {application_id}", "app")
         except Exception as error:
             if not seen.done():
-                seen.set_exception(error if isinstance(error, THROWN) else ClusterUnreachable(str(error)))
+                seen.set_exception(error)
         else:
             if not seen.done():
                 seen.set_result(application)
