@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.fake_yarn import STAMP, FakeYarn, application, serving, until
-from support.place import ID, USER, Place, cancel_at, job
+from support.place import ID, REQUESTS, USER, Place, cancel_at, job
 from tf_yarn_ops.errors import Cancelled, SpecInvalid, SubmissionRejected, Superseded
 from tf_yarn_ops.follow.identity import (
     Action,
@@ -351,13 +351,7 @@ def test_racing_clients_submit_one(place):
         assert len(tagged) == 1
 
 
-@pytest.mark.parametrize("method, start", [
-    ("GET", "/ws/v1/cluster/scheduler"),
-    ("POST", "/ws/v1/cluster/apps/new-application"),
-    ("POST", "/ws/v1/cluster/apps"),
-    ("GET", f"/ws/v1/cluster/apps/{ID}"),
-    ("PUT", f"/ws/v1/cluster/apps/{ID}/timeout"),
-])
+@pytest.mark.parametrize("method, start", REQUESTS)
 def test_cancelled_in_each_gap_leaves_nothing(place, method, start):
     launcher = place.launcher()
     cancel_at(place, launcher, method, start)

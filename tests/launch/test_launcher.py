@@ -14,7 +14,7 @@ import pytest
 from skein import proto
 
 from support.fake_yarn import STAMP, FakeYarn, amount, application, serving, until
-from support.place import ID, USER, Place, cancel_at, job
+from support.place import ID, REQUESTS, USER, Place, cancel_at, job
 from tf_yarn_ops.errors import (
     Cancelled,
     ClusterUnreachable,
@@ -319,13 +319,7 @@ def test_a_resourcemanager_that_forgets_the_submission_gets_it_again(place):
     assert place.yarn.count("POST", "/ws/v1/cluster/apps") == 3
 
 
-@pytest.mark.parametrize("method, start", [
-    ("GET", "/ws/v1/cluster/scheduler"),
-    ("POST", "/ws/v1/cluster/apps/new-application"),
-    ("POST", "/ws/v1/cluster/apps"),
-    ("GET", f"/ws/v1/cluster/apps/{ID}"),
-    ("PUT", f"/ws/v1/cluster/apps/{ID}/timeout"),
-])
+@pytest.mark.parametrize("method, start", REQUESTS)
 def test_cancelled_in_each_gap_leaves_nothing(place, method, start):
     launcher = place.launcher()
     cancel_at(place, launcher, method, start)
@@ -616,6 +610,17 @@ def test_a_job_that_missed_its_allocation_is_submitted_again(place, monkeypatch)
     report = place.launcher().run(spec, on_reserved=ids.append, poll_interval=0.01)
     assert report.reason is Reason.SUCCEEDED
     assert len(ids) == 3
+
+
+@pytest.mark.parametrize("reason, submitted", [
+    (Reason.SUCCEEDED, 0), (Reason.TASK_FAILED, 0), (Reason.KILLED, 0), (Reason.ALLOCATION_TIMEOUT, 1)])
+def test_after_an_end_that_the_caller_knows_only_a_job_without_training_is_submitted(place, monkeypatch, reason, submitted):
+    monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.01)
+    end_each(place, Reason.SUCCEEDED)
+    known = JobReport("application_1_0001", state="FINISHED", reason=reason)
+    report = place.launcher().run(job(restart=RestartPolicy(allocation_retries=1)), after=known, poll_interval=0.01)
+    assert (report.reason if submitted else report) == (Reason.SUCCEEDED if submitted else known)
+    assert len(place.yarn.apps) == submitted
 
 
 @pytest.mark.slow

@@ -7,9 +7,15 @@ from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.launch.launcher import Launcher
 
 USER = current_user({})
-
-
 ID = f"application_{STAMP}_0001"
+#: The requests of one submission, by their method and the beginning of their path.
+REQUESTS = [
+    ("GET", "/ws/v1/cluster/scheduler"),
+    ("POST", "/ws/v1/cluster/apps/new-application"),
+    ("POST", "/ws/v1/cluster/apps"),
+    ("GET", f"/ws/v1/cluster/apps/{ID}"),
+    ("PUT", f"/ws/v1/cluster/apps/{ID}/timeout"),
+]
 
 
 class Place:
