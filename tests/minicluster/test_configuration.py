@@ -533,6 +533,7 @@ def archiving(machine):
     java = machine / "jdk" / "bin" / "java"
     java.write_text(java.read_text() + (
         'case "$1" in -Xshare:dump)\n'
+        f'  [ -e {machine}/slow ] && {{ echo $$ >>{machine}/slow; exec sleep 600; }}\n'
         f'  echo "$@" >>{machine}/dumps; [ -e {machine}/broken ] && {{ echo "no memory"; exit 1; }}\n'
         '  for a in "$@"; do case "$a" in -XX:SharedArchiveFile=*) touch "${a#*=}" ;; esac; done; exit 0 ;;\n'
         "esac\n"))
@@ -574,6 +575,21 @@ def test_two_first_starts_at_once_make_the_archives_once(archiving):
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(lambda _: prepare(archiving), range(4)))) == 1
     assert len((archiving / "dumps").read_text().splitlines()) == 2
+
+
+def test_an_interrupted_first_start_leaves_neither_java_nor_folder(archiving, monkeypatch):
+    slow = archiving / "slow"
+    slow.touch()
+
+    def interrupted(dump):
+        until(lambda: len(slow.read_text().split()) == 2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(class_archive, "_ended_well", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        prepare(archiving)
+    assert [pid for pid in slow.read_text().split() if Path("/proc", pid).exists()] == []
+    assert list((archiving / "hadoop").glob("*classes-*")) == []
 
 
 def test_a_java_that_makes_no_archives_is_asked_once_and_its_reason_kept(archiving):

@@ -70,6 +70,7 @@ def _make(jars: Path, java: Java, folder: Path) -> None:
     for abandoned in folder.parent.glob(".classes-*"):
         shutil.rmtree(abandoned, ignore_errors=True)
     staging = Path(tempfile.mkdtemp(prefix=".classes-", dir=folder.parent))
+    dumps: list[subprocess.Popen[bytes]] = []
     try:
         class_paths = {DAEMONS: f"{jars}/*"}
         if (skein := _find_skein_jar()) is not None:
@@ -79,7 +80,8 @@ def _make(jars: Path, java: Java, folder: Path) -> None:
             shutil.copyfile(skein, jar)
             os.utime(jar, (0, 0))
             class_paths[MASTER] = f"./{jar.name}:{jars}/*"
-        dumps = [_start_dump(staging, java, name, class_path) for name, class_path in class_paths.items()]
+        for name, class_path in class_paths.items():
+            dumps.append(_start_dump(staging, java, name, class_path))
         ended = [_ended_well(dump) for dump in dumps]
         if all(ended):
             for file in staging.iterdir():
@@ -91,6 +93,9 @@ def _make(jars: Path, java: Java, folder: Path) -> None:
         staging.chmod(0o755)
         os.rename(staging, folder)
     finally:
+        for dump in dumps:  # an interruption, or a second dump that did not start, leaves them running
+            dump.kill()
+            dump.wait()
         shutil.rmtree(staging, ignore_errors=True)
 
 
@@ -109,9 +114,6 @@ def _ended_well(dump: subprocess.Popen[bytes]) -> bool:
         return dump.wait(_DUMP_SECONDS) == 0
     except subprocess.TimeoutExpired:
         return False
-    finally:
-        dump.kill()
-        dump.wait()
 
 
 def _read_list(name: str) -> bytes:
