@@ -213,7 +213,12 @@ def until(condition, seconds=20.0, pause=0.01):
         time.sleep(pause)
 
 
+_HELD = []
+
+
 def closed_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+    """Return an address on which nobody listens; its port stays bound, so that no other server gets it."""
+    holder = socket.socket()
+    holder.bind(("127.0.0.1", 0))
+    _HELD.append(holder)
+    return f"http://127.0.0.1:{holder.getsockname()[1]}"
