@@ -117,7 +117,7 @@ def test_faults_of_a_document_are_named_by_their_keys(document, messages):
 @pytest.mark.parametrize(
     ("document", "beginning"),
     [
-        ({**WORKER, "queu": "x"}, "queu: unknown key (did you mean 'queue'?); known: tasks, command, "),
+        ({**WORKER, "queu": "x"}, "queu: unknown key (did you mean 'queue'?); known: tasks, custom_types, "),
         ({"tasks": {"worker": {"memroy": 1}}, "command": "x"},
          "tasks.worker.memroy: unknown key (did you mean 'memory'?)"),
         ({**WORKER, "deadlines": {"heart": 9}}, "deadlines.heart: unknown key (did you mean 'heartbeat'?)"),

@@ -66,7 +66,7 @@ def jobs(draw):
                           min_size=1, max_size=3, unique=True))  # fmt: skip
     tensorboard = draw(st.none() | st.builds(TensorBoard, memory=st.integers(1, 9999), linger=seconds))
     return JobSpec(
-        tasks={name: draw(tasks()) for name in types}, command=draw(st.none() | commands), name=draw(texts),
+        tasks={name: draw(tasks()) for name in types}, custom_types=tuple(types), command=draw(st.none() | commands), name=draw(texts),
         queue=draw(names), user=draw(st.none() | names), priority=draw(st.integers(0, 100)),
         tags=tuple(draw(st.lists(names, max_size=3))), node_label=draw(st.none() | names), env=draw(variables),
         files=draw(st.dictionaries(names, texts.filter(bool), max_size=2)),

@@ -103,7 +103,7 @@ class TensorFlowYarnOperator(BaseOperator):
         yarn_queue: str | None = None, name: str | None = None, user: str | None = None,
         priority: Number | None = None, environment: str | None = None, docker_image: str | None = None,
         env: Words | None = None, file: Words | None = None, archive: Words | None = None,
-        command: Words | None = None, task_memory: Number | Words | None = None,
+        command: Words | None = None, custom_type: Words | None = None, task_memory: Number | Words | None = None,
         task_vcores: Number | Words | None = None, task_gpus: Number | Words | None = None,
         node_label: Words | None = None, tag: Words | None = None, file_system: Words | None = None,
         success: str | None = None, restart: str | None = None, max_restarts: Number | None = None,

@@ -28,7 +28,7 @@ from .values import Value, check_letters, merge, own_values, readable, shown
 #: Two ways to say where the interpreter is.
 _PLACES = ("tf.environment", "tf.docker_image")
 #: Options whose value is a list, comma-separated in a ``.job``.
-_LISTS = ("tag", "file_system")
+_LISTS = ("tag", "file_system", "custom_type")
 #: Options with a value for all tasks and a value for a type.
 _FORMS = (*(name for name, option in OPTIONS.items() if option.per_task), "node_label")
 #: Options that are read elsewhere.
@@ -146,6 +146,7 @@ def _read_types(request: Request, found: Mapping[str, Found]) -> dict[str, dict[
         if key.key.name != "tf.<type>.instances" or request.text(name) is None:
             continue
         value, kind = request.values[name], canonical_type(key.places["type"])
+        request.brought[f"tasks.{kind}"] = value.key
         try:
             count = parse_count(value.text, least=0)
         except SpecInvalid as error:

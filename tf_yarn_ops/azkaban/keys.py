@@ -137,6 +137,9 @@ JOB = (
     _key("tag", "tf.tags", "tony.application.tags",
          instead="YARN application tags besides those of Azkaban, comma-separated, at most two."),
     _key("node_label", alias="tony.application.node-label", instead="YARN node label expression of the application."),
+    _key("custom_type", "tf.custom_types",
+         instead="Task types whose names are meant although they look like a misspelt chief, worker, ps or evaluator, "
+                 "comma-separated."),
     _key("file_system", "tf.file_systems", "tony.other.namenodes",
          instead="Other file systems for which the job needs delegation tokens, comma-separated."),
     _key("am_memory", alias="tony.am.memory"),

@@ -122,6 +122,9 @@ _ROWS = (
            "code 0. A ps runs until the job ends. An evaluator is not part of the cluster spec. Required, unless "
            "the file of spec has tasks.",
            ("tasks",), value="<requirement>", short="-r"),
+    Option("custom_type", "texts", "tasks",
+           "A task type whose name is meant although it looks like a misspelt chief, worker, ps or evaluator. "
+           "Otherwise such a name is a fault.", ("custom_types",), value="TYPE", many=True),
     Option("tasks.<type>.instances", "count", "tasks", "How many tasks of this type there are.",
            ("tasks", TYPE, "instances"), least=1, doors=(AZKABAN, DOCUMENT)),
     Option("task_memory", "memory", "tasks", "Memory of a task, in MiB or with a unit: 8192, 512m, 8 GiB.",

@@ -4,16 +4,21 @@ In come texts as people type them; out go plain mappings. Each parser appends it
 passes, so that one message can name every fault of a request.
 """
 
+import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ..errors import Code, Fault, SpecInvalid
+from ..runtime.common.roles import ROLES
 from ..validation import parse_count
 
 TASK_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
 #: Other names of ``chief``, from the YARN-DTF design and from TensorFlow 1.
 OTHER_CHIEFS = ("chiefworker", "master")
+#: The names that a job usually has.
+_USUAL = (*OTHER_CHIEFS, *ROLES)
+_INTENDED = re.compile(f"(?:{'|'.join(_USUAL)})[-_0-9]")
 
 _OVERRIDE = re.compile(r"(?:(?P<type>[^:\[\]]*?)\s*(?:\[(?P<index>[^\]]*)\])?\s*:)?\s*(?P<value>[^:]*)\Z")
 
@@ -51,6 +56,18 @@ class Overrides(NamedTuple):
 def canonical_type(name: str) -> str:
     """Return the name of a task type in TensorFlow: ``chief`` for ``chiefworker`` and ``master``."""
     return "chief" if name in OTHER_CHIEFS else name
+
+
+def misspelt_type(name: str) -> str | None:
+    """Return the usual task type that ``name`` probably means; None if ``name`` is usual or looks intended.
+
+    A name looks misspelt if it is a usual one in other letters' case, or at least four fifths similar to it. A usual
+    name with a number or with a word behind ``-`` or ``_`` looks intended: ``worker2``, ``worker_gpu``.
+    """
+    if name in _USUAL or _INTENDED.match(name):
+        return None
+    near = difflib.get_close_matches(name.casefold(), _USUAL, n=1, cutoff=0.8)
+    return near[0] if near else None
 
 
 def _noter(option: str, faults: list[Fault], **item: object) -> Callable[..., None]:

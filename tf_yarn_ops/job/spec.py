@@ -42,7 +42,7 @@ from .parts import (
     read_environment,
     values_that_differ,
 )
-from .requirement import TASK_TYPE, canonical_type
+from .requirement import TASK_TYPE, canonical_type, misspelt_type
 from .requirement import Wrong as WrongType
 
 SUCCESS_POLICIES = OPTIONS["success"].choices
@@ -60,6 +60,8 @@ class Wrong(Code):
     CHIEF_TWICE = "the chief is given twice; chiefworker and master are other names of chief"
     NO_TASKS = "there are none; give at least one task type, for example worker:1"
     NO_COMMAND = "missing; {types} would have nothing to run: give the job a command, or each of these types its own"
+    MISSPELT_TYPE = ("task type {given!r} looks like a misspelt {meant!r}; correct it, or name it in {other} if it is "
+                     "meant")
     NEVER_ENDS = "the job would never end, because {types} run until the job ends; add a chief or a worker"
     NEEDS_CHIEF = "chief needs a task of type chief"
     NEEDS_OUTPUT = "needs {other}, the folder that TensorBoard reads"
@@ -174,7 +176,10 @@ class JobSpec:
         ``bash -c`` runs it for each task; needed unless every type has its own.
     tasks : mapping of str to TaskSpec
         Per task type (``chief``, ``worker``, ``ps``, ``evaluator`` or any other name).
-        ``chiefworker`` and ``master`` are other names of ``chief``.
+        ``chiefworker`` and ``master`` are other names of ``chief``. A name that looks like a misspelt ``chief``,
+        ``worker``, ``ps`` or ``evaluator`` must also stand in ``custom_types``.
+    custom_types : sequence of str, optional
+        Task types whose names are meant although they look misspelt.
     name : str, optional
         The application's name in YARN. Default ``TensorFlow``.
     queue : str, optional
@@ -223,6 +228,7 @@ class JobSpec:
     """
 
     tasks: Mapping[str, TaskSpec] = field(default_factory=dict)
+    custom_types: tuple[str, ...] = ()
     command: str | None = None
     name: str = "TensorFlow"
     queue: str = "default"
@@ -249,7 +255,8 @@ class JobSpec:
 
     def __post_init__(self) -> None:
         faults = normalise(self, {
-            "tasks": _read_tasks, "command": optional(read_command), "name": read_text, "queue": read_text,
+            "tasks": _read_tasks, "custom_types": read_texts,
+            "command": optional(read_command), "name": read_text, "queue": read_text,
             "user": optional(read_text), "priority": read_count(0), "tags": read_texts,
             "node_label": optional(read_text), "env": read_env, "files": read_sources, "archives": read_sources,
             "script": optional(read_source), "input": optional(read_text), "output": optional(read_text),
@@ -355,6 +362,14 @@ def _task_faults(job: JobSpec) -> Iterator[Fault]:
         yield Fault("tasks", Wrong.LONG_TF_CONFIG, {"given": count, "most": MAX_STRING // 1024})
 
 
+def _type_faults(job: JobSpec) -> Iterator[Fault]:
+    """Yield the task types that look misspelt and are not said to be meant."""
+    for name in job.tasks:
+        meant = misspelt_type(name)
+        if meant and name not in job.custom_types:
+            yield Fault(f"tasks.{name}", Wrong.MISSPELT_TYPE, {"given": name, "meant": meant, "other": "custom_types"})
+
+
 def _success_faults(job: JobSpec) -> Iterator[Fault]:
     if job.success == "chief" and CHIEF not in job.tasks:
         yield Fault("success", Wrong.NEEDS_CHIEF)
@@ -399,6 +414,7 @@ def _name_faults(job: JobSpec) -> Iterator[Fault]:
 #: The rules about several values, each with the fields that it reads. A rule is checked only if these are valid.
 _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...] = (
     (("tasks",), _task_faults),
+    (("tasks", "custom_types"), _type_faults),
     (("tasks", "command"), _command_faults),
     (("tasks", "success"), _success_faults),
     (("tensorboard", "output"), _tensorboard_faults),
