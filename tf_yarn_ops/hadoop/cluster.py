@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, ResourceManagerUnknown, SubmissionRejected, TfYarnError
@@ -164,17 +165,7 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
     """
     environ = os.environ if environ is None else environ
     site = find_site(environ) if site is None else site
-    local: Configuration | None = None
-    named = resourcemanager or environ.get("YTF_RESOURCEMANAGER") or ",".join(site.resourcemanager)
-    urls = parse_addresses(named)
-    if not urls and environ.get("HADOOP_CONF_DIR"):
-        local = _read_directory(environ["HADOOP_CONF_DIR"], environ)
-        urls = local.resourcemanagers()
-    if not urls:
-        raise ResourceManagerUnknown(
-            "no ResourceManager is known. Give --resourcemanager http://host:8088 (or $YTF_RESOURCEMANAGER), "
-            "a line 'resourcemanager: http://host:8088' in ~/.config/tf_yarn_ops/site.yaml, or a HADOOP_CONF_DIR "
-            "whose yarn-site.xml has yarn.resourcemanager.webapp.address")
+    urls, _, local = find_addresses(resourcemanager, environ, site)
     login = current_user(environ)
     try:
         return _ask(urls, SimpleAuthentication(login, user or login), site, local)
@@ -183,6 +174,42 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
     # The ticket names the user, as in Hadoop's own clients; $HADOOP_USER_NAME does not count.
     login = short_name(principal())
     return _ask(urls, KerberosAuthentication(login, user or login), site, local)
+
+
+class Found(NamedTuple):
+    """Where to ask for a cluster.
+
+    Attributes
+    ----------
+    urls : tuple of str
+        Addresses of ResourceManagers, at least one.
+    source : str
+        What names them: ``--resourcemanager``, ``YTF_RESOURCEMANAGER``, ``site file`` or ``HADOOP_CONF_DIR``.
+    configuration : Configuration or None
+        The content of HADOOP_CONF_DIR, if it names them.
+    """
+
+    urls: tuple[str, ...]
+    source: str
+    configuration: Configuration | None = None
+
+
+def find_addresses(resourcemanager: str | None, environ: Mapping[str, str], site: Site) -> Found:
+    """Return the addresses of the ResourceManagers; parameters and errors as in `discover`."""
+    named = {"--resourcemanager": resourcemanager, "YTF_RESOURCEMANAGER": environ.get("YTF_RESOURCEMANAGER"),
+             "site file": ",".join(site.resourcemanager)}
+    source, text = next(((source, text) for source, text in named.items() if text), ("", ""))
+    urls = parse_addresses(text)
+    if urls:
+        return Found(urls, source)
+    if environ.get("HADOOP_CONF_DIR"):
+        local = _read_directory(environ["HADOOP_CONF_DIR"], environ)
+        if local.resourcemanagers():
+            return Found(local.resourcemanagers(), "HADOOP_CONF_DIR", local)
+    raise ResourceManagerUnknown(
+        "no ResourceManager is known. Give --resourcemanager http://host:8088 (or $YTF_RESOURCEMANAGER), "
+        "a line 'resourcemanager: http://host:8088' in ~/.config/tf_yarn_ops/site.yaml, or a HADOOP_CONF_DIR "
+        "whose yarn-site.xml has yarn.resourcemanager.webapp.address")
 
 
 def _ask(urls: tuple[str, ...], authentication: Authentication, site: Site, local: Configuration | None) -> Cluster:

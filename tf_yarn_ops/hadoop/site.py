@@ -162,10 +162,16 @@ def read_site(path: str | Path) -> Site:
 
 def find_site(environ: Mapping[str, str]) -> Site:
     """Return the settings of this machine: from $YTF_SITE, the user's file or the file in /etc, else the defaults."""
+    path = find_site_file(environ)
+    return Site() if path is None else read_site(path)
+
+
+def find_site_file(environ: Mapping[str, str]) -> Path | None:
+    """Return the site file of this machine; None if there is none. A file that $YTF_SITE names may be missing."""
     if environ.get("YTF_SITE"):
-        return read_site(environ["YTF_SITE"])
+        return Path(environ["YTF_SITE"])
     home = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
     for path in (Path(home, "tf_yarn_ops", "site.yaml"), Path("/etc/tf_yarn_ops/site.yaml")):
         if path.is_file():
-            return read_site(path)
-    return Site()
+            return path
+    return None
