@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from support.fake_yarn import FakeYarn, closed_address, serving
+from support.fake_yarn import FakeYarn, closed_address, serving, stand_by
 from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid, SubmissionRejected
 from tf_yarn_ops.hadoop.cluster import current_user, discover, parse_addresses
 from tf_yarn_ops.hadoop.configuration import CROSS_PLATFORM_CLASSPATH, Configuration
@@ -148,6 +148,54 @@ def test_a_viewfs_over_name_services(yarn, tmp_path):
                  "dfs.namenode.http-address": "two:9870"}
     cluster = discover(yarn.url, environ(tmp_path))
     assert (cluster.filesystem, cluster.staging) == ("hdfs://two:8020", "/home/ann/.skein")
+
+
+HA = {"yarn.resourcemanager.ha.enabled": "true", "yarn.resourcemanager.ha.rm-ids": "rm1,rm2"}
+
+
+def pair(first, second):
+    """Return the settings of two ResourceManagers with these URLs."""
+    return HA | {f"yarn.resourcemanager.webapp.address.rm{number}": url.removeprefix("http://")
+                 for number, url in enumerate((first, second), 1)}
+
+
+@pytest.fixture
+def standby(yarn):
+    """Give a standby that leads to ``yarn``, and has not read hdfs-site.xml yet."""
+    fake = FakeYarn()
+    del fake.conf["dfs.namenode.http-address"]
+    with serving(fake) as url:
+        fake.url = url
+        stand_by(fake, yarn.url)
+        fake.conf |= pair(url, yarn.url)
+        yarn.conf |= pair(url, yarn.url)
+        yield fake
+
+
+def test_the_configuration_is_that_of_the_active_resourcemanager(yarn, standby, tmp_path):
+    """A standby answers /conf by itself, and may not have read hdfs-site.xml."""
+    for given in (standby.url, f"{standby.url},{yarn.url}", yarn.url):
+        cluster = discover(given, environ(tmp_path))
+        assert cluster.webhdfs == ("http://namenode:9870",)
+        assert set(cluster.resourcemanagers) == {standby.url, yarn.url}
+        assert cluster.resourcemanagers[0] == yarn.url, "the active one is asked first"
+        assert cluster.version == "3.4.3"
+
+
+def test_conf_completes_one_address(yarn, tmp_path):
+    """The other one is asked when the given one has died."""
+    yarn.conf |= pair(yarn.url, "http://rm2:8088")
+    assert discover(yarn.url, environ(tmp_path)).resourcemanagers == (yarn.url, "http://rm2:8088")
+    yarn.conf["yarn.resourcemanager.ha.enabled"] = "false"
+    assert discover(yarn.url, environ(tmp_path)).resourcemanagers == (yarn.url,)
+
+
+def test_no_active_resourcemanager_is_told_in_seconds(yarn, tmp_path):
+    stand_by(yarn)
+    started = time.monotonic()
+    with pytest.raises(ClusterUnreachable, match=r"is not active .Can not find any active RM"):
+        discover(yarn.url, environ(tmp_path))
+    assert time.monotonic() - started < 8
 
 
 def test_acting_for_another_user_moves_the_staging_directory(yarn, tmp_path):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from support.fake_yarn import STAMP, FakeYarn, amount, application, closed_address, serving, until
+from support.fake_yarn import STAMP, FakeYarn, amount, application, closed_address, serving, stand_by, until
 from support.real_yarn import WIRE_AND_REAL, RealYarn, one_of
 from tf_yarn_ops.errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
 from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
@@ -232,11 +232,43 @@ def test_a_standby_redirects_and_is_not_asked_again(place):
         until(lambda: resourcemanager.state(name) == "KILLED")
 
 
+@pytest.mark.parametrize("known", ["one", "both"])
+def test_a_standby_that_was_asked_first_leads_to_the_active_one(yarn, known):
+    standby = FakeYarn()
+    with serving(standby) as url:
+        stand_by(standby, yarn.url)
+        asker = client(url, *([yarn.url] if known == "both" else []))
+        asker.await_active()
+        assert asker.addresses.current() == yarn.url
+        asker.submit({"application-id": ID, "application-name": "x", "queue": "default"})
+    assert ID in yarn.apps
+
+
+def test_an_active_one_is_waited_for_before_a_submission(yarn):
+    stand_by(yarn)
+    with pytest.raises(ClusterUnreachable, match=r"no ResourceManager answers .* is not active .Can not find any active RM"):
+        client(yarn.url, patience=0.3).submit({"application-id": ID})
+    assert yarn.count("POST", "/") == 0
+
+
 def test_no_active_resourcemanager_yet_is_waited_for(place):
     answers = [(200, {"Content-Type": "text/plain", "Refresh": "3"}, "Can not find any active RM. Will retry.")] * 2
     place.faults.append(lambda method, path: answers.pop() if answers else None)
     assert client(place.url, patience=5).info()["haState"] == "ACTIVE"
     assert len(place.requests) == 3
+
+
+@pytest.mark.parametrize("status, text", [
+    (307, "Can not find any active RM. Will retry in next 5 seconds."), (302, "This is standby RM."),
+    (200, "There is no active RM right now.")])
+def test_a_standby_that_knows_no_active_one_is_waited_for(yarn, status, text):
+    """Hadoop answers 307 without a Location while no ResourceManager is active."""
+    answers = [(status, {"Content-Type": "text/plain", "Refresh": "3"}, text)] * 2
+    yarn.faults.append(lambda method, path: answers.pop() if answers else None)
+    assert client(yarn.url, patience=5).scheduler()["type"] == "capacityScheduler"
+    answers += [(status, {}, text)] * 1000
+    with pytest.raises(ClusterUnreachable, match=f"is not active .{text}."):
+        client(yarn.url, patience=0.2).scheduler()
 
 
 def test_redirects_in_a_circle_end(place):

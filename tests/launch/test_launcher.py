@@ -80,6 +80,12 @@ def test_the_body_is_what_skeins_driver_would_send(place):
         assert resources[name]["visibility"] == "APPLICATION"
 
 
+def test_no_tags_are_left_out(place):
+    """Hadoop 2.10 refuses a list without tags."""
+    place.launcher().submit(job())
+    assert "application-tags" not in place.body()
+
+
 def read_proto(place):
     message = proto.ApplicationSpec()
     message.ParseFromString(next(place.staging.glob(f"{ID}/*/.skein.proto")).read_bytes())

@@ -102,7 +102,9 @@ class FakeYarn:
             return 200, {"application-id": f"application_{STAMP}_{number:04d}",
                          "maximum-resource-capability": self.maximum}
         if part == "/apps" and method == "POST":
-            tags = ",".join(body["application-tags"]["tag"])
+            if body.get("application-tags") == {"tag": []}:  # as Hadoop 2.10 answers
+                return 400, {"RemoteException": {"message": "a list of tags is empty"}}
+            tags = ",".join(body.get("application-tags", {"tag": []})["tag"])
             known = self.apps.setdefault(body["application-id"], application(
                 int(body["application-id"][-4:]), "ACCEPTED", user=parameters["user.name"], applicationTags=tags,
                 name=body["application-name"], queue=body["queue"], launchTime=STAMP))
@@ -143,6 +145,21 @@ class FakeYarn:
             app["lifetime"] = body["timeout"]
             return 200, body
         return 200, {"app": self.shown(app)}
+
+
+def stand_by(yarn, active=""):
+    """Let a `FakeYarn` answer as a standby: /info and /conf by itself, every other request by a redirect."""
+    def fault(method, path):
+        if path.endswith("/info"):
+            return (200, {"Content-Type": "application/json"},
+                    '{"clusterInfo": {"haState": "STANDBY", "hadoopVersion": "3.4.3"}}')
+        if path == "/conf":
+            return None
+        if active:
+            return 307, {"Location": active + path}, "This is standby RM. The redirect url is: ..."
+        return 307, {"Refresh": "5"}, "Can not find any active RM. Will retry in next 5 seconds."
+
+    yarn.faults[:] = [fault]
 
 
 def _handler(yarn):

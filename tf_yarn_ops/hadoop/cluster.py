@@ -17,7 +17,7 @@ from ..errors import ApplicationNotFound, ClusterUnreachable, ResourceManagerUnk
 from .authentication import Authentication, KerberosAuthentication, SimpleAuthentication
 from .configuration import Configuration, system_user
 from .filesystem import FileSystem, MountedFileSystem
-from .resourcemanager import ResourceManager
+from .resourcemanager import ResourceManager, is_active
 from .site import Site, find_site
 from .spnego import principal, short_name
 from .transport import PATIENCE, KerberosDemanded, OddAnswer, RestUnavailable
@@ -259,6 +259,7 @@ def _read_directory(directory: str, environ: Mapping[str, str]) -> Configuration
 
 
 def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Configuration | None) -> Cluster:
+    asked = asker.addresses.current()
     with ThreadPoolExecutor(3) as pool:
         info_answer = pool.submit(asker.info)
         user_answer = pool.submit(asker.user)
@@ -273,7 +274,9 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
                                      "its address looks like http://host:8088") from error
         seen_as = user_answer.result()
         conf = conf_answer.result()
-    if info.get("haState") == "INITIALIZING":  # before it is active, its /conf may lack the values of hdfs-site.xml
+    # Before a ResourceManager is active, its /conf may lack the values of hdfs-site.xml. When the address has changed,
+    # the three answers may come from different ResourceManagers.
+    if not is_active(info) or asker.addresses.current() != asked:
         asker.await_active()
         conf = _read_conf(asker)
     login, user = _identify(asker.authentication, seen_as)
@@ -285,13 +288,19 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
                                  "add a line to site.yaml: 'default_filesystem: hdfs://namenode:8020'")
     where = _locate(filesystem.rstrip("/"), site.staging.rstrip("/"), site, [known, conf])
     return Cluster(
-        resourcemanagers=tuple(url for url in asker.addresses.urls if url in urls or not negotiates),
+        resourcemanagers=_complete([url for url in asker.addresses.urls if url in urls or not negotiates], known),
         user=user, login=login, default_filesystem=filesystem.rstrip("/"),
         filesystem=where[0], webhdfs=where[1], local_root=where[2], staging_template=where[3],
         application_classpath=site.application_classpath or conf.application_classpath(),
         log_services=_log_services(site, conf),
         secure=negotiates or conf.get("hadoop.security.authentication", "simple") != "simple", negotiates=negotiates,
         version=str(info.get("hadoopVersion", "")), site=site)
+
+
+def _complete(urls: list[str], conf: Configuration) -> tuple[str, ...]:
+    """Return the addresses, and after them the configured ones of a high-available pair that are missing."""
+    pair = conf.resourcemanagers() if conf.get("yarn.resourcemanager.ha.enabled") == "true" else ()
+    return tuple(dict.fromkeys([*urls, *pair]))
 
 
 def _identify(authentication: Authentication, seen_as: str | None) -> tuple[str, str]:

@@ -211,7 +211,7 @@ class ResourceManager:
         check(response, f"submitting {body['application-id']}")
 
     def await_active(self, until: float | None = None) -> None:
-        """Wait until the ResourceManager is active.
+        """Wait until a ResourceManager is active, and ask that one first from now on.
 
         Parameters
         ----------
@@ -221,12 +221,19 @@ class ResourceManager:
         Raises
         ------
         ClusterUnreachable
-            It is still starting at that time.
+            None is active at that time.
         """
         until = self._clock() + self._patience if until is None else until
-        while self.info().get("haState") == "INITIALIZING":
+        while not is_active(info := self.info()):
+            if info["haState"] == "STANDBY":
+                # It answers this look by itself; any other one leads to the active ResourceManager.
+                self.request("GET", f"{CLUSTER_PATH}/metrics", patience=max(0.0, until - self._clock()))
+                if is_active(self.info()):
+                    return
             if self._clock() >= until:
-                raise ClusterUnreachable(f"the ResourceManager at {self.addresses.current()} is still starting")
+                raise ClusterUnreachable(f"the ResourceManager at {self.addresses.current()} is still starting"
+                                         if info["haState"] == "INITIALIZING" else
+                                         f"no ResourceManager is active at {self.addresses} ({info['haState']})")
             self._sleep(0.2)
 
     def get(self, application_id: str) -> dict[str, Any]:
@@ -328,6 +335,11 @@ class ResourceManager:
         response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/{what}", json=body)
         if response.status_code >= 400:
             raise SubmissionRejected(f"setting the {what} of {application_id}: {explain(response)}")
+
+
+def is_active(info: Mapping[str, Any]) -> bool:
+    """Return whether the ResourceManager of a ``clusterInfo`` is active, and has recovered its applications."""
+    return info.get("haState", "ACTIVE") == "ACTIVE"
 
 
 def find_parameters(tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None) -> dict[str, str]:

@@ -32,7 +32,7 @@ MAX_HOPS = 4
 #: Hadoop's filter against cross-site requests refuses requests without the first header.
 HEADERS = {"X-XSRF-HEADER": "tf_yarn_ops", "Accept": "application/json"}
 
-_STANDBY = re.compile(r"standby RM|Can not find any active RM|StandbyException|RetriableException", re.IGNORECASE)
+_STANDBY = re.compile(r"standby RM|any active RM|no active RM|StandbyException|RetriableException", re.IGNORECASE)
 _EXCEPTION_NAMES = re.compile(r"(?:[\w.$]+(?:Exception|Error): )+")
 _REDIRECTS = (302, 307, 308)
 #: OpenSSL's codes for a certificate that is valid, but for another host name or IP address.
@@ -183,8 +183,10 @@ class Failover:
             self.address = f"{target.scheme}://{target.netloc}"
             self._addresses.prefer(self.address)
             return 0.0
-        # A standby ResourceManager answers 200 with a page of text; a 200 of HttpFS may be the content of a file.
-        told = status in (403, 500, 503) or (status == 200 and service.redirects_to_active and not is_json(response))
+        # Without an active ResourceManager a standby answers 200, or a redirect without a target, with a page of text;
+        # a 200 of HttpFS may be the content of a file.
+        told = status in (403, 500, 503, *_REDIRECTS) or (
+            status == 200 and service.redirects_to_active and not is_json(response))
         if status == 503 or (told and _STANDBY.search(response.text[:4000])):
             return self.failed(f"{self.address} is not active ({explain(response)})")
         return None

@@ -129,8 +129,10 @@ def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Loca
         "queue": application.queue, "priority": priority, "max-app-attempts": application.max_attempts,
         "unmanaged-AM": False, "keep-containers-across-application-attempts": False,
         "resource": {"memory": master.resources.memory, "vCores": master.resources.vcores},
-        "application-tags": {"tag": sorted(tags)}, "am-container-spec": container,
+        "am-container-spec": container,
     }
+    if found := sorted(tags):  # Hadoop 2.10 refuses an empty list
+        body["application-tags"] = {"tag": found}
     if application.node_label:
         body["app-node-label-expression"] = application.node_label
     return body
