@@ -339,7 +339,7 @@ class ResourceManager:
 
 def is_active(info: Mapping[str, Any]) -> bool:
     """Return whether the ResourceManager of a ``clusterInfo`` is active, and has recovered its applications."""
-    return info.get("haState", "ACTIVE") == "ACTIVE"
+    return bool(info.get("haState", "ACTIVE") == "ACTIVE")
 
 
 def find_parameters(tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None) -> dict[str, str]:
