@@ -1,6 +1,7 @@
 """A task that Airflow ends, on a fake ResourceManager: the application is killed, and the report tells by which attempt."""
 
 import asyncio
+import gc
 import signal
 import socket
 import threading
@@ -51,6 +52,28 @@ def test_airflows_alarm_ends_the_wait_and_the_kill_follows(site):
     operator.on_kill()
     assert site.yarn.apps[ID]["state"] == "KILLED"
     until(lambda: not [thread for thread in threading.enumerate() if thread.name == "tf-yarn-wait"])
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(("owner", "name"), [(threading.Thread, "start"), (socket, "socketpair")],
+                         ids=["the thread has started", "half of its event loop is made"])
+def test_an_alarm_at_the_beginning_of_the_wait_leaves_neither_thread_nor_half_a_loop(site, monkeypatch, owner, name):
+    operator, context = site.operator(on_kill="leave"), airflow_setup.context_of(airflow_setup.TaskInstance())
+    original = getattr(owner, name)
+
+    def ringing(*arguments, **options):
+        done = original(*arguments, **options)
+        if ID in site.yarn.apps and operator._execution._submitting is False:
+            monkeypatch.setattr(owner, name, original)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+        return done
+
+    monkeypatch.setattr(owner, name, ringing)
+    with pytest.raises(AirflowTaskTimeout), timeout(60):
+        operator.execute(context)
+    assert site.yarn.apps[ID]["state"] == "ACCEPTED"
+    until(lambda: not [thread for thread in threading.enumerate() if thread.name == "tf-yarn-wait"])
+    gc.collect()
 
 
 def test_an_application_that_is_to_be_left_is_left(site):

@@ -28,8 +28,8 @@ def run_trigger(trigger: TensorFlowYarnTrigger, checkpoint: Callable[[], None]) 
         The payload of the event.
     """
     thread = _TriggerThread(trigger)
-    thread.start()
     try:
+        thread.start()
         while True:
             try:
                 return thread.result.result(_TICK)
@@ -40,26 +40,36 @@ def run_trigger(trigger: TensorFlowYarnTrigger, checkpoint: Callable[[], None]) 
 
 
 class _TriggerThread(threading.Thread):
-    """Runs a trigger in an event loop of its own."""
+    """Runs a trigger in an event loop of its own.
+
+    The thread makes the loop: Airflow's alarm raises in the main thread, and would leave half a loop there.
+    """
 
     def __init__(self, trigger: TensorFlowYarnTrigger):
         super().__init__(name="tf-yarn-wait", daemon=True)
         self.result: concurrent.futures.Future[Mapping[str, Any]] = concurrent.futures.Future()
         self._trigger = trigger
-        self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[Mapping[str, Any]] | None = None
+        self._cancelled = False
 
     def run(self) -> None:
         try:
-            self._task = self._loop.create_task(self._first_event())
-            payload = self._loop.run_until_complete(self._task)
+            payload = self._wait()
         except BaseException as error:  # the main thread raises it
             self.result.set_exception(error)
         else:
             self.result.set_result(payload)
+
+    def _wait(self) -> Mapping[str, Any]:
+        loop = asyncio.new_event_loop()
+        try:
+            self._task = loop.create_task(self._first_event())
+            if self._cancelled:  # before there was a task
+                self._task.cancel()
+            return loop.run_until_complete(self._task)
         finally:
-            self._loop.run_until_complete(self._end_the_rest())
-            self._loop.close()
+            loop.run_until_complete(self._end_the_rest())
+            loop.close()
 
     async def _first_event(self) -> Mapping[str, Any]:
         async with contextlib.aclosing(self._trigger.run()) as events:
@@ -75,7 +85,9 @@ class _TriggerThread(threading.Thread):
 
     def cancel(self) -> None:
         """End the thread if it still runs."""
-        if self.is_alive() and self._task is not None and not self.result.done():
+        self._cancelled = True
+        if self._task is not None and not self.result.done():
             with contextlib.suppress(RuntimeError):  # the loop was closed a moment ago
-                self._loop.call_soon_threadsafe(self._task.cancel)
-        self.join(2.0)
+                self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+        if self.is_alive():
+            self.join(2.0)
