@@ -76,13 +76,16 @@ def test_secure_lets_one_command_pass(plugins):
     for other in (f"{plugin['command']} x", f"{plugin['command']}; rm", plugin["command"].replace("/", "_", 1), "rm",
                   plugin["command"].replace(".azkaban", "xazkaban")):
         assert not expression.fullmatch(other)
-    back = install(plugins)
-    assert "command.whitelist.regex" not in properties(back.folder, "private.properties"), "--secure was left out"
-    assert back.notes == (
-        "warning: the earlier installation had --secure, this one has not; install again with it to keep it",
-        "warning: the earlier installation had --limits /etc/tf yarn/limits.yaml, this one has not; install again with it to "
-        "keep it")
-    assert install(plugins).notes == ()
+    before = [(done.folder / file).read_bytes() for file in FILES]
+    again = install(plugins)
+    assert [(done.folder / file).read_bytes() for file in FILES] == before, "an update keeps the restrictions"
+    assert again.notes == (
+        "kept --secure of the earlier installation; --no-secure ends it",
+        "kept --limits /etc/tf yarn/limits.yaml of the earlier installation; --limits '' ends it")
+    back = install(plugins, secure=False, limits="")
+    assert "command.whitelist.regex" not in properties(back.folder, "private.properties")
+    assert properties(back.folder, "plugin.properties")["command"] == COMMAND
+    assert back.notes == install(plugins).notes == ()
     assert install(plugins, secure=True, limits="/etc/a.yaml").notes == ()
     assert install(plugins, secure=True, limits="/etc/b.yaml").notes == ()
 

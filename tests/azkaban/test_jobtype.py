@@ -124,7 +124,7 @@ def test_every_fault_is_told_and_yarn_is_not_asked(azkaban, yarn):
     assert job.end() == Reason.SPEC_INVALID.exit_code
     assert job.lines[0] == "3 faults in the request:"
     assert [line.partition(":")[0].strip(" -") for line in job.lines[1:4]] == ["tf.que", "tf.worker.memory", "tf.files.1"]
-    assert job.lines[-1].startswith("SPEC_INVALID: 3 faults in the request")
+    assert job.lines[-1] == "SPEC_INVALID: tf.que: unknown key (did you mean 'tf.queue'?) (and 2 more faults, listed above)"
     assert yarn.requests == []
 
 
@@ -538,6 +538,20 @@ def test_the_sites_limits_are_asked(azkaban, yarn, tmp_path):
     assert [line.strip(" -").partition(":")[0] for line in job.lines[1:3]] == ["tf.queue", "tf.<type>.instances"]
 
 
+def test_the_sites_deadline_is_that_of_jobs_without_one(azkaban, tmp_path):
+    path = limits(tmp_path, "total_timeout: 3600\n")
+    job = azkaban({"tf.dry_run": "true"}).start("--limits", path)
+    assert job.end() == 0 and "  total: 3600.0" in job.lines
+    job = azkaban({"tf.dry_run": "true", "tf.total_timeout": "60"}).start("--limits", path)
+    assert job.end() == 0 and "  total: 60.0" in job.lines
+    for own in ({"tf.total_timeout": "7200"}, {"tf.spec": "job.yaml"}):
+        job = azkaban({"tf.dry_run": "true", **own})
+        (tmp_path / "project" / "job.yaml").write_text("deadlines: {total: 7200}\n")
+        job.start("--limits", path)
+        assert job.end() == 2
+        assert job.lines[-1].endswith("7200 s; this site allows 3600")
+
+
 def test_the_sites_variables_win_over_the_jobs(azkaban, yarn, tmp_path):
     """With another ResourceManager, or another site file, a job would have another cluster's word for who it is."""
     evil = tmp_path / "evil.yaml"
@@ -576,7 +590,12 @@ def test_where_the_site_says_so_the_job_is_its_users(azkaban, yarn, tmp_path):
     assert asked == {(USER, "ann")}
     job = azkaban({"user.to.proxy": "bob"}).start("--limits", path)
     assert job.end() == 2
-    assert job.lines[-1] == "SPEC_INVALID: user.to.proxy: the site does not let jobs run as 'bob'"
+    assert job.lines[-1] == "SPEC_INVALID: user.to.proxy: the site does not let jobs run as 'bob', only as ann"
+    job = azkaban({"user.to.proxy": "bob", "azkaban.flow.submituser": "bob"}).start("--limits", path)
+    assert job.end() == 2
+    assert job.lines[-1] == (
+        "SPEC_INVALID: user.to.proxy: the site does not let jobs run as 'bob', who started the flow and whom Azkaban takes because "
+        "the job sets no other user; set one of ann")
 
 
 @pytest.mark.parametrize(("text", "mode", "fault"), [

@@ -17,11 +17,14 @@ def azkaban() -> None:
 @click.option("--dir", "directory", required=True, metavar="<folder>", type=click.Path(path_type=Path),
               help="The executor's azkaban.jobtype.plugin.dir, usually plugins/jobtypes.")
 @click.option("--name", metavar="<name>", help="The value of type= in jobs.  [default: tensorflow-yarn]")
-@click.option("--secure", is_flag=True,
-              help="Run as Azkaban's HadoopShell, which fetches delegation tokens and refuses other commands.")
-@click.option("--limits", metavar="<file>", help="The site's limits.  [default: /etc/tf_yarn_ops/azkaban.yaml]")
+@click.option("--secure/--no-secure", default=None,
+              help="Run as Azkaban's HadoopShell, which fetches delegation tokens and refuses other commands.  "
+                   "[default: as installed before, else no-secure]")
+@click.option("--limits", metavar="<file>",
+              help="The site's limits.  [default: as installed before, else /etc/tf_yarn_ops/azkaban.yaml]")
 @click.option("--python", metavar="<path>", help="The interpreter of the jobs.  [default: the one that runs ytf]")
-def install_jobtype(directory: Path, name: str | None, secure: bool, limits: str | None, python: str | None) -> None:
+def install_jobtype(directory: Path, name: str | None, secure: bool | None, limits: str | None,
+                    python: str | None) -> None:
     """Install or update the job type on this executor."""
     done = install(directory, name=name or NAME, secure=secure, limits=limits, python=python)
     for file in done.written:

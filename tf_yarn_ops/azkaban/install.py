@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import SpecInvalid
 from .properties import format_properties, parse_properties
@@ -42,7 +43,7 @@ class Installed:
     written : tuple of str
         New or changed files.
     notes : tuple of str
-        Sentences about repairs, kept lines, lost restrictions and faults of other plugins.
+        Sentences about repairs, kept lines and restrictions, and faults of other plugins.
     """
 
     folder: Path
@@ -76,7 +77,7 @@ def render(python: str, *, secure: bool = False, limits: str | None = None) -> d
     return {"plugin.properties": plugin.encode("ascii"), "private.properties": private.encode("ascii")}
 
 
-def install(directory: Path, *, name: str = NAME, python: str | None = None, secure: bool = False,
+def install(directory: Path, *, name: str = NAME, python: str | None = None, secure: bool | None = None,
             limits: str | None = None) -> Installed:
     """Install the job type, or update an older installation.
 
@@ -88,8 +89,10 @@ def install(directory: Path, *, name: str = NAME, python: str | None = None, sec
         Name of the folder, which is also the ``type`` of jobs.
     python : str, optional
         Absolute path of an interpreter. Default: the one that runs this function.
-    secure, limits : optional
-        As for `render`.
+    secure : bool, optional
+        As for `render`. Default: as in the earlier installation, else false.
+    limits : str, optional
+        As for `render`; an empty text means the default file. Default: as in the earlier installation.
 
     Raises
     ------
@@ -98,12 +101,20 @@ def install(directory: Path, *, name: str = NAME, python: str | None = None, sec
         interpreter lacks this package.
     """
     python = python or sys.executable
+    kept = _restrictions(directory / name) if _NAME.match(name) else Restrictions()
+    notes = []
+    if secure is None and kept.secure:
+        notes.append("kept --secure of the earlier installation; --no-secure ends it")
+    if limits is None and kept.limits:
+        notes.append(f"kept --limits {kept.limits} of the earlier installation; --limits '' ends it")
+    secure = kept.secure if secure is None else secure
+    limits = kept.limits if limits is None else limits or None
     faults = _faults(directory, name, python, limits)
     if faults:
         raise SpecInvalid(faults)
     files = render(python, secure=secure, limits=limits)
     folder = directory / name
-    notes = [*_repairs(folder), *_lost_restrictions(folder, secure, limits)]
+    notes += _repairs(folder)
     folder.mkdir(exist_ok=True)
     written = []
     for file in FILES:
@@ -167,14 +178,19 @@ def _repairs(folder: Path) -> list[str]:
     return []
 
 
-def _lost_restrictions(folder: Path, secure: bool, limits: str | None) -> list[str]:
-    """Return warnings about restrictions of the earlier installation that the new one lacks."""
+class Restrictions(NamedTuple):
+    """The restrictions that an installed plugin has."""
+
+    secure: bool = False
+    limits: str | None = None
+
+
+def _restrictions(folder: Path) -> Restrictions:
     plugin, private = (_read(folder / file) or {} for file in FILES)
-    words = plugin.get("command", "").replace('"', "").split(" --limits ")
-    lost = [*(["--secure"] if private.get("jobtype.class") == HADOOP_SHELL and not secure else []),
-            *([f"--limits {words[1]}"] if len(words) == 2 and not limits else [])]
-    return [f"warning: the earlier installation had {option}, this one has not; install again with it to keep it"
-            for option in lost]
+    if _owner(folder) != "ours":
+        return Restrictions()
+    words = plugin["command"].replace('"', "").split(" --limits ")
+    return Restrictions(private.get("jobtype.class") == HADOOP_SHELL, words[1] if len(words) == 2 else None)
 
 
 def _kept(there: Mapping[str, str], ours: Mapping[str, str], file: str, notes: list[str]) -> bytes:

@@ -88,7 +88,7 @@ class Run:
             self._say(error.reason.hint)
             if isinstance(error, ClusterUnreachable):
                 self._warn_of_leftover("a retry goes on with it")
-            return self._conclude(error.reason, lines[0])
+            return self._conclude(error.reason, _gist(error))
         except Exception as error:  # A fault of this program must not leave an application that no launcher follows.
             logger.exception("the launcher has failed")
             self._ending.ask(f"its launcher has failed: {type(error).__name__}", 1)
@@ -128,6 +128,8 @@ class Run:
 
         def complete(job: JobSpec, request: Request) -> JobSpec:
             faults: list[Fault] = []
+            if not request.says("deadlines.total"):
+                job = limits.with_deadline(job)
             if not request.faults:  # A value with a fault was replaced by a default, which limits must not judge.
                 with noting(faults):
                     limits.check_job(job)
@@ -219,6 +221,15 @@ class Run:
         """Write the last line; return the exit code."""
         self._say(f"{reason.value}: {' '.join(message.split())}" if message else reason.value)
         return self._ending.code if self._ending.why else reason.exit_code
+
+
+def _gist(error: TfYarnError) -> str:
+    """Return the line of an error that Azkaban's overview shows: of several faults the first one, and their number."""
+    faults = error.faults if isinstance(error, SpecInvalid) else ()
+    if len(faults) < 2:
+        return str(error).partition("\n")[0]
+    more = len(faults) - 1
+    return f"{faults[0]} (and {more} more {'fault' if more == 1 else 'faults'}, listed above)"
 
 
 def read_properties(environ: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ or to the user who has installed this package.
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import Code, Fault, SpecInvalid
@@ -34,7 +34,9 @@ DEFAULT_PATH = "/etc/tf_yarn_ops/azkaban.yaml"
 class Wrong(Code):
     """What is wrong with a job under the site's limits, or with the file of the limits."""
 
-    USER = "the site does not let jobs run as {given!r}"
+    USER = "the site does not let jobs run as {given!r}, only as {allowed}"
+    USER_OF_FLOW = ("the site does not let jobs run as {given!r}, who started the flow and whom Azkaban takes because "
+                    "the job sets no other user; set one of {allowed}")
     QUEUE = "{given!r} is not one of the queues that this site allows: {allowed}"
     TASKS = "{given} tasks; this site allows {most}"
     CONTAINER = "{given}{unit}; this site allows {most}{unit} for a container"
@@ -89,7 +91,8 @@ class Limits:
     total_memory, total_vcores, total_gpus : int, optional
         The most for all containers of a job.
     total_timeout : float, optional
-        Seconds. Jobs without a total_timeout, or with a longer one, are refused.
+        Seconds. Jobs that give a longer total_timeout, or 0, are refused; jobs that give none get this one if the
+        default is longer.
 
     Raises
     ------
@@ -133,8 +136,15 @@ class Limits:
         if not wanted or self.user_to_proxy is False:
             return None
         if self.user_to_proxy is not True and wanted not in self.user_to_proxy:
-            raise SpecInvalid(Fault("user.to.proxy", Wrong.USER, {"given": wanted}))
+            code = Wrong.USER_OF_FLOW if wanted == properties.get("azkaban.flow.submituser") else Wrong.USER
+            raise SpecInvalid(Fault("user.to.proxy", code, {"given": wanted, "allowed": self.user_to_proxy}))
         return wanted
+
+    def with_deadline(self, job: JobSpec) -> JobSpec:
+        """Return a job that gives no total_timeout, with the site's one if the default is longer."""
+        if self.total_timeout is None or 0 < job.deadlines.total <= self.total_timeout:
+            return job
+        return replace(job, deadlines=replace(job.deadlines, total=self.total_timeout))
 
     def check_job(self, job: JobSpec) -> None:
         """Raise SpecInvalid, with every limit, for a job that is larger than the site allows."""

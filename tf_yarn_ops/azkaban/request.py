@@ -93,6 +93,13 @@ class Request:
         for parent in (option, *OPTIONS[option].path):
             self.brought[f"{parent}.{file_name(text)}"] = key
 
+    def says(self, path: str) -> bool:
+        """Return whether the job, or the file of its tf.spec, gives the value at a path of the document."""
+        value: Any = self.document
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value is not None or path in self.brought
+
     def note(self, option: str, key: str) -> None:
         """Note the key of an option, under its name and under its path in the document."""
         self.brought[option] = self.brought[".".join(OPTIONS[option].path) or option] = key
