@@ -24,7 +24,7 @@ EXTRAS = {
     "airflow": ["apache-airflow>=3.3"],
     "tensorflow": ["tensorflow-cpu>=2.16", "tensorboard>=2.16"],
     "s3": ["boto3>=1.34"],
-    "kerberos": ["gssapi>=1.8"],
+    "kerberos": [],  # nothing to install: MIT Kerberos's library is called by ctypes
     "docs": ["furo>=2024.8", "myst-parser>=4", "sphinx>=8", "sphinxcontrib-mermaid>=1"],
     "dev": [
         "hypothesis>=6.100",

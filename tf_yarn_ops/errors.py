@@ -92,6 +92,9 @@ def list_faults(faults: Sequence[object]) -> str:
     return "\n  - ".join([f"{len(faults)} faults in the request:", *map(str, faults)])
 
 
+_KERBEROS_HINT = "Correct what the message says about Kerberos, then try again."
+
+
 class TfYarnError(Exception):
     """The base of every error that this package raises on purpose.
 
@@ -102,6 +105,11 @@ class TfYarnError(Exception):
     """
 
     reason = Reason.TASK_FAILED
+
+    @property
+    def hint(self) -> str:
+        """The next step for the operator, a sentence: that of the reason, unless the kind of error knows better."""
+        return self.reason.hint
 
 
 class SpecInvalid(TfYarnError, ValueError):
@@ -153,6 +161,22 @@ class ClusterUnreachable(TfYarnError, ConnectionError):
 
 class ResourceManagerUnknown(ClusterUnreachable):
     """Neither the caller nor the configuration of this machine names a ResourceManager."""
+
+
+class TicketMissing(ClusterUnreachable):
+    """There is no valid Kerberos ticket for a service; the same call succeeds with a new one."""
+
+    @property
+    def hint(self) -> str:
+        return _KERBEROS_HINT
+
+
+class KerberosRefused(SubmissionRejected):
+    """Kerberos can't be used: its library is missing, a keytab is of no use, or the KDC refuses the principal."""
+
+    @property
+    def hint(self) -> str:
+        return _KERBEROS_HINT
 
 
 class ApplicationNotFound(TfYarnError, LookupError):

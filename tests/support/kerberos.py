@@ -1,4 +1,4 @@
-"""A real KDC, and a ResourceManager that lets in only whom the real ``gssapi`` library knows."""
+"""A real KDC, and a ResourceManager that lets in only whom the real library of Kerberos knows."""
 
 import base64
 import os
@@ -12,8 +12,9 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from support import fake_yarn
+from support import fake_yarn, gss_acceptor
 from support.fake_yarn import FakeYarn, until
+from tf_yarn_ops.hadoop.gssapi import GssError
 
 REALM = "EXAMPLE.COM"
 SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
@@ -134,8 +135,6 @@ class SecureYarn(FakeYarn):
 
     def enter(self, headers):
         """Return the principal (None when it is not let in) and the headers of the answer."""
-        import gssapi
-
         found = re.search(r'hadoop\.auth=("[^"]+")', headers.get("Cookie", ""))
         with self.lock:
             if found and self.cookies.get(found.group(1), 0) > 0:
@@ -145,14 +144,12 @@ class SecureYarn(FakeYarn):
         if scheme != "Negotiate" or self.offers != "Negotiate":
             return None, {"WWW-Authenticate": self.offers, "Set-Cookie": "hadoop.auth=; Path=/; HttpOnly"}
         try:
-            credentials = gssapi.Credentials(usage="accept", store={"keytab": self.keytab})
-            context = gssapi.SecurityContext(creds=credentials, usage="accept")
-            answer = base64.b64encode(context.step(base64.b64decode(token)) or b"").decode()
-            if not context.complete:  # here gssapi raises what it kept in the step
-                return None, {"WWW-Authenticate": f"Negotiate {answer}"}
-            principal = str(context.initiator_name)
-        except gssapi.exceptions.GSSError:
+            principal, token = gss_acceptor.accept(base64.b64decode(token), self.keytab)
+        except GssError:
             return None, {"WWW-Authenticate": "Negotiate"}
+        answer = base64.b64encode(token).decode()
+        if principal is None:
+            return None, {"WWW-Authenticate": f"Negotiate {answer}"}
         cookie = f'"u={principal.split("@")[0]}&p={principal}&t=kerberos&e=1&s={secrets.token_hex(8)}="'
         with self.lock:
             self.handshakes.append(principal)

@@ -85,7 +85,7 @@ class Run:
             lines = str(error).splitlines()
             for line in lines if len(lines) > 1 else ():
                 self._say(line)
-            self._say(error.reason.hint)
+            self._say(error.hint)
             if isinstance(error, ClusterUnreachable):
                 self._warn_of_leftover("a retry goes on with it")
             return self._conclude(error.reason, _gist(error))

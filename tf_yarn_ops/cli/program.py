@@ -32,7 +32,7 @@ def run(command: click.Command, program: str, interruption: Interruption) -> NoR
     except TfYarnError as error:
         say(f"{program}: {error}")
         if not isinstance(error, MiniClusterError):
-            say(error.reason.hint)
+            say(error.hint)
             # `ytf kill` of an unknown application is no reason to submit another one.
             if program == "ytf-submit" or error.reason not in SUBMIT_AGAIN:
                 say(next_line(JobReport("", reason=error.reason)))

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from .tickets import PROCESS_TICKETS, Tickets
+
 #: Environment variables by which a Hadoop program would act as another user than the configuration says.
 OTHER_USERS = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION")
 
@@ -40,7 +42,7 @@ class SimpleAuthentication:
 class KerberosAuthentication:
     """Kerberos by SPNEGO: a ticket when a service asks for it, then the cookie that the service sets.
 
-    The first request for a ticket imports the extra ``kerberos``.
+    The first request for a ticket opens MIT Kerberos's library.
 
     Parameters
     ----------
@@ -48,10 +50,13 @@ class KerberosAuthentication:
         The user of the ticket's principal. It is not sent: the ticket names it.
     user : str, optional
         The user for whom the login acts; Hadoop's ``proxyuser`` settings have to allow it. Default: ``login``.
+    tickets : Tickets, optional
+        Where the tickets come from. Default: the process's ticket cache.
     """
 
     login: str
     user: str = ""
+    tickets: Tickets = PROCESS_TICKETS
 
     def parameters(self) -> dict[str, str]:
         """Return the query parameters of a request. They do not name the login: the ticket proves it."""
@@ -61,7 +66,7 @@ class KerberosAuthentication:
         """Return the options of an httpx client that sends tickets to these addresses and to no other."""
         from .spnego import negotiation_options
 
-        return negotiation_options(urls)
+        return negotiation_options(urls, self.tickets)
 
 
 Authentication = SimpleAuthentication | KerberosAuthentication

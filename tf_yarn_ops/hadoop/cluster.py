@@ -19,7 +19,7 @@ from .configuration import Configuration, system_user
 from .filesystem import FileSystem, MountedFileSystem
 from .resourcemanager import ResourceManager, is_active
 from .site import Site, find_site
-from .spnego import principal, short_name
+from .spnego import short_name
 from .transport import PATIENCE, KerberosDemanded, OddAnswer, RestUnavailable
 from .webhdfs import WebHdfs
 
@@ -96,12 +96,17 @@ class Cluster:
     def authentication(self) -> Authentication:
         """How requests to the ResourceManager are authenticated."""
         kerberos = self.secure if self.negotiates is None else self.negotiates
-        return (KerberosAuthentication if kerberos else SimpleAuthentication)(self.login, self.user)
+        return self._authenticate(kerberos)
 
     @property
     def storage_authentication(self) -> Authentication:
         """How requests to the file system are authenticated: a NameNode with Kerberos always asks for tickets."""
-        return (KerberosAuthentication if self.secure else SimpleAuthentication)(self.login, self.user)
+        return self._authenticate(self.secure)
+
+    def _authenticate(self, kerberos: bool) -> Authentication:
+        if kerberos:
+            return KerberosAuthentication(self.login, self.user, self.site.tickets)
+        return SimpleAuthentication(self.login, self.user)
 
     def resourcemanager(self, patience: float = PATIENCE) -> ResourceManager:
         """Return a client of this cluster's ResourceManagers."""
@@ -172,8 +177,8 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
     except KerberosDemanded as demanded:
         logger.debug("asking again with a ticket: %s", demanded)
     # The ticket names the user, as in Hadoop's own clients; $HADOOP_USER_NAME does not count.
-    login = short_name(principal())
-    return _ask(urls, KerberosAuthentication(login, user or login), site, local)
+    login = short_name(site.tickets.who())
+    return _ask(urls, KerberosAuthentication(login, user or login, site.tickets), site, local)
 
 
 class Found(NamedTuple):

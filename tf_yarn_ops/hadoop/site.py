@@ -21,6 +21,7 @@ from ..validation import (
     read_text,
     read_texts,
 )
+from .tickets import Tickets
 
 SUBMIT_WITH = ("auto", "rest", "skein")
 #: Below the ephemeral ports of Linux (32768 and up).
@@ -38,6 +39,7 @@ class Wrong(Code):
     NOT_A_RANGE = "{given!r} is not a range of ports such as {example}"
     SMALL_RANGE = "{given!r} is not a range of at least {least} ports between 1024 and 65535"
     NOT_ABSOLUTE = "{given!r} is not an absolute path of the file system"
+    NOT_ABSOLUTE_FILE = "{given!r} is not an absolute path"
     NO_TIMEOUT = "0 would wait without end; give a number of seconds"
 
 
@@ -92,6 +94,12 @@ class Site:
         Default auto: plain HTTP, or Skein's Java client where the cluster does not allow that.
     ca_file : str, optional
         PEM file with the certificates of the CAs that sign the daemons' certificates. Default: the machine's CAs.
+    keytab : str, optional
+        File with the keys of the Kerberos principal that submits; its tickets need no kinit and are renewed.
+        Default: the process's ticket cache.
+    principal : str, optional
+        The Kerberos principal that submits, ``ann@EXAMPLE.COM``. Default: the first one in the keytab, or that of the
+        ticket cache.
 
     Raises
     ------
@@ -115,6 +123,8 @@ class Site:
     unreachable_timeout: float = 600.0
     submit_with: str = "auto"
     ca_file: str | None = None
+    keytab: str | None = None
+    principal: str | None = None
 
     def __post_init__(self) -> None:
         faults = normalise(self, {
@@ -125,13 +135,20 @@ class Site:
             "coordinator_ports": _read_port_range, "am_java_options": read_text, "docker_folders": read_texts,
             "request_timeout": read_seconds,
             "unreachable_timeout": read_seconds, "submit_with": read_choice(*SUBMIT_WITH),
-            "ca_file": optional(read_text),
+            "ca_file": optional(read_text), "keytab": optional(read_text), "principal": optional(read_text),
         })
         if not faults and not self.staging.startswith("/"):
             faults.append(Fault("staging", Wrong.NOT_ABSOLUTE, {"given": self.staging}))
+        if not faults and self.keytab and not self.keytab.removeprefix("FILE:").startswith("/"):
+            faults.append(Fault("keytab", Wrong.NOT_ABSOLUTE_FILE, {"given": self.keytab}))
         if not faults and not self.request_timeout:
             faults.append(Fault("request_timeout", Wrong.NO_TIMEOUT))
         check(faults)
+
+    @property
+    def tickets(self) -> Tickets:
+        """Where the Kerberos tickets come from."""
+        return Tickets(self.keytab, self.principal)
 
     def base_port(self, seed: int) -> int:
         """Return the first of 16 consecutive ports for one job, chosen by ``seed``, the job's number."""

@@ -14,56 +14,21 @@ from collections.abc import AsyncGenerator, Generator, Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..errors import ClusterUnreachable, SubmissionRejected
+from ..errors import ClusterUnreachable
 from .fast_import import import_httpx
+from .tickets import PROCESS_TICKETS, Tickets
 
 if TYPE_CHECKING:
     import httpx
 
+    from .gssapi import Context
+
 logger = logging.getLogger(__name__)
 
-#: Object identifier of the SPNEGO mechanism, RFC 4178.
-_SPNEGO = "1.3.6.1.5.5.2"
 _PORTS = {"http": 80, "https": 443}
 #: Hadoop's signed token. It is quoted, because it contains ``=`` and ``&``.
 _COOKIE = re.compile(r'hadoop\.auth=("[^"]*"|[^;,\s]*)')
 _NEGOTIATE = re.compile(r"Negotiate\b[ \t]*([A-Za-z0-9+/=]*)", re.IGNORECASE)
-
-
-def import_gssapi() -> Any:
-    """Return the module ``gssapi``.
-
-    Raises
-    ------
-    SubmissionRejected
-        The extra ``kerberos`` is not installed, or the machine lacks MIT Kerberos.
-    """
-    try:
-        import gssapi
-    except (ImportError, OSError) as error:
-        raise SubmissionRejected("the cluster wants Kerberos, and this Python lacks the library for it: "
-                                 f"pip install 'tf-yarn-ops[kerberos]' ({error})") from error
-    return gssapi
-
-
-def principal() -> str:
-    """Return the principal of this process's ticket, such as ``ann@EXAMPLE.COM``.
-
-    Raises
-    ------
-    SubmissionRejected
-        The extra ``kerberos`` is not installed.
-    ClusterUnreachable
-        There is no valid ticket; the same call succeeds with a new one.
-    """
-    gssapi = import_gssapi()
-    try:
-        credentials = gssapi.Credentials(usage="initiate")
-        name, left = str(credentials.name), credentials.lifetime
-    except gssapi.exceptions.GSSError as error:
-        raise _no_ticket(error) from error
-    logger.debug("the Kerberos ticket of %s is valid for %s s", name, left)
-    return name
 
 
 def short_name(name: str) -> str:
@@ -83,10 +48,13 @@ class Negotiator:
     ----------
     urls : iterable of str
         The configured addresses. No other address gets a ticket or a cookie.
+    tickets : Tickets, optional
+        Default: those of the process's ticket cache.
     """
 
-    def __init__(self, urls: Iterable[str]):
+    def __init__(self, urls: Iterable[str], tickets: Tickets = PROCESS_TICKETS):
         self._origins = frozenset(_origin(url) for url in urls)
+        self._tickets = tickets
         self._cookies: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -110,34 +78,20 @@ class Negotiator:
         """Return whether a response asks for a ticket, and its address may see one."""
         return status == 401 and wants_negotiation(header) and _origin(url) in self._origins
 
-    def begin(self, url: str) -> tuple[Any, str]:
+    def begin(self, url: str) -> "tuple[Context, str]":
         """Return a security context with the service of an address, and the ``Authorization`` header for it.
 
         Raises
         ------
-        SubmissionRejected
-            The extra ``kerberos`` is not installed.
-        ClusterUnreachable
+        TicketMissing
             There is no valid ticket, or the KDC gives none for this service.
+        KerberosRefused
+            The machine lacks Kerberos's library, or the keytab is of no use.
         """
-        gssapi = import_gssapi()
-        principal()
-        host = urlsplit(url).hostname
-        try:
-            name = gssapi.Name(f"HTTP@{host}", gssapi.NameType.hostbased_service)
-            context = gssapi.SecurityContext(
-                name=name, mech=gssapi.OID.from_int_seq(_SPNEGO), usage="initiate",
-                flags=[gssapi.RequirementFlag.mutual_authentication, gssapi.RequirementFlag.out_of_sequence_detection])
-            token = base64.b64encode(context.step() or b"").decode()
-            logger.debug("got a ticket for HTTP/%s", host)
-        except gssapi.exceptions.GSSError as error:
-            if "expired" in str(error).lower():
-                raise _no_ticket(error) from error
-            raise ClusterUnreachable(f"Kerberos gives no ticket for HTTP/{host} ({_text(error)}). Check the name in "
-                                     "the address and /etc/krb5.conf (or $KRB5_CONFIG)") from error
-        return context, f"Negotiate {token}"
+        context, token = self._tickets.begin(urlsplit(url).hostname or "")
+        return context, f"Negotiate {base64.b64encode(token).decode()}"
 
-    def confirm(self, context: Any, url: str, header: str) -> None:
+    def confirm(self, context: "Context", url: str, header: str) -> None:
         """Check the proof of the service's own identity, if it sent one.
 
         Raises
@@ -148,22 +102,23 @@ class Negotiator:
         found = _NEGOTIATE.search(header)
         if found is None or not found.group(1):
             return
+        from .gssapi import GssError
+
         try:
             if not context.complete:
                 context.step(base64.b64decode(found.group(1)))
-            proven = context.complete  # raises the error of the step before, which gssapi has kept
-        except (import_gssapi().exceptions.GSSError, ValueError) as error:
+        except (GssError, ValueError) as error:
             raise ClusterUnreachable(f"{_origin(url)} can't prove that it is HTTP/{urlsplit(url).hostname}: "
-                                     f"{_text(error)}") from error
-        logger.debug("%s has %s its identity", _origin(url), "proven" if proven else "not proven")
+                                     f"{error}") from error
+        logger.debug("%s has %s its identity", _origin(url), "proven" if context.complete else "not proven")
 
 
-def negotiation_options(urls: Iterable[str]) -> dict[str, Any]:
+def negotiation_options(urls: Iterable[str], tickets: Tickets) -> dict[str, Any]:
     """Return the options of an httpx client, blocking or not, that sends tickets to these addresses."""
     import_httpx()
     import httpx
 
-    negotiator = Negotiator(urls)
+    negotiator = Negotiator(urls, tickets)
 
     class Negotiation(httpx.Auth):
         def sync_auth_flow(self, request: "httpx.Request") -> Generator["httpx.Request", "httpx.Response", None]:
@@ -203,7 +158,7 @@ def _again(negotiator: Negotiator, response: "httpx.Response") -> "httpx.Request
     return request
 
 
-def _finish(negotiator: Negotiator, context: Any, response: "httpx.Response") -> None:
+def _finish(negotiator: Negotiator, context: "Context", response: "httpx.Response") -> None:
     url = str(response.request.url)
     negotiator.learn(url, response.headers.get("set-cookie", ""))
     if response.status_code < 400:
@@ -218,14 +173,3 @@ def _closed_jar() -> http.cookiejar.CookieJar:
 def _origin(url: str) -> str:
     split = urlsplit(url)
     return f"{split.scheme}://{split.hostname}:{split.port or _PORTS.get(split.scheme, 0)}"
-
-
-def _no_ticket(error: Exception) -> ClusterUnreachable:
-    return ClusterUnreachable(f"there is no valid Kerberos ticket ({_text(error)}). Run kinit, or name a keytab in "
-                              "$KRB5_CLIENT_KTNAME")
-
-
-def _text(error: Exception) -> str:
-    """Return the mechanism's own text, without the general text before it."""
-    words = [part.strip() for part in re.split(r"Minor \(\d+\): ", str(error))]
-    return (words[-1] or str(error)).splitlines()[0][:300]
