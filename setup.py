@@ -55,7 +55,7 @@ setup(
     package_data={
         "tf_yarn_ops": ["py.typed"],
         "tf_yarn_ops.azkaban": ["plugin/*"],
-        "tf_yarn_ops.minicluster": ["pom.xml", "classes-*.txt.gz"],
+        "tf_yarn_ops.minicluster": ["pom.xml", "classes-*.txt.gz", "*.java"],
     },
     install_requires=CORE,
     extras_require=EXTRAS,

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -44,12 +44,7 @@ def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str
     target = hadoop_folder(environ)
     if target.is_dir():
         return target
-    maven = shutil.which("mvn", path=environ.get("PATH", ""))
-    if not maven:
-        raise MiniClusterError(
-            f"Maven is missing, which fetches Hadoop {HADOOP_VERSION} once:"
-            " install it (apt-get install maven) and try again"
-        )
+    maven = find_maven(HADOOP_VERSION, environ)
     progress(f"fetching Hadoop {HADOOP_VERSION} (once, 90 MB) into {target}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -59,27 +54,53 @@ def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str
     try:
         _copy_jars(maven, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
         staging.chmod(0o755)
-        _publish(staging, target)
+        publish(staging, target)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return target
 
 
+def find_maven(version: str, environ: Mapping[str, str]) -> str:
+    """Return the path of Maven, which fetches a version of Hadoop.
+
+    Raises
+    ------
+    MiniClusterError
+        It is not on PATH.
+    """
+    maven = shutil.which("mvn", path=environ.get("PATH", ""))
+    if not maven:
+        raise MiniClusterError(
+            f"Maven is missing, which fetches Hadoop {version} once: install it (apt-get install maven) and try again"
+        )
+    return maven
+
+
 def _copy_jars(maven: str, jars: Path, environ: Mapping[str, str]) -> None:
     with resources.as_file(resources.files(__package__) / "pom.xml") as pom:
-        command = [
-            maven, "--quiet", "--batch-mode", "--file", str(pom), "dependency:copy-dependencies",
-            "-DincludeScope=runtime", f"-DoutputDirectory={jars}",
-        ]  # fmt: skip
-        _LOG.info("running %s", command)
-        try:
-            ran = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                text=True, errors="replace", env=dict(environ), timeout=_FETCH_SECONDS,
-            )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise MiniClusterError(f"Maven could not fetch Hadoop: {error}") from error
-    if ran.returncode != 0 or not any(jars.glob("hadoop-common-*.jar")):
+        goal = ["--file", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime",
+                f"-DoutputDirectory={jars}"]  # fmt: skip
+        run_maven(maven, goal, jars, environ)
+
+
+def run_maven(maven: str, goal: Sequence[str], jars: Path, environ: Mapping[str, str]) -> None:
+    """Run a goal of Maven that copies jars of Hadoop into the folder ``jars``.
+
+    Raises
+    ------
+    MiniClusterError
+        It failed; the message has its errors.
+    """
+    command = [maven, "--quiet", "--batch-mode", *goal]
+    _LOG.info("running %s", command)
+    try:
+        ran = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace", env=dict(environ), timeout=_FETCH_SECONDS,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MiniClusterError(f"Maven could not fetch Hadoop: {error}") from error
+    if ran.returncode != 0 or not any(jars.glob("hadoop-*.jar")):
         errors = [line for line in ran.stdout.splitlines() if "ERROR" in line] or ran.stdout.splitlines()
         said = "\n".join(errors[:3])
         raise MiniClusterError(
@@ -88,7 +109,8 @@ def _copy_jars(maven: str, jars: Path, environ: Mapping[str, str]) -> None:
         )
 
 
-def _publish(staging: Path, target: Path) -> None:
+def publish(staging: Path, target: Path) -> None:
+    """Give a complete folder its name, unless another process was first."""
     try:
         os.rename(staging, target)
     except OSError:

@@ -16,9 +16,11 @@ from ..errors import MiniClusterError
 from . import daemons, health, processes, state
 from .artefacts import cache_folder
 from .configuration import MAX_NODES, Settings, node_names
-from .daemons import Daemon
+from .daemons import KDC, Daemon
 from .health import ClusterStatus
 from .installation import check_disk, install
+from .kdc import listens
+from .kerberos import Realm
 from .labels import put_labels
 from .ports import taken_ports
 from .shims import lead_here
@@ -55,6 +57,14 @@ class MiniCluster:
     labels : mapping of str to str, optional
         YARN node labels by the names of NodeManagers: ``{"nm2": "gpu"}``. Default: those of a running cluster, else
         none.
+    kerberos : bool, optional
+        Demand Kerberos of every client: a KDC of its own, with the users ``alice``, ``bob``, and ``gateway``, which may
+        act for them. Default: as a running cluster, else False.
+    ticket_lifetime : int, optional
+        Longest life of a user's ticket, seconds. Default: that of a running cluster, else a day.
+    properties : mapping of str to str, optional
+        Further Hadoop properties by name, which win over the minicluster's own. Default: those of a running cluster,
+        else none.
     progress : callable, optional
         Called with a line of text at each stage of `up` and `down`. Default: log the line.
     """
@@ -67,11 +77,16 @@ class MiniCluster:
         stock: bool | None = None,
         labels: Mapping[str, str] | None = None,
         progress: Callable[[str], None] | None = None,
+        *,
+        kerberos: bool | None = None,
+        ticket_lifetime: int | None = None,
+        properties: Mapping[str, str] | None = None,
     ):
         if nodes is not None and not 1 <= nodes <= MAX_NODES:
             raise MiniClusterError(f"a minicluster has 1 to {MAX_NODES} nodes, not {nodes}")
         self.directory = Path(directory if directory is not None else default_directory(os.environ)).resolve()
-        wanted: dict[str, Any] = {"nodes": nodes, "light": light, "stock": stock, "labels": labels}
+        wanted: dict[str, Any] = {"nodes": nodes, "light": light, "stock": stock, "labels": labels,
+                                  "kerberos": kerberos, "ticket_lifetime": ticket_lifetime, "properties": properties}
         self._wanted = {name: value for name, value in wanted.items() if value is not None}
         self._progress = progress or _LOG.info
         self._children: dict[str, subprocess.Popen[bytes]] = {}
@@ -110,7 +125,7 @@ class MiniCluster:
 
     @property
     def resourcemanager_url(self) -> str:
-        """Return the ResourceManager's web address, ``http://127.0.0.1:PORT``."""
+        """Return the ResourceManager's web address, ``http://127.0.0.1:PORT`` (secured: ``http://localhost:PORT``)."""
         return self.settings.web_address("rm")
 
     @property
@@ -120,13 +135,32 @@ class MiniCluster:
 
     @property
     def default_filesystem(self) -> str:
-        """Return ``hdfs://127.0.0.1:PORT``, or ``viewfs://minicluster`` for a light cluster."""
+        """Return ``hdfs://127.0.0.1:PORT`` (secured: localhost), or ``viewfs://minicluster`` for a light cluster."""
         return self.settings.default_filesystem
 
     @property
     def environ(self) -> dict[str, str]:
         """Return the variables by which programs find this cluster; its shims stand first in PATH."""
         return lead_here(self.settings, os.environ.get("PATH", os.defpath))
+
+    @property
+    def krb5_conf(self) -> Path:
+        """Return the ``krb5.conf`` of a secured cluster, the value for KRB5_CONFIG."""
+        return self._realm.krb5_conf
+
+    def keytab(self, name: str) -> Path:
+        """Return the keytab of a user (``alice``, ``bob``, ``gateway``) or daemon (``hdfs``, ``yarn``, ``HTTP``)."""
+        return self._realm.keytab(name)
+
+    def principal(self, name: str) -> str:
+        """Return the principal of a user or daemon, such as ``alice@MINICLUSTER.LOCAL``."""
+        return self._realm.principal(name)
+
+    @property
+    def _realm(self) -> Realm:
+        if not self.settings.kerberos:
+            raise MiniClusterError(f"the cluster in {self.directory} runs without Kerberos")
+        return self.settings.realm
 
     def up(self) -> None:
         """Start the daemons that do not run yet, and return when the cluster is ready.
@@ -193,8 +227,7 @@ class MiniCluster:
                 raise MiniClusterError(f"{name} of {self.directory} runs already (pid {self.pid(name)})")
             with self._ending_on_failure():
                 self._start(settings, [daemon])
-                page = settings.web_address(name)
-                self._wait([daemon], lambda: None if health.answers(page) else f"the {daemon.title}'s answer")
+                self._wait([daemon], lambda: None if _answers(settings, name) else f"the {daemon.title}'s answer")
 
     def _up(self) -> None:
         settings = self._decide()
@@ -251,15 +284,17 @@ class MiniCluster:
                 " `up`, which chooses other ports"
             )
         environ = daemons.build_environment(settings, os.environ, self.environ)
-        if "nn" in names and not (self.directory / "formatted").exists():
-            self._progress("formatting HDFS")
-            for data in ("nn", "dn"):
-                shutil.rmtree(self.directory / data, ignore_errors=True)
-            daemons.format_namenode(settings, environ)
-            (self.directory / "formatted").touch()
         for daemon in wanted:
+            if daemon.name == "nn" and not (self.directory / "formatted").exists():
+                self._progress("formatting HDFS")
+                for data in ("nn", "dn"):
+                    shutil.rmtree(self.directory / data, ignore_errors=True)
+                daemons.format_namenode(settings, environ)
+                (self.directory / "formatted").touch()
             self._progress(f"starting {daemon.title} ({daemon.name})")
             self._children[daemon.name] = daemons.start(settings, daemon, environ)
+            if daemon.name == KDC:  # formatting and the other daemons begin with a log-in
+                self._wait([daemon], lambda: None if _answers(settings, KDC) else "the KDC's answer")
 
     def _wait(self, started: list[Daemon], missing: Callable[[], str | None]) -> None:
         deadline = time.monotonic() + _READY_SECONDS
@@ -306,3 +341,7 @@ class MiniCluster:
     def _reap(self) -> None:
         for name in [name for name, child in self._children.items() if child.poll() is not None]:
             del self._children[name]
+
+
+def _answers(settings: Settings, name: str) -> bool:
+    return listens(settings) if name == KDC else health.answers(settings, settings.web_address(name))

@@ -12,6 +12,7 @@ import click
 from ..errors import MiniClusterError
 from .cluster import MiniCluster
 from .configuration import MAX_NODES
+from .kerberos import USERS
 from .labels import read_labels
 
 _directory = click.option(
@@ -47,14 +48,22 @@ def minicluster() -> None:
 @click.option("--stock", is_flag=True, default=None, help="Keep Hadoop's own heartbeat and off-switch settings.")
 @click.option("--label", "labels", multiple=True, metavar="<node>=<label>",
               help="YARN node label of a NodeManager, such as nm2=gpu; repeatable. The queue low may not use it.")
+@click.option("--kerberos", is_flag=True, default=None,
+              help="Demand Kerberos of every client: with a KDC of its own and the users alice, bob and gateway.")
+@click.option("--ticket-lifetime", type=click.IntRange(1), metavar="<seconds>",
+              help="Longest life of a user's ticket.  [default: a day]")
+@click.option("--set", "properties", multiple=True, metavar="<property>=<value>",
+              help="A Hadoop property, which wins over the minicluster's own; repeatable.")
 @_as_json
 def up(directory: Path | None, light: bool | None, nodes: int | None, stock: bool | None, labels: tuple[str, ...],
-       as_json: bool) -> None:
+       kerberos: bool | None, ticket_lifetime: int | None, properties: tuple[str, ...], as_json: bool) -> None:
     """Start the cluster and wait until it is ready.
 
     Daemons that run already go on.
     """
-    cluster = MiniCluster(directory, nodes, light, stock, read_labels(labels) if labels else None, progress=_say)
+    cluster = MiniCluster(directory, nodes, light, stock, read_labels(labels) if labels else None, progress=_say,
+                          kerberos=kerberos, ticket_lifetime=ticket_lifetime,
+                          properties=_read_properties(properties) if properties else None)
     cluster.up()
     if as_json:
         click.echo(json.dumps(_describe(cluster), indent=2))
@@ -65,6 +74,9 @@ def up(directory: Path | None, light: bool | None, nodes: int | None, stock: boo
         _say(f"  {title:<16} {url}")
     _say(_bold("Use it in this shell"))
     _say(f'  eval "$(ytf minicluster env{_option(directory)})"')
+    if cluster.settings.kerberos:
+        _say(_bold("Get a ticket, as alice, bob or gateway"))
+        _say(f"  {_kinit(cluster, 'alice')}")
     _say(_bold("Run something on it"))
     _say(f"  ytf-submit --wait --environment {_own_python()} -m 256 -r worker:2 'echo \"I am worker $DTF_TASK_INDEX\"'")
     _say(_bold("End it"))
@@ -117,8 +129,12 @@ def env(directory: Path | None) -> None:
 
     Set them with: eval "$(ytf minicluster env)".
     """
-    for name, value in MiniCluster(directory).environ.items():
+    cluster = MiniCluster(directory)
+    for name, value in cluster.environ.items():
         click.echo(f"export {name}={shlex.quote(value)}")
+    if cluster.settings.kerberos:
+        for user in USERS:
+            click.echo(f"# {_kinit(cluster, user)}")
 
 
 def _describe(cluster: MiniCluster) -> dict[str, Any]:
@@ -140,6 +156,18 @@ def _pages(cluster: MiniCluster) -> dict[str, str]:
     if cluster.namenode_url:
         pages["NameNode"] = cluster.namenode_url
     return pages
+
+
+def _kinit(cluster: MiniCluster, user: str) -> str:
+    return f"kinit -k -t {shlex.quote(str(cluster.keytab(user)))} {user}"
+
+
+def _read_properties(words: tuple[str, ...]) -> dict[str, str]:
+    pairs = [word.partition("=") for word in words]
+    wrong = [f"{name!r}" for name, mark, _ in pairs if not (name.strip() and mark)]
+    if wrong:
+        raise MiniClusterError(f"a property is written as NAME=VALUE, not as {', '.join(wrong)}")
+    return {name.strip(): value for name, _, value in pairs}
 
 
 def _option(directory: Path | None) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from .kerberos import Realm, build_kerberos_properties
+
 #: Authority of the view file system of a light cluster.
 VIEWFS = "viewfs://minicluster"
 
@@ -49,6 +51,14 @@ class Settings:
         YARN node labels by the names of NodeManagers; exclusive, and for the queue ``default`` only.
     classes : Path, optional
         Folder with the archives of Hadoop's classes; None: there are none.
+    kerberos : bool
+        Demand Kerberos of every client.
+    ticket_lifetime : int, optional
+        Longest life of a user's ticket, seconds; None: a day.
+    properties : mapping of str to str
+        Further Hadoop properties, which win over all others.
+    additions : Path, optional
+        Folder with what a secured cluster needs besides Hadoop's jars; None: the cluster is not secured.
     """
 
     directory: Path
@@ -62,6 +72,25 @@ class Settings:
     stock: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     classes: Path | None = None
+    kerberos: bool = False
+    ticket_lifetime: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    additions: Path | None = None
+
+    @property
+    def host(self) -> str:
+        """The name of this machine in addresses; Kerberos knows services by name."""
+        return "localhost" if self.kerberos else "127.0.0.1"
+
+    @property
+    def superuser(self) -> str:
+        """The superuser of HDFS."""
+        return "hdfs" if self.kerberos else self.user
+
+    @property
+    def realm(self) -> Realm:
+        """The Kerberos realm of a secured cluster."""
+        return Realm(self.directory / "kerberos")
 
     @property
     def configuration(self) -> Path:
@@ -81,11 +110,11 @@ class Settings:
 
     @property
     def default_filesystem(self) -> str:
-        return VIEWFS if self.light else f"hdfs://127.0.0.1:{self.ports['nn']}"
+        return VIEWFS if self.light else f"hdfs://{_address(self, 'nn')}"
 
     def web_address(self, name: str) -> str:
         """Return the URL of a daemon's pages."""
-        return f"http://127.0.0.1:{self.ports[f'{name}-web']}"
+        return f"http://{_address(self, f'{name}-web')}"
 
 
 def node_names(nodes: int) -> tuple[str, ...]:
@@ -93,11 +122,12 @@ def node_names(nodes: int) -> tuple[str, ...]:
     return tuple("nm" if number == 1 else f"nm{number}" for number in range(1, nodes + 1))
 
 
-def port_names(nodes: int, light: bool) -> tuple[str, ...]:
+def port_names(nodes: int, light: bool, kerberos: bool = False) -> tuple[str, ...]:
     """Return the names of all ports on which the daemons of a cluster listen."""
+    kdc = ("kdc",) if kerberos else ()
     resourcemanager = ("rm", "rm-scheduler", "rm-tracker", "rm-admin", "rm-web")
     hdfs = () if light else ("nn", "nn-web", "dn", "dn-web", "dn-ipc")
-    return resourcemanager + hdfs + tuple(f"{node}{end}" for node in node_names(nodes) for end in _NODE_PORTS)
+    return kdc + resourcemanager + hdfs + tuple(f"{node}{end}" for node in node_names(nodes) for end in _NODE_PORTS)
 
 
 def build_configuration(settings: Settings) -> dict[str, str]:
@@ -110,6 +140,10 @@ def build_configuration(settings: Settings) -> dict[str, str]:
     }
     if not settings.light:
         files["hdfs-site.xml"] = _hdfs(settings)
+    for name, values in (build_kerberos_properties(settings.realm) if settings.kerberos else {}).items():
+        files[name] |= values
+    for name, value in settings.properties.items():
+        files[_file_of(name)][name] = value
     return {name: render_xml(values) for name, values in files.items()} | {"log4j.properties": _LOG4J}
 
 
@@ -133,6 +167,13 @@ def render_xml(values: Mapping[str, str]) -> str:
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', "<configuration>", *lines, "</configuration>", ""])
 
 
+def _file_of(name: str) -> str:
+    for prefix, file in _FILES.items():
+        if name.startswith(prefix):
+            return file
+    return "core-site.xml"
+
+
 def _core(settings: Settings) -> dict[str, str]:
     values = {
         "fs.defaultFS": settings.default_filesystem,
@@ -154,7 +195,7 @@ def _hdfs(settings: Settings) -> dict[str, str]:
         "dfs.datanode.http.address": _address(settings, "dn-web"),
         "dfs.datanode.ipc.address": _address(settings, "dn-ipc"),
         # WebHDFS redirects clients to this name; the machine's own name may belong to another interface.
-        "dfs.datanode.hostname": "127.0.0.1",
+        "dfs.datanode.hostname": settings.host,
         "dfs.datanode.data.dir": f"file://{settings.directory}/dn",
         # A client that closes a file too early asks the NameNode again after 400 ms: half of a submission's time.
         **({} if settings.stock else {"dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20"}),
@@ -167,7 +208,7 @@ def _yarn(settings: Settings) -> dict[str, str]:
     directory, hadoop = settings.directory, settings.hadoop
     aggregated = f"file://{directory}/files/tmp/logs" if settings.light else "/tmp/logs"
     values = {
-        "yarn.resourcemanager.hostname": "127.0.0.1",
+        "yarn.resourcemanager.hostname": settings.host,
         "yarn.resourcemanager.address": _address(settings, "rm"),
         "yarn.resourcemanager.scheduler.address": _address(settings, "rm-scheduler"),
         "yarn.resourcemanager.resource-tracker.address": _address(settings, "rm-tracker"),
@@ -250,7 +291,13 @@ def _scheduler(settings: Settings) -> dict[str, str]:
 
 
 def _address(settings: Settings, name: str) -> str:
-    return f"127.0.0.1:{settings.ports[name]}"
+    return f"{settings.host}:{settings.ports[name]}"
+
+
+#: The file of a property by the beginning of its name, the longest first; all others stand in core-site.xml.
+_FILES = {
+    "yarn.scheduler.capacity.": "capacity-scheduler.xml", "yarn.": "yarn-site.xml", "dfs.": "hdfs-site.xml",
+}  # fmt: skip
 
 
 #: Suffix of a NodeManager's port names, and the property below ``yarn.nodemanager``.

@@ -11,6 +11,7 @@ from ..errors import MiniClusterError
 from . import processes
 from .class_archive import DAEMONS, MASTER, use_archive
 from .configuration import Settings, build_node_properties, node_names
+from .kdc import start_kdc
 
 #: The serial collector and the first compiler halve the memory and the start time of daemons.
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -19,6 +20,9 @@ OPENS = "--add-opens=java.base/java.lang=ALL-UNNAMED"
 _HDFS = "org.apache.hadoop.hdfs.server"
 _YARN = "org.apache.hadoop.yarn.server"
 _LOG_TAIL_LINES = 12
+
+#: The daemon that is not a JVM: the KDC of a secured cluster.
+KDC = "kdc"
 
 
 @dataclass(frozen=True)
@@ -64,21 +68,31 @@ def list_daemons(settings: Settings) -> tuple[Daemon, ...]:
         )
         for name in node_names(settings.nodes)
     )  # fmt: skip
-    return (() if settings.light else hdfs) + (resourcemanager, *nodes)
+    kdc = (Daemon(KDC, "KDC", "", 0),) if settings.kerberos else ()
+    return kdc + (() if settings.light else hdfs) + (resourcemanager, *nodes)
 
 
 def build_command(settings: Settings, daemon: Daemon) -> list[str]:
-    """Return the command line of a daemon."""
+    """Return the command line of a daemon that is a JVM."""
+    # A NodeManager with another class than Hadoop's cannot use the archive, which needs the jars first.
+    first = f"{settings.additions}/classes:" if settings.additions and daemon.title == "NodeManager" else ""
     return [
-        f"{settings.java_home}/bin/java", f"-Xmx{daemon.heap}m", *JVM_FLAGS, *daemon.flags,
+        f"{settings.java_home}/bin/java", f"-Xmx{daemon.heap}m", *JVM_FLAGS, *daemon.flags, *kerberos_flags(settings),
         *_marks(settings.directory, daemon.name),
         "-Dhadoop.root.logger=INFO,console", f"-Djava.io.tmpdir={settings.directory}/tmp",
         f"-XX:ErrorFile={settings.logs}/{daemon.name}-crash.log", "-XX:+ExitOnOutOfMemoryError",
         *use_archive(settings.classes, DAEMONS),
-        # The archive needs the jars first. No jar has a file with the same name as one of our files.
-        "-cp", f"{settings.hadoop}/jars/*:{settings.configuration}:{settings.pages}",
+        # No jar has a file with the same name as one of our files.
+        "-cp", f"{first}{settings.hadoop}/jars/*:{settings.configuration}:{settings.pages}",
         daemon.main_class, *daemon.arguments,
     ]  # fmt: skip
+
+
+def kerberos_flags(settings: Settings) -> tuple[str, ...]:
+    """Return the flags by which a JVM finds the realm of a secured cluster."""
+    # Java reads KRB5_CONFIG nowhere. Hadoop's daemons share one service, and see replays where there are none.
+    conf = f"-Djava.security.krb5.conf={settings.realm.krb5_conf}"
+    return (conf, "-Dsun.security.krb5.rcache=none") if settings.kerberos else ()
 
 
 def build_environment(settings: Settings, environ: Mapping[str, str], cluster: Mapping[str, str]) -> dict[str, str]:
@@ -93,18 +107,23 @@ def build_environment(settings: Settings, environ: Mapping[str, str], cluster: M
     cluster : mapping
         The variables of this cluster.
     """
-    foreign = ("HADOOP_", "YARN_", "HDFS_", "CLASSPATH", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+    foreign = ("KRB5", "HADOOP_", "YARN_", "HDFS_", "CLASSPATH", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS",
+               "_JAVA_OPTIONS")  # fmt: skip
     kept = {name: value for name, value in environ.items() if not name.startswith(foreign)}
+    own = {name: value for name, value in cluster.items() if not name.startswith(("KRB5", "JDK_JAVA_OPTIONS"))}
     # Not by yarn.nodemanager.admin-env: YARN would join that to a container's own value with ":".
     options = {} if settings.stock else {"JDK_JAVA_OPTIONS": " ".join(JVM_FLAGS)}
-    if settings.classes is not None and not settings.stock:
-        # Not in JDK_JAVA_OPTIONS, which an application sets for its master.
-        options["JAVA_TOOL_OPTIONS"] = " ".join(use_archive(settings.classes, MASTER))
-    return {"LANG": "C.UTF-8"} | kept | dict(cluster) | options
+    # Not in JDK_JAVA_OPTIONS, which an application sets for its master.
+    tools = [*kerberos_flags(settings), *(() if settings.stock else use_archive(settings.classes, MASTER))]
+    if tools:
+        options["JAVA_TOOL_OPTIONS"] = " ".join(tools)
+    return {"LANG": "C.UTF-8"} | kept | own | options
 
 
 def start(settings: Settings, daemon: Daemon, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start a daemon in a session of its own; its log is ``logs/<name>.log``."""
+    if daemon.name == KDC:
+        return start_kdc(settings, environ, _marks(settings.directory, KDC))
     with (settings.logs / f"{daemon.name}.log").open("ab") as log:
         return subprocess.Popen(
             build_command(settings, daemon),

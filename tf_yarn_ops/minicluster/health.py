@@ -4,7 +4,6 @@ import http.client
 import json
 import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,10 @@ from typing import Any
 from ..errors import MiniClusterError
 from . import daemons
 from .configuration import Settings, node_names
+from .kerberos import USERS
+from .web import open_page
 
 _ASK_SECONDS, _TELL_SECONDS = 5.0, 30.0
-#: Ignores proxies of the environment, because the daemons run on this machine.
-OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def describe_missing(settings: Settings) -> str | None:
     if active < settings.nodes:
         sick = "".join(f" ({report})" for report in _list_unhealthy_nodes(settings))
         return f"{settings.nodes - active} of {settings.nodes} active nodes{sick}"
-    silent = [name for name in node_names(settings.nodes) if not answers(settings.web_address(name))]
+    silent = [name for name in node_names(settings.nodes) if not answers(settings, settings.web_address(name))]
     if silent:
         return f"the answer of {', '.join(silent)}"
     if not settings.light and not _has_left_safe_mode(settings):
@@ -76,10 +75,10 @@ def describe_missing(settings: Settings) -> str | None:
     return None
 
 
-def answers(url: str) -> bool:
-    """Return whether a server answers at this URL, with any HTTP status."""
+def answers(settings: Settings, url: str) -> bool:
+    """Return whether a daemon answers at this URL, with any HTTP status."""
     try:
-        OPENER.open(url, timeout=_ASK_SECONDS).close()
+        open_page(settings, url, _ASK_SECONDS).close()
     except urllib.error.HTTPError:
         return True
     except (OSError, http.client.HTTPException):
@@ -89,29 +88,34 @@ def answers(url: str) -> bool:
 
 def count_active_nodes(settings: Settings) -> int | None:
     """Return the number of active NodeManagers, or None if the ResourceManager does not answer."""
-    metrics = _get(f"{settings.web_address('rm')}/ws/v1/cluster/metrics")
+    metrics = _get(settings, f"{settings.web_address('rm')}/ws/v1/cluster/metrics")
     return None if metrics is None else int(metrics["clusterMetrics"]["activeNodes"])
 
 
 def list_nodes(settings: Settings, state: str) -> list[dict[str, Any]]:
     """Return the NodeManagers in a state (``RUNNING``, ``UNHEALTHY``) as the ResourceManager describes them."""
-    answer = _get(f"{settings.web_address('rm')}/ws/v1/cluster/nodes?states={state}") or {}
+    answer = _get(settings, f"{settings.web_address('rm')}/ws/v1/cluster/nodes?states={state}") or {}
     return list((answer.get("nodes") or {}).get("node", []))
 
 
 def make_folders(settings: Settings) -> None:
-    """Make the folders that jobs need in HDFS: the user's home and the shared ones.
+    """Make the folders that jobs need in HDFS: the users' homes and the shared ones.
 
     Raises
     ------
     MiniClusterError
         The NameNode refused; the message has its answer.
     """
-    rights = {"/user": "755", f"/user/{settings.user}": "755", "/tmp": "1777", "/tmp/logs": "1777"}
+    rights = {"/user": "755", "/tmp": "1777", "/tmp/logs": "1777"}
+    homes = dict.fromkeys(USERS, "700") if settings.kerberos else {settings.user: "755"}
+    rights |= {f"/user/{user}": permission for user, permission in homes.items()}
     for path, permission in rights.items():
         # MKDIRS does not change the permissions of an existing folder.
         for operation in ("MKDIRS", "SETPERMISSION"):
             _put(settings, path, {"op": operation, "permission": permission, "user.name": settings.user})
+    if settings.kerberos:
+        for user in homes:
+            _put(settings, f"/user/{user}", {"op": "SETOWNER", "owner": user})
 
 
 def _list_unhealthy_nodes(settings: Settings) -> tuple[str, ...]:
@@ -119,15 +123,14 @@ def _list_unhealthy_nodes(settings: Settings) -> tuple[str, ...]:
 
 
 def _has_left_safe_mode(settings: Settings) -> bool:
-    answer = _get(f"{settings.web_address('nn')}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState")
+    answer = _get(settings, f"{settings.web_address('nn')}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState")
     beans = (answer or {}).get("beans", [])
     return any(bean["FSState"] == "Operational" and bean["NumLiveDataNodes"] > 0 for bean in beans)
 
 
-def _get(url: str) -> dict[str, Any] | None:
-    request = urllib.request.Request(url, headers={"Accept": "application/json"})
+def _get(settings: Settings, url: str) -> dict[str, Any] | None:
     try:
-        with OPENER.open(request, timeout=_ASK_SECONDS) as answer:
+        with open_page(settings, url, _ASK_SECONDS) as answer:
             parsed = json.load(answer)
     except (OSError, http.client.HTTPException, ValueError):
         return None
@@ -137,7 +140,7 @@ def _get(url: str) -> dict[str, Any] | None:
 def _put(settings: Settings, path: str, query: Mapping[str, str]) -> None:
     url = f"{settings.web_address('nn')}/webhdfs/v1{urllib.parse.quote(path)}?{urllib.parse.urlencode(query)}"
     try:
-        OPENER.open(urllib.request.Request(url, method="PUT"), timeout=_TELL_SECONDS).close()
+        open_page(settings, url, _TELL_SECONDS, "PUT").close()
     except urllib.error.HTTPError as error:
         said = error.read(2000).decode("utf-8", "replace")
         raise MiniClusterError(f"HDFS refused {query['op']} {path}: {said}") from error

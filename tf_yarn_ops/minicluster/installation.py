@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..errors import MiniClusterError
-from . import class_archive, pages, state
-from .artefacts import fetch_hadoop
+from . import additions, class_archive, pages, state
+from .artefacts import HADOOP_VERSION, fetch_hadoop
 from .configuration import Settings, build_configuration, port_names
+from .daemons import kerberos_flags
 from .java import find_java
+from .kdc import check_programs, make_realm
 from .labels import check_labels
 from .ports import choose_ports, taken_ports
 from .shims import build_shims
@@ -26,23 +28,26 @@ _PATH = re.compile(r"[A-Za-z0-9/._+@=~-]+")
 
 def install(
     directory: Path, environ: Mapping[str, str], progress: Callable[[str], None], *, nodes: int = 1,
-    light: bool = False, stock: bool = False, labels: Mapping[str, str] | None = None,
+    light: bool = False, stock: bool = False, labels: Mapping[str, str] | None = None, kerberos: bool = False,
+    ticket_lifetime: int | None = None, properties: Mapping[str, str] | None = None,
 ) -> Settings:
     """Prepare a cluster's folder for the start; keep the data and the free ports of an earlier start.
 
     Raises
     ------
     MiniClusterError
-        Java or Maven is missing or does not fit, a path has characters that Hadoop misreads, the disk is full, or a
-        label is invalid or names an unknown node.
+        Java, Maven or MIT Kerberos is missing or does not fit, a path has characters that Hadoop misreads, the disk is
+        full, a label is invalid or names an unknown node, or options exclude each other.
     """
     check_labels(labels or {}, nodes)
+    _check_security(kerberos, light, ticket_lifetime, environ)
     java = find_java(environ)
     hadoop = fetch_hadoop(environ, java, progress)
     check_paths(directory, hadoop, java.home)
     check_disk(directory)
     classes = class_archive.prepare(hadoop, java, progress)
-    names = port_names(nodes, light)
+    additions_folder = additions.prepare(hadoop, HADOOP_VERSION, environ, java, progress) if kerberos else None
+    names = port_names(nodes, light, kerberos)
     before = state.load(directory)
     ports = {name: before.ports[name] for name in names if name in before.ports} if before else {}
     if len(ports) < len(names) or taken_ports(ports):
@@ -50,11 +55,25 @@ def install(
     settings = Settings(
         directory=directory, hadoop=hadoop, java_home=java.home, user=pwd.getpwuid(os.getuid()).pw_name,
         ports=ports, memory=min(_MEMORY, _machine_memory()), nodes=nodes, light=light, stock=stock,
-        labels=labels or {}, classes=classes,
+        labels=labels or {}, classes=classes, kerberos=kerberos, ticket_lifetime=ticket_lifetime,
+        properties=properties or {}, additions=additions_folder,
     )  # fmt: skip
     _write(settings)
+    if kerberos:
+        make_realm(settings, environ)
     state.save(settings)
     return settings
+
+
+def _check_security(kerberos: bool, light: bool, ticket_lifetime: int | None, environ: Mapping[str, str]) -> None:
+    if ticket_lifetime is not None and not kerberos:
+        raise MiniClusterError("a ticket's lifetime needs a cluster with Kerberos (--kerberos)")
+    if ticket_lifetime is not None and ticket_lifetime <= 0:
+        raise MiniClusterError(f"a ticket lives for 1 second or longer, not {ticket_lifetime}")
+    if kerberos and light:
+        raise MiniClusterError("Kerberos needs HDFS, which a light cluster leaves out: leave out --light or --kerberos")
+    if kerberos:
+        check_programs(environ)
 
 
 def check_paths(*paths: Path) -> None:
@@ -88,7 +107,9 @@ def check_disk(directory: Path) -> None:
 
 def _write(settings: Settings) -> None:
     directory = settings.directory
-    shims = build_shims(directory, settings.hadoop / "jars", settings.java_home)
+    shims = build_shims(
+        directory, settings.hadoop / "jars", settings.java_home, kerberos_flags(settings), settings.additions
+    )
     files = {
         **{settings.configuration / name: text for name, text in build_configuration(settings).items()},
         **{settings.shims / name: text for name, text in shims.items()},

@@ -7,13 +7,13 @@ import http.client
 import json
 import re
 import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import MiniClusterError
 from .configuration import Settings, node_names
-from .health import OPENER, list_nodes
+from .health import list_nodes
+from .web import open_page
 
 _SECONDS = 30.0
 #: YARN's rule (CommonNodeLabelsManager).
@@ -76,11 +76,9 @@ def put_labels(settings: Settings) -> None:
 
 def _post(settings: Settings, path: str, body: Mapping[str, Any]) -> None:
     mark = "&" if "?" in path else "?"
-    request = urllib.request.Request(
-        f"{settings.web_address('rm')}/ws/v1/cluster/{path}{mark}user.name={settings.user}", json.dumps(body).encode(),
-        {"Content-Type": "application/json", "Accept": "application/json"}, method="POST")
+    url = f"{settings.web_address('rm')}/ws/v1/cluster/{path}{mark}user.name={settings.user}"
     try:
-        OPENER.open(request, timeout=_SECONDS).close()
+        open_page(settings, url, _SECONDS, "POST", json.dumps(body).encode()).close()
     except urllib.error.HTTPError as error:
         said = error.read(2000).decode("utf-8", "replace")
         raise MiniClusterError(f"the ResourceManager refused {path}: {said}") from error

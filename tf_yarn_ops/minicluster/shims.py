@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from .configuration import Settings
-from .daemons import JVM_FLAGS, OPENS
+from .daemons import JVM_FLAGS, OPENS, kerberos_flags
 
 _YARN = "org.apache.hadoop.yarn.client.cli"
 
@@ -52,11 +52,11 @@ command="$1"
 case "$command" in
   classpath)
     if [ "$1" = --glob ]; then
-      set -- "{jars}"/*.jar
+      set -- "{jars}"/*.jar{more_files}
       IFS=:
       echo "$HADOOP_CONF_DIR:$*"
     else
-      echo "$HADOOP_CONF_DIR:{jars}/*"
+      echo "$HADOOP_CONF_DIR:{jars}/*{more}"
     fi
     exit 0 ;;
 {cases}
@@ -69,7 +69,9 @@ exec "$JAVA_HOME/bin/java" -Xmx256m {flags} $HADOOP_CLIENT_OPTS -cp "$HADOOP_CON
 """
 
 
-def build_shims(directory: Path, jars: Path, java_home: Path) -> dict[str, str]:
+def build_shims(
+    directory: Path, jars: Path, java_home: Path, flags: tuple[str, ...] = (), additions: Path | None = None
+) -> dict[str, str]:
     """Return the scripts: text by file name.
 
     Parameters
@@ -80,8 +82,12 @@ def build_shims(directory: Path, jars: Path, java_home: Path) -> dict[str, str]:
         Folder with Hadoop's jars.
     java_home : Path
         The Java that is used if JAVA_HOME is not set.
+    flags : tuple of str, optional
+        Further flags of the JVM.
+    additions : Path, optional
+        Folder with further jars.
     """
-    return {program: _build(program, directory, jars, java_home) for program in COMMANDS}
+    return {program: _build(program, directory, jars, java_home, flags, additions) for program in COMMANDS}
 
 
 def lead_here(settings: Settings, path: str) -> dict[str, str]:
@@ -95,10 +101,22 @@ def lead_here(settings: Settings, path: str) -> dict[str, str]:
         "HADOOP_CONF_DIR": str(settings.configuration),
         **dict.fromkeys(homes, str(settings.directory)),
         "YTF_RESOURCEMANAGER": settings.web_address("rm"),
+        **(_lead_to_realm(settings) if settings.kerberos else {}),
     }
 
 
-def _build(program: str, directory: Path, jars: Path, java_home: Path) -> str:
+def _lead_to_realm(settings: Settings) -> dict[str, str]:
+    return {
+        "KRB5_CONFIG": str(settings.realm.krb5_conf),
+        # A cache of its own leaves the user's other tickets alone.
+        "KRB5CCNAME": f"FILE:{settings.realm.folder}/ticket",
+        "JDK_JAVA_OPTIONS": " ".join(kerberos_flags(settings)),
+    }
+
+
+def _build(
+    program: str, directory: Path, jars: Path, java_home: Path, flags: tuple[str, ...], additions: Path | None
+) -> str:
     cases = []
     for command, target in COMMANDS[program].items():
         main_class, _, named = target.partition(" ")
@@ -110,7 +128,9 @@ def _build(program: str, directory: Path, jars: Path, java_home: Path) -> str:
         configuration=directory / "conf",
         jars=jars,
         java_home=java_home,
-        flags=" ".join((*JVM_FLAGS, OPENS)),
+        more=f":{additions}/jars/*" if additions else "",
+        more_files=f' "{additions}"/jars/*.jar' if additions else "",
+        flags=" ".join((*JVM_FLAGS, OPENS, *flags)),
         cases="\n".join(cases),
         known=" ".join(COMMANDS[program]),
     )

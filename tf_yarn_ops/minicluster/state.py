@@ -31,7 +31,8 @@ def load(directory: Path) -> Settings | None:
             raise ValueError("another schema")
         for name in ("directory", "hadoop", "java_home"):
             values[name] = Path(values[name])
-        values["classes"] = Path(values["classes"]) if values.get("classes") else None
+        for name in ("classes", "additions"):
+            values[name] = Path(values[name]) if values.get(name) else None
         return Settings(**values)
     except FileNotFoundError:
         return None

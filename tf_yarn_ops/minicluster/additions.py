@@ -1,0 +1,71 @@
+"""What a secured cluster needs besides Hadoop's jars; made once, in a folder beside them.
+
+``jars`` has the class library of MapReduce, which Skein's Java client uses on secured clusters. ``classes`` has a class
+that replaces Hadoop's own in the NodeManager (``SecureIOUtils.java``).
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from importlib import resources
+from pathlib import Path
+
+from ..errors import MiniClusterError
+from .artefacts import find_maven, publish, run_maven
+from .java import Java
+
+_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+_COMPILE_SECONDS = 120.0
+
+
+def prepare(
+    hadoop: Path, version: str, environ: Mapping[str, str], java: Java, progress: Callable[[str], None]
+) -> Path:
+    """Return the folder with the additions to a Hadoop; make it if it is missing.
+
+    Raises
+    ------
+    MiniClusterError
+        Maven or the Java compiler is missing or fails, or the disk is full.
+    """
+    target = hadoop.with_name(f"{hadoop.name}-secured")
+    if target.is_dir():
+        return target
+    maven, compiler = find_maven(version, environ), java.home / "bin" / "javac"
+    if not compiler.is_file():
+        raise MiniClusterError(
+            f"{compiler} is missing, which compiles a class for secured clusters once: install a JDK"
+            " (apt-get install openjdk-17-jdk-headless), not only a JRE, or point JAVA_HOME at one"
+        )
+    progress("preparing Hadoop for secured clusters (once)")
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        goal = [_PLUGIN, f"-Dartifact=org.apache.hadoop:hadoop-mapreduce-client-core:{version}",
+                f"-DoutputDirectory={staging}/jars"]  # fmt: skip
+        run_maven(maven, goal, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
+        _compile(compiler, hadoop / "jars", staging / "classes")
+        staging.chmod(0o755)
+        publish(staging, target)
+    except OSError as error:
+        raise MiniClusterError(f"{target} cannot be made: {error}") from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return target
+
+
+def _compile(compiler: Path, jars: Path, classes: Path) -> None:
+    with resources.as_file(resources.files(__package__) / "SecureIOUtils.java") as source:
+        # Byte code of Java 8 runs on each Java that can run Hadoop.
+        command = [str(compiler), "-nowarn", "-Xlint:-options", "-source", "8", "-target", "8",
+                   "-cp", os.pathsep.join(map(str, sorted(jars.glob("hadoop-common-*.jar")))),
+                   "-implicit:none", "-proc:none", "-d", str(classes), str(source)]  # fmt: skip
+        classes.mkdir()
+        try:
+            ran = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 text=True, errors="replace", timeout=_COMPILE_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            raise MiniClusterError(f"{compiler} does not end: {error}") from error
+    if ran.returncode != 0:
+        raise MiniClusterError(f"{compiler} failed (exit {ran.returncode}): {ran.stdout.strip()}")
