@@ -70,7 +70,7 @@ def test_secure_lets_one_command_pass(plugins):
     done = install(plugins, secure=True, limits="/etc/tf yarn/limits.yaml")
     private, plugin = (properties(done.folder, file) for file in ("private.properties", "plugin.properties"))
     assert private["jobtype.class"] == HADOOP_SHELL
-    assert plugin["command"] == f'{COMMAND} --limits "/etc/tf yarn/limits.yaml"'
+    assert plugin["command"] == f'{COMMAND} --secure --limits "/etc/tf yarn/limits.yaml"'
     expression = re.compile(private["command.whitelist.regex"])
     assert expression.fullmatch(plugin["command"])
     for other in (f"{plugin['command']} x", f"{plugin['command']}; rm", plugin["command"].replace("/", "_", 1), "rm",

@@ -18,7 +18,8 @@ def azkaban() -> None:
               help="The executor's azkaban.jobtype.plugin.dir, usually plugins/jobtypes.")
 @click.option("--name", metavar="<name>", help="The value of type= in jobs.  [default: tensorflow-yarn]")
 @click.option("--secure/--no-secure", default=None,
-              help="Run as Azkaban's HadoopShell, which fetches delegation tokens and refuses other commands.  "
+              help="Run as Azkaban's HadoopShell, which fetches delegation tokens and refuses other commands; jobs may "
+                   "name files of their project only.  "
                    "[default: as installed before, else no-secure]")
 @click.option("--limits", metavar="<file>",
               help="The site's limits.  [default: as installed before, else /etc/tf_yarn_ops/azkaban.yaml]")
@@ -34,5 +35,7 @@ def install_jobtype(directory: Path, name: str | None, secure: bool | None, limi
     for note in done.notes:
         say(note)
     say(f"jobs with type={done.folder.name} run {done.command}")
+    say("note: a job can still set PATH, LD_PRELOAD and other variables (env.*) of its launcher, and so use the rights "
+        "of the launcher's user; with execute.as.user these are the rights of the job's own user")
     say("next, for each executor: send a POST request to its reload URL, or restart it")
     click.echo(RELOAD_URL)

@@ -60,11 +60,12 @@ def render(python: str, *, secure: bool = False, limits: str | None = None) -> d
     python : str
         Absolute path of the interpreter.
     secure : bool, optional
-        Use Azkaban's HadoopShell, which fetches delegation tokens and refuses other commands.
+        Use Azkaban's HadoopShell, which fetches delegation tokens and refuses other commands. Jobs may name files of
+        their project only, unless the limits say otherwise.
     limits : str, optional
         Absolute path of the site's limits. Default: `limits.DEFAULT_PATH`.
     """
-    command = _command(python, limits)
+    command = _command(python, limits, secure)
     texts = {name: (resources.files(__package__) / "plugin" / name).read_text("ascii") for name in FILES}
     plugin = texts["plugin.properties"].replace("command=@PYTHON@ -I -X utf8 -m tf_yarn_ops.azkaban\n",
                                                 format_properties({"command": command}).decode("ascii"))
@@ -127,8 +128,9 @@ def install(directory: Path, *, name: str = NAME, python: str | None = None, sec
     return Installed(folder, parse_properties(files["plugin.properties"])["command"], tuple(written), tuple(notes))
 
 
-def _command(python: str, limits: str | None) -> str:
-    words = [python, "-I", "-X", "utf8", "-m", MODULE, *(["--limits", limits] if limits else [])]
+def _command(python: str, limits: str | None, secure: bool) -> str:
+    words = [python, "-I", "-X", "utf8", "-m", MODULE, *(["--secure"] if secure else []),
+             *(["--limits", limits] if limits else [])]
     return " ".join(f'"{word}"' if " " in word else word for word in words)
 
 

@@ -37,7 +37,8 @@ _ELSEWHERE = ("", "cluster_requirement", "task_command", "spec", "dry_run", "str
 
 def read_job(properties: Mapping[str, str], folder: Path,
              defaults: Mapping[str, str] = MappingProxyType({}),
-             complete: Callable[[JobSpec, Request], JobSpec] = lambda job, request: job) -> tuple[JobSpec, Request]:
+             complete: Callable[[JobSpec, Request], JobSpec] = lambda job, request: job,
+             root: Path | None = None) -> tuple[JobSpec, Request]:
     """Return the job that a ``.job`` asks for, and the request from which it was built.
 
     Parameters
@@ -51,6 +52,8 @@ def read_job(properties: Mapping[str, str], folder: Path,
     complete : callable, optional
         Returns the job as it will be submitted, or raises SpecInvalid. If the request has faults, `complete` gets the
         job without the faulty options, if there is one, and `Request.faults` is not empty.
+    root : Path, optional
+        The folder outside which the job may name no file of this machine. Default: no limit.
 
     Raises
     ------
@@ -58,6 +61,7 @@ def read_job(properties: Mapping[str, str], folder: Path,
         With every fault, those of `complete` included; the paths are keys of the ``.job``.
     """
     request = _gather(properties, folder, defaults)
+    request.root = root
     values = request.values
     _read_document(request)
     found = {name: key for name in values if (key := find_key(name))}
@@ -85,6 +89,7 @@ def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, 
     faults: list[Fault] = []
     tony = translate(properties)
     values = merge(own_values(properties), tony.values, faults)
+    own = frozenset(values)
     for name, value in (*((name, Value(text, name)) for name, text in defaults.items()), *tony.weak):
         absent = name == "tf.source" and not os.path.isdir(folder / value.text)
         said_otherwise = ((name in _PLACES and any(other in values for other in _PLACES))
@@ -93,7 +98,8 @@ def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, 
             values[name] = value
     faults += check_letters(values)
     values = {name: value._replace(text=readable(value.text)) for name, value in values.items()}
-    return Request(values, folder, faults=faults, warnings=[tony.warning] if tony.warning else [])
+    of_site = frozenset(name for name in defaults if name not in own and name in values)
+    return Request(values, folder, of_site=of_site, faults=faults, warnings=[tony.warning] if tony.warning else [])
 
 
 def _build(request: Request) -> JobSpec | None:
@@ -117,6 +123,9 @@ def _build(request: Request) -> JobSpec | None:
 def _read_document(request: Request) -> None:
     path = request.text("tf.spec")
     if path is None:
+        return
+    if not request.may_read("tf.spec", path):
+        request.refuse(request.values["tf.spec"].key, Wrong.OUTSIDE, given=shown(path))
         return
     try:
         document = read_document(path, request.folder, key="tf.spec")

@@ -58,14 +58,17 @@ class Run:
         The environment of the launcher.
     limits_file : str, optional
         The file of the site's limits, as for `limits.read_limits`.
+    secure : bool, optional
+        Whether jobs may name files of their project only, if the limits do not say it. Default false.
     """
 
     def __init__(self, console: Console, interruption: Interruption, environ: Mapping[str, str],
-                 limits_file: str | None = None):
+                 limits_file: str | None = None, secure: bool = False):
         self._console = console
         self._interruption = interruption
         self._environ = dict(environ)
         self._limits_file = limits_file
+        self._secure = secure
         self._launcher: Launcher | None = None
         self._cluster: Cluster | None = None
         self._ids: list[str] = []
@@ -124,7 +127,8 @@ class Run:
     def _read_job(self, properties: Mapping[str, str], execution: Execution,
                   limits: Limits) -> tuple[JobSpec, Request]:
         """Return the job as it will be submitted, with absolute paths."""
-        from ..submit.preflight import check_files, with_absolute_sources
+        from ..submit.preflight import with_absolute_sources
+        from .project import check_sources, project_folder
 
         def complete(job: JobSpec, request: Request) -> JobSpec:
             faults: list[Fault] = []
@@ -134,7 +138,7 @@ class Run:
                 with noting(faults):
                     limits.check_job(job)
             with noting(faults):
-                check_files(job)
+                check_sources(job, request)
             with noting(faults):
                 job = replace(job, user=limits.user(properties))
             with noting(faults):
@@ -142,7 +146,9 @@ class Run:
             check(faults)
             return job
 
-        job, request = read_job(properties, Path.cwd(), limits.defaults, complete)
+        only_project = limits.files == "project" or (limits.files is None and self._secure)
+        root = project_folder(properties, execution) if only_project else None
+        job, request = read_job(properties, Path.cwd(), limits.defaults, complete, root)
         for warning in (*request.warnings, *doubts_about(job)):
             self._say(f"warning: {warning}")
         # Azkaban deletes the project as soon as the flow ends, even if a launcher still runs in it.
@@ -267,11 +273,20 @@ class _Plain(logging.Formatter):
 
 
 def run(console: Console, interruption: Interruption, words: list[str], environ: Mapping[str, str]) -> int:
-    """Run the job that the environment describes; return the exit code. ``--limits FILE`` names the site's limits."""
+    """Run the job that the environment describes; return the exit code.
+
+    The words are those of the installed command: ``--secure``, and ``--limits FILE`` for the site's limits.
+    """
     configure_logging(console)
-    if words and (len(words) != 2 or words[0] != "--limits"):
-        console.say(f"{Reason.SPEC_INVALID.value}: the only option is --limits FILE; given: {' '.join(words)}")
+    match words:
+        case ["--secure", *rest]:
+            secure = True
+        case rest:
+            secure = False
+    if rest and (len(rest) != 2 or rest[0] != "--limits"):
+        console.say(f"{Reason.SPEC_INVALID.value}: the only options are --secure and, behind it, --limits FILE; "
+                    f"given: {' '.join(words)}")
         return Reason.SPEC_INVALID.exit_code
     kept = allowed(environ)
     replace_own(kept)
-    return Run(console, interruption, kept, words[1] if words else None)()
+    return Run(console, interruption, kept, rest[1] if rest else None, secure)()

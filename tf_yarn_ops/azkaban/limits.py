@@ -20,6 +20,7 @@ from ..validation import (
     normalise,
     not_a_mapping,
     optional,
+    read_choice,
     read_count,
     read_memory,
     read_part,
@@ -82,6 +83,10 @@ class Limits:
         Values of ``tf.*`` keys for jobs that do not give them.
     environ : mapping of str to str, optional
         Environment variables of the launcher. They win over those of the job.
+    files : {"project", "any"}, optional
+        Which files of the launcher's machine a job may name: those of its project, after links, or all that the
+        launcher can read. Default: ``project`` where the job type is installed with ``--secure``, else ``any``. Values
+        of `defaults` are not limited.
     queues : sequence of str, optional
         The allowed queues.
     tasks : int, optional
@@ -103,6 +108,7 @@ class Limits:
     user_to_proxy: bool | tuple[str, ...] = False
     defaults: Mapping[str, str] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict)
+    files: str | None = None
     queues: tuple[str, ...] = ()
     tasks: int | None = None
     memory: int | None = None
@@ -117,7 +123,7 @@ class Limits:
         counts = ("tasks", "vcores", "total_vcores")
         check(normalise(self, {
             "user_to_proxy": _read_proxy, "defaults": _read_defaults, "environ": _read_environ,
-            "queues": read_texts,
+            "files": optional(read_choice("project", "any")), "queues": read_texts,
             "memory": optional(read_memory), "total_memory": optional(read_memory),
             **{name: optional(read_count(1)) for name in counts},
             **{name: optional(read_count(0)) for name in ("gpus", "total_gpus")},

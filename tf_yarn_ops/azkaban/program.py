@@ -54,7 +54,9 @@ def _command(request: Request) -> str | None:
     folder = entry_point.removeprefix("./").partition("/")[0]
     if folder in _shipped(request):
         return f"{python} {shlex.quote(entry_point)}"
-    if not os.path.isfile(request.folder / entry_point):
+    if not request.may_read("tf.entry_point", entry_point):
+        request.refuse(request.values["tf.entry_point"].key, Wrong.OUTSIDE, given=shown(entry_point))
+    elif not os.path.isfile(request.folder / entry_point):
         request.refuse(request.values["tf.entry_point"].key, Wrong.NO_ENTRY_POINT, given=shown(entry_point))
     elif "tf.script" in request.values:
         request.ship("file", entry_point, request.values["tf.entry_point"].key)
@@ -81,6 +83,9 @@ def _args_file(request: Request) -> str | None:
     path = request.text("tf.args.file")
     if path is None:
         return None
+    if not request.may_read("tf.args.file", path):
+        request.refuse(request.values["tf.args.file"].key, Wrong.OUTSIDE, given=shown(path))
+        return None
     try:
         return (request.folder / path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -97,6 +102,9 @@ def _add_source(request: Request) -> str:
         request.ship("archive", f"{SOURCE_FOLDER}={path}", request.values["tf.source"].key)
         return f"cp -R {SOURCE_FOLDER}/. . && "
     folder = request.folder / path
+    if not request.may_read("tf.source", path):
+        request.refuse(request.values["tf.source"].key, Wrong.OUTSIDE, given=shown(path))
+        return ""
     if not os.path.isdir(folder):
         request.refuse(request.values["tf.source"].key, Wrong.NO_FOLDER, given=shown(path))
         return ""

@@ -31,6 +31,8 @@ class Wrong(Code):
     TWO_PROGRAMS = "{other} also says what runs; give one of them"
     NOTHING_TO_PASS_TO = "there is no tf.command or tf.entry_point that takes the arguments"
     NO_ENTRY_POINT = "there is no file {given} in the project, nor in tf.source, tf.files or tf.archives"
+    OUTSIDE = ("{given} is outside the project, and this site lets jobs name files of their project only; put it into "
+               "the project, or name a file in HDFS")
     NO_FOLDER = "there is no folder {given} in the project"
 
 
@@ -50,6 +52,10 @@ class Request:
         The job's values, by the names of the table of keys.
     folder : Path
         The folder of the project, where the ``.job`` lies.
+    root : Path, optional
+        The folder outside which the job may name no file of this machine. Default: no limit.
+    of_site : frozenset of str
+        The names whose values the site gives; `root` does not hold for them.
     options : dict
         The options for `build_job`.
     document : dict
@@ -67,6 +73,8 @@ class Request:
 
     values: Mapping[str, Value]
     folder: Path
+    root: Path | None = None
+    of_site: frozenset[str] = frozenset()
     options: dict[str, Any] = field(default_factory=dict)
     document: dict[str, Any] = field(default_factory=dict)
     of_spec: frozenset[str] = frozenset()
@@ -92,6 +100,12 @@ class Request:
         self.add(option, text, key)
         for parent in (option, *OPTIONS[option].path):
             self.brought[f"{parent}.{file_name(text)}"] = key
+
+    def may_read(self, name: str, path: Path | str) -> bool:
+        """Return whether the job may name this file of the machine, after links; ``name`` is the key that names it."""
+        if self.root is None or name in self.of_site:
+            return True
+        return (self.folder / path).resolve().is_relative_to(self.root)
 
     def says(self, path: str) -> bool:
         """Return whether the job, or the file of its tf.spec, gives the value at a path of the document."""
@@ -127,9 +141,10 @@ class Request:
             # The key says which of the values it is.
             values = {name: value for name, value in fault.values.items() if name != "item"}
             return replace(fault, path=key, values=values)
-        return fault.renamed(self._key_of)
+        return fault.renamed(self.key_of)
 
-    def _key_of(self, path: str) -> str:
+    def key_of(self, path: str) -> str:
+        """Return the key of the ``.job`` that gives the value at a path of the document."""
         for candidate in (path, _INDEX.sub(".", path)):  # The key of a type also sets the values of its single tasks.
             if candidate in self.brought:
                 return self.brought[candidate]

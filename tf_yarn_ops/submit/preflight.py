@@ -34,7 +34,7 @@ class Wrong(Code):
 
 def local_path(source: str) -> Path | None:
     """Return the path of a local source (``/path``, ``path``, ``file:///path``); None for any other URI."""
-    if source.startswith("file://"):
+    if source[:7].lower() == "file://":
         return Path("/" + source[len("file://"):].lstrip("/"))
     return None if urlsplit(source).scheme and "://" in source else Path(source)
 
@@ -57,6 +57,17 @@ def with_absolute_sources(spec: JobSpec) -> JobSpec:
         archives={name: absolute(source) for name, source in spec.archives.items()})
 
 
+def local_sources(spec: JobSpec) -> dict[str, Path]:
+    """Return the files and folders of this machine that a job names, by their paths in its document."""
+    named = {**{f"files.{name}": source for name, source in spec.files.items()},
+             **{f"archives.{name}": source for name, source in spec.archives.items()}}
+    if spec.script:
+        named["script"] = spec.script
+    if spec.environment and spec.environment.scheme == "archive":
+        named["environment"] = spec.environment.location
+    return {where: path for where, source in named.items() if (path := local_path(source)) is not None}
+
+
 def check_files(spec: JobSpec) -> None:
     """Raise an error when a local file is missing or can't be read.
 
@@ -66,19 +77,10 @@ def check_files(spec: JobSpec) -> None:
         With a fault for each of these files.
     """
     faults = []
-    named = {**{f"files.{name}": source for name, source in spec.files.items()},
-             **{f"archives.{name}": source for name, source in spec.archives.items()}}
-    if spec.script:
-        named["script"] = spec.script
-    if spec.environment and spec.environment.scheme == "archive":
-        named["environment"] = spec.environment.location
-    for where, source in named.items():
-        path = local_path(source)
-        if path is None:
-            continue
+    for where, path in local_sources(spec).items():
         if not os.path.exists(path):
             faults.append(Fault(where, Wrong.NO_FILE, {"file": path}))
-        elif os.path.isdir(path) and source.endswith(ARCHIVE_SUFFIXES):
+        elif os.path.isdir(path) and str(path).endswith(ARCHIVE_SUFFIXES):
             faults.append(Fault(where, Wrong.FOLDER, {"file": path}))
         elif not os.path.isdir(path) and not os.path.isfile(path):
             faults.append(Fault(where, Wrong.NO_REGULAR_FILE, {"file": path}))
