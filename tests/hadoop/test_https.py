@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -115,11 +117,43 @@ def test_a_redirect_from_http_to_https_is_verified_all_the_same(secure):
     assert secure.requests == []
 
 
-def test_a_certificate_for_another_host_is_refused_with_what_to_do(authority):
-    yarn = FakeYarn()
-    with serving(yarn, authority.server("elsewhere")) as url, pytest.raises(
-            ClusterUnreachable, match=r"its certificate is for another name \(.*\); use the host name that the certificate has"):
+def refusal(url, authority):
+    """Return what is said of a ResourceManager at an address."""
+    with pytest.raises(ClusterUnreachable) as raised:
         discover(url, ENVIRON, site=site(authority))
+    return str(raised.value)
+
+
+def test_a_certificate_for_another_host_is_refused_with_its_names(authority):
+    with serving(FakeYarn(), authority.server("elsewhere", "*.example.org", "10.0.0.1")) as url:
+        assert (f"no ResourceManager answers at {url}: its certificate is for elsewhere, *.example.org, 10.0.0.1, and not for "
+                f"{urlsplit(url).hostname}; write a name of the certificate in the address, or let the administrator add this "
+                "name to the certificate.") in refusal(url, authority)
+
+
+def test_an_unknown_authority_is_named(secure, tmp_path):
+    assert refusal(secure.url, Authority(tmp_path / "other")).split(". ")[0].endswith("that signed it, CN=the CA of the test")
+
+
+@pytest.mark.parametrize("begins, ends, said", [
+    (-9, -2, r"its certificate, or one of its CA's, has expired \(20\d\d-\d\d-\d\d \d\d:\d\d UTC\); the administrator has to renew it"),
+    (2, 9, r"its certificate is not valid before 20\d\d-\d\d-\d\d \d\d:\d\d UTC; check this machine's clock"),
+], ids=["expired", "early"])
+def test_the_dates_of_a_certificate_are_told(authority, begins, ends, said):
+    with serving(FakeYarn(), authority.server("localhost", "127.0.0.1", days=(begins, ends))) as url:
+        assert re.search(said, refusal(url, authority))
+
+
+def test_a_port_that_speaks_plain_http_is_told(yarn, authority):
+    address = yarn.url.replace("http:", "https:")
+    assert (f"no ResourceManager answers at {address}: it does not speak https; if it serves plain HTTP, write {yarn.url}. "
+            in refusal(address, authority))
+
+
+def test_a_port_that_speaks_https_is_told(secure, authority):
+    address = secure.url.replace("https:", "http:")
+    assert (f"no ResourceManager answers at {address}: it speaks https, not plain HTTP; write {secure.url}. "
+            in refusal(address, authority))
 
 
 def test_without_a_ca_file_the_machines_certificates_are_trusted(secure, authority):

@@ -27,11 +27,11 @@ class Authority:
         self.file = folder / "ca.pem"
         self.file.write_bytes(self._sign(self.name, self.key, x509.BasicConstraints(True, None), []))
 
-    def _sign(self, name, key, constraints, hosts):
+    def _sign(self, name, key, constraints, hosts, days=(-1, 1)):
         now = datetime.now(timezone.utc)
         builder = (x509.CertificateBuilder().subject_name(name).issuer_name(self.name).public_key(key.public_key())
                    .serial_number(x509.random_serial_number())
-                   .not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+                   .not_valid_before(now + timedelta(days=days[0])).not_valid_after(now + timedelta(days=days[1]))
                    .add_extension(constraints, critical=True)
                    .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
                    .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False))
@@ -42,12 +42,12 @@ class Authority:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         return builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
-    def server(self, *hosts):
-        """Return the TLS context of a server with a certificate for these hosts."""
+    def server(self, *hosts, days=(-1, 1)):
+        """Return the TLS context of a server with a certificate for these hosts, valid between these days from now."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
         file = self.folder / f"{hosts[0]}.pem"
-        file.write_bytes(self._sign(name, key, x509.BasicConstraints(False, None), hosts) + key.private_bytes(
+        file.write_bytes(self._sign(name, key, x509.BasicConstraints(False, None), hosts, days) + key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(file)

@@ -72,7 +72,8 @@ class _Asker:
             try:
                 response = await self.client.get(failover.address + path, params=asked)
             except (httpx.TransportError, httpx.InvalidURL) as error:
-                delay: float | None = failover.failed(f"{failover.address}: {explain_failure(error)}")
+                why = await asyncio.to_thread(explain_failure, error)  # it may read the server's certificate
+                delay: float | None = failover.failed(f"{failover.address}: {why}")
             else:
                 delay = failover.answered(response)
                 if delay is None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, Code, Fault, SpecInvalid, SubmissionRejected
+from . import tls
 from .authentication import Authentication
 from .fast_import import import_httpx
 from .spnego import wants_negotiation
@@ -35,8 +36,7 @@ HEADERS = {"X-XSRF-HEADER": "tf_yarn_ops", "Accept": "application/json"}
 _STANDBY = re.compile(r"standby RM|any active RM|no active RM|StandbyException|RetriableException", re.IGNORECASE)
 _EXCEPTION_NAMES = re.compile(r"(?:[\w.$]+(?:Exception|Error): )+")
 _REDIRECTS = (302, 307, 308)
-#: OpenSSL's codes for a certificate that is valid, but for another host name or IP address.
-_FOR_ANOTHER_HOST = (62, 64)
+_PORTS = {"http": 80, "https": 443}
 
 
 class Wrong(Code):
@@ -277,17 +277,18 @@ def _ticket_sent(response: "httpx.Response") -> bool:
 
 
 def explain_failure(error: Exception) -> str:
-    """Return why a request got no response; for an untrusted certificate with the setting that helps."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            if cause.verify_code in _FOR_ANOTHER_HOST:
-                return (f"its certificate is for another name ({cause.verify_message}); use the host name that the "
-                        "certificate has")
-            return (f"its certificate is not trusted ({cause.verify_message}); set ca_file in site.yaml to a PEM file "
-                    "with the certificate of the CA that signed it")
-        cause = cause.__cause__ or cause.__context__
-    return str(error) or type(error).__name__
+    """Return why a request got no response; for a fault of TLS with what to do.
+
+    It may connect to the address again, to read its certificate.
+    """
+    httpx = import_httpx()
+    request, why = getattr(error, "_request", None), ""
+    if request is not None:
+        url, encrypted = request.url, request.url.scheme == "https"
+        # A server that speaks TLS ends a plain request without an answer.
+        if isinstance(error, httpx.ConnectError if encrypted else (httpx.RemoteProtocolError, httpx.ReadError)):
+            why = tls.explain(error, url.host, url.port or _PORTS[url.scheme], encrypted)
+    return why or str(error) or type(error).__name__
 
 
 def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:

@@ -1,0 +1,120 @@
+"""`explain`: why a TLS connection failed, with the facts of the server's certificate and what to do.
+
+OpenSSL tells that a certificate is refused, and neither its names nor its dates. A second connection, which verifies
+nothing and sends nothing, reads them.
+"""
+
+import contextlib
+import socket
+import ssl
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+#: Seconds for the connection that reads a certificate.
+_SECONDS = 3.0
+#: OpenSSL's codes for a refused certificate: its dates, and another host name or IP address.
+_NOT_YET_VALID, _EXPIRED, _OTHER_HOST = 9, 10, (62, 64)
+#: OpenSSL's reasons for an answer that is not TLS.
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
+_CLIENT_CERTIFICATE = ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE")
+
+
+class Certificate(NamedTuple):
+    """The facts of a server's certificate.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The host names and IP addresses for which it is valid.
+    issuer : str
+        The CA that signed it, ``CN=Example CA,O=Example``.
+    begins, ends : datetime
+        UTC.
+    """
+
+    names: tuple[str, ...]
+    issuer: str
+    begins: datetime
+    ends: datetime
+
+
+def explain(error: BaseException, host: str, port: int, encrypted: bool) -> str:
+    """Return why a connection failed, if TLS is the cause.
+
+    Parameters
+    ----------
+    error : Exception
+        The error, with the cause below it.
+    host, port : str, int
+        The address of the connection.
+    encrypted : bool
+        Whether the connection was made for https.
+
+    Returns
+    -------
+    str
+        A part of a sentence; empty if TLS is not the cause.
+    """
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return _refused(cause, host, read_certificate(host, port))
+    if isinstance(cause, ssl.SSLError):
+        reason = str(cause.reason or "")
+        if reason in _NO_TLS:
+            return f"it does not speak https; if it serves plain HTTP, write http://{host}:{port}"
+        if reason in _CLIENT_CERTIFICATE:
+            return f"it ends the TLS handshake ({reason}); if it wants certificates of its clients, use another port"
+        return ""
+    if not encrypted and read_certificate(host, port) is not None:
+        return f"it speaks https, not plain HTTP; write https://{host}:{port}"
+    return ""
+
+
+def _refused(error: ssl.SSLCertVerificationError, host: str, certificate: Certificate | None) -> str:
+    if certificate is None:
+        return f"its certificate is not accepted ({error.verify_message})"
+    if error.verify_code in _OTHER_HOST:
+        names = ", ".join(certificate.names) or "no name at all"
+        return (f"its certificate is for {names}, and not for {host}; write a name of the certificate in the address, "
+                "or let the administrator add this name to the certificate")
+    if error.verify_code == _EXPIRED:
+        return (f"its certificate, or one of its CA's, has expired ({_time(certificate.ends)}); the administrator has "
+                "to renew it, if this machine's clock is right")
+    if error.verify_code == _NOT_YET_VALID:
+        return f"its certificate is not valid before {_time(certificate.begins)}; check this machine's clock"
+    return (f"its certificate is not trusted ({error.verify_message}); set ca_file in site.yaml to a PEM file with the "
+            f"certificate of the CA that signed it, {certificate.issuer}")
+
+
+def read_certificate(host: str, port: int) -> Certificate | None:
+    """Return the facts of the certificate that a server shows; None if it does not speak TLS, or does not answer."""
+    from cryptography import x509
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with contextlib.suppress(OSError, ValueError), socket.create_connection((host, port), _SECONDS) as plain, \
+            context.wrap_socket(plain, server_hostname=host) as connection:
+        found = x509.load_der_x509_certificate(connection.getpeercert(binary_form=True) or b"")
+        return Certificate(_names(found), found.issuer.rfc4514_string(), found.not_valid_before_utc,
+                           found.not_valid_after_utc)
+    return None
+
+
+def _names(certificate: "x509.Certificate") -> tuple[str, ...]:
+    from cryptography import x509
+
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return ()  # a name in the subject alone counts no more
+    return (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
