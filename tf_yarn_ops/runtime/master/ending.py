@@ -8,14 +8,16 @@ import asyncio
 import http.client
 import json
 import logging
+import os
 import time
 import urllib.error
 import urllib.request
-from typing import Sequence
+from typing import Dict, Mapping, Sequence
 
 from ..common.contract import Job
 from ..common.reasons import Reason
 from ..common.report import JobReport, compose_diagnostics
+from ..common.tokens import RESOURCEMANAGER_KIND, encode_token, read_credentials
 from .containers import Containers, SkeinFailed
 
 logger = logging.getLogger(__name__)
@@ -32,6 +34,8 @@ KILLS = 5
 KILL_SECONDS = 20.0
 #: Seconds for one look at a ResourceManager.
 LOOK_SECONDS = 5.0
+#: The header with which a ResourceManager of a secured cluster takes a token instead of a ticket.
+TOKEN_HEADER = "Hadoop-YARN-Auth-Delegation-Token"
 #: Errors of a request to a server that dies or is not a ResourceManager.
 _NO_ANSWER = (OSError, ValueError, TypeError, http.client.HTTPException)
 
@@ -101,8 +105,10 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str) -> bool:
     may be missing in the job file.
     """
     for base in resourcemanagers:
+        request = urllib.request.Request(f"{base}/ws/v1/cluster/apps/{application_id}/state",
+                                         headers=token_header(os.environ))
         try:
-            with _opener().open(f"{base}/ws/v1/cluster/apps/{application_id}/state", timeout=LOOK_SECONDS) as answer:
+            with _opener().open(request, timeout=LOOK_SECONDS) as answer:
                 if "state" in json.loads(answer.read()):
                     return True
         except urllib.error.HTTPError as error:
@@ -114,23 +120,37 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str) -> bool:
 
 
 def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str) -> None:
-    """Ask the ResourceManager to kill the application, with our diagnostics; works on unsecured clusters.
+    """Ask the ResourceManager to kill the application, with our diagnostics.
 
-    The last resort if the interpreter has no grpcio, if Skein does not take the verdict, or if the coordinator itself
-    has failed. YARN ends this process after an accepted kill, so a return means that no ResourceManager accepted the
-    kill, or that it was forgotten in a restart.
+    On a secured cluster the container's own token proves who asks. The last resort if the interpreter has no grpcio, if
+    Skein does not take the verdict, or if the coordinator itself has failed. YARN ends this process after an accepted
+    kill, so a return means that no ResourceManager accepted the kill, or that it was forgotten in a restart.
     """
     body = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode()
     for base in resourcemanagers:
         url = f"{base}/ws/v1/cluster/apps/{application_id}/state?user.name={user}"
-        request = urllib.request.Request(url, body, {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf"},
-                                         method="PUT")
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf",
+                                                    **token_header(os.environ)}, method="PUT")
         try:
             with _opener().open(request, timeout=10) as answer:
                 if answer.status in (200, 202):
                     time.sleep(KILL_SECONDS)  # YARN keeps the first news of the end; an exit would be such news
         except _NO_ANSWER:
             continue
+
+
+def token_header(environ: Mapping[str, str]) -> Dict[str, str]:
+    """Return the header with the container's token for the ResourceManager; empty on unsecured clusters."""
+    path = environ.get("HADOOP_TOKEN_FILE_LOCATION")
+    if not path:
+        return {}
+    try:
+        with open(path, "rb") as file:
+            found = [token for token in read_credentials(file.read()) if token.kind == RESOURCEMANAGER_KIND]
+    except (OSError, ValueError) as error:
+        logger.warning("No token for the ResourceManager: %s can't be read: %s", path, error)
+        return {}
+    return {TOKEN_HEADER: encode_token(found[0])} if found else {}
 
 
 def _opener() -> urllib.request.OpenerDirector:
