@@ -15,20 +15,20 @@ def cache() -> None:
     """Files that your jobs share: each is uploaded once and named by the hash of its content."""
 
 
-def _staging(resourcemanager: str | None, verbose: bool) -> StagingDirectory:
+def _staging(resourcemanager: str | None, user: str | None, verbose: bool) -> StagingDirectory:
     configure_logging(verbose)
     from ..hadoop.cluster import discover
 
-    return StagingDirectory(discover(resourcemanager))
+    return StagingDirectory(discover(resourcemanager, user=user))
 
 
 @cache.command("list")
 @cluster_options
-def list_files(resourcemanager: str | None, as_json: bool, verbose: bool) -> None:
+def list_files(resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> None:
     """List the files, the longest unused first."""
     from ..staging.prune import list_cache
 
-    files = list_cache(_staging(resourcemanager, verbose))
+    files = list_cache(_staging(resourcemanager, user, verbose))
     if as_json:
         print_json([asdict(file) for file in files])
         return
@@ -44,14 +44,15 @@ def list_files(resourcemanager: str | None, as_json: bool, verbose: bool) -> Non
 @click.option("--unused_days", "--unused-days", type=click.FloatRange(min=0), metavar="<days>",
               help="Delete files that no job has used for so many days; longer than any job runs.  [default: 30]")
 @cluster_options
-def prune(unused_days: float | None, resourcemanager: str | None, as_json: bool, verbose: bool) -> None:
+def prune(unused_days: float | None, resourcemanager: str | None, user: str | None, as_json: bool,
+          verbose: bool) -> None:  # fmt: skip
     """Delete files that no job has used for long.
 
     Also deletes unfinished uploads.
     """
     from ..staging.prune import UNUSED_DAYS, prune_cache
 
-    deleted = prune_cache(_staging(resourcemanager, verbose), UNUSED_DAYS if unused_days is None else unused_days)
+    deleted = prune_cache(_staging(resourcemanager, user, verbose), UNUSED_DAYS if unused_days is None else unused_days)
     if as_json:
         print_json([asdict(file) for file in deleted])
     for file in deleted:

@@ -47,10 +47,12 @@ def run(command: click.Command, program: str, interruption: Interruption) -> NoR
 
 
 def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of each command about a cluster: ``--resourcemanager``, ``--json`` and ``--verbose``."""
+    """Add the options of each command about a cluster: ``--resourcemanager``, ``--user``, ``--json``, ``--verbose``."""
     for option in (
         click.option("-v", "--verbose", is_flag=True, help="Log each request to stderr."),
         click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout."),
+        click.option("--user", metavar="<name>",
+                     help="Act for this user, as Hadoop's proxyuser settings allow it.  [default: yourself]"),
         click.option("--resourcemanager", metavar="<URL>",
                      help="http://host:8088, comma-separated for several.  "
                           "[default: YTF_RESOURCEMANAGER, site.yaml, HADOOP_CONF_DIR]"),
@@ -59,6 +61,7 @@ def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def next_options(resourcemanager: str | None) -> str:
-    """Return the options that the next command needs to reach the same cluster, with a leading blank."""
-    return f" --resourcemanager {shlex.quote(resourcemanager)}" if resourcemanager else ""
+def next_options(resourcemanager: str | None, user: str | None) -> str:
+    """Return the options that the next command needs to reach the same cluster as the same user; a blank leads."""
+    given = {"resourcemanager": resourcemanager, "user": user}
+    return "".join(f" --{name} {shlex.quote(value)}" for name, value in given.items() if value)

@@ -91,6 +91,7 @@ class Submission:
         self.interruption = interruption
         self.application_id = ""
         self._printed = ""
+        self._user: str | None = None
 
     def run(self, values: dict[str, Any]) -> int:
         """Submit the job, and follow it if the options ask for that; return the exit code."""
@@ -117,6 +118,7 @@ class Submission:
         from ..submit.preflight import check_files
 
         check_files(job)
+        self._user = job.user
         cluster = discover(self.settings["resourcemanager"], user=job.user)
         launcher = Launcher(cluster, submit_with=self.settings["submit_with"],
                             strict_placement=bool(self.settings["strict_placement"]))  # fmt: skip
@@ -214,7 +216,7 @@ class Submission:
             click.echo(report.application_id)
 
     def _next_options(self) -> str:
-        return next_options(self.settings["resourcemanager"])
+        return next_options(self.settings["resourcemanager"], self._user)
 
 
 def read_identity(settings: Mapping[str, Any]) -> "Identity | None":

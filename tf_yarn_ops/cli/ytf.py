@@ -74,18 +74,19 @@ def _command(function: Callable[..., Any]) -> click.Command:
 _application = click.argument("application_id", metavar="APP")
 
 
-def _launcher(resourcemanager: str | None, verbose: bool) -> "Launcher":
+def _launcher(resourcemanager: str | None, user: str | None, verbose: bool) -> "Launcher":
     configure_logging(verbose)
     from ..hadoop.cluster import discover
     from ..launch.launcher import Launcher
 
-    return Launcher(discover(resourcemanager))
+    return Launcher(discover(resourcemanager, user=user))
 
 
-def _print_report(application_id: str, resourcemanager: str | None, as_json: bool, verbose: bool) -> int:
+def _print_report(application_id: str, resourcemanager: str | None, user: str | None, as_json: bool,
+                  verbose: bool) -> int:  # fmt: skip
     """Print a report; return exit code 9 if YARN does not know the application, else 0."""
     try:
-        report = _launcher(resourcemanager, verbose).report(application_id)
+        report = _launcher(resourcemanager, user, verbose).report(application_id)
     except TfYarnError as error:
         if as_json:
             print_json(report_without_state(error, application_id).to_dict())
@@ -93,23 +94,23 @@ def _print_report(application_id: str, resourcemanager: str | None, as_json: boo
     if as_json:
         print_json(report.to_dict())
     else:
-        for line in describe(report, time.time(), next_options(resourcemanager)):
+        for line in describe(report, time.time(), next_options(resourcemanager, user)):
             click.echo(line)
     return report.exit_code if report.reason is Reason.LOST else 0
 
 
 @_command
 @_application
-def status(application_id: str, resourcemanager: str | None, as_json: bool, verbose: bool) -> int:
+def status(application_id: str, resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> int:
     """Show the present state of an application and its tasks."""
-    return _print_report(application_id, resourcemanager, as_json, verbose)
+    return _print_report(application_id, resourcemanager, user, as_json, verbose)
 
 
 @_command
 @_application
-def report(application_id: str, resourcemanager: str | None, as_json: bool, verbose: bool) -> int:
+def report(application_id: str, resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> int:
     """Print how an application and its tasks ended, and why."""
-    return _print_report(application_id, resourcemanager, as_json, verbose)
+    return _print_report(application_id, resourcemanager, user, as_json, verbose)
 
 
 @_command
@@ -117,18 +118,18 @@ def report(application_id: str, resourcemanager: str | None, as_json: bool, verb
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="<seconds>",
               help="Stop waiting after so many seconds.  [default: no limit]")
 @click.pass_obj
-def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: str | None, as_json: bool,
-         verbose: bool) -> int:  # fmt: skip
+def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: str | None, user: str | None,
+         as_json: bool, verbose: bool) -> int:  # fmt: skip
     """Follow an application to its end.
 
     The exit code is that of its reason. Ctrl-C stops waiting; the application goes on.
     """
     try:
-        launcher = _launcher(resourcemanager, verbose)
+        launcher = _launcher(resourcemanager, user, verbose)
         with obj.raised(), make_progress() as progress:
             final = launcher.wait(application_id, timeout=timeout, on_change=progress.show)
     except Interrupted as interrupted:
-        say(f"{application_id} goes on; next: ytf wait {application_id}{next_options(resourcemanager)}")
+        say(f"{application_id} goes on; next: ytf wait {application_id}{next_options(resourcemanager, user)}")
         return interrupted.exit_code
     except WaitTimeout:
         if as_json:
@@ -138,7 +139,7 @@ def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: 
         if as_json:
             print_json(report_without_state(error, application_id).to_dict())
         raise
-    for line in describe(final, time.time(), next_options(resourcemanager)):
+    for line in describe(final, time.time(), next_options(resourcemanager, user)):
         say(line)
     if as_json:
         print_json(final.to_dict())
@@ -151,10 +152,10 @@ def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: 
               help="Such as worker:1; coordinator and master are the logs of the application master.  "
                    "[default: the first failed task, else the chief or the first task]")
 @click.option("--tail", type=click.IntRange(min=1), metavar="<lines>", help="Print only so many lines from the end.")
-def logs(application_id: str, task: str | None, tail: int | None, resourcemanager: str | None, as_json: bool,
-         verbose: bool) -> None:  # fmt: skip
+def logs(application_id: str, task: str | None, tail: int | None, resourcemanager: str | None, user: str | None,
+         as_json: bool, verbose: bool) -> None:  # fmt: skip
     """Print the log of a task, of a running or an ended application."""
-    launcher = _launcher(resourcemanager, verbose)
+    launcher = _launcher(resourcemanager, user, verbose)
     from ..follow.logs import Logs
 
     chunks = Logs(launcher.cluster, launcher.resourcemanager).read(application_id, task)
@@ -174,13 +175,14 @@ def logs(application_id: str, task: str | None, tail: int | None, resourcemanage
 
 @_command
 @click.argument("application_ids", metavar="APP...", nargs=-1, required=True)
-def kill(application_ids: tuple[str, ...], resourcemanager: str | None, as_json: bool, verbose: bool) -> None:
+def kill(application_ids: tuple[str, ...], resourcemanager: str | None, user: str | None, as_json: bool,
+         verbose: bool) -> None:  # fmt: skip
     """Kill applications.
 
     Returns when they have ended. An application that had ended before stays as it is.
     """
     try:
-        launcher = _launcher(resourcemanager, verbose)
+        launcher = _launcher(resourcemanager, user, verbose)
     except TfYarnError as error:
         if as_json:
             print_json([report_without_state(error, application_id).to_dict() for application_id in application_ids])
@@ -202,9 +204,9 @@ def kill(application_ids: tuple[str, ...], resourcemanager: str | None, as_json:
 
 
 @_command
-def list_command(resourcemanager: str | None, as_json: bool, verbose: bool) -> None:
+def list_command(resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> None:
     """List your applications that have not ended."""
-    jobs = _launcher(resourcemanager, verbose).list()
+    jobs = _launcher(resourcemanager, user, verbose).list()
     if as_json:
         print_json([job.to_dict() for job in jobs])
         return
