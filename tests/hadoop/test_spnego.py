@@ -324,11 +324,11 @@ def test_an_httpfs_takes_the_content_itself(yarn, client, cookie_uses, sent):
     all_of_ann(yarn)
 
 
-def test_a_submission_goes_by_skein(yarn, client, kdc):
+def test_a_submission_goes_by_skein_where_no_token_is_to_be_had(yarn, client, kdc):
     submit = "from tf_yarn_ops.cli import submit_main; submit_main()"
     code, _, err = result(client(submit, "-v", "-r", "worker:1", "true", **kdc.kinit() | {"PATH": "/none"}))
     assert code == 3
-    assert "because the cluster uses Kerberos" in err and "no 'yarn' on PATH" in err
+    assert "because HTTP is closed: the address of the ResourceManager" in err and "no 'yarn' on PATH" in err
     all_of_ann(yarn)
 
 

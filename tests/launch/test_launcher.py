@@ -683,10 +683,12 @@ def test_closed_http_falls_back_to_skein_and_says_so(place, caplog):
     assert place.directories() == []
 
 
-def test_kerberos_goes_by_skein(place):
+def test_a_secured_cluster_whose_addresses_are_not_known_goes_by_skein(place, caplog):
+    caplog.set_level("INFO")
     place.yarn.conf["hadoop.security.authentication"] = "kerberos"
     with pytest.raises(SubmissionRejected, match="no 'yarn' on PATH"):
         place.launcher(environ={"PATH": "/none"}).submit(job())
+    assert "Skein's Java client, because HTTP is closed: the address of the ResourceManager for Hadoop's" in caplog.text
 
 
 def test_no_secret_is_logged(place, caplog):

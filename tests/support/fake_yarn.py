@@ -8,11 +8,15 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from support.tokens import token_text
+
 STAMP = 1700000000000
 CONF = {
     "fs.defaultFS": "hdfs://namenode:8020", "dfs.namenode.http-address": "namenode:9870",
     "yarn.application.classpath": "/etc/hadoop/conf, /opt/hadoop/*", "hadoop.security.authentication": "simple",
 }
+#: Requests that cancel a token.
+CANCELS = (("DELETE", "/ws/v1/cluster/delegation-token"), ("PUT", "/webhdfs/v1/"))
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 
 
@@ -48,6 +52,10 @@ class FakeYarn:
         self.user_seen = None
         self.started_on = STAMP
         self.next_number = 1
+        self.tokens = []  # texts of those that are good, in the order in which they were given
+        self.tokens_given = 0
+        self.tokens_refused = {}  # by the kind: status and RemoteException
+        self.token_services = {"RM_DELEGATION_TOKEN": "", "WEBHDFS delegation": "127.0.0.1:8020"}
         self.lock = threading.Lock()
 
     def add(self, document):
@@ -83,6 +91,10 @@ class FakeYarn:
         part = path.removeprefix("/ws/v1/cluster")
         if path == "/conf":
             return 200, {"properties": [{"key": key, "value": value} for key, value in self.conf.items()]}
+        if part == "/delegation-token":
+            return self.give("RM_DELEGATION_TOKEN", body["renewer"], lambda text: {"token": text})
+        if path == "/webhdfs/v1/" and parameters.get("op") == "GETDELEGATIONTOKEN":
+            return self.give("WEBHDFS delegation", parameters["renewer"], lambda text: {"Token": {"urlString": text}})
         if part == "/info":
             return 200, {"clusterInfo": {"hadoopVersion": "3.4.3", "haState": "ACTIVE", "startedOn": self.started_on}}
         if part == "/userinfo":
@@ -115,6 +127,23 @@ class FakeYarn:
         if part.startswith("/apps/"):
             return self.about(method, part.split("/")[2:], body)
         return 404, {"RemoteException": {"message": "no such page"}}
+
+    def give(self, kind, renewer, shown):
+        """Return status and document of a request for a token."""
+        if kind in self.tokens_refused:
+            status, exception = self.tokens_refused[kind]
+            return status, {"RemoteException": exception}
+        with self.lock:
+            self.tokens_given += 1
+            text = token_text(kind, self.token_services[kind], self.tokens_given, renewer)
+            self.tokens.append(text)
+        return 200, shown(text)
+
+    def cancel(self, text):
+        if text not in self.tokens:
+            return 403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "token not found"}}'
+        self.tokens.remove(text)
+        return 200, {}, ""
 
     def shown(self, app):
         return {key: value for key, value in app.items() if key != "body"}
@@ -174,6 +203,9 @@ def _handler(yarn):
             body = json.loads(raw) if raw else None
             parameters = {key: values[-1] for key, values in parse_qs(split.query).items()}
             yarn.requests.append((self.command, path, parameters, dict(self.headers), body))
+            named = self.headers.get("Hadoop-YARN-RM-Delegation-Token") or parameters.get("token")
+            if named and (self.command, path) in CANCELS:
+                return self.reply(*yarn.cancel(named))
             for fault in list(yarn.faults):
                 answer = fault(self.command, path)
                 if answer:
@@ -194,7 +226,7 @@ def _handler(yarn):
             with suppress(ConnectionError):  # a client that was told to end does not wait for answers
                 self.wfile.write(content)
 
-        do_GET = do_POST = do_PUT = handle_one
+        do_GET = do_POST = do_PUT = do_DELETE = handle_one
 
         def log_message(self, *words):
             pass

@@ -12,8 +12,9 @@ from ..hadoop.cluster import Cluster
 from ..hadoop.site import Site
 
 #: Fields that only a submission needs; they are long.
-_FOR_SUBMISSION = ("application_classpath", "log_services")
-_SITE_FOR_SUBMISSION = ("application_classpath", "am_java_options", "docker_folders")
+_FOR_SUBMISSION = ("application_classpath", "log_services", "resourcemanager_services", "renewer", "nameservices")
+_SITE_FOR_SUBMISSION = ("application_classpath", "am_java_options", "docker_folders", "namenodes",
+                        "resourcemanager_service", "token_renewer")
 
 
 def cluster_to_dict(cluster: Cluster) -> dict[str, Any]:

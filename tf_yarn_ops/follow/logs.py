@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, SpecInvalid, TfYarnError, did_you_mean
-from ..hadoop.authentication import OTHER_USERS
+from ..hadoop.authentication import OTHER_USERS, KerberosAuthentication
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
 from ..hadoop.resourcemanager import ResourceManager
@@ -141,10 +141,8 @@ class Logs:
     def _fetch(self, url: str) -> Iterator[str]:
         httpx = import_httpx()
         site, authentication = self._cluster.site, self._cluster.authentication
-        # YARN names the log servers; a ticket goes only to addresses that a person has configured.
-        trusted = [*self._cluster.resourcemanagers, *filter(None, [site.log_server])]
         try:
-            options = client_options(authentication, trusted, site.request_timeout, site.ca_file)
+            options = client_options(authentication, self._trusted(url), site.request_timeout, site.ca_file)
             with httpx.Client(**options | {"follow_redirects": True}) as client, \
                     client.stream("GET", url, params=authentication.parameters(),
                                   headers={"Accept": "text/plain"}) as answer:
@@ -154,6 +152,18 @@ class Logs:
                     logger.debug("no log at %s: HTTP %s", url, answer.status_code)
         except (httpx.HTTPError, TfYarnError) as error:
             logger.debug("no log at %s: %s", url, error)
+
+    def _trusted(self, url: str) -> list[str]:
+        """Return the addresses that may see a ticket: the configured ones, and a node that YARN itself lists.
+
+        The application, which any user may have written, names its nodes in its report.
+        """
+        trusted = [*self._cluster.resourcemanagers, *self._cluster.log_services]
+        if isinstance(self._cluster.authentication, KerberosAuthentication):
+            host = urlsplit(url).netloc
+            nodes = {str(node.get("nodeHTTPAddress")) for node in self._resourcemanager.nodes()}
+            trusted += [url] if host in nodes else []
+        return trusted
 
     def _from_yarn(self, file: LogFile) -> Iterator[str]:
         program = shutil.which("yarn", path=self._environ.get("PATH"))

@@ -19,7 +19,8 @@ _TEXTS = (
      Reason.TOTAL_TIMEOUT),
     ("FAILED", re.compile(r"unknown queue|to queue : \S+|is not a leaf|Queue \S+ is STOPPED|does not exist\b.*queue|"
                           r"AccessControlException|cannot submit applications|Application rejected|"
-                          r"reject(?:ed|ing) application", re.IGNORECASE), Reason.SUBMISSION_REJECTED),
+                          r"reject(?:ed|ing) application|Failed to renew token", re.IGNORECASE),
+     Reason.SUBMISSION_REJECTED),
     ("FAILED", re.compile(r"invalid label resource request|invalid resource request, .*\blabel", re.IGNORECASE),
      Reason.SUBMISSION_REJECTED),
     ("FAILED", re.compile(r"invalid resource request|InvalidResourceRequest|exceeds? maximum allowed allocation|"
@@ -48,6 +49,18 @@ _SENTENCES = {
     Reason.OUT_OF_MEMORY: "The application master was killed for its memory; give it more (am_memory)",
     Reason.AM_FAILED: "The application master ended without a report",
 }
+#: What to do, by YARN's own text, where a token of a secured cluster does not fit. The text follows YARN's.
+_ADVICE = (
+    (re.compile("Failed to renew token"),
+     "The ResourceManager must be able to renew the application's tokens: set token_renewer in site.yaml to its "
+     "principal, yarn.resourcemanager.principal"),
+    (re.compile(r"Client cannot authenticate via: ?\[TOKEN"),
+     "The application has no token for the address that the node uses: name further file systems of the job "
+     "(--file_system), and let nodes and NameNode agree on hadoop.security.token.service.use_ip"),
+    (re.compile("ApplicationMaster for attempt \\S+ timed out"),
+     "If each job on a secured cluster ends so, its token names another address of the ResourceManager than the nodes "
+     "use: set resourcemanager_service in site.yaml to yarn.resourcemanager.address"),
+)
 _LONGEST_TEXT = 2000
 #: A line of a Java stack trace: it tells an operator nothing, and hides the lines after it.
 _FRAME = re.compile(r"\s*(?:at \S+\([^()]*\)|\.\.\. \d+ more)(?: ~?\[\S*\])?\s*")
@@ -159,7 +172,10 @@ def _reason(application: Mapping[str, Any], state: str, final_status: str, diagn
 def _message(reason: Reason, diagnostics: str) -> str:
     lines = (line for line in diagnostics.splitlines() if not _FRAME.fullmatch(line))
     sentence, text = _SENTENCES[reason], " ".join(" ".join(lines).split())[:_LONGEST_TEXT]
-    return f"{sentence}: {text}" if text and reason is not Reason.SUCCEEDED else f"{sentence}."
+    if not text or reason is Reason.SUCCEEDED:
+        return f"{sentence}."
+    advice = next((advice for pattern, advice in _ADVICE if pattern.search(text)), "")
+    return f"{sentence}: {text}{f'. {advice}' if advice else ''}"
 
 
 def _first_line(text: str) -> str:

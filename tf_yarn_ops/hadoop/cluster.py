@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, ResourceManagerUnknown, SubmissionRejected, TfYarnError
@@ -64,6 +64,12 @@ class Cluster:
         Whether the ResourceManager asks for tickets over HTTP, which is a setting of its own. None: as ``secure``.
     version : str
         Hadoop's version.
+    resourcemanager_services : tuple of str
+        ``host:port`` of each ResourceManager for Hadoop's own clients, which tokens name.
+    renewer : str
+        The principal that renews tokens of applications; empty if the configuration does not name it.
+    nameservices : mapping of str to tuple of str
+        HTTP addresses of the NameNodes by the name of each high-available pair.
     site : Site
         The settings of the site.
     """
@@ -81,6 +87,9 @@ class Cluster:
     secure: bool = False
     negotiates: bool | None = None
     version: str = ""
+    resourcemanager_services: tuple[str, ...] = ()
+    renewer: str = ""
+    nameservices: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     site: Site = field(default_factory=Site)
 
     @property
@@ -128,6 +137,21 @@ class Cluster:
         raise RestUnavailable(
             f"the file system {self.filesystem} has no known HTTP address; add lines to site.yaml: "
             "'webhdfs: http://namenode:9870' (or an HttpFS), and 'staging_url: hdfs://...' for another file system")
+
+    def logical_name(self, url: str) -> str:
+        """Return the name of the high-available pair of NameNodes in a URL; empty for a single NameNode."""
+        split = urlsplit(url)
+        known = split.netloc in self.nameservices
+        several = url == self.filesystem and len(self.webhdfs) > 1 and ":" not in split.netloc
+        return split.netloc if split.scheme == "hdfs" and (known or several) else ""
+
+    def open_namenodes(self, filesystem: str) -> FileSystem:
+        """Return a client of any ``hdfs://`` file system, at the usual port if no other address is configured."""
+        scheme, port = ("https", 9871) if self.webhdfs and self.webhdfs[0].startswith("https:") else ("http", 9870)
+        split = urlsplit(filesystem)
+        urls = (self.site.namenodes.get(filesystem) or self.nameservices.get(split.netloc)
+                or (f"{scheme}://{split.hostname}:{port}",))
+        return WebHdfs(urls, self.storage_authentication, self.site.request_timeout, self.site.ca_file)
 
     def directory(self, application_id: str) -> str:
         """Return the path of an application's directory."""
@@ -299,7 +323,7 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
         application_classpath=site.application_classpath or conf.application_classpath(),
         log_services=_log_services(site, conf),
         secure=negotiates or conf.get("hadoop.security.authentication", "simple") != "simple", negotiates=negotiates,
-        version=str(info.get("hadoopVersion", "")), site=site)
+        version=str(info.get("hadoopVersion", "")), site=site, **_token_facts(site, [conf, known], asker))
 
 
 def _complete(urls: list[str], conf: Configuration) -> tuple[str, ...]:
@@ -336,6 +360,16 @@ def _read_conf(asker: ResourceManager) -> Configuration:
     except (TfYarnError, ValueError) as error:
         logger.debug("no /conf from %s: %s", asker.addresses, error)
         return Configuration({})
+
+
+def _token_facts(site: Site, configurations: list[Configuration], asker: ResourceManager) -> dict[str, Any]:
+    """Return what a request for tokens needs; the first configuration that names a value counts."""
+    host = urlsplit(asker.addresses.current()).hostname or ""
+    services = [site.resourcemanager_service, *(known.resourcemanager_services(host) for known in configurations)]
+    renewers = [site.token_renewer or "", *(known.renewer(host) for known in configurations)]
+    return {"resourcemanager_services": next(filter(None, services), ()), "renewer": next(filter(None, renewers), ""),
+            "nameservices": {name: urls for known in reversed(configurations)
+                             for name, urls in known.nameservices().items()}}
 
 
 def _log_services(site: Site, conf: Configuration) -> tuple[str, ...]:

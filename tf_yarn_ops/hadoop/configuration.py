@@ -18,6 +18,8 @@ _FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "mapred-site.xml")
 _VARIABLE = re.compile(r"\$\{([^}$ ]+)\}")
 #: Hadoop too gives up after this number of substitutions in one value.
 _DEPTH = 20
+#: The ResourceManager's default port for Hadoop's own clients.
+CLIENT_PORT = 8032
 #: Hadoop's default of yarn.application.classpath for clients of any platform.
 CROSS_PLATFORM_CLASSPATH = (
     "{{HADOOP_CONF_DIR}}",
@@ -120,6 +122,52 @@ class Configuration:
             if address:
                 addresses.append(f"{scheme}://{address}")
         return tuple(addresses)
+
+    def resourcemanager_services(self, known_as: str) -> tuple[str, ...]:
+        """Return ``host:port`` of each ResourceManager for Hadoop's own clients; empty when it is not configured.
+
+        Parameters
+        ----------
+        known_as : str
+            The host to name where the configuration says 0.0.0.0.
+
+        References
+        ----------
+        Hadoop, ``ClientRMProxy.getRMDelegationTokenService``: a token for two ResourceManagers names both.
+        """
+        found = []
+        for suffix in [f".{rm}" for rm in self.list("yarn.resourcemanager.ha.rm-ids")] or [""]:
+            host = self.get(f"yarn.resourcemanager.hostname{suffix}")
+            address = self.get(f"yarn.resourcemanager.address{suffix}") or host
+            if address:
+                name, _, port = address.partition(":")
+                found.append(f"{_with_host(f'{name}:{port or CLIENT_PORT}', known_as)}".lower())
+        return tuple(found)
+
+    def renewer(self, known_as: str) -> str:
+        """Return the principal that renews the tokens of applications: the ResourceManager's; empty if not configured.
+
+        Parameters
+        ----------
+        known_as : str
+            As in `resourcemanager_services`.
+
+        References
+        ----------
+        Hadoop, ``YarnClientUtils.getRmPrincipal``: ``_HOST`` stands for the ResourceManager's host, in lower case.
+        """
+        host = (self.resourcemanager_services(known_as) or (known_as,))[0].partition(":")[0]
+        return self.get("yarn.resourcemanager.principal").replace("_HOST", host.lower())
+
+    def nameservices(self) -> dict[str, tuple[str, ...]]:
+        """Return the HTTP addresses of the NameNodes by the name of each high-available pair.
+
+        References
+        ----------
+        Hadoop, ``HAUtilClient.isLogicalUri``: a name is logical if it has a ``dfs.client.failover.proxy.provider``.
+        """
+        return {name: self.namenodes(f"hdfs://{name}") for name in self.list("dfs.nameservices")
+                if self.get(f"dfs.client.failover.proxy.provider.{name}") or self.list(f"dfs.ha.namenodes.{name}")[1:]}
 
     def namenodes(self, filesystem: str) -> tuple[str, ...]:
         """Return the HTTP addresses of the NameNodes of an ``hdfs://`` file system.

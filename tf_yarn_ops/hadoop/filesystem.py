@@ -97,6 +97,12 @@ class FileSystem(Protocol):
     def delete(self, path: str) -> bool:
         """Delete a file, or a directory with everything in it; return False when the path did not exist."""
 
+    def delegation_token(self, renewer: str) -> str | None:
+        """Return the text of a new token that ``renewer`` may renew; None for a file system that needs none."""
+
+    def cancel_token(self, token: str) -> None:
+        """Cancel a token, given as its text."""
+
 
 class MountedFileSystem:
     """A folder of this machine that the cluster sees as a file system.
@@ -189,6 +195,12 @@ class MountedFileSystem:
             except FileNotFoundError:
                 return False
         return True
+
+    def delegation_token(self, renewer: str) -> str | None:
+        return None
+
+    def cancel_token(self, token: str) -> None:
+        """Do nothing: there is no token."""
 
 
 def _local_status(path: Path) -> FileStatus:

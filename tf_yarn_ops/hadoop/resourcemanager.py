@@ -25,6 +25,8 @@ RECOVERY_TIME = 30.0
 GPU = "yarn.io/gpu"
 #: YARN reports 2^63 - 1 for a resource without a configured maximum; no node has 2^31.
 _UNLIMITED = 2**31
+#: The header that names the token to cancel; it proves nothing about the sender.
+TOKEN_TO_CANCEL = "Hadoop-YARN-RM-Delegation-Token"
 #: The path of YARN's REST interface.
 CLUSTER_PATH = "/ws/v1/cluster"
 
@@ -100,7 +102,7 @@ class ResourceManager:
         self._lock = threading.Lock()
 
     def request(self, method: str, path: str, *, params: Mapping[str, Any] | None = None,
-                json: Any = None, patience: float | None = None) -> Any:
+                json: Any = None, headers: Mapping[str, str] | None = None, patience: float | None = None) -> Any:
         """Send one request, and repeat it until a ResourceManager answers.
 
         Parameters
@@ -110,6 +112,8 @@ class ResourceManager:
             The query, without the parameters of the authentication. Default: none.
         json : optional
             Plain values for the body. Default: no body.
+        headers : mapping of str to str, optional
+            Further headers. Default: none.
         patience : float, optional
             Seconds for which the request is repeated. Default: that of this client.
 
@@ -119,7 +123,7 @@ class ResourceManager:
             The answer of the active ResourceManager, of any status.
         """
         failover = Failover(self.addresses, self._patience if patience is None else patience, self._clock)
-        return send(self._http(), failover, method, path, self._sleep, json=json,
+        return send(self._http(), failover, method, path, self._sleep, json=json, headers=headers,
                     params={**self.authentication.parameters(), **(params or {})})
 
     def _http(self) -> Any:
@@ -154,6 +158,24 @@ class ResourceManager:
         except ApplicationNotFound:
             return None
         return str((document.get("clusterUserInfo") or document).get("requestedUser") or "") or None
+
+    def own_user(self) -> str | None:
+        """Return the user as whom the ResourceManager itself runs; None if this version of Hadoop can't tell."""
+        try:
+            document = self._get(f"{CLUSTER_PATH}/userinfo", "asking for the ResourceManager's user")
+        except ApplicationNotFound:
+            return None
+        return str((document.get("clusterUserInfo") or document).get("rmLoginUser") or "") or None
+
+    def delegation_token(self, renewer: str) -> str:
+        """Return the text of a new token for the user of our requests, which ``renewer`` may renew."""
+        response = self.request("POST", f"{CLUSTER_PATH}/delegation-token", json={"renewer": renewer})
+        return str(read_json(response, "asking the ResourceManager for a token", "token"))
+
+    def cancel_token(self, token: str) -> None:
+        """Cancel a token, given as its text; it is worth nothing afterwards."""
+        check(self.request("DELETE", f"{CLUSTER_PATH}/delegation-token", headers={TOKEN_TO_CANCEL: token}),
+              "cancelling a token of the ResourceManager")
 
     def recovering(self, application_id: str) -> bool:
         """Return whether the ResourceManager may still have to recover an application that it does not know.

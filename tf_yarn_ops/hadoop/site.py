@@ -5,7 +5,7 @@ Every setting has a default, and most sites need no file. Unknown keys are error
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import Code, Fault, SpecInvalid
@@ -14,6 +14,7 @@ from ..validation import (
     check,
     invalid,
     normalise,
+    not_a_mapping,
     optional,
     read_choice,
     read_part,
@@ -53,6 +54,14 @@ def _read_port_range(value: object) -> str:
     return f"{low}-{high}"
 
 
+def _read_namenodes(value: object) -> dict[str, tuple[str, ...]]:
+    """Return the HTTP addresses of NameNodes by the URL of their file system."""
+    if not isinstance(value, Mapping):
+        raise not_a_mapping(value, "file systems to addresses")
+    return {read_text(url).rstrip("/"): tuple(one.rstrip("/") for one in read_texts(addresses))
+            for url, addresses in value.items()}
+
+
 @dataclass(frozen=True)
 class Site:
     """Settings of a site; None and empty mean "as the cluster's own configuration says".
@@ -68,6 +77,15 @@ class Site:
         Default: the default file system.
     webhdfs : sequence of str, optional
         HTTP addresses of its NameNodes, or of an HttpFS.
+    namenodes : mapping of str to sequence of str, optional
+        HTTP addresses of the NameNodes of further file systems, by URL: ``{hdfs://other:8020: http://other:9870}``.
+        A secured cluster gives tokens there. Default: as the cluster's configuration says, else port 9870.
+    resourcemanager_service : sequence of str, optional
+        ``host:port`` of each ResourceManager for Hadoop's own clients, ``yarn.resourcemanager.address``; for secured
+        clusters whose ``/conf`` can't be read.
+    token_renewer : str, optional
+        The user or principal that renews the tokens of applications on a secured cluster. Default:
+        ``yarn.resourcemanager.principal``, else the ResourceManager's user.
     staging : str, optional
         Directory for applications and the cache. ``{user}`` is replaced. Default ``/user/{user}/.skein``.
     shared_cache : str, optional
@@ -111,6 +129,9 @@ class Site:
     default_filesystem: str | None = None
     staging_url: str | None = None
     webhdfs: tuple[str, ...] = ()
+    namenodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    resourcemanager_service: tuple[str, ...] = ()
+    token_renewer: str | None = None
     staging: str = "/user/{user}/.skein"
     shared_cache: str | None = None
     trusted_owner: str | None = None
@@ -130,6 +151,8 @@ class Site:
         faults = normalise(self, {
             "resourcemanager": read_texts, "default_filesystem": optional(read_text),
             "staging_url": optional(read_text), "webhdfs": read_texts,
+            "namenodes": _read_namenodes, "resourcemanager_service": read_texts,
+            "token_renewer": optional(read_text),
             "shared_cache": optional(read_text), "staging": read_text, "trusted_owner": optional(read_text),
             "application_classpath": read_texts, "log_server": optional(read_text),
             "coordinator_ports": _read_port_range, "am_java_options": read_text, "docker_folders": read_texts,

@@ -39,6 +39,11 @@ _REDIRECTS = (302, 307, 308)
 _PORTS = {"http": 80, "https": 443}
 
 
+#: Loggers that show addresses and headers, and the secrets in these.
+_LOGGERS = ("httpx", "httpcore.http11")
+_SECRETS = re.compile(r"""(\b(?:delegation|token)=)[^&\s"']+|(hadoop\.auth="?|Negotiate )[^\s"';]+""")
+
+
 class Wrong(Code):
     """What is wrong with the settings of a connection."""
 
@@ -192,6 +197,11 @@ class Failover:
         return None
 
 
+def address_of(response: "httpx.Response") -> str:
+    """Return the address that was asked, without the query: it may hold a token."""
+    return str(response.url.copy_with(query=None))
+
+
 def is_redirect(response: "httpx.Response") -> bool:
     """Return whether a response names another address to ask."""
     return response.status_code in _REDIRECTS and bool(response.headers.get("location"))
@@ -254,8 +264,8 @@ def check(response: "httpx.Response", what: str) -> None:
     if 400 <= status < 500:
         raise SubmissionRejected(f"{what}: YARN answers {status}: {why}")
     if status < 300:
-        raise ClusterUnreachable(f"{what}: {response.url} answers, but is no YARN ResourceManager: {why}")
-    raise ClusterUnreachable(f"{what}: {response.url} answers {status}: {why}")
+        raise ClusterUnreachable(f"{what}: {address_of(response)} answers, but is no YARN ResourceManager: {why}")
+    raise ClusterUnreachable(f"{what}: {address_of(response)} answers {status}: {why}")
 
 
 def explain_401(response: "httpx.Response", service: Service) -> str:
@@ -309,7 +319,7 @@ def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
         for key in keys:
             document = document[key]
     except (ValueError, KeyError, TypeError) as error:
-        raise OddAnswer(f"{what}: {response.url} does not answer as YARN does "
+        raise OddAnswer(f"{what}: {address_of(response)} does not answer as YARN does "
                         f"({type(error).__name__}: {error})") from error
     return document
 
@@ -352,6 +362,20 @@ class _MachinesCertificates(ssl.SSLContext):
         return super().wrap_bio(*arguments, **options)
 
 
+class _HideSecrets(logging.Filter):
+    """Hide tokens and cookies in the log lines of httpx and httpcore."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        hidden = _SECRETS.sub(lambda found: f"{found[1] or found[2]}(hidden)", text)
+        if hidden != text:
+            record.msg, record.args = hidden, ()
+        return True
+
+
+_HIDE_SECRETS = _HideSecrets()
+
+
 def client_options(authentication: Authentication, urls: Iterable[str], timeout: float,
                    ca_file: str | None) -> dict[str, Any]:
     """Return the options of a ``httpx.Client`` or ``httpx.AsyncClient``: deadlines, no proxies, TLS, authentication.
@@ -372,6 +396,8 @@ def client_options(authentication: Authentication, urls: Iterable[str], timeout:
         The file can't be read, or holds no certificates.
     """
     httpx = import_httpx()
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_HIDE_SECRETS)
     try:
         verify = ssl.create_default_context(cafile=ca_file) if ca_file else \
             _MachinesCertificates(ssl.PROTOCOL_TLS_CLIENT)

@@ -20,6 +20,7 @@ from .transport import (
     NAMENODE,
     Addresses,
     Failover,
+    address_of,
     client_options,
     explain,
     explain_401,
@@ -122,6 +123,14 @@ class WebHdfs:
         answer = self._quick(what, "DELETE", path, "DELETE", recursive="true")
         return self._parse(what, answer, lambda document: bool(document["boolean"]))
 
+    def delegation_token(self, renewer: str) -> str | None:
+        what = "asking the file system for a token"
+        answer = self._quick(what, "GET", "/", "GETDELEGATIONTOKEN", renewer=renewer)
+        return self._parse(what, answer, lambda document: str(document["Token"]["urlString"]))
+
+    def cancel_token(self, token: str) -> None:
+        self._quick("cancelling a token of the file system", "PUT", "/", "CANCELDELEGATIONTOKEN", token=token)
+
     def _quick(self, *words: str, **options: Any) -> Any:
         """Ask with the client's own time limit: a NameNode that hangs is reported in seconds."""
         return self._ask(*words, timeout=self._client.timeout, **options)
@@ -167,14 +176,15 @@ class WebHdfs:
         if name in _NOT_NOW or "safe mode" in message:
             raise ClusterUnreachable(f"{what}: the file system can't write now: {why}")
         if not name:
-            raise self._no_namenode(what, f"{response.url} answers {response.status_code}, not as a NameNode: {why}")
+            where = address_of(response)
+            raise self._no_namenode(what, f"{where} answers {response.status_code}, not as a NameNode: {why}")
         raise SubmissionRejected(f"{what}: the file system refused: {why}")
 
     def _parse(self, what: str, response: "httpx.Response", read: Callable[[Any], T]) -> T:
         try:
             return read(response.json())
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise self._no_namenode(what, f"{response.url} does not answer as a NameNode: {error!r}") from error
+            raise self._no_namenode(what, f"{address_of(response)} does not answer as a NameNode: {error!r}") from error
 
     def _no_namenode(self, what: str, why: str) -> ClusterUnreachable:
         return ClusterUnreachable(f"{what}: no NameNode answers at {self._addresses}: {why}. {NAMENODE.advice}")

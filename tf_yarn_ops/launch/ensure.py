@@ -139,7 +139,10 @@ class Ensure:
 
     def _submit_once(self) -> JobReport | None:
         """Submit over HTTP, by a claim; return a report when an application has ended, None for another look."""
-        submitter = self._route.rest_submitter(self._spec)
+        with self._route.rest_submitter(self._spec) as submitter:
+            return self._submit_by_claim(submitter)
+
+    def _submit_by_claim(self, submitter: "RestSubmitter") -> JobReport | None:
         claims = Claims(self._session.staging(self._user), self._identity)
         claim = claims.latest()
         if claim is not None:

@@ -52,20 +52,15 @@ class Route:
 
     def way(self) -> str:
         """Return how to submit: ``rest``, ``skein``, or ``auto``, which tries HTTP first."""
-        if self._way == AUTO and self._session.cluster.secure:
-            self._turn_to_skein("the cluster uses Kerberos")
         return self._way
 
     def falls_back(self, error: RestUnavailable) -> bool:
         """Return whether to submit with Skein's Java client from now on, because HTTP is closed."""
         if self._way != AUTO:
             return False
-        self._turn_to_skein(f"HTTP is closed: {error}")
-        return True
-
-    def _turn_to_skein(self, why: str) -> None:
-        logger.info("submitting with Skein's Java client, because %s", why)
+        logger.info("submitting with Skein's Java client, because HTTP is closed: %s", error)
         self._way = SKEIN
+        return True
 
     def submit(self, spec: JobSpec, on_reserved: Callable[[str], None] | None) -> str:
         """Submit a job; see `Launcher.submit`."""
@@ -90,21 +85,21 @@ class Route:
                              strict_placement=self._strict_placement, checkpoint=session.checkpoint)
 
     def _with_rest(self, spec: JobSpec, on_reserved: Callable[[str], None] | None) -> str:
-        submitter = self.rest_submitter(spec)
-        submitter.check(spec)
-        self._session.checkpoint()
-        application_id = submitter.reserve(spec)
-        if on_reserved is not None:
-            on_reserved(application_id)
-        try:
+        with self.rest_submitter(spec) as submitter:
+            submitter.check(spec)
             self._session.checkpoint()
-            submitter.submit(spec, application_id)
-            self.submitted(application_id, spec)
-            self._session.checkpoint()
-        except BaseException as error:
-            self.take_back(application_id, error)
-            raise
-        return application_id
+            application_id = submitter.reserve(spec)
+            if on_reserved is not None:
+                on_reserved(application_id)
+            try:
+                self._session.checkpoint()
+                submitter.submit(spec, application_id)
+                self.submitted(application_id, spec)
+                self._session.checkpoint()
+            except BaseException as error:
+                self.take_back(application_id, error)
+                raise
+            return application_id
 
     def with_skein(self, spec: JobSpec, on_reserved: Callable[[str], None] | None, tags: Sequence[str],
                    is_ours: Callable[[Mapping[str, Any]], bool]) -> str:

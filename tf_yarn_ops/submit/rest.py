@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import ApplicationNotFound, ClusterUnreachable, ResourcesImpossible, SubmissionRejected, TfYarnError
 from ..follow.yarn_report import read_report
 from ..hadoop.cluster import Cluster
+from ..hadoop.delegation import Credentials, obtain
 from ..hadoop.fast_import import import_skein
 from ..hadoop.resourcemanager import ResourceManager
 from ..job.spec import JobSpec
@@ -41,7 +42,9 @@ _JOB_NAME = "job.json"
 
 
 class RestSubmitter:
-    """Submits applications to one cluster over HTTP.
+    """Submits one application to a cluster over HTTP.
+
+    It is a context manager: at its end it cancels the tokens of a secured cluster that no application has got.
 
     Parameters
     ----------
@@ -61,6 +64,13 @@ class RestSubmitter:
         self._staging = staging
         self._strict_placement = strict_placement
         self._checkpoint = checkpoint
+        self._credentials: Credentials | None = None
+
+    def __enter__(self) -> "RestSubmitter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cancel_tokens()
 
     def check(self, spec: JobSpec) -> None:
         """Raise an error when YARN could not run the job; reserve nothing.
@@ -69,8 +79,25 @@ class RestSubmitter:
         ------
         SubmissionRejected, ResourcesImpossible
             With every obstacle.
+        TokensUnavailable
+            The cluster is secured, and gives no tokens for the application.
         """
         check_placement(spec, read_surroundings(spec, self._resourcemanager), self._strict_placement)
+        self._get_tokens(spec)
+
+    def _get_tokens(self, spec: JobSpec) -> None:
+        """Get the tokens of a secured cluster, once."""
+        if self._credentials is None and self._cluster.secure:
+            needed = [*spec.file_systems, *spec.files.values(), *spec.archives.values(), spec.script or "",
+                      spec.environment.location if spec.environment else ""]
+            # NodeManagers write the logs to the default file system; the program may know how to reach the others.
+            wished = [self._cluster.default_filesystem, spec.input or "", spec.output or ""]
+            self._credentials = obtain(self._cluster, self._resourcemanager, self._staging.filesystem, needed, wished)
+
+    def _cancel_tokens(self) -> None:
+        if self._credentials is not None:
+            self._credentials.cancel()
+            self._credentials = None
 
     def reserve(self, spec: JobSpec) -> str:
         """Reserve an application id.
@@ -94,22 +121,41 @@ class RestSubmitter:
         SubmissionRejected
             YARN or the file system refused it. The staged files are deleted.
         ClusterUnreachable
-            YARN or the file system did not answer.
+            YARN or the file system did not answer. YARN may have accepted the application, so its tokens stay.
+        TokensUnavailable
+            As `check`; nothing is staged.
         """
+        self._get_tokens(spec)
         directory = self._staging.directory(application_id)
         try:
             body = self._stage(with_absolute_sources(spec), application_id, directory, tags)
             self._checkpoint()
+            outrun = self._credentials is not None and self._is_known(application_id)
         except BaseException:
             _quietly(directory.discard, f"deleting the staged files of {application_id}")
             raise
+        if outrun:  # another client has submitted it, with its own files and tokens
+            _quietly(directory.discard, f"deleting the staged files of {application_id}")
+            self._cancel_tokens()
+            self._await_acceptance(application_id, body)
+            return
+        credentials, self._credentials = self._credentials, None
         try:
             self._resourcemanager.submit(body)
             self._await_acceptance(application_id, body)
         except SubmissionRejected:
             # YARN has refused, so it does not use the files.
             _quietly(directory.discard, f"deleting the staged files of {application_id}")
+            if credentials is not None:
+                credentials.cancel()
             raise
+
+    def _is_known(self, application_id: str) -> bool:
+        try:
+            self._resourcemanager.state(application_id)
+        except ApplicationNotFound:
+            return False
+        return True
 
     def _stage(self, spec: JobSpec, application_id: str, directory: ApplicationDirectory,
                tags: Iterable[str]) -> dict[str, Any]:
@@ -142,7 +188,8 @@ class RestSubmitter:
             for write in writes:
                 write.result()
         return build_body(application, staged, directory.planned(PROTO, proto), application_id=application_id,
-                          cluster=self._cluster, tags={*application.tags, *tags}, priority=spec.priority)
+                          cluster=self._cluster, tags={*application.tags, *tags}, priority=spec.priority,
+                          tokens=self._credentials.texts() if self._credentials else None)
 
     def _sweep(self, application_id: str) -> None:
         """Delete directories of ended applications, in a thread of its own; an error is only logged."""

@@ -89,7 +89,8 @@ def _fill(target: Any, resource: LocalResource) -> None:
 
 
 def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: LocalResource, *, application_id: str,
-               cluster: Cluster, tags: Iterable[str], priority: int) -> dict[str, Any]:
+               cluster: Cluster, tags: Iterable[str], priority: int,
+               tokens: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the JSON object that submits an application.
 
     Parameters
@@ -105,6 +106,8 @@ def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Loca
         All tags, in lower case.
     priority : int
         Larger ones come first.
+    tokens : mapping of str to str, optional
+        The text of each token by its service, for secured clusters. Default: none.
     """
     master = application.master
     resources = {key: staged.files[file.source, str(file.type)] for key, file in master.files.items()}
@@ -124,6 +127,9 @@ def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Loca
         container["application-acls"] = {"entry": [
             {"key": "VIEW_APP", "value": _acl(application.acls.view_users, application.acls.view_groups)},
             {"key": "MODIFY_APP", "value": _acl(application.acls.modify_users, application.acls.modify_groups)}]}
+    if tokens:
+        entries = [{"key": service, "value": text} for service, text in tokens.items()]
+        container["credentials"] = {"tokens": {"entry": entries}}
     body: dict[str, Any] = {
         "application-id": application_id, "application-name": application.name, "application-type": "skein",
         "queue": application.queue, "priority": priority, "max-app-attempts": application.max_attempts,
