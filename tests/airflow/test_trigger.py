@@ -19,6 +19,7 @@ from tf_yarn_ops.hadoop.cluster import Cluster, current_user, discover
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics, parse_diagnostics
+from tf_yarn_ops.terminal import progress as lines_module
 
 pytestmark = pytest.mark.slow
 
@@ -317,8 +318,10 @@ def test_a_resourcemanager_that_is_away_is_waited_for(place):
     assert asyncio.run(main())["report"]["reason"] == "SUCCEEDED"
 
 
-def test_nothing_new_is_said_every_ten_minutes_and_not_with_each_look(place, monkeypatch):
-    monkeypatch.setattr(progress, "REMINDER", 1.0)
+def test_a_silence_is_broken_once_a_minute_and_not_with_each_look(place, monkeypatch):
+    monkeypatch.setattr(progress, "SILENCE_SECONDS", 1.0)
+    monkeypatch.setattr(lines_module, "SILENCE_SECONDS", 1.0)
+    monkeypatch.setattr(lines_module, "SETTLED_SECONDS", 0.0)
     name = place.add(1, state="ACCEPTED")
     place.yarn.apps[name]["diagnostics"] = "waiting for a container"
     lines = []
@@ -342,9 +345,9 @@ def test_nothing_new_is_said_every_ten_minutes_and_not_with_each_look(place, mon
         return await task
 
     asyncio.run(main())
-    told = [line.partition(" watched for")[0] for line in lines]
-    assert told[:3] == [f"{name} ACCEPTED in queue default", f"{name} still ACCEPTED,", f"{name} still ACCEPTED,"]
-    assert lines[1].endswith(": waiting for a container")
+    told = [line.partition(", followed for")[0] for line in lines]
+    assert told[:3] == [f"{name} ACCEPTED in queue default", "waiting: waiting for a container",
+                        "still ACCEPTED in queue default: waiting for a container"]
     assert told[-1] == f"{name} FINISHED" and f"{name} RUNNING" in told
 
 

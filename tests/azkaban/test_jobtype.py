@@ -75,7 +75,7 @@ def test_who_asks_and_under_which_tags(azkaban, yarn):
     assert all(tag.isascii() and tag == tag.lower() and len(tag) <= 100 and "," not in tag for tag in tags)
     users = {parameters.get("user.name") for _, _, parameters, _, _ in yarn.requests}
     assert users == {USER}, "neither env.HADOOP_USER_NAME nor env.LOGNAME counts"
-    assert body["application-name"] == "train"
+    assert body["application-name"] == "Mein Projekt, ü" + "x" * 200 + ".digits.train"
 
 
 def test_a_deleted_project_does_not_matter(azkaban, yarn):

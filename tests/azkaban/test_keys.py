@@ -97,6 +97,8 @@ JOBS = [
       "report_log_tail": 0}),
     ({**RUN, "tf.docker_image": "tf:2", "azkaban.job.id": "train"},
      {"command": "run", "tasks": {"worker": 1}, "environment": "docker://tf:2", "name": "train"}),
+    ({**RUN, "azkaban.job.id": "train", "azkaban.flow.flowid": "nightly", "azkaban.flow.projectname": "My Ads"},
+     {"command": "run", "tasks": {"worker": 1}, "name": "My Ads.nightly.train"}),
     ({**RUN, "tf.queue": "", "tf.output": "", "tf.env.EMPTY": ""},
      {"command": "run", "tasks": {"worker": 1}, "env": {"EMPTY": ""}}),
 ]  # fmt: skip

@@ -84,6 +84,23 @@ def test_lines_say_only_what_is_new():
         f"{APP} FINISHED", "failed with exit 3: worker:1", "stopped: ps:0"]  # fmt: skip
 
 
+def test_lines_tell_yarns_reason_and_break_a_silence():
+    lines = Lines()
+    full = ("[Sun Nov 22 12:00:0{0} +0000 2026] Application is added to the scheduler and is not yet activated. Queue's AM "
+            "resource limit exceeded.  Details : AM Partition = <DEFAULT_PARTITION>; Queue AM Resource Usage = {0}")  # fmt: skip
+    cause = "Application is added to the scheduler and is not yet activated. Queue's AM resource limit exceeded."
+    queued = [JobReport(APP, queue="low", state="ACCEPTED", message=full.format(number)) for number in range(3)]
+    assert lines.changes(queued[0], 100.0) == [f"{APP} ACCEPTED in queue low"]
+    assert lines.changes(queued[0], 101.0) == [], "a job that starts at once has reasons, too"
+    assert lines.changes(queued[1], 106.0) == [f"waiting: {cause}"]
+    assert lines.changes(queued[2], 107.0) == [], "only the numbers have changed"
+    assert lines.changes(queued[2], 166.0) == [f"still ACCEPTED in queue low: {cause}, followed for 1 min 6 s"]
+    running = JobReport(APP, state="RUNNING", tasks=(task("ps:0", "running"), task("worker:0", "running")))
+    assert lines.changes(running, 170.0) == [f"{APP} RUNNING", "running: ps:0, worker:0"]
+    assert lines.changes(running, 229.0) == []
+    assert lines.changes(running, 230.0) == ["still RUNNING, 2 running, followed for 2 min 10 s"]
+
+
 def test_a_dry_run_masks_secrets_and_leaves_its_argument_alone():
     job = {"command": "x", "env": {"API_TOKEN": "hush", "STEPS": "3"}, "tasks": {"worker": {"env": {"DB_PASSWD": "hush"}}}}
     text = format_dry_run(job, "name: digits\n", "***")

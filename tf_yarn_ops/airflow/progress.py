@@ -17,10 +17,8 @@ from ..hadoop.cluster import Cluster
 from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.summary import duration
+from ..terminal.progress import SILENCE_SECONDS, Lines
 
-#: Seconds between two lines about an application whose state does not change.
-REMINDER = 600.0
 #: Seconds between two tries to kill an application after its deadline, while YARN does not answer.
 _KILL_AGAIN = 5.0
 
@@ -120,39 +118,28 @@ async def _overdue(followed: Followed, application_id: str, log: logging.Logger)
 
 
 class _Lines:
-    """Logs each change of the state, and a reminder after `REMINDER` seconds without a line."""
+    """Logs each change of a report, and a line after `SILENCE_SECONDS` without one, as ``ytf-submit --wait`` does."""
 
     def __init__(self, log: logging.Logger, application_id: str):
         self.application_id = application_id
         self._log = log
-        self._state = ""
-        self._message = ""
-        self._began = self._told = time.monotonic()
+        self._lines = Lines()
+        self._report: JobReport | None = None
 
     def pause(self, deadline: float | None) -> float:
-        """Return the seconds until the next reminder or the deadline."""
-        quiet = self._told + REMINDER - time.monotonic()
-        return max(0.0, quiet if deadline is None else min(quiet, deadline - time.time()))
+        """Return the seconds until the next look at the silence, or until the deadline."""
+        return max(0.0, SILENCE_SECONDS / 4 if deadline is None else min(SILENCE_SECONDS / 4, deadline - time.time()))
 
     def tell(self, report: JobReport) -> None:
-        """Log a line when the state has changed."""
-        self._message = report.message
+        """Log what has changed."""
         if report.application_id != self.application_id:
             self._log.info("%s was ended in favour of %s", self.application_id, report.application_id)
             self.application_id = report.application_id
-        if report.state != self._state:
-            self._state = report.state
-            where = f" in queue {report.queue}" if report.state == "ACCEPTED" and report.queue else ""
-            page = f", {report.tracking_url}" if report.state == "RUNNING" and report.tracking_url else ""
-            self._write(f"{report.application_id} {report.state}{where}{page}")
+        self._report = report
+        self.remind()
 
     def remind(self) -> None:
-        """Log a line when there was none for `REMINDER` seconds."""
-        if time.monotonic() - self._told >= REMINDER:
-            cause = f": {self._message}" if self._message and self._state != "RUNNING" else ""
-            so_far = duration(time.monotonic() - self._began)
-            self._write(f"{self.application_id} still {self._state or 'unknown'}, watched for {so_far}{cause}")
-
-    def _write(self, line: str) -> None:
-        self._told = time.monotonic()
-        self._log.info("%s", line)
+        """Log what has changed, or a line after a silence."""
+        if self._report is not None:
+            for line in self._lines.changes(self._report, time.monotonic()):
+                self._log.info("%s", line)

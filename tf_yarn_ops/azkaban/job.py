@@ -31,6 +31,8 @@ _PLACES = ("tf.environment", "tf.docker_image")
 _LISTS = ("tag", "file_system", "custom_type")
 #: Options with a value for all tasks and a value for a type.
 _FORMS = (*(name for name, option in OPTIONS.items() if option.per_task), "node_label")
+#: Azkaban's names of a job, from which the application has its name.
+_NAMES = ("azkaban.flow.projectname", "azkaban.flow.flowid", "azkaban.job.id")
 #: Options that are read elsewhere.
 _ELSEWHERE = ("", "cluster_requirement", "task_command", "spec", "dry_run", "strict_placement")
 
@@ -44,7 +46,8 @@ def read_job(properties: Mapping[str, str], folder: Path,
     Parameters
     ----------
     properties : mapping of str to str
-        All properties that Azkaban hands over. Of Azkaban's own keys only ``azkaban.job.id`` is used.
+        All properties that Azkaban hands over. Of Azkaban's own keys only the names of project, flow and
+        job are used.
     folder : Path
         The folder of the project, where relative paths begin.
     defaults : mapping of str to str, optional
@@ -71,8 +74,8 @@ def read_job(properties: Mapping[str, str], folder: Path,
         _read_value(request, name, key)
     add_program(request, types)
     request.dry_run, request.strict_placement = request.flag("tf.dry_run"), request.flag("tf.strict_placement")
-    if "name" not in request.options and properties.get("azkaban.job.id"):
-        request.give("name", properties["azkaban.job.id"], "tf.name")
+    if not request.says("name") and (name := ".".join(filter(None, map(properties.get, _NAMES)))):
+        request.give("name", name, "tf.name")
     job = _build(request)
     if job is not None:
         try:

@@ -131,7 +131,7 @@ JOB = (
     _key("input", text=True),
     _key("output", alias="tony.application.tensorboard-log-dir", text=True,
          note="It is also in tf.result.output_path."),
-    _key("name", alias="tony.application.name", default="the job's name in Azkaban"),
+    _key("name", alias="tony.application.name", default="project.flow.job"),
     _key("queue", alias="tony.yarn.queue"),
     _key("priority"),
     _key("tag", "tf.tags", "tony.application.tags",

@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 #: Times in a row that YARN has to answer "unknown" for an application that was never seen.
 LOST_AFTER = 2
+#: Seconds after which a waiter is given an unchanged report again, so that it can say that the job goes on.
+REPEAT = 20.0
 #: Errors of a step that the loop handles; every other error ends it.
 THROWN = (ApplicationNotFound, ClusterUnreachable, SubmissionRejected)
 
@@ -113,7 +115,8 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
     ----------
     application_id : str
     on_change : callable
-        Called with every report that differs from the one before, the last included.
+        Called with every report that differs from the one before, the last included, and every `REPEAT` seconds
+        with the same one.
     queue_timeout : float, optional
         Seconds in the queue after which the application is killed. Default 0: no limit.
     identity : Identity, optional
@@ -139,12 +142,13 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
         YARN has not answered for ``unreachable_timeout`` seconds.
     """
     last: JobReport | None = None
+    told = clock()
     unknown, answered, refused = Unknown(), clock(), ""
 
     def changed(report: JobReport) -> None:
-        nonlocal last
-        if report != last:
-            last = report
+        nonlocal last, told
+        if report != last or clock() - told >= REPEAT:
+            last, told = report, clock()
             on_change(report)
 
     while True:

@@ -1,7 +1,9 @@
 """Progress of a running job on stderr: a live table on a terminal, plain lines elsewhere."""
 
+import re
 import sys
 import time
+from collections import Counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,6 +16,14 @@ if TYPE_CHECKING:
 
 #: Seconds between two lines that name the missing tasks.
 REMINDER_SECONDS = 30.0
+#: Seconds without a line after which a line says what the job does.
+SILENCE_SECONDS = 60.0
+#: Seconds in the queue before YARN's reason is told. A job that starts at once has reasons, too, one after the other.
+SETTLED_SECONDS = 5.0
+#: States in which the application has no running master.
+_QUEUED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED")
+#: The time in front of YARN's reason, and the numbers behind it, which change all the time.
+_CAUSE = re.compile(r"(?:\[[^\]]*\])?\s*(?P<cause>.*?)\s*(?:Details\s*:.*)?", re.DOTALL)
 _FAILURES = ("failed", "lost")
 _COLOURS = {"running": "cyan", "succeeded": "green", "failed": "bold red", "lost": "bold red", "stopped": "dim"}
 
@@ -44,7 +54,10 @@ class Lines:
         self._tasks: dict[str, tuple[str, int, str]] = {}
         self._round = 0
         self._tensorboard: str | None = None
-        self._reminded = 0.0
+        self._reminded = -REMINDER_SECONDS
+        self._cause = ""
+        self._began: float | None = None
+        self._told = 0.0
 
     def __enter__(self) -> "Lines":
         return self
@@ -59,6 +72,17 @@ class Lines:
 
     def changes(self, report: JobReport, now: float) -> list[str]:
         """Return the lines for the changes since the last report; `now` is a monotonic clock in seconds."""
+        self._began = now if self._began is None else self._began
+        lines = self._changes(report, now - self._began)
+        if lines:
+            self._told = now
+        elif now - self._told >= SILENCE_SECONDS and report.reason is None:
+            self._told = now
+            lines = [f"still {self._doing(report)}, followed for {duration(now - self._began)}"]
+        return lines
+
+    def _changes(self, report: JobReport, followed: float) -> list[str]:
+        """Return the lines for the changes; ``followed`` is the time since the first report, in seconds."""
         lines = []
         job = (report.state, report.tracking_url)
         if report.state != self._job[0]:
@@ -66,6 +90,10 @@ class Lines:
             page = f", {report.tracking_url}" if report.state == "RUNNING" and report.tracking_url else ""
             lines.append(f"{report.application_id} {report.state}{where}{page}")
         self._job = job
+        cause = _cause_of_waiting(report) if followed >= SETTLED_SECONDS else ""
+        if cause and cause != self._cause:
+            lines.append(f"waiting: {cause}")
+        self._cause = cause
         if len(report.rounds) > max(1, self._round):
             last = report.rounds[-1]
             lines.append(f"round {last.number}: {last.cause}")
@@ -75,11 +103,18 @@ class Lines:
             lines.append(f"TensorBoard at {report.tensorboard_url}")
             self._tensorboard = report.tensorboard_url
         waiting = [task.task for task in report.tasks if task.state == "pending"]
-        if waiting and report.reason is None and now - self._reminded >= REMINDER_SECONDS:
-            self._reminded = now
+        if waiting and report.reason is None and followed - self._reminded >= REMINDER_SECONDS:
+            self._reminded = followed
             lines.append(f"{len(report.tasks) - len(waiting)} of {len(report.tasks)} tasks have registered, "
                          f"waiting for {list_names(waiting)}")
         return lines
+
+    def _doing(self, report: JobReport) -> str:
+        """Return what the job does now: its state, and where it waits or the states of its tasks."""
+        if report.state in _QUEUED:
+            return f"{report.state} in queue {report.queue}{f': {self._cause}' if self._cause else ''}"
+        states = Counter(task.state for task in report.tasks)
+        return report.state + "".join(f", {number} {state}" for state, number in states.items())
 
     def _task_changes(self, report: JobReport) -> list[str]:
         """Return one line per new state with its tasks; failures first, because they cause the other changes."""
@@ -92,6 +127,12 @@ class Lines:
                     new.setdefault((task.state, _describe_state(task)), []).append(task.task)
         failures_first = sorted(new.items(), key=lambda item: item[0][0] not in _FAILURES)
         return [f"{words}: {list_names(tasks)}" for (_, words), tasks in failures_first]
+
+
+def _cause_of_waiting(report: JobReport) -> str:
+    """Return YARN's reason why the application master does not run yet; empty if it runs or YARN gives none."""
+    found = _CAUSE.fullmatch(report.message) if report.state in _QUEUED else None
+    return found["cause"] if found else ""
 
 
 def _describe_state(task: TaskReport) -> str:
