@@ -388,3 +388,15 @@ def test_the_local_client_has_the_variables_of_the_tasks(monkeypatch):
     assert {name: env.get(name) for name in expected} == expected
     assert json.loads(env["TF_CONFIG"])["cluster"] == {"ps": ["n1:1"], "worker": ["n2:2"]}
     assert "YTF_RESULT_FILE" not in env and "YTF_PORT" not in env
+
+
+def test_verbose_shows_each_request_without_its_query():
+    yarn = FakeYarn()
+    yarn.add(application(1))
+    with serving(yarn) as url:
+        done = run(YTF, "status", APP, "-v", "--resourcemanager", url, env={"HADOOP_USER_NAME": "ann-secret"})
+        quiet = run(YTF, "status", APP, "--resourcemanager", url, env={"HADOOP_USER_NAME": "ann-secret"})
+    lines = re.findall(rf"^\d\d:\d\d:\d\d (\w+) {url}(\S+) (\d+) \d+ ms$", done.stderr, re.M)
+    assert ("GET", f"/ws/v1/cluster/apps/{APP}", "200") in lines
+    assert len(lines) == len(yarn.requests) / 2
+    assert "user.name" not in done.stderr and "ms" not in quiet.stderr

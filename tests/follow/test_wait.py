@@ -1,8 +1,9 @@
-"""When an application that YARN does not know is lost; the waits themselves are in test_launcher.py."""
+"""When an application is lost, and how often an outage is told; the waits themselves are in test_launcher.py."""
 
 import pytest
 
-from tf_yarn_ops.follow.wait import LOST_AFTER, REPEAT, Look, Unknown, waiting
+from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected, TicketMissing
+from tf_yarn_ops.follow.wait import LOST_AFTER, REPEAT, Look, Outage, Unknown, waiting
 from tf_yarn_ops.hadoop.resourcemanager import RECOVERY_TIME
 from tf_yarn_ops.runtime.common.report import JobReport
 
@@ -38,3 +39,18 @@ def test_an_unchanged_report_is_repeated_for_those_who_write_a_log():
             step = steps.send(None)
         step = steps.send((RUNNING, JobReport(RUNNING["id"], state="RUNNING")))
     assert told == [0.0, REPEAT, 2 * REPEAT]
+
+
+def test_an_outage_is_told_once_for_each_kind_of_error_and_at_its_end(caplog):
+    caplog.set_level("INFO")
+    now = [0.0]
+    outage = Outage(lambda: now[0])
+    outage.answered()
+    for error in (ClusterUnreachable("a away"), ClusterUnreachable("b away"), TicketMissing("expired"),
+                  TicketMissing("expired"), SubmissionRejected("403")):
+        now[0] += 1
+        outage.failed(error, "waiting: %s", error)
+    outage.answered()
+    outage.answered()
+    assert [record.getMessage() for record in caplog.records] == [
+        "waiting: a away", "waiting: expired", "waiting: 403", "YARN answers again after 4 s"]

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -205,6 +206,57 @@ def test_a_keytab_with_an_old_key(yarn, client, kdc, tmp_path):
     kdc.tool("kadmin.local", "-q", "delprinc -force eve")
     code, _, err = result(client(YTF, "status", ID, **kdc.cache("none") | {"YTF_SITE": str(site)}))
     assert (code, "the KDC does not know eve (" in err) == (3, True), err
+
+
+def waiting(yarn, kdc, tmp_path, **variables):
+    """Return a `ytf wait` with handshakes at each look, and the file of its stderr."""
+    yarn.cookie_uses = 1
+    said = tmp_path / "said"
+    with said.open("wb") as stderr:
+        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "YTF_RESOURCEMANAGER": yarn.url, **variables}
+        process = subprocess.Popen([sys.executable, "-c", YTF, "wait", ID], env=environ, cwd=tmp_path, stderr=stderr,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    return process, said
+
+
+def test_a_wait_renews_its_tickets_from_the_keytab(yarn, kdc, tmp_path):
+    config, site = tmp_path / "krb5.conf", tmp_path / "site.yaml"
+    config.write_text(kdc.config.read_text().replace("[libdefaults]", "[libdefaults]\n  ticket_lifetime = 2s"))
+    site.write_text(f"keytab: {kdc.user_keytab}\n")
+    began = time.monotonic()
+    process, said = waiting(yarn, kdc, tmp_path, KRB5_CONFIG=str(config), YTF_SITE=str(site))
+    try:
+        until(lambda: yarn.handshakes and time.monotonic() >= began + 4)  # twice the life of a ticket
+        let_in = len(yarn.handshakes)
+        until(lambda: len(yarn.handshakes) >= let_in + 2)
+        assert process.poll() is None
+        yarn.apps[ID].update(state="FINISHED", finalStatus="SUCCEEDED")
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert "still waiting" not in said.read_text()
+    all_of_ann(yarn)
+
+
+def test_a_wait_without_keytab_warns_once_and_goes_on_after_kinit(yarn, kdc, tmp_path):
+    variables = kdc.kinit("waits", lifetime="2s")
+    process, said = waiting(yarn, kdc, tmp_path, **variables)
+    try:
+        until(lambda: "still waiting" in said.read_text())
+        refused = len(yarn.raw)
+        until(lambda: len(yarn.raw) >= refused + 4)
+        let_in = len(yarn.handshakes)
+        kdc.kinit("waits")
+        until(lambda: len(yarn.handshakes) >= let_in + 2)
+        yarn.apps[ID].update(state="FINISHED", finalStatus="SUCCEEDED")
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert said.read_text().count("still waiting") == 1
+    assert "there is no valid Kerberos ticket (it has expired). Run kinit" in said.read_text()
+    all_of_ann(yarn)
 
 
 def test_the_library_gives_all_memory_back(yarn, client, kdc):

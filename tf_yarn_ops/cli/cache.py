@@ -16,7 +16,7 @@ def cache() -> None:
 
 
 def _staging(resourcemanager: str | None, user: str | None, verbose: bool) -> StagingDirectory:
-    configure_logging(verbose)
+    configure_logging(verbose, requests=verbose)
     from ..hadoop.cluster import discover
 
     return StagingDirectory(discover(resourcemanager, user=user))

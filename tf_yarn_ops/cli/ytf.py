@@ -75,7 +75,7 @@ _application = click.argument("application_id", metavar="APP")
 
 
 def _launcher(resourcemanager: str | None, user: str | None, verbose: bool) -> "Launcher":
-    configure_logging(verbose)
+    configure_logging(verbose, requests=verbose)
     from ..hadoop.cluster import discover
     from ..launch.launcher import Launcher
 

@@ -13,7 +13,16 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, TfYarnError, WaitTimeout
+from ..errors import (
+    ApplicationNotFound,
+    Cancelled,
+    ClusterUnreachable,
+    KerberosRefused,
+    SubmissionRejected,
+    TfYarnError,
+    TicketMissing,
+    WaitTimeout,
+)
 from ..hadoop.resourcemanager import LIVE, RECOVERY_TIME
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
@@ -77,6 +86,34 @@ class Pause:
 
 
 Step = Look | Recovering | FindLive | Kill | Forget | Pause
+
+
+class Outage:
+    """Logs an outage of YARN once: when it begins, when the kind of its error changes, and when it ends.
+
+    Parameters
+    ----------
+    clock : callable, optional
+        Monotonic, seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
+        self._clock = clock
+        self._kind: type[Exception] | None = None
+        self._since = 0.0
+
+    def failed(self, error: Exception, text: str, *values: object) -> None:
+        """Log an error at the level WARNING if its kind is new, with the format ``text``."""
+        if self._kind is None:
+            self._since = self._clock()
+        logger.log(logging.DEBUG if self._kind is type(error) else logging.WARNING, text, *values)
+        self._kind = type(error)
+
+    def answered(self) -> None:
+        """Log the end of an outage."""
+        if self._kind is not None:
+            logger.info("YARN answers again after %.0f s", self._clock() - self._since)
+        self._kind = None
 
 
 class Unknown:
@@ -143,7 +180,7 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
     """
     last: JobReport | None = None
     told = clock()
-    unknown, answered, refused = Unknown(), clock(), ""
+    unknown, outage, answered, refused = Unknown(), Outage(clock), clock(), ""
 
     def changed(report: JobReport) -> None:
         nonlocal last, told
@@ -157,6 +194,7 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
             report: JobReport
             application, report = yield Look(application_id)
             unknown.answered()
+            outage.answered()
             if report.reason is not None:
                 successor = yield from _successor(report, identity)
                 if successor is None:
@@ -193,8 +231,9 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
             # A refused ticket, or a 403 of a proxy, does not end the application either: keep waiting.
             silent = clock() - answered
             if silent >= unreachable_timeout:
-                raise ClusterUnreachable(f"waited {silent:.0f} s for {application_id}: {error}") from error
-            logger.warning("still waiting for %s : %s", application_id, error)
+                kind = TicketMissing if isinstance(error, TicketMissing | KerberosRefused) else ClusterUnreachable
+                raise kind(f"waited {silent:.0f} s for {application_id}: {error}") from error
+            outage.failed(error, "still waiting for %s : %s", application_id, error)
         yield Pause(last)
 
 

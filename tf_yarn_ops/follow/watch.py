@@ -24,7 +24,7 @@ from ..runtime.common.report import JobReport
 from .identity import Identity
 from .kill import kill
 from .session import Session
-from .wait import THROWN, FindLive, Forget, Kill, Look, Pause, Recovering, Step, wait_timeout, waiting
+from .wait import THROWN, FindLive, Forget, Kill, Look, Outage, Pause, Recovering, Step, wait_timeout, waiting
 from .yarn_report import read_report
 
 logger = logging.getLogger(__name__)
@@ -210,15 +210,17 @@ class Watcher:
 
     async def _run(self) -> None:
         """Look for all waiters until none is left; an error of one look does not end the loop."""
-        interval = 0.0
+        interval, outage = 0.0, Outage()
         while self._waiters:
             await asyncio.sleep(interval)
             try:
                 await self._look()
                 interval = self._interval
+                outage.answered()
             except Exception as error:
                 interval = min(MAX_INTERVAL, max(self._interval, interval * 2) * random.uniform(0.8, 1.2))
-                logger.warning("watching %s applications goes on in %.0f s: %s", len(self._waiters), interval, error)
+                outage.failed(error, "watching %s applications goes on, with up to %.0f s between two looks: %s",
+                              len(self._waiters), MAX_INTERVAL, error)
             if not self._waiters:
                 await self._asker.close()  # a new waiter may come during this await; the loop looks again
 

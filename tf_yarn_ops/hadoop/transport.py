@@ -10,7 +10,7 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -376,6 +376,32 @@ class _HideSecrets(logging.Filter):
 _HIDE_SECRETS = _HideSecrets()
 
 
+class _Done:
+    """The result of a hook: an asynchronous client awaits it, a blocking one ignores it."""
+
+    def __await__(self) -> Iterator[None]:
+        return iter(())
+
+
+def _note_start(request: "httpx.Request") -> _Done:
+    request.extensions["tf_yarn_ops.started"] = time.monotonic()
+    return _Done()
+
+
+def _log_answer(response: "httpx.Response") -> _Done:
+    """Log method, URL without its query, which may hold a token, status and milliseconds until the answer began."""
+    request = response.request
+    took = time.monotonic() - request.extensions.get("tf_yarn_ops.started", time.monotonic())
+    operation = request.url.params.get("op", "")
+    logger.debug("%s %s%s %s %.0f ms", request.method, _shown(request.url), operation and f"?op={operation}",
+                 response.status_code, took * 1000)
+    return _Done()
+
+
+def _shown(url: "httpx.URL") -> str:
+    return str(url.copy_with(query=None, fragment=None, userinfo=b""))
+
+
 def client_options(authentication: Authentication, urls: Iterable[str], timeout: float,
                    ca_file: str | None) -> dict[str, Any]:
     """Return the options of a ``httpx.Client`` or ``httpx.AsyncClient``: deadlines, no proxies, TLS, authentication.
@@ -405,6 +431,7 @@ def client_options(authentication: Authentication, urls: Iterable[str], timeout:
         raise SpecInvalid(Fault("ca_file", Wrong.NOT_CERTIFICATES, {"file": ca_file, "error": str(error)})) from error
     return {"trust_env": False, "verify": verify, "headers": HEADERS, "follow_redirects": False,
             "timeout": httpx.Timeout(timeout, connect=min(CONNECT_TIMEOUT, timeout)),
+            "event_hooks": {"request": [_note_start], "response": [_log_answer]},
             **authentication.http_options(urls)}
 
 
@@ -437,6 +464,7 @@ def send(client: Any, failover: Failover, method: str, path: str, sleep: Callabl
         try:
             response: httpx.Response = client.request(method, failover.address + path, **options)
         except (errors.TransportError, errors.InvalidURL) as error:
+            logger.debug("%s %s%s gets no answer: %s", method, failover.address, path, explain_failure(error))
             try:
                 delay: float | None = failover.failed(f"{failover.address}: {explain_failure(error)}")
             except ClusterUnreachable as unreachable:

@@ -17,10 +17,12 @@ def say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def configure_logging(verbose: bool) -> None:
-    """Send the package's log to stderr: warnings only, or each step if `verbose`."""
+def configure_logging(verbose: bool, requests: bool = False) -> None:
+    """Send the package's log to stderr: warnings only, each step if `verbose`, and each request if `requests`."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("tf_yarn_ops").setLevel(logging.INFO if verbose else logging.WARNING)
+    if requests:
+        logging.getLogger("tf_yarn_ops.hadoop").setLevel(logging.DEBUG)
 
 
 def print_json(document: Any) -> None:
