@@ -29,6 +29,7 @@ from tf_yarn_ops.minicluster import (
     ports,
     processes,
     state,
+    versions,
 )
 from tf_yarn_ops.minicluster.commands import minicluster
 from tf_yarn_ops.minicluster.java import find_java, parse_feature_release
@@ -38,7 +39,8 @@ SLEEP = "import sys, time; print(flush=True); time.sleep(600)"
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
 
 
-def make_settings(directory=Path("/clusters/one"), nodes=1, light=False, stock=False, labels=None, classes=None):
+def make_settings(directory=Path("/clusters/one"), nodes=1, light=False, stock=False, labels=None, classes=None,
+                  **others):
     names = configuration.port_names(nodes, light)
     return configuration.Settings(
         directory=directory,
@@ -52,6 +54,7 @@ def make_settings(directory=Path("/clusters/one"), nodes=1, light=False, stock=F
         stock=stock,
         labels=labels or {},
         classes=classes,
+        **others,
     )
 
 
@@ -214,6 +217,18 @@ def test_command_lines():
         assert {"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dproc_{name}"} <= set(command)
         assert "-Dytf.minicluster=/clusters/one" in command
         assert (daemons.OPENS in command) == (name in ("rm", "nm", "nm2"))
+
+
+@pytest.mark.parametrize(("version", "java", "opened"), [
+    ("3.4.3", 17, {"rm", "nm"}), ("3.3.6", 17, {"rm", "nm"}), ("3.3.6", 8, set()), ("3.1.4", 8, set()),
+    ("3.1.4", 17, {"nn", "dn", "rm", "nm"}), ("2.10.2", 11, {"nn", "dn", "rm", "nm"}),
+])
+def test_access_to_javas_classes_is_opened_where_it_is_needed_and_known(tmp_path, version, java, opened):
+    settings = make_settings(version=version, java=java)
+    commands = {d.name: daemons.build_command(settings, d) for d in daemons.list_daemons(settings)}
+    assert {name for name, command in commands.items() if daemons.OPENS in command} == opened
+    shims = build_shims(tmp_path, tmp_path, tmp_path, daemons.open_java(java))
+    assert all((daemons.OPENS in text) == (java > 8) for text in shims.values())
 
 
 def test_daemons_do_not_see_another_hadoop():
@@ -408,8 +423,8 @@ def test_java_home_wins_and_the_jvm_knows_its_home(tmp_path):
 @pytest.mark.parametrize(
     ("version", "fault"),
     [
-        ("1.8.0_392", "Java 1.8.0_392 at {java} is too old: "),
-        ("10.0.2", "Java 10.0.2 at {java} is too old: "),
+        ("1.8.0_392", "Java 1.8.0_392 at {java} is too old, Hadoop 3.4.3 needs 11: "),
+        ("10.0.2", "Java 10.0.2 at {java} is too old, Hadoop 3.4.3 needs 11: "),
         ("24", "Java 24 at {java} is too new, Hadoop fails from 24 on: "),
         ("26-ea", "Java 26-ea at {java} is too new, Hadoop fails from 24 on: "),
     ],
@@ -480,6 +495,17 @@ def test_hadoop_is_fetched_once_and_appears_as_a_whole(machine):
         "hadoop-common-3.4.3.jar"
     ]
     assert sorted(path.name for path in (machine / "cache").iterdir()) == [".hadoop-3.4.3-interrupted", "hadoop-3.4.3"]
+
+
+def test_each_version_has_a_folder_of_its_own(machine):
+    maven = machine / "bin" / "mvn"
+    maven.write_text(maven.read_text() + f'echo "$@" > {machine}/words\n')
+    said = []
+    version = versions.find_version("3.1.4")
+    folder = artefacts.fetch_hadoop(os.environ, find_java(os.environ), said.append, version)
+    assert folder == machine / "cache" / "hadoop-3.1.4"
+    assert said == [f"fetching Hadoop 3.1.4 (once, 65 MB) into {folder}"]
+    assert "-Dhadoop.version=3.1.4 " in (machine / "words").read_text()
 
 
 def test_losing_the_race_to_fetch_takes_the_winners(machine):
@@ -637,6 +663,30 @@ def test_a_folder_is_laid_out_and_remembered(machine):
     assert os.access(machine / "one" / "bin" / "yarn", os.X_OK)
     shared = machine / "one" / "files" / "tmp" / "logs"
     assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
+
+
+def test_a_folder_keeps_its_version_of_hadoop(machine):
+    (machine / "one").mkdir()
+    assert install(machine / "one", version="3.3.6").hadoop == machine / "cache" / "hadoop-3.3.6"
+    assert install(machine / "one").version == "3.3.6"
+    with pytest.raises(MiniClusterError, match=r"one has data of Hadoop 3\.3\.6, which 3\.4\.3 may not read: use another"):
+        install(machine / "one", version="3.4.3")
+
+
+def test_an_unknown_version_of_hadoop_names_those_that_work():
+    known = "2.10.2, 3.1.4, 3.2.4, 3.3.6, 3.4.3, 3.5.0"
+    with pytest.raises(MiniClusterError, match=f"^Hadoop 3.3.5 is not known to work; use one of {known}$"):
+        MiniCluster(version="3.3.5")
+    ran = CliRunner().invoke(minicluster, ["up", "--hadoop", "3.3.5"])
+    assert (ran.exit_code, "'3.3.5' is not one of '2.10.2'" in ran.stderr) == (2, True)
+
+
+def test_a_version_of_hadoop_needs_its_java(machine):
+    write_java(machine / "jdk", "11.0.2")
+    with pytest.raises(MiniClusterError, match=r"is too old, Hadoop 3\.5\.0 needs 17"):
+        find_java(os.environ, versions.find_version("3.5.0"))
+    write_java(machine / "jdk", "1.8.0_392")
+    assert find_java(os.environ, versions.find_version("3.1.4")).version == 8
 
 
 def test_free_ports_are_kept_and_taken_ones_replaced(machine):

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from ..errors import MiniClusterError
 from .java import Java
-
-HADOOP_VERSION = "3.4.3"
+from .versions import DEFAULT, VERSIONS, HadoopVersion
 
 _FETCH_SECONDS = 900.0
 _LOG = logging.getLogger(__name__)
@@ -26,12 +25,13 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
     return (Path(base).absolute() if base else Path.home() / ".cache") / "tf_yarn_ops"
 
 
-def hadoop_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder of this Hadoop, which holds ``jars`` and exists only if it is complete."""
-    return cache_folder(environ) / f"hadoop-{HADOOP_VERSION}"
+def hadoop_folder(environ: Mapping[str, str], number: str = DEFAULT) -> Path:
+    """Return the folder of a Hadoop, which holds ``jars`` and exists only if it is complete."""
+    return cache_folder(environ) / f"hadoop-{number}"
 
 
-def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str], None]) -> Path:
+def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str], None],
+                 version: HadoopVersion = VERSIONS[DEFAULT]) -> Path:
     """Return the folder of Hadoop's jars; fetch them if they are not in the cache.
 
     The folder appears by a rename and is therefore always complete. If two processes fetch at once, the first wins.
@@ -41,18 +41,18 @@ def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str
     MiniClusterError
         Maven is missing or fails, or the disk is full.
     """
-    target = hadoop_folder(environ)
+    target = hadoop_folder(environ, version.number)
     if target.is_dir():
         return target
-    maven = find_maven(HADOOP_VERSION, environ)
-    progress(f"fetching Hadoop {HADOOP_VERSION} (once, 90 MB) into {target}")
+    maven = find_maven(version.number, environ)
+    progress(f"fetching Hadoop {version.number} (once, {version.size} MB) into {target}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".hadoop-{HADOOP_VERSION}-", dir=target.parent))
+        staging = Path(tempfile.mkdtemp(prefix=f".hadoop-{version.number}-", dir=target.parent))
     except OSError as error:
         raise MiniClusterError(f"the cache {target.parent} cannot be written ({error}): set YTF_CACHE") from error
     try:
-        _copy_jars(maven, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
+        _copy_jars(maven, version.number, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
         staging.chmod(0o755)
         publish(staging, target)
     finally:
@@ -76,10 +76,10 @@ def find_maven(version: str, environ: Mapping[str, str]) -> str:
     return maven
 
 
-def _copy_jars(maven: str, jars: Path, environ: Mapping[str, str]) -> None:
+def _copy_jars(maven: str, number: str, jars: Path, environ: Mapping[str, str]) -> None:
     with resources.as_file(resources.files(__package__) / "pom.xml") as pom:
-        goal = ["--file", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime",
-                f"-DoutputDirectory={jars}"]  # fmt: skip
+        goal = ["--file", str(pom), "dependency:copy-dependencies", f"-Dhadoop.version={number}",
+                "-DincludeScope=runtime", f"-DoutputDirectory={jars}"]  # fmt: skip
         run_maven(maven, goal, jars, environ)
 
 

@@ -24,6 +24,7 @@ from .kerberos import Realm
 from .labels import put_labels
 from .ports import taken_ports
 from .shims import lead_here
+from .versions import find_version
 
 _LOG = logging.getLogger(__name__)
 _READY_SECONDS = 120.0
@@ -57,6 +58,9 @@ class MiniCluster:
     labels : mapping of str to str, optional
         YARN node labels by the names of NodeManagers: ``{"nm2": "gpu"}``. Default: those of a running cluster, else
         none.
+    version : str, optional
+        Version of Hadoop; `versions.VERSIONS` has those that work. Default: that of the cluster in this folder, else
+        3.4.3.
     kerberos : bool, optional
         Demand Kerberos of every client: a KDC of its own, with the users ``alice``, ``bob``, and ``gateway``, which may
         act for them. Default: as a running cluster, else False.
@@ -76,6 +80,7 @@ class MiniCluster:
         light: bool | None = None,
         stock: bool | None = None,
         labels: Mapping[str, str] | None = None,
+        version: str | None = None,
         progress: Callable[[str], None] | None = None,
         *,
         kerberos: bool | None = None,
@@ -84,8 +89,10 @@ class MiniCluster:
     ):
         if nodes is not None and not 1 <= nodes <= MAX_NODES:
             raise MiniClusterError(f"a minicluster has 1 to {MAX_NODES} nodes, not {nodes}")
+        if version is not None:
+            find_version(version)
         self.directory = Path(directory if directory is not None else default_directory(os.environ)).resolve()
-        wanted: dict[str, Any] = {"nodes": nodes, "light": light, "stock": stock, "labels": labels,
+        wanted: dict[str, Any] = {"nodes": nodes, "light": light, "stock": stock, "labels": labels, "version": version,
                                   "kerberos": kerberos, "ticket_lifetime": ticket_lifetime, "properties": properties}
         self._wanted = {name: value for name, value in wanted.items() if value is not None}
         self._progress = progress or _LOG.info

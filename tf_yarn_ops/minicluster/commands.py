@@ -14,6 +14,7 @@ from .cluster import MiniCluster
 from .configuration import MAX_NODES
 from .kerberos import USERS
 from .labels import read_labels
+from .versions import DEFAULT, VERSIONS
 
 _directory = click.option(
     "--dir",
@@ -48,6 +49,8 @@ def minicluster() -> None:
 @click.option("--stock", is_flag=True, default=None, help="Keep Hadoop's own heartbeat and off-switch settings.")
 @click.option("--label", "labels", multiple=True, metavar="<node>=<label>",
               help="YARN node label of a NodeManager, such as nm2=gpu; repeatable. The queue low may not use it.")
+@click.option("--hadoop", "version", type=click.Choice(tuple(VERSIONS)), metavar="<version>",
+              help=f"Version of Hadoop: {', '.join(VERSIONS)}.  [default: {DEFAULT}]")
 @click.option("--kerberos", is_flag=True, default=None,
               help="Demand Kerberos of every client: with a KDC of its own and the users alice, bob and gateway.")
 @click.option("--ticket-lifetime", type=click.IntRange(1), metavar="<seconds>",
@@ -56,13 +59,14 @@ def minicluster() -> None:
               help="A Hadoop property, which wins over the minicluster's own; repeatable.")
 @_as_json
 def up(directory: Path | None, light: bool | None, nodes: int | None, stock: bool | None, labels: tuple[str, ...],
-       kerberos: bool | None, ticket_lifetime: int | None, properties: tuple[str, ...], as_json: bool) -> None:
+       version: str | None, kerberos: bool | None, ticket_lifetime: int | None, properties: tuple[str, ...],
+       as_json: bool) -> None:
     """Start the cluster and wait until it is ready.
 
     Daemons that run already go on.
     """
-    cluster = MiniCluster(directory, nodes, light, stock, read_labels(labels) if labels else None, progress=_say,
-                          kerberos=kerberos, ticket_lifetime=ticket_lifetime,
+    cluster = MiniCluster(directory, nodes, light, stock, read_labels(labels) if labels else None, version,
+                          progress=_say, kerberos=kerberos, ticket_lifetime=ticket_lifetime,
                           properties=_read_properties(properties) if properties else None)
     cluster.up()
     if as_json:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from . import versions
 from .kerberos import Realm, build_kerberos_properties
 
 #: Authority of the view file system of a light cluster.
@@ -51,6 +52,10 @@ class Settings:
         YARN node labels by the names of NodeManagers; exclusive, and for the queue ``default`` only.
     classes : Path, optional
         Folder with the archives of Hadoop's classes; None: there are none.
+    version : str
+        Number of the Hadoop version.
+    java : int
+        Feature release of the Java.
     kerberos : bool
         Demand Kerberos of every client.
     ticket_lifetime : int, optional
@@ -72,6 +77,8 @@ class Settings:
     stock: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     classes: Path | None = None
+    version: str = versions.DEFAULT
+    java: int = 17
     kerberos: bool = False
     ticket_lifetime: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from . import processes
 from .class_archive import DAEMONS, MASTER, use_archive
 from .configuration import Settings, build_node_properties, node_names
 from .kdc import start_kdc
+from .versions import find_version
 
 #: The serial collector and the first compiler halve the memory and the start time of daemons.
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -53,17 +54,24 @@ class Daemon:
     arguments: tuple[str, ...] = ()
 
 
+def open_java(release: int) -> tuple[str, ...]:
+    """Return the flag by which Hadoop gets access to Java's own classes; Java 8 does not have it, and needs none."""
+    return (OPENS,) if release >= 9 else ()
+
+
 def list_daemons(settings: Settings) -> tuple[Daemon, ...]:
     """Return the daemons of a cluster in the order of their start."""
     audit = "-Dhdfs.audit.logger=INFO,audit"
+    opens = open_java(settings.java)
+    hdfs_opens = opens if find_version(settings.version).hdfs_opens else ()
     hdfs = (
-        Daemon("nn", "NameNode", f"{_HDFS}.namenode.NameNode", 256, (audit,)),
-        Daemon("dn", "DataNode", f"{_HDFS}.datanode.DataNode", 192),
+        Daemon("nn", "NameNode", f"{_HDFS}.namenode.NameNode", 256, (*hdfs_opens, audit)),
+        Daemon("dn", "DataNode", f"{_HDFS}.datanode.DataNode", 192, hdfs_opens),
     )
-    resourcemanager = Daemon("rm", "ResourceManager", f"{_YARN}.resourcemanager.ResourceManager", 384, (OPENS,))
+    resourcemanager = Daemon("rm", "ResourceManager", f"{_YARN}.resourcemanager.ResourceManager", 384, opens)
     nodes = tuple(
         Daemon(
-            name, "NodeManager", f"{_YARN}.nodemanager.NodeManager", 384, (OPENS,),
+            name, "NodeManager", f"{_YARN}.nodemanager.NodeManager", 384, opens,
             tuple(f"-D{key}={value}" for key, value in build_node_properties(settings, name).items()),
         )
         for name in node_names(settings.nodes)
@@ -142,7 +150,7 @@ def format_namenode(settings: Settings, environ: Mapping[str, str]) -> None:
     """
     formatter = Daemon(
         "format", "NameNode -format", f"{_HDFS}.namenode.NameNode", 256,
-        arguments=("-format", "-nonInteractive", "-force"),
+        open_java(settings.java), ("-format", "-nonInteractive", "-force"),
     )  # fmt: skip
     # An interrupted start may have left a formatting process behind.
     stop(settings.directory, filter(None, [find(settings.directory, formatter.name)]), 0.0)

@@ -9,14 +9,15 @@ from pathlib import Path
 
 from ..errors import MiniClusterError
 from . import additions, class_archive, pages, state
-from .artefacts import HADOOP_VERSION, fetch_hadoop
+from .artefacts import fetch_hadoop
 from .configuration import Settings, build_configuration, port_names
-from .daemons import kerberos_flags
+from .daemons import kerberos_flags, open_java
 from .java import find_java
 from .kdc import check_programs, make_realm
 from .labels import check_labels
 from .ports import choose_ports, taken_ports
 from .shims import build_shims
+from .versions import DEFAULT, find_version
 
 #: The most memory that a NodeManager offers, MiB.
 _MEMORY = 16384
@@ -28,35 +29,43 @@ _PATH = re.compile(r"[A-Za-z0-9/._+@=~-]+")
 
 def install(
     directory: Path, environ: Mapping[str, str], progress: Callable[[str], None], *, nodes: int = 1,
-    light: bool = False, stock: bool = False, labels: Mapping[str, str] | None = None, kerberos: bool = False,
-    ticket_lifetime: int | None = None, properties: Mapping[str, str] | None = None,
+    light: bool = False, stock: bool = False, labels: Mapping[str, str] | None = None, version: str | None = None,
+    kerberos: bool = False, ticket_lifetime: int | None = None, properties: Mapping[str, str] | None = None,
 ) -> Settings:
     """Prepare a cluster's folder for the start; keep the data and the free ports of an earlier start.
 
     Raises
     ------
     MiniClusterError
-        Java, Maven or MIT Kerberos is missing or does not fit, a path has characters that Hadoop misreads, the disk is
-        full, a label is invalid or names an unknown node, or options exclude each other.
+        Java, Maven or MIT Kerberos is missing or does not fit, the folder has data of another version of Hadoop, a path
+        has characters that Hadoop misreads, the disk is full, a label is invalid or names an unknown node, or options
+        exclude each other.
     """
     check_labels(labels or {}, nodes)
+    before = state.load(directory)
+    hadoop_version = find_version(version or (before.version if before else DEFAULT))
+    if before and before.version != hadoop_version.number:
+        raise MiniClusterError(
+            f"{directory} has data of Hadoop {before.version}, which {hadoop_version.number} may not read: use another"
+            " folder (--dir), or delete this one"
+        )
     _check_security(kerberos, light, ticket_lifetime, environ)
-    java = find_java(environ)
-    hadoop = fetch_hadoop(environ, java, progress)
+    java = find_java(environ, hadoop_version)
+    hadoop = fetch_hadoop(environ, java, progress, hadoop_version)
     check_paths(directory, hadoop, java.home)
     check_disk(directory)
-    classes = class_archive.prepare(hadoop, java, progress)
-    additions_folder = additions.prepare(hadoop, HADOOP_VERSION, environ, java, progress) if kerberos else None
+    # The lists of classes were recorded with the default version.
+    classes = class_archive.prepare(hadoop, java, progress) if hadoop_version.number == DEFAULT else None
+    additions_folder = additions.prepare(hadoop, hadoop_version.number, environ, java, progress) if kerberos else None
     names = port_names(nodes, light, kerberos)
-    before = state.load(directory)
     ports = {name: before.ports[name] for name in names if name in before.ports} if before else {}
     if len(ports) < len(names) or taken_ports(ports):
         ports = choose_ports(names)
     settings = Settings(
         directory=directory, hadoop=hadoop, java_home=java.home, user=pwd.getpwuid(os.getuid()).pw_name,
         ports=ports, memory=min(_MEMORY, _machine_memory()), nodes=nodes, light=light, stock=stock,
-        labels=labels or {}, classes=classes, kerberos=kerberos, ticket_lifetime=ticket_lifetime,
-        properties=properties or {}, additions=additions_folder,
+        labels=labels or {}, classes=classes, version=hadoop_version.number, java=java.version, kerberos=kerberos,
+        ticket_lifetime=ticket_lifetime, properties=properties or {}, additions=additions_folder,
     )  # fmt: skip
     _write(settings)
     if kerberos:
@@ -108,8 +117,9 @@ def check_disk(directory: Path) -> None:
 def _write(settings: Settings) -> None:
     directory = settings.directory
     shims = build_shims(
-        directory, settings.hadoop / "jars", settings.java_home, kerberos_flags(settings), settings.additions
-    )
+        directory, settings.hadoop / "jars", settings.java_home,
+        (*open_java(settings.java), *kerberos_flags(settings)), settings.additions,
+    )  # fmt: skip
     files = {
         **{settings.configuration / name: text for name, text in build_configuration(settings).items()},
         **{settings.shims / name: text for name, text in shims.items()},

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import MiniClusterError
-
-#: Hadoop 3.4.3 with our flags needs 11; it uses the security manager, which the JDK no longer has from 24 on.
-OLDEST, NEWEST = 11, 23
+from .versions import DEFAULT, VERSIONS, HadoopVersion
 
 _REMEDY = "install JDK 11, 17 or 21 (apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at one"
 
@@ -36,18 +34,20 @@ class Java:
         return str(self.home / "bin" / "java")
 
 
-def find_java(environ: Mapping[str, str]) -> Java:
+def find_java(environ: Mapping[str, str], hadoop: HadoopVersion = VERSIONS[DEFAULT]) -> Java:
     """Return the Java of an environment.
 
     Parameters
     ----------
     environ : mapping
         Environment variables; JAVA_HOME wins over PATH.
+    hadoop : HadoopVersion, optional
+        The Hadoop that the Java has to run. Default: that of a cluster that does not ask for another one.
 
     Raises
     ------
     MiniClusterError
-        Java is missing, does not run, is older than 11 or newer than 23.
+        Java is missing, does not run, or is too old or too new for this Hadoop.
     """
     executable = _locate(environ)
     try:
@@ -61,11 +61,15 @@ def find_java(environ: Mapping[str, str]) -> Java:
     if ran.returncode != 0 or len(properties) != 2:
         raise MiniClusterError(f"{executable} does not print its version (exit {ran.returncode}): {_REMEDY}")
     version = parse_feature_release(properties["java.version"])
-    if version < OLDEST:
-        raise MiniClusterError(f"Java {properties['java.version']} at {executable} is too old: {_REMEDY}")
-    if version > NEWEST:
+    if version < hadoop.oldest_java:
         raise MiniClusterError(
-            f"Java {properties['java.version']} at {executable} is too new, Hadoop fails from 24 on: {_REMEDY}"
+            f"Java {properties['java.version']} at {executable} is too old, Hadoop {hadoop.number} needs"
+            f" {hadoop.oldest_java}: {_REMEDY}"
+        )
+    if version > hadoop.newest_java:
+        raise MiniClusterError(
+            f"Java {properties['java.version']} at {executable} is too new, Hadoop fails from"
+            f" {hadoop.newest_java + 1} on: {_REMEDY}"
         )
     return Java(Path(properties["java.home"]), version)
 

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from .configuration import Settings
-from .daemons import JVM_FLAGS, OPENS, kerberos_flags
+from .daemons import JVM_FLAGS, kerberos_flags
 
 _YARN = "org.apache.hadoop.yarn.client.cli"
 
@@ -130,7 +130,7 @@ def _build(
         java_home=java_home,
         more=f":{additions}/jars/*" if additions else "",
         more_files=f' "{additions}"/jars/*.jar' if additions else "",
-        flags=" ".join((*JVM_FLAGS, OPENS, *flags)),
+        flags=" ".join((*JVM_FLAGS, *flags)),
         cases="\n".join(cases),
         known=" ".join(COMMANDS[program]),
     )

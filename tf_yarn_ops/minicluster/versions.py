@@ -1,0 +1,57 @@
+"""The versions of Hadoop that the minicluster runs, with what their daemons need of Java."""
+
+from dataclasses import dataclass
+
+from ..errors import MiniClusterError
+
+#: The version of a cluster that does not ask for another one.
+DEFAULT = "3.4.3"
+
+
+@dataclass(frozen=True)
+class HadoopVersion:
+    """A version of Hadoop.
+
+    Attributes
+    ----------
+    number : str
+        Such as ``3.4.3``.
+    size : int
+        Size of its jars, MB.
+    oldest_java, newest_java : int
+        Feature releases of Java. Hadoop uses the security manager, which the JDK no longer has from 24 on.
+    hdfs_opens : bool
+        Whether NameNode and DataNode too need access to Java's own classes, from Java 17 on.
+    """
+
+    number: str
+    size: int
+    oldest_java: int = 11
+    newest_java: int = 23
+    hdfs_opens: bool = False
+
+
+#: By number, oldest first.
+VERSIONS = {
+    version.number: version for version in (
+        HadoopVersion("2.10.2", 61, oldest_java=8, hdfs_opens=True),
+        HadoopVersion("3.1.4", 65, oldest_java=8, hdfs_opens=True),
+        HadoopVersion("3.2.4", 72, oldest_java=8, hdfs_opens=True),
+        HadoopVersion("3.3.6", 87, oldest_java=8),
+        HadoopVersion("3.4.3", 90),
+        HadoopVersion("3.5.0", 99, oldest_java=17),
+    )
+}
+
+
+def find_version(number: str) -> HadoopVersion:
+    """Return a version that the minicluster runs.
+
+    Raises
+    ------
+    MiniClusterError
+        The number is unknown; the message names the known ones.
+    """
+    if number not in VERSIONS:
+        raise MiniClusterError(f"Hadoop {number} is not known to work; use one of {', '.join(VERSIONS)}")
+    return VERSIONS[number]
