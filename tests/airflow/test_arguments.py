@@ -16,7 +16,7 @@ from support.airflow_task import ID, JOB, SECOND, deferral, run
 from support.fake_yarn import STAMP
 from tf_yarn_ops.airflow import TensorFlowYarnOperator
 from tf_yarn_ops.airflow.job import job_of
-from tf_yarn_ops.airflow.operator import OPTIONS, RENAMED
+from tf_yarn_ops.airflow.operator import _ELSEWHERE, OPTIONS, RENAMED
 from tf_yarn_ops.airflow.task_instance import deployment_id, identity_of
 from tf_yarn_ops.job.options import OPERATOR, options_of
 from tf_yarn_ops.job.request import NAMES, build_job
@@ -43,6 +43,11 @@ def test_every_option_reaches_the_request_by_its_own_name():
     assert operator.options() == {back.get(name, name): value for name, value in values.items()}
 
 
+def test_the_names_from_elsewhere_lead_to_arguments():
+    own = set(inspect.signature(TensorFlowYarnOperator.__init__).parameters)
+    assert set(_ELSEWHERE.values()) <= own and not own & set(_ELSEWHERE)
+
+
 def test_template_fields_are_assigned_as_they_were_given_and_only_those_are_shown():
     env = {"DAY": "{{ ds }}"}
     operator = TensorFlowYarnOperator(task_id="train", env=env, task_command="{{ ds }}", cluster_requirement="worker:1")
@@ -66,6 +71,8 @@ def test_every_text_within_is_rendered():
     ({}, "there is no job: give spec, or cluster_requirement and task_command"),
     ({"cluster_requirement": "worker:1"}, "task_command: missing; give it, or command with one command per task type"),
     ({**JOB, "spec": {}}, "spec and task_command: both say what the job runs; give only one of them"),
+    ({**JOB, "memory": "4g"}, "memory: unknown option (did you mean 'task_memory'?)"),
+    ({**JOB, "num_workers": 4}, "num_workers: unknown option (did you mean 'cluster_requirement'?)"),
     ({**JOB, "task_memroy": 1}, "task_memroy: unknown option (did you mean 'task_memory'?)"),
     ({**JOB, "output": "x"}, "output: Airflow uses this name itself; here the option is called output_path"),
     ({**JOB, "on_kill": "leav"}, "on_kill: 'leav' is not one of kill, leave (did you mean 'leave'?)"),

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 #: Options of ``ytf-submit`` whose names mean something else in Airflow, and their names here.
 RENAMED = {"queue": "yarn_queue", "output": "output_path", "execution_timeout": "job_execution_timeout"}
+#: Names that people know from other tools, and ours.
+_ELSEWHERE = {
+    "memory": "task_memory", "worker_memory": "task_memory", "vcores": "task_vcores", "cores": "task_vcores",
+    "cpus": "task_vcores", "gpus": "task_gpus", "num_gpus": "task_gpus", "workers": "cluster_requirement",
+    "num_workers": "cluster_requirement", "num_ps": "cluster_requirement", "instances": "cluster_requirement",
+    "tasks": "cluster_requirement", "image": "docker_image", "bash_command": "task_command", "cmd": "task_command",
+    "env_vars": "env", "files": "file", "archives": "archive", "conn_id": "tf_yarn_conn_id",
+}  # fmt: skip
 _OPTION_NAMES = {here: name for name, here in RENAMED.items()}
 #: The options of the job, by their names here.
 OPTIONS = tuple(RENAMED.get(name, name) for name in options_of(OPERATOR, submission=False))
@@ -209,7 +217,9 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
         if name in RENAMED and name not in known:
             faults.append(f"{name}: Airflow uses this name itself; here the option is called {RENAMED[name]}")
         elif name not in known and not name.startswith("_airflow"):
-            faults.append(f"{name}: unknown option{did_you_mean(name, (*OPTIONS, *given, *sorted(known)))}")
+            hint = (f" (did you mean {_ELSEWHERE[name]!r}?)" if name in _ELSEWHERE else
+                    did_you_mean(name, (*OPTIONS, *given, *sorted(known))))
+            faults.append(f"{name}: unknown option{hint}")
     spec, task_command = given["spec"], given["task_command"]
     if spec is not None and task_command is not None:
         faults.append("spec and task_command: both say what the job runs; give only one of them")
