@@ -67,9 +67,9 @@ def test_a_kill_that_yarn_has_forgotten_is_repeated_and_never_counts_as_done(mon
 
     verdict = JobReport(APPLICATION, reason=Reason.TASK_FAILED, message="worker:0 failed")
     with pytest.raises(ending.VerdictNotTaken) as raised:
-        asyncio.run(ending.end_application(Refusing(), SimpleNamespace(resourcemanagers=(), user="ann"), verdict))
+        asyncio.run(ending.end_application(Refusing(), SimpleNamespace(resourcemanagers=(), user="ann", authorities=""), verdict))
     assert raised.value.report is verdict and len(asked) == ending.KILLS > 1
-    assert all("worker:0 failed" in words[-1] for words in asked)
+    assert all("worker:0 failed" in words[3] for words in asked)
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from ..errors import ClusterUnreachable, TfYarnError, WaitTimeout
 from ..follow.identity import latest_of, nothing_trained
 from ..hadoop.cluster import Cluster
+from ..hadoop.gateway import tracking_page
 from ..hadoop.resourcemanager import ENDED
 from ..job.request import doubts_about
 from ..job.spec import JobSpec
@@ -217,7 +218,7 @@ class Execution:
         self.application_id = application_id
         resourcemanager = launcher.resourcemanager.addresses.current()
         self.log.info("YARN application %s", application_id)
-        self.log.info("tracking URL %s", f"{resourcemanager}/proxy/{application_id}/")
+        self.log.info("tracking URL %s", tracking_page(resourcemanager, application_id))
         self.operator.tf_yarn_links = push_application(self.ti, application_id, spec, resourcemanager,
                                                        spec.user or launcher.cluster.user, self.identity)
 

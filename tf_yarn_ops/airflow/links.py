@@ -8,6 +8,8 @@ from typing import Any
 
 from airflow.sdk import BaseOperatorLink
 
+from ..hadoop import gateway
+
 
 class _Link(BaseOperatorLink):
     """A link whose URL is the value of an XCom."""
@@ -62,9 +64,10 @@ def urls_of(resourcemanager: str, application_id: str, tensorboard: bool) -> dic
     """
     # An application of this package has one YARN attempt (max_attempts=1).
     attempt = f"{application_id.replace('application_', 'appattempt_')}_000001"
-    board = f"{resourcemanager}/proxy/{application_id}/pages/tensorboard/" if tensorboard else ""
+    pages = gateway.pages(resourcemanager)
+    board = f"{gateway.tracking_page(resourcemanager, application_id)}pages/tensorboard/" if tensorboard else ""
     return {
-        YarnApplicationLink().xcom_key: f"{resourcemanager}/cluster/app/{application_id}",
-        YarnLogsLink().xcom_key: f"{resourcemanager}/cluster/appattempt/{attempt}",
+        YarnApplicationLink().xcom_key: f"{pages}/cluster/app/{application_id}",
+        YarnLogsLink().xcom_key: f"{pages}/cluster/appattempt/{attempt}",
         TensorBoardLink().xcom_key: board,
     }

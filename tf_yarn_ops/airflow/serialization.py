@@ -12,7 +12,8 @@ from ..hadoop.cluster import Cluster
 from ..hadoop.site import Site
 
 #: Fields that only a submission needs; they are long.
-_FOR_SUBMISSION = ("application_classpath", "log_services", "resourcemanager_services", "renewer", "nameservices")
+_FOR_SUBMISSION = ("application_classpath", "inside", "log_services", "resourcemanager_services", "renewer",
+                   "nameservices")
 _SITE_FOR_SUBMISSION = ("application_classpath", "am_java_options", "docker_folders", "namenodes",
                         "resourcemanager_service", "token_renewer")
 

@@ -8,6 +8,7 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowRuntimeError
 
 from ..follow.identity import Identity
+from ..hadoop.gateway import tracking_page
 from ..job.spec import JobSpec
 from .links import urls_of
 
@@ -81,7 +82,7 @@ def push_application(task_instance: Any, application_id: str, spec: JobSpec, res
     """
     links = urls_of(resourcemanager, application_id, spec.tensorboard is not None)
     task_instance.xcom_push("tf_yarn", {
-        "application_id": application_id, "tracking_url": f"{resourcemanager}/proxy/{application_id}/",
+        "application_id": application_id, "tracking_url": tracking_page(resourcemanager, application_id),
         "name": spec.name, "queue": spec.queue, "user": user, "resourcemanager": resourcemanager,
         "generation": identity.generation, "attempt": identity.attempt,
     })  # fmt: skip

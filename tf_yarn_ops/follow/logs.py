@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, SpecInvalid, TfYarnError, did_you_mean
-from ..hadoop.authentication import OTHER_USERS, KerberosAuthentication
+from ..hadoop import gateway
+from ..hadoop.authentication import OTHER_USERS, GatewayAuthentication, KerberosAuthentication
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
 from ..hadoop.resourcemanager import ResourceManager
@@ -62,6 +63,23 @@ class LogFile:
         """Return the command that shows the log on a machine with Hadoop's client."""
         return (f"yarn logs -applicationId {self.application_id} -containerId {self.container_id} "
                 f"-log_files {self.name}")
+
+
+def unframed(chunks: Iterable[str]) -> Iterator[str]:
+    """Yield the content of a log without the lines that YARN adds before and after it."""
+    held, inside = "", False
+    for chunk in chunks:
+        held += chunk
+        if not inside and _START in held:
+            held, inside = held.split(_START, 1)[1], True
+            yield ""  # there is a log; it may be empty
+        if not inside and len(held) > _FRAME:
+            inside = True  # another kind of server, which adds no lines
+        if inside and len(held) > _FRAME:
+            yield held[:-_FRAME]
+            held = held[-_FRAME:]
+    end = held.rfind(_END)
+    yield held[:end] if end >= 0 else held
 
 
 class Logs:
@@ -126,7 +144,11 @@ class Logs:
         yield from _tail(report, task, file)
 
     def _from_node(self, file: LogFile) -> Iterator[str]:
-        if file.node:
+        address = self._resourcemanager.addresses.current()
+        if file.node and gateway.is_gateway(address):
+            path = f"{file.container_id}/{file.user}/{file.name}"
+            yield from self._fetch(gateway.log_page(address, file.node, path), "text/html", gateway.read_log_page)
+        elif file.node:
             yield from self._fetch(f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}")
 
     def _from_server(self, file: LogFile) -> Iterator[str]:
@@ -138,16 +160,17 @@ class Logs:
             if found:
                 return
 
-    def _fetch(self, url: str) -> Iterator[str]:
+    def _fetch(self, url: str, kind: str = "text/plain",
+               read: Callable[[Iterable[str]], Iterator[str]] = unframed) -> Iterator[str]:
         httpx = import_httpx()
         site, authentication = self._cluster.site, self._cluster.authentication
         try:
             options = client_options(authentication, self._trusted(url), site.request_timeout, site.ca_file)
             with httpx.Client(**options | {"follow_redirects": True}) as client, \
                     client.stream("GET", url, params=authentication.parameters(),
-                                  headers={"Accept": "text/plain"}) as answer:
-                if answer.status_code == 200 and "text/plain" in answer.headers.get("content-type", ""):
-                    yield from unframed(answer.iter_text())
+                                  headers={"Accept": kind}) as answer:
+                if answer.status_code == 200 and kind in answer.headers.get("content-type", ""):
+                    yield from read(answer.iter_text())
                 else:
                     logger.debug("no log at %s: HTTP %s", url, answer.status_code)
         except (httpx.HTTPError, TfYarnError) as error:
@@ -158,6 +181,8 @@ class Logs:
 
         The application, which any user may have written, names its nodes in its report.
         """
+        if isinstance(self._cluster.authentication, GatewayAuthentication):  # a person has configured the gateway
+            return list(self._cluster.resourcemanagers)
         trusted = [*self._cluster.resourcemanagers, *self._cluster.log_services]
         if isinstance(self._cluster.authentication, KerberosAuthentication):
             host = urlsplit(url).netloc
@@ -226,23 +251,6 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
     name = url.path.rsplit("/", 1)[-1] or f"{task.partition(':')[0]}.log"
     node = f"{url.scheme}://{url.netloc}" if url.netloc else None
     return LogFile(item.container_id, name, node, user, application_id)
-
-
-def unframed(chunks: Iterable[str]) -> Iterator[str]:
-    """Yield the content of a log without the lines that YARN adds before and after it."""
-    held, inside = "", False
-    for chunk in chunks:
-        held += chunk
-        if not inside and _START in held:
-            held, inside = held.split(_START, 1)[1], True
-            yield ""  # there is a log; it may be empty
-        if not inside and len(held) > _FRAME:
-            inside = True  # another kind of server, which adds no lines
-        if inside and len(held) > _FRAME:
-            yield held[:-_FRAME]
-            held = held[-_FRAME:]
-    end = held.rfind(_END)
-    yield held[:end] if end >= 0 else held
 
 
 def _tail(report: JobReport, task: str, file: LogFile) -> Iterator[str]:

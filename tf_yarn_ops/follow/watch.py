@@ -17,6 +17,7 @@ from typing import Any
 from ..errors import ClusterUnreachable
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
+from ..hadoop.gateway import from_outside
 from ..hadoop.resourcemanager import CLUSTER_PATH, LIVE, find_parameters, read_applications
 from ..hadoop.transport import Addresses, Failover, client_options, explain_failure, read_json
 from ..runtime.common.reasons import Reason
@@ -70,7 +71,7 @@ class _Asker:
         asked = {**self.cluster.authentication.parameters(), **parameters}
         while True:
             try:
-                response = await self.client.get(failover.address + path, params=asked)
+                response = await self.client.get(failover.place(path), params=asked)
             except (httpx.TransportError, httpx.InvalidURL) as error:
                 why = await asyncio.to_thread(explain_failure, error)  # it may read the server's certificate
                 delay: float | None = failover.failed(f"{failover.address}: {why}")
@@ -177,7 +178,7 @@ class Watcher:
                 waiter.application_id = application_id
                 waiter.seen = asyncio.get_running_loop().create_future()
                 self._start()
-                application = await waiter.seen
+                application = from_outside(await waiter.seen, self._asker.addresses.current())
                 return application, read_report(application)
             case Recovering(application_id):
                 return await self._blocking(lambda session: session.resourcemanager.recovering(application_id))

@@ -1,13 +1,14 @@
 """The user of a request to YARN and HDFS, and the proof of the user's identity.
 
 `SimpleAuthentication` names a user, and Hadoop believes it; `KerberosAuthentication` sends a ticket when a service
-asks for one. No other module distinguishes the two.
+asks for one; `GatewayAuthentication` logs in at a gateway. No other module but `cluster` distinguishes them.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from .credentials import Credentials
 from .tickets import PROCESS_TICKETS, Tickets
 
 #: Environment variables by which a Hadoop program would act as another user than the configuration says.
@@ -69,7 +70,34 @@ class KerberosAuthentication:
         return negotiation_options(urls, self.tickets)
 
 
-Authentication = SimpleAuthentication | KerberosAuthentication
+@dataclass(frozen=True)
+class GatewayAuthentication:
+    """A password or a token for a gateway such as Apache Knox, which tells the cluster who we are.
+
+    Parameters
+    ----------
+    login : str
+        The user of the password or token. It is not sent: the gateway names it.
+    user : str, optional
+        The user for whom the login acts, if the gateway allows that. Default: ``login``.
+    credentials : Credentials
+        The file with the password or token.
+    """
+
+    login: str
+    user: str
+    credentials: Credentials
+
+    def parameters(self) -> dict[str, str]:
+        """Return the query parameters of a request. They do not name the login: the gateway does."""
+        return _on_behalf(self.login, self.user)
+
+    def http_options(self, urls: Iterable[str]) -> dict[str, Any]:
+        """Return the options of an httpx client that logs in at these addresses and at no other."""
+        return self.credentials.http_options(urls)
+
+
+Authentication = SimpleAuthentication | KerberosAuthentication | GatewayAuthentication
 
 
 def _on_behalf(login: str, user: str) -> dict[str, str]:

@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, ResourceManagerUnknown, SubmissionRejected, TfYarnError
-from .authentication import Authentication, KerberosAuthentication, SimpleAuthentication
+from . import gateway
+from .authentication import (
+    Authentication,
+    GatewayAuthentication,
+    KerberosAuthentication,
+    SimpleAuthentication,
+)
 from .configuration import Configuration, system_user
 from .filesystem import FileSystem, MountedFileSystem
 from .resourcemanager import ResourceManager, is_active
@@ -27,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 #: YARN's default port for its pages, for an address without a port.
 RESOURCEMANAGER_PORT = 8088
+#: The first parts of the paths at which a ResourceManager serves pages.
+_OWN_PAGES = ("app", "cluster", "conf", "node", "proxy", "ui2", "ws")
 #: Seconds for which `discover` tries; a person waits for the answer.
 DISCOVERY_PATIENCE = 3.0
 
@@ -48,6 +56,9 @@ class Cluster:
     filesystem : str
         The beginning of URLs in the staging directory's file system: the default file system, the target of a
         viewfs mount, or the site's ``staging_url``.
+    inside : tuple of str or None
+        HTTP addresses of the ResourceManagers inside a cluster that stands behind a gateway; empty if they are not
+        known. None: no gateway, so they are ``resourcemanagers``.
     webhdfs : tuple of str
         HTTP addresses of its NameNodes or HttpFS; empty if none is known.
     local_root : str or None
@@ -80,6 +91,7 @@ class Cluster:
     default_filesystem: str
     filesystem: str
     staging_template: str
+    inside: tuple[str, ...] | None = None
     webhdfs: tuple[str, ...] = ()
     local_root: str | None = None
     application_classpath: tuple[str, ...] = ()
@@ -113,6 +125,8 @@ class Cluster:
         return self._authenticate(self.secure)
 
     def _authenticate(self, kerberos: bool) -> Authentication:
+        if self.site.credentials is not None:
+            return GatewayAuthentication(self.login, self.user, self.site.credentials)
         if kerberos:
             return KerberosAuthentication(self.login, self.user, self.site.tickets)
         return SimpleAuthentication(self.login, self.user)
@@ -195,6 +209,9 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
     environ = os.environ if environ is None else environ
     site = find_site(environ) if site is None else site
     urls, _, local = find_addresses(resourcemanager, environ, site)
+    if site.credentials is not None:
+        login = site.credentials.login()
+        return _ask(urls, GatewayAuthentication(login, user or login, site.credentials), site, local)
     login = current_user(environ)
     try:
         return _ask(urls, SimpleAuthentication(login, user or login), site, local)
@@ -256,7 +273,7 @@ def parse_addresses(text: str) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        URLs without a path. A bare host gets port 8088.
+        URLs without a slash at the end. A bare host gets port 8088. Only a gateway's address keeps its path.
 
     Raises
     ------
@@ -276,8 +293,14 @@ def parse_addresses(text: str) -> tuple[str, ...]:
             valid = False
         if not valid:
             raise ClusterUnreachable(f"{part!r} is not the address of a ResourceManager; give http://host:8088")
-        urls.append(f"{split.scheme}://{split.netloc}")
+        urls.append(f"{split.scheme}://{split.netloc}{_gateway_path(split.path)}")
     return tuple(urls)
+
+
+def _gateway_path(path: str) -> str:
+    """Return the path of an address; empty for a page of the ResourceManager, whose address a user has copied."""
+    path = path.rstrip("/")
+    return "" if path.split("/")[1:2] and path.split("/")[1] in _OWN_PAGES else path
 
 
 def _read_directory(directory: str, environ: Mapping[str, str]) -> Configuration:
@@ -300,7 +323,8 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
             if isinstance(error, RestUnavailable) or "not allowed to impersonate" in str(error):
                 raise
             raise ClusterUnreachable(f"{asker.addresses} answers, but is no YARN ResourceManager ({error}); "
-                                     "its address looks like http://host:8088") from error
+                                     "its address looks like http://host:8088, or at Knox like "
+                                     "https://host:8443/gateway/TOPOLOGY/yarn") from error
         seen_as = user_answer.result()
         conf = conf_answer.result()
     # Before a ResourceManager is active, its /conf may lack the values of hdfs-site.xml. When the address has changed,
@@ -315,9 +339,12 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
     if not filesystem or filesystem.startswith("file:"):
         raise ClusterUnreachable(f"the cluster's default file system is not known ({filesystem or 'no fs.defaultFS'}); "
                                  "add a line to site.yaml: 'default_filesystem: hdfs://namenode:8020'")
-    where = _locate(filesystem.rstrip("/"), site.staging.rstrip("/"), site, [known, conf])
+    where = _locate(filesystem.rstrip("/"), site.staging.rstrip("/"), site, [known, conf],
+                    gateway.topology(urls[0]))
+    resourcemanagers = _complete([url for url in asker.addresses.urls if url in urls or not negotiates], known)
     return Cluster(
-        resourcemanagers=_complete([url for url in asker.addresses.urls if url in urls or not negotiates], known),
+        resourcemanagers=resourcemanagers,
+        inside=known.resourcemanagers() if any(map(gateway.is_gateway, resourcemanagers)) else None,
         user=user, login=login, default_filesystem=filesystem.rstrip("/"),
         filesystem=where[0], webhdfs=where[1], local_root=where[2], staging_template=where[3],
         application_classpath=site.application_classpath or conf.application_classpath(),
@@ -328,7 +355,8 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
 
 def _complete(urls: list[str], conf: Configuration) -> tuple[str, ...]:
     """Return the addresses, and after them the configured ones of a high-available pair that are missing."""
-    pair = conf.resourcemanagers() if conf.get("yarn.resourcemanager.ha.enabled") == "true" else ()
+    inside = any(map(gateway.is_gateway, urls))  # a gateway follows the active one itself
+    pair = conf.resourcemanagers() if conf.get("yarn.resourcemanager.ha.enabled") == "true" and not inside else ()
     return tuple(dict.fromkeys([*urls, *pair]))
 
 
@@ -345,7 +373,10 @@ def _identify(authentication: Authentication, seen_as: str | None) -> tuple[str,
         return login, user
     seen_as = short_name(seen_as)
     if user == login:
-        return seen_as, seen_as  # hadoop.security.auth_to_local may give a principal any name
+        return seen_as, seen_as  # hadoop.security.auth_to_local, or a gateway, may give us any name
+    if isinstance(authentication, GatewayAuthentication) and seen_as != user:
+        raise SubmissionRejected(f"the gateway takes us for {seen_as!r}, not for {user!r}: it does not let us act for "
+                                 "other users; give the password or token of that user")
     if seen_as != user:
         raise SubmissionRejected(f"the ResourceManager takes us for {seen_as!r}, not for {user!r}: ask the "
                                  f"administrator to set hadoop.proxyuser.{login}.*, or run kinit as {user!r}")
@@ -381,8 +412,8 @@ def _log_services(site: Site, conf: Configuration) -> tuple[str, ...]:
     return tuple(service.rstrip("/") for service in services if service)
 
 
-def _locate(default: str, staging: str, site: Site,
-            configurations: list[Configuration]) -> tuple[str, tuple[str, ...], str | None, str]:
+def _locate(default: str, staging: str, site: Site, configurations: list[Configuration],
+            topology: str | None) -> tuple[str, tuple[str, ...], str | None, str]:
     """Return the staging directory's file system: its URL, HTTP addresses, local folder, and the directory's path."""
     filesystem = (site.staging_url or default).rstrip("/")
     for known in configurations if filesystem.startswith("viewfs:") else ():
@@ -394,6 +425,8 @@ def _locate(default: str, staging: str, site: Site,
             break
     if site.webhdfs:
         return filesystem, tuple(url.rstrip("/") for url in site.webhdfs), None, staging
+    if topology is not None and filesystem.startswith("hdfs:"):
+        return filesystem, (topology,), None, staging
     if filesystem.startswith("hdfs:"):
         for known in configurations:
             if known.namenodes(filesystem):

@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
 from .authentication import Authentication
 from .fast_import import import_httpx
+from .gateway import from_outside
 from .transport import PATIENCE, Addresses, Failover, check, client_options, explain, read_items, read_json, send
 
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
@@ -260,8 +261,9 @@ class ResourceManager:
 
     def get(self, application_id: str) -> dict[str, Any]:
         """Return one application; raise ApplicationNotFound when the ResourceManager does not know it."""
-        return dict(self._get(f"{CLUSTER_PATH}/apps/{application_id}", f"asking for {application_id}", "app",
-                              params={"deSelects": "resourceRequests"}))
+        found = self._get(f"{CLUSTER_PATH}/apps/{application_id}", f"asking for {application_id}", "app",
+                          params={"deSelects": "resourceRequests"})
+        return from_outside(found, self.addresses.current())
 
     def get_recovered(self, application_id: str, patience: float = 0.0) -> dict[str, Any]:
         """Return one application; wait until a restarted ResourceManager has recovered it.
@@ -312,8 +314,9 @@ class ResourceManager:
         list of dict
             YARN's ``app`` objects.
         """
-        return read_applications(self._get(f"{CLUSTER_PATH}/apps", "looking for applications",
-                                           params=find_parameters(tags, states, user)))
+        found = read_applications(self._get(f"{CLUSTER_PATH}/apps", "looking for applications",
+                                            params=find_parameters(tags, states, user)))
+        return [from_outside(application, self.addresses.current()) for application in found]
 
     def state(self, application_id: str) -> str:
         """Return YARN's state of one application."""

@@ -22,6 +22,7 @@ from ..validation import (
     read_text,
     read_texts,
 )
+from .credentials import PASSWORD_FILE, TOKEN_FILE, Credentials
 from .tickets import Tickets
 
 SUBMIT_WITH = ("auto", "rest", "skein")
@@ -41,6 +42,7 @@ class Wrong(Code):
     SMALL_RANGE = "{given!r} is not a range of at least {least} ports between 1024 and 65535"
     NOT_ABSOLUTE = "{given!r} is not an absolute path of the file system"
     NOT_ABSOLUTE_FILE = "{given!r} is not an absolute path"
+    TWO_LOGINS = "a gateway gets a token or a password; remove this setting or {other}"
     NO_TIMEOUT = "0 would wait without end; give a number of seconds"
 
 
@@ -112,6 +114,9 @@ class Site:
         Default auto: plain HTTP, or Skein's Java client where the cluster does not allow that.
     ca_file : str, optional
         PEM file with the certificates of the CAs that sign the daemons' certificates. Default: the machine's CAs.
+    gateway_password_file, gateway_token_file : str, optional
+        File with the line ``USER:PASSWORD`` or with a token, for a gateway such as Apache Knox in front of the
+        addresses; only one of both. Other users must not be able to read it. Default: no gateway asks for a login.
     keytab : str, optional
         File with the keys of the Kerberos principal that submits; its tickets need no kinit and are renewed.
         Default: the process's ticket cache.
@@ -144,6 +149,8 @@ class Site:
     unreachable_timeout: float = 600.0
     submit_with: str = "auto"
     ca_file: str | None = None
+    gateway_password_file: str | None = None
+    gateway_token_file: str | None = None
     keytab: str | None = None
     principal: str | None = None
 
@@ -158,15 +165,26 @@ class Site:
             "coordinator_ports": _read_port_range, "am_java_options": read_text, "docker_folders": read_texts,
             "request_timeout": read_seconds,
             "unreachable_timeout": read_seconds, "submit_with": read_choice(*SUBMIT_WITH),
-            "ca_file": optional(read_text), "keytab": optional(read_text), "principal": optional(read_text),
+            "ca_file": optional(read_text), "gateway_password_file": optional(read_text),
+            "gateway_token_file": optional(read_text), "keytab": optional(read_text), "principal": optional(read_text),
         })
         if not faults and not self.staging.startswith("/"):
             faults.append(Fault("staging", Wrong.NOT_ABSOLUTE, {"given": self.staging}))
         if not faults and self.keytab and not self.keytab.removeprefix("FILE:").startswith("/"):
             faults.append(Fault("keytab", Wrong.NOT_ABSOLUTE_FILE, {"given": self.keytab}))
+        if self.gateway_password_file and self.gateway_token_file:
+            faults.append(Fault(TOKEN_FILE, Wrong.TWO_LOGINS, {"other": PASSWORD_FILE}))
         if not faults and not self.request_timeout:
             faults.append(Fault("request_timeout", Wrong.NO_TIMEOUT))
         check(faults)
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """Where the login for a gateway comes from; None if no gateway asks for one."""
+        for setting, file in ((PASSWORD_FILE, self.gateway_password_file), (TOKEN_FILE, self.gateway_token_file)):
+            if file:
+                return Credentials(setting, file)
+        return None
 
     @property
     def tickets(self) -> Tickets:

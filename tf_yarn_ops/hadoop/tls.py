@@ -5,14 +5,19 @@ nothing and sends nothing, reads them.
 """
 
 import contextlib
+import re
 import socket
 import ssl
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import Code, Fault, SpecInvalid
 
 if TYPE_CHECKING:
     from cryptography import x509
 
+_PEM = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 #: Seconds for the connection that reads a certificate.
 _SECONDS = 3.0
 #: OpenSSL's codes for a refused certificate: its dates, and another host name or IP address.
@@ -39,6 +44,32 @@ class Certificate(NamedTuple):
     issuer: str
     begins: datetime
     ends: datetime
+
+
+class Wrong(Code):
+    """What is wrong with the settings of a connection."""
+
+    NOT_CERTIFICATES = "{file} can't be read as certificates in PEM format: {error}"
+
+
+def not_certificates(file: str, error: Exception) -> SpecInvalid:
+    """Return the fault of a ``ca_file``."""
+    return SpecInvalid(Fault("ca_file", Wrong.NOT_CERTIFICATES, {"file": file, "error": str(error)}))
+
+
+def read_authorities(file: str) -> str:
+    """Return the certificates of a ``ca_file``, and nothing else: the file may hold a key too.
+
+    Raises
+    ------
+    SpecInvalid
+        The file can't be read.
+    """
+    try:
+        found = _PEM.findall(Path(file).read_text(encoding="latin-1"))
+    except OSError as error:
+        raise not_certificates(file, error) from error
+    return "".join(f"{certificate}\n" for certificate in found)
 
 
 def explain(error: BaseException, host: str, port: int, encrypted: bool) -> str:

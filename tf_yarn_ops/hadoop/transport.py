@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ..errors import ApplicationNotFound, ClusterUnreachable, Code, Fault, SpecInvalid, SubmissionRejected
-from . import tls
+from ..errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
+from . import credentials, gateway, tls
 from .authentication import Authentication
 from .fast_import import import_httpx
 from .spnego import wants_negotiation
@@ -41,13 +41,7 @@ _PORTS = {"http": 80, "https": 443}
 
 #: Loggers that show addresses and headers, and the secrets in these.
 _LOGGERS = ("httpx", "httpcore.http11")
-_SECRETS = re.compile(r"""(\b(?:delegation|token)=)[^&\s"']+|(hadoop\.auth="?|Negotiate )[^\s"';]+""")
-
-
-class Wrong(Code):
-    """What is wrong with the settings of a connection."""
-
-    NOT_CERTIFICATES = "{file} can't be read as certificates in PEM format: {error}"
+_SECRETS = re.compile(r"""(\b(?:delegation|token)=)[^&\s"']+|(hadoop\.auth="?|Negotiate |Basic |Bearer )[^\s"';]+""")
 
 
 class RestUnavailable(SubmissionRejected):
@@ -150,6 +144,10 @@ class Failover:
         self._hops = 0
         self.address = addresses.current()
 
+    def place(self, path: str) -> str:
+        """Return the URL of a daemon's path at the address to ask next."""
+        return gateway.place(self.address, path)
+
     def failed(self, why: str) -> float:
         """Note a failure; return the seconds to wait before the next try.
 
@@ -180,7 +178,7 @@ class Failover:
             As `failed`.
         """
         service, status = self._addresses.service, response.status_code
-        if service.redirects_to_active and is_redirect(response):
+        if service.redirects_to_active and is_redirect(response) and not gateway.is_gateway(self.address):
             target = urlsplit(response.headers["location"])
             self._hops += 1
             if self._hops > MAX_HOPS or not target.netloc:
@@ -254,9 +252,15 @@ def check(response: "httpx.Response", what: str) -> None:
     if status < 300 and (is_json(response) or not response.content):
         return
     why = explain(response)
+    if status == 401 and credentials.sent(response.request):  # a new token in the file is a new chance
+        raise ClusterUnreachable(f"{what}: {explain_401(response, RESOURCEMANAGER)}")
     if status == 401:
         demanded = wants_negotiation(response.headers.get("www-authenticate", "")) and not _ticket_sent(response)
         raise (KerberosDemanded if demanded else RestUnavailable)(f"{what}: {explain_401(response, RESOURCEMANAGER)}")
+    if is_redirect(response):
+        target = urlsplit(response.headers["location"])
+        raise ClusterUnreachable(f"{what}: {response.url.host} leads to {target.netloc}{target.path}, perhaps a login; "
+                                 f"set {credentials.PASSWORD_FILE} or {credentials.TOKEN_FILE} in site.yaml")
     if status == 403 and "via REST" in why:
         raise RestUnavailable(f"{what}: {why}")
     if status == 404:
@@ -272,14 +276,17 @@ def explain_401(response: "httpx.Response", service: Service) -> str:
     """Return why an address answered 401, from the login that it offers and whether a ticket was sent."""
     offered, who = response.headers.get("www-authenticate", ""), response.url.netloc.decode("ascii")
     why = explain(response)
+    if credentials.sent(response.request):
+        return f"{who}: {credentials.explain_refusal(response.request)} ({why})"
     if _ticket_sent(response):
         return f"{who} does not accept the Kerberos ticket ({why})"
     if wants_negotiation(offered):
         return (f"{who} wants a Kerberos ticket. Only an address that is configured as {service.option} is shown one; "
                 f"name {who} there if it is yours ({why})")
+    login = f"for a gateway such as Knox set {credentials.PASSWORD_FILE} or {credentials.TOKEN_FILE} in site.yaml"
     if offered:
-        return f"{who} wants a login that is not Kerberos: {offered} ({why})"
-    return f"{who} wants Kerberos or another login ({why})"
+        return f"{who} wants a login that is not Kerberos: {offered}; {login} ({why})"
+    return f"{who} wants Kerberos or another login; {login} ({why})"
 
 
 def _ticket_sent(response: "httpx.Response") -> bool:
@@ -428,7 +435,7 @@ def client_options(authentication: Authentication, urls: Iterable[str], timeout:
         verify = ssl.create_default_context(cafile=ca_file) if ca_file else \
             _MachinesCertificates(ssl.PROTOCOL_TLS_CLIENT)
     except OSError as error:  # ssl.SSLError is one
-        raise SpecInvalid(Fault("ca_file", Wrong.NOT_CERTIFICATES, {"file": ca_file, "error": str(error)})) from error
+        raise tls.not_certificates(str(ca_file), error) from error
     return {"trust_env": False, "verify": verify, "headers": HEADERS, "follow_redirects": False,
             "timeout": httpx.Timeout(timeout, connect=min(CONNECT_TIMEOUT, timeout)),
             "event_hooks": {"request": [_note_start], "response": [_log_answer]},
@@ -462,7 +469,7 @@ def send(client: Any, failover: Failover, method: str, path: str, sleep: Callabl
     errors = import_httpx()
     while True:
         try:
-            response: httpx.Response = client.request(method, failover.address + path, **options)
+            response: httpx.Response = client.request(method, failover.place(path), **options)
         except (errors.TransportError, errors.InvalidURL) as error:
             logger.debug("%s %s%s gets no answer: %s", method, failover.address, path, explain_failure(error))
             try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from ..hadoop.cluster import Cluster
 from ..hadoop.site import Site
+from ..hadoop.tls import read_authorities
 from ..job.parts import Resources
 from ..job.spec import JobSpec, TaskSpec
 from ..runtime.common.contract import JOB_FILE, RUNTIME_FILE, VERSION, Job, ServicePlan, TypePlan, dump_job
@@ -39,6 +40,7 @@ def build(
     base_port: int,
     resourcemanagers: Sequence[str] = (),
     user: str = "",
+    authorities: str = "",
     site: Site | None = None,
 ) -> "skein.ApplicationSpec":
     """Return the Skein application of a job.
@@ -52,6 +54,8 @@ def build(
         URLs for the job file.
     user : str, optional
         The submitting user, for the job file.
+    authorities : str, optional
+        Certificates (PEM) of the ResourceManagers' CAs, for the job file. Default: those of the nodes.
     site : Site, optional
         For the JVM options of the application master and the folders to mount into Docker containers. Default:
         ``Site()``.
@@ -66,7 +70,7 @@ def build(
 
     site = site or Site()
     placed = build_container_environment(spec.environment, (spec.input, spec.output), site.docker_folders)
-    job = job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user)
+    job = job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user, authorities=authorities)
     ours = {
         RUNTIME_FILE: skein.File(RUNTIME_SOURCE, type="file"),
         JOB_FILE: skein.File(JOB_SOURCE, type="file", visibility="application"),
@@ -107,12 +111,14 @@ def build(
     )
 
 
-def job_file(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str] = (), user: str = "") -> bytes:
+def job_file(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str] = (), user: str = "",
+             authorities: str = "") -> bytes:
     """Return the content of the job file. It holds the user's variables, so only the job's user may read it.
 
     The arguments are those of `build`.
     """
-    return dump_job(job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user))
+    return dump_job(job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user,
+                           authorities=authorities))
 
 
 def settings_of(cluster: Cluster, number: int) -> dict[str, Any]:
@@ -124,11 +130,14 @@ def settings_of(cluster: Cluster, number: int) -> dict[str, Any]:
     number : int
         Chooses the coordinator's ports: the number in the application id, or a random one.
     """
-    return {"base_port": cluster.site.base_port(number), "resourcemanagers": cluster.resourcemanagers,
-            "user": cluster.user}
+    site, resourcemanagers = cluster.site, cluster.resourcemanagers if cluster.inside is None else cluster.inside
+    encrypted = any(url.startswith("https:") for url in resourcemanagers)
+    return {"base_port": site.base_port(number), "resourcemanagers": resourcemanagers, "user": cluster.user,
+            "authorities": read_authorities(site.ca_file) if site.ca_file and encrypted else ""}
 
 
-def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], user: str) -> Job:
+def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], user: str,
+           authorities: str = "") -> Job:
     """Return the job as the coordinator and the agents read it from the job file; arguments as in `build`."""
     placed = build_container_environment(spec.environment, (spec.input, spec.output))
     types = {
@@ -149,6 +158,7 @@ def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], us
         docker_image=placed.docker_image, success=spec.success, restart=asdict(spec.restart),
         deadlines=asdict(spec.deadlines), linger=spec.tensorboard.linger if spec.tensorboard else 0.0,
         report_log_tail=spec.report_log_tail, resourcemanagers=tuple(resourcemanagers), version_of_package=__version__,
+        authorities=authorities,
     )
 
 

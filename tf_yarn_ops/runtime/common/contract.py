@@ -88,6 +88,8 @@ class Job(NamedTuple):
         Characters of a failed task's log in the report.
     resourcemanagers : sequence of str
         URLs, for a coordinator that cannot reach Skein.
+    authorities : str
+        Certificates (PEM) of the CAs that signed those of the ResourceManagers; empty: the node's own.
     version_of_package : str
     """
 
@@ -111,6 +113,7 @@ class Job(NamedTuple):
     report_log_tail: int
     resourcemanagers: Sequence[str]
     version_of_package: str
+    authorities: str = ""
 
     def tasks(self) -> List[TaskId]:
         """Return all tasks of the job, in the order of the request."""

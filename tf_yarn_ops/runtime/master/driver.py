@@ -89,7 +89,7 @@ async def run(job: Job, application_id: str) -> None:
     context = server_context()
     await containers.connect()
     reachable = asyncio.get_running_loop().run_in_executor(
-        None, knows_us, job.resourcemanagers, application_id)
+        None, knows_us, job.resourcemanagers, application_id, job.authorities)
     background = [asyncio.ensure_future(coordinator.watch())]
     if listener:
         background.append(asyncio.ensure_future(coordinator.serve(listener, context)))
@@ -106,7 +106,7 @@ async def run(job: Job, application_id: str) -> None:
                 coordinator.failed(fault)
     await coordinator.stop_tasks()
     if await reachable:
-        await until_known(job.resourcemanagers, application_id)
+        await until_known(job.resourcemanagers, application_id, job.authorities)
     await end_application(containers, job, coordinator.report())
     logger.info("Ended after %.1f s", time.monotonic() - began)
 
@@ -156,7 +156,7 @@ def main(arguments: List[str]) -> int:
         report = error.report if isinstance(error, VerdictNotTaken) else JobReport(
             application_id, name=job.name, queue=job.queue, user=job.user, state="FAILED", final_status="FAILED",
             reason=Reason.AM_FAILED, message=message)
-        kill_by_rest(job.resourcemanagers, application_id, job.user, compose_diagnostics(report))
+        kill_by_rest(job.resourcemanagers, application_id, job.user, compose_diagnostics(report), job.authorities)
     logging.shutdown()
     sys.stdout.flush()
     exit_now(code)

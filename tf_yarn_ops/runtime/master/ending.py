@@ -9,6 +9,7 @@ import http.client
 import json
 import logging
 import os
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -54,7 +55,7 @@ class VerdictNotTaken(Exception):
         self.report = report
 
 
-async def until_known(resourcemanagers: Sequence[str], application_id: str) -> None:
+async def until_known(resourcemanagers: Sequence[str], application_id: str, authorities: str = "") -> None:
     """Wait until a ResourceManager knows the application, at most `RESOURCEMANAGER_SECONDS`.
 
     Without a ResourceManager Skein gives up after 30 s, and YARN would never get the verdict.
@@ -67,7 +68,8 @@ async def until_known(resourcemanagers: Sequence[str], application_id: str) -> N
     loop = asyncio.get_running_loop()
     deadline = loop.time() + RESOURCEMANAGER_SECONDS
     logged = False
-    while not await loop.run_in_executor(None, knows_us, resourcemanagers, application_id) and loop.time() < deadline:
+    while not await loop.run_in_executor(
+            None, knows_us, resourcemanagers, application_id, authorities) and loop.time() < deadline:
         if not logged:
             logger.warning("No ResourceManager answers at %s: the verdict waits for it", ", ".join(resourcemanagers))
             logged = True
@@ -93,22 +95,23 @@ async def end_application(containers: Containers, job: Job, report: JobReport) -
     loop = asyncio.get_running_loop()
     for _ in range(KILLS):
         await loop.run_in_executor(
-            None, kill_by_rest, job.resourcemanagers, report.application_id, job.user, diagnostics)
+            None, kill_by_rest, job.resourcemanagers, report.application_id, job.user, diagnostics, job.authorities)
         await asyncio.sleep(RESOURCEMANAGER_LOOKS)
     raise VerdictNotTaken(report)
 
 
-def knows_us(resourcemanagers: Sequence[str], application_id: str) -> bool:
+def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: str = "") -> bool:
     """Return whether a ResourceManager is active and has recovered the application.
 
     An answer that asks for authentication counts too. A standby redirects to the active ResourceManager, whose address
     may be missing in the job file.
     """
+    opener = _opener(authorities)
     for base in resourcemanagers:
         request = urllib.request.Request(f"{base}/ws/v1/cluster/apps/{application_id}/state",
                                          headers=token_header(os.environ))
         try:
-            with _opener().open(request, timeout=LOOK_SECONDS) as answer:
+            with opener.open(request, timeout=LOOK_SECONDS) as answer:
                 if "state" in json.loads(answer.read()):
                     return True
         except urllib.error.HTTPError as error:
@@ -119,20 +122,21 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str) -> bool:
     return False
 
 
-def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str) -> None:
+def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str,
+                 authorities: str = "") -> None:
     """Ask the ResourceManager to kill the application, with our diagnostics.
 
     On a secured cluster the container's own token proves who asks. The last resort if the interpreter has no grpcio, if
     Skein does not take the verdict, or if the coordinator itself has failed. YARN ends this process after an accepted
     kill, so a return means that no ResourceManager accepted the kill, or that it was forgotten in a restart.
     """
-    body = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode()
+    body, opener = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode(), _opener(authorities)
     for base in resourcemanagers:
         url = f"{base}/ws/v1/cluster/apps/{application_id}/state?user.name={user}"
         request = urllib.request.Request(url, body, {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf",
                                                     **token_header(os.environ)}, method="PUT")
         try:
-            with _opener().open(request, timeout=10) as answer:
+            with opener.open(request, timeout=10) as answer:
                 if answer.status in (200, 202):
                     time.sleep(KILL_SECONDS)  # YARN keeps the first news of the end; an exit would be such news
         except _NO_ANSWER:
@@ -153,6 +157,7 @@ def token_header(environ: Mapping[str, str]) -> Dict[str, str]:
     return {TOKEN_HEADER: encode_token(found[0])} if found else {}
 
 
-def _opener() -> urllib.request.OpenerDirector:
-    """Return an opener that takes no proxy from the environment."""
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}))
+def _opener(authorities: str) -> urllib.request.OpenerDirector:
+    """Return an opener that takes no proxy from the environment, and trusts these CAs (PEM) or else the node's."""
+    context = ssl.create_default_context(cadata=authorities or None)
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))

@@ -1,0 +1,88 @@
+"""Addresses of a ResourceManager behind a gateway: its REST interface, pages and node logs have other paths there.
+
+In come the configured address and a path of YARN; out goes the URL at the gateway. An address without a path is a
+ResourceManager's own.
+
+References
+----------
+Apache Knox, the service definitions ``yarn-rm`` and ``yarnui``: the service RESOURCEMANAGER serves ``/ws/v1`` of the
+ResourceManager at ``<topology>/resourcemanager/v1`` and empties the addresses in its answers; the service YARNUI
+serves ``/ws/v1``, ``/conf``, ``/proxy`` and the NodeManagers' log pages below ``<topology>/yarn``.
+"""
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+#: Knox's services, as the last part of an address.
+_REST, _PAGES = "/resourcemanager", "/yarn"
+_SERVICES = (_REST, _PAGES)
+_CONTENT = re.compile(r"<pre>(.*?)</pre>", re.DOTALL)
+
+
+def is_gateway(address: str) -> bool:
+    """Return whether an address has a path, so that a gateway serves it."""
+    return bool(urlsplit(address).path)
+
+
+def place(address: str, path: str) -> str:
+    """Return the URL of a ResourceManager's path, such as ``/ws/v1/cluster/info`` or ``/conf``.
+
+    Parameters
+    ----------
+    address : str
+        The configured address, without a slash at the end.
+    path : str
+    """
+    if address.endswith(_REST):
+        return address + path.removeprefix("/ws") if path.startswith("/ws/") else f"{pages(address)}{path}"
+    return address + path
+
+
+def topology(address: str) -> str | None:
+    """Return the address of a Knox topology, ``https://host:8443/gateway/default``; None for any other address."""
+    return next((address.removesuffix(service) for service in _SERVICES if address.endswith(service)), None)
+
+
+def tracking_page(address: str, application_id: str) -> str:
+    """Return the URL at which an application's own pages are shown."""
+    return f"{pages(address)}/proxy/{application_id}/"
+
+
+def from_outside(application: Mapping[str, Any], address: str) -> dict[str, Any]:
+    """Return YARN's ``app`` object with a tracking URL that leads through the gateway, not into the cluster."""
+    found = dict(application)
+    if is_gateway(address) and found.get("trackingUrl"):
+        found["trackingUrl"] = tracking_page(address, str(found["id"]))
+    return found
+
+
+def log_page(address: str, node: str, path: str) -> str:
+    """Return the URL of a container's log page.
+
+    Parameters
+    ----------
+    address : str
+        The configured address of the ResourceManager.
+    node : str
+        The NodeManager's own address, ``http://host:8042``.
+    path : str
+        ``container/user/file``.
+    """
+    split = urlsplit(node)
+    where = {"scheme": split.scheme, "host": split.hostname or "", "port": str(split.port or "")}
+    return f"{pages(address)}/nodemanager/node/containerlogs/{path}?{urlencode({'start': '0', **where})}"
+
+
+def read_log_page(chunks: Iterable[str]) -> Iterator[str]:
+    """Yield the log in a NodeManager's page; nothing if the page has none."""
+    for content in _CONTENT.findall("".join(chunks)):
+        yield html.unescape(content)
+
+
+def pages(address: str) -> str:
+    """Return the URL below which the ResourceManager's pages ``/cluster`` and ``/proxy`` are."""
+    known = topology(address)
+    return address if known is None else known + _PAGES
