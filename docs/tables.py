@@ -14,6 +14,8 @@ sys.path.insert(0, str(DOCS.parent))
 
 from tf_yarn_ops.azkaban import keys  # noqa: E402
 from tf_yarn_ops.cli.options import ALL, names_of, value_of  # noqa: E402
+from tf_yarn_ops.doctor.symptoms import Symptom  # noqa: E402
+from tf_yarn_ops.doctor.table import CHECKS  # noqa: E402
 from tf_yarn_ops.job.defaults import default_of  # noqa: E402
 from tf_yarn_ops.job.options import COMMAND_LINE, OPTIONS, SECTIONS, Option, options_of  # noqa: E402
 
@@ -68,9 +70,28 @@ def azkaban_keys(rows: tuple[keys.Key, ...]) -> str:
         for row in rows])
 
 
+def doctor_checks() -> str:
+    """Return the checks of ``ytf doctor`` in their order."""
+    return table(("check", "question", "needs"), [
+        (f"`{check.name}`", check.question, ", ".join(f"`{name}`" for name in check.needs)) for check in CHECKS])
+
+
+def doctor_symptoms() -> str:
+    """Return everything that ``ytf doctor`` may complain about; values in messages are in angle brackets."""
+    return table(("symptom", "check", "outcome", "message", "usual cause", "what to do"), [
+        (f"`{symptom.name}`", row.check, row.outcome.value, _shown(row.text), _shown(row.cause), _shown(row.advice))
+        for symptom in Symptom for row in [symptom.value]])
+
+
+def _shown(text: str) -> str:
+    return re.sub(r"\{(\w+)(?:[:!]\w+)?\}", r"\\<\1>", text).replace("*", r"\*")
+
+
 TABLES: dict[str, Callable[[], str]] = {
     **{f"options: {section}": (lambda section=section: options_of_section(section)) for section in SECTIONS},
     **{f"azkaban: {section}": (lambda rows=rows: azkaban_keys(rows)) for section, rows in keys.SECTIONS.items()},
+    "doctor: checks": doctor_checks,
+    "doctor: symptoms": doctor_symptoms,
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 from support.source import MODULES, PACKAGE, ROOT, imported_modules, name_of, tree_of
 
 #: docs/design.md, section "Rooms". A room imports itself and the rooms that its row names, and no other.
-CORE = ("runtime.common", "errors", "validation", "job", "hadoop", "staging", "follow", "submit", "launch")
+CORE = ("runtime.common", "errors", "validation", "job", "hadoop", "staging", "follow", "submit", "launch", "doctor")
 ALLOWED = {
     **{room: set(CORE[:number]) for number, room in enumerate(CORE)},
     "hadoop": {"runtime.common", "errors", "validation"},

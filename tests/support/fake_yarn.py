@@ -50,6 +50,8 @@ class FakeYarn:
                                                             ("closed", "STOPPED"))]
         self.labels = {}  # name: whether it is exclusive
         self.user_seen = None
+        self.rights = {}  # of SUBMIT_APPLICATIONS and ADMINISTER_QUEUE, what the question for a user's right answers
+        self.ahead = 0.0  # seconds by which the clock is ahead
         self.started_on = STAMP
         self.next_number = 1
         self.tokens = []  # texts of those that are good, in the order in which they were given
@@ -103,6 +105,9 @@ class FakeYarn:
             return 200, {"scheduler": {"schedulerInfo": {
                 "type": "capacityScheduler", "queueName": "root", "queuePath": "root",
                 "maximumAllocation": self.maximum, "queues": {"queue": self.queues}}}}
+        if part.endswith("/access"):
+            allowed = self.rights.get(parameters["queue-acl-type"])
+            return (404, {}) if allowed is None else (200, {"allowed": str(allowed).lower(), "user": parameters["user"]})
         if part == "/nodes":
             return 200, {"nodes": {"node": self.nodes}}
         if part == "/get-node-labels":
@@ -227,6 +232,9 @@ def _handler(yarn):
                 self.wfile.write(content)
 
         do_GET = do_POST = do_PUT = do_DELETE = handle_one
+
+        def date_time_string(self, timestamp=None):
+            return super().date_time_string((timestamp or time.time()) + yarn.ahead)
 
         def log_message(self, *words):
             pass

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LAZY = {
     "azkaban": ("..azkaban.commands", "azkaban", "Install the Azkaban job type."),
     "cache": (".cache", "cache", "List and delete the uploaded files that your jobs share."),
+    "doctor": (".doctor", "doctor", "Check what a job needs, and say what to do about faults."),
     "minicluster": ("..minicluster.commands", "minicluster", "Run a real Hadoop on this machine."),
 }
 

@@ -1,0 +1,108 @@
+"""``ytf doctor``: words in, lines and exit codes out."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from support.fake_yarn import closed_address, until
+from support.programs import ROOT, YTF
+from tf_yarn_ops.hadoop.cluster import current_user
+
+GOLDEN = Path(__file__).parent / "golden" / "doctor.txt"
+USER = current_user({})
+LEAF = {"type": "capacitySchedulerLeafQueueInfo", "queueName": "default", "queuePath": "root.default", "state": "RUNNING"}
+
+
+@pytest.fixture
+def place(yarn, tmp_path):
+    """Give a fake cluster whose file system is a folder of the test."""
+    tmp_path.chmod(0o755)
+    yarn.conf |= {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}",
+                  "yarn.log-aggregation-enable": "false"}
+    yarn.rights = {"SUBMIT_APPLICATIONS": True, "ADMINISTER_QUEUE": True}
+    yarn.queues = [LEAF]
+    return yarn
+
+
+def environment(**values):
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return {**kept, "YTF_SITE": "/dev/null", "COLUMNS": "400", "PYTHONPATH": str(ROOT), **values}
+
+
+def run(*words, **env):
+    return subprocess.run([*YTF, "doctor", *words], capture_output=True, text=True, timeout=60, env=environment(**env))
+
+
+def test_the_lines_are_those_of_the_golden_file(place, tmp_path):
+    done = run("--resourcemanager", place.url)
+    text = done.stdout.replace(place.url, "http://RM").replace(str(tmp_path), "/FOLDER")
+    text = re.sub(rf"\b{USER}\b(?! too)", "USER", text)
+    text = re.sub(r"(tf-yarn-ops|Python|skein|httpx) [\d.]+", r"\1 N", text)
+    if os.environ.get("YTF_WRITE_GOLDEN"):
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text()
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_json_is_the_only_output(place):
+    done = run("--resourcemanager", place.url, "--queue", "nowhere", "--json")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["exit_code"], done.stderr) == (3, 3, "")
+    assert next(iter(document)) == "schema"
+    assert {item["check"]: item["symptom"] for item in document["checks"]}["queue"] == "QUEUE_CLOSED"
+
+
+def test_a_fault_is_the_exit_code():
+    done = run("--resourcemanager", closed_address())
+    assert done.returncode == 4
+    assert re.search(r"^fault    resourcemanager no ResourceManager answers", done.stdout, re.M)
+    assert done.stdout.rstrip().endswith("2 ok, 1 fault, 12 skipped")
+
+
+def test_nothing_is_known_of_a_cluster():
+    done = run()
+    assert done.returncode == 4 and "no ResourceManager is known" in " ".join(done.stdout.split())
+
+
+def test_a_wrong_environment_is_a_fault_of_the_request(place):
+    done = run("--resourcemanager", place.url, "--submit", "--environment", "venv:/x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "environment: " in done.stderr and "venv:///folder" in done.stderr
+
+
+def test_a_request_that_is_never_answered_is_one_fault_and_the_others_go_on(place):
+    over = threading.Event()
+    place.faults.append(lambda method, path: over.wait(60) and None if path.endswith("/nodes") else None)
+    began = time.monotonic()
+    done = run("--resourcemanager", place.url)
+    over.set()
+    assert done.returncode == 4 and time.monotonic() - began < 45
+    assert re.search(r"^fault    nodes", done.stdout, re.M), done.stdout
+    assert re.search(r"^skipped  logs            needs the check nodes", done.stdout, re.M)
+
+
+def test_ctrl_c_ends_it_after_the_running_check(place):
+    asked = threading.Event()
+    place.faults.append(lambda method, path: asked.set() if path.endswith("/scheduler") else None)
+    over = threading.Event()
+    place.faults.append(lambda method, path: over.wait(30) and None if path.endswith("/scheduler") else None)
+    process = subprocess.Popen([*YTF, "doctor", "--resourcemanager", place.url], stdout=subprocess.PIPE, text=True,
+                               env=environment())
+    assert until(asked.is_set)
+    process.send_signal(signal.SIGINT)
+    over.set()
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert re.search(r"^skipped  nodes           the examination was ended", output, re.M), output
+
+
+def test_its_help_names_what_it_does():
+    page = run("-h").stdout
+    assert "Nothing stays on the cluster" in page and "--environment" in page

@@ -1,0 +1,122 @@
+"""`Question` and `Known`: what is asked of the doctor, and what the checks have found out so far."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..follow.session import Session
+from ..hadoop.configuration import Configuration
+from ..hadoop.site import Site
+from ..job.parts import Environment
+
+#: Seconds for one request of a check, at most; a server that is well answers in milliseconds.
+REQUEST_TIMEOUT = 5.0
+#: Seconds for which a check repeats a request.
+PATIENCE = 2.0
+
+
+class Cancellation:
+    """The wish to end an examination; a signal handler may express it."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._react: Callable[[], object] = lambda: None
+
+    def cancel(self) -> None:
+        """Leave out the checks that have not begun; end the application of the last one."""
+        self.asked = True
+        self._react()
+
+    @contextmanager
+    def calling(self, react: Callable[[], object]) -> Iterator[None]:
+        """Call `react` too on `cancel`."""
+        self._react = react
+        try:
+            if self.asked:
+                react()
+            yield
+        finally:
+            self._react = lambda: None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of the doctor.
+
+    Parameters
+    ----------
+    environ : mapping of str to str
+        The environment of the process that would submit jobs.
+    resourcemanager : str, optional
+        Addresses as for `hadoop.cluster.discover`.
+    user : str, optional
+        The user as whom to submit. Default: as `discover`.
+    site : Site, optional
+        Default: the site file of this machine.
+    queue : str, optional
+        Default ``default``.
+    submit : bool, optional
+        Whether to run a tiny application. Default False.
+    environment : Environment, optional
+        The environment of that application. Default: the Python of the nodes.
+    timeout : float, optional
+        Seconds for that application, from its submission to its end. Default 120.
+    cancellation : Cancellation, optional
+    """
+
+    environ: Mapping[str, str]
+    resourcemanager: str | None = None
+    user: str | None = None
+    site: Site | None = None
+    queue: str = "default"
+    submit: bool = False
+    environment: Environment | None = None
+    timeout: float = 120.0
+    cancellation: Cancellation = field(default_factory=Cancellation)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the checks have found out so far.
+
+    Attributes
+    ----------
+    question : Question
+    site : Site
+        With a `request_timeout` of at most `REQUEST_TIMEOUT`.
+    urls : tuple of str
+        Addresses of the ResourceManagers.
+    wants_ticket : bool
+        Whether a ResourceManager asks for a Kerberos ticket.
+    clocks : mapping of str to float
+        Address to the seconds by which its clock is ahead of ours.
+    configuration : Configuration
+        The ResourceManager's; empty if it is not shown.
+    opened : Session or None
+        The connection to the cluster.
+    scheduler : mapping
+        ``schedulerInfo``.
+    nodes : tuple of mapping
+        The running nodes.
+    application_id : str or None
+        The application that has run.
+    """
+
+    question: Question
+    site: Site = field(default_factory=Site)
+    urls: tuple[str, ...] = ()
+    wants_ticket: bool = False
+    clocks: Mapping[str, float] = field(default_factory=dict)
+    configuration: Configuration = field(default_factory=lambda: Configuration({}))
+    opened: Session | None = None
+    scheduler: Mapping[str, Any] = field(default_factory=dict)
+    nodes: tuple[Mapping[str, Any], ...] = ()
+    application_id: str | None = None
+
+    @property
+    def session(self) -> Session:
+        """The connection to the cluster; only checks that need ``identity`` may use it."""
+        if self.opened is None:
+            raise LookupError("no check has opened the session")
+        return self.opened

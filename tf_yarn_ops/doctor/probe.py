@@ -1,0 +1,116 @@
+"""`probe`: one request to one address, of whatever kind; `probe_all`: to several at once, with one deadline."""
+
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from ..errors import TfYarnError
+from ..hadoop.authentication import Authentication
+from ..hadoop.fast_import import import_httpx
+from ..hadoop.site import Site
+from ..hadoop.spnego import wants_negotiation
+from ..hadoop.transport import client_options, explain, explain_failure, is_json, is_redirect
+
+#: Seconds that answers may take beyond the time limit of a request, which begins again with each piece.
+_GRACE = 2.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of one address.
+
+    Attributes
+    ----------
+    status : int or None
+        HTTP status; None if there was no answer.
+    document : mapping
+        The JSON object of the answer; empty for any other content.
+    why : str
+        The first line of a failure.
+    location : str
+        Where a redirect leads; empty for any other answer.
+    wants_ticket : bool
+        Whether it is a 401 that asks for Kerberos.
+    ahead : float or None
+        Seconds by which the other clock is ahead of ours, by the header ``Date``, which has whole seconds.
+    """
+
+    status: int | None
+    document: Mapping[str, Any]
+    why: str = ""
+    location: str = ""
+    wants_ticket: bool = False
+    ahead: float | None = None
+
+    @property
+    def failure(self) -> str:
+        """What was wrong with the answer, in brackets."""
+        return f"({self.why})" if self.status is None else f"(HTTP {self.status}: {self.why or 'an unknown answer'})"
+
+
+def probe(url: str, path: str, authentication: Authentication, site: Site, trusted: Iterable[str],
+          **parameters: str) -> Answer:
+    """Send a GET request, follow no redirect, and return the answer of any kind.
+
+    Parameters
+    ----------
+    url, path : str
+    authentication : SimpleAuthentication or KerberosAuthentication
+    site : Site
+    trusted : iterable of str
+        The addresses that may see a ticket.
+    **parameters
+        Further parts of the query.
+    """
+    httpx = import_httpx()
+    try:
+        with httpx.Client(**client_options(authentication, trusted, site.request_timeout, site.ca_file)) as client:
+            began = time.time()
+            response = client.get(url + path, params={**authentication.parameters(), **parameters})
+            middle = (began + time.time()) / 2
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return Answer(None, {}, explain_failure(error))
+    except TfYarnError as error:  # no ticket, or no library for one
+        return Answer(None, {}, str(error))
+    try:
+        found = response.json() if is_json(response) else {}
+    except ValueError:
+        found = {}
+    why = "" if response.status_code == 200 and is_json(response) else " ".join(explain(response).split())
+    return Answer(response.status_code, found if isinstance(found, dict) else {}, why,
+                  response.headers["location"] if is_redirect(response) else "",
+                  response.status_code == 401 and wants_negotiation(response.headers.get("www-authenticate", "")),
+                  _ahead(response.headers.get("date", ""), middle))
+
+
+def _ahead(date: str, now: float) -> float | None:
+    try:
+        # Servers behind Jetty may name the same date twice.
+        return parsedate_to_datetime(date.split("GMT")[0] + "GMT").timestamp() + 0.5 - now
+    except (TypeError, ValueError):
+        return None
+
+
+def probe_all(urls: Iterable[str], path: str, authentication: Authentication, site: Site, trusted: Iterable[str],
+              **parameters: str) -> dict[str, Answer]:
+    """Return the answer of each address; arguments as for `probe`. All are asked at once, with one deadline."""
+    answers = {url: Answer(None, {}, "no whole answer in time") for url in urls}
+
+    def ask(url: str) -> None:
+        answer = probe(url, path, authentication, site, trusted, **parameters)
+        if not late:
+            answers[url] = answer
+
+    # Not a ThreadPoolExecutor: at the end of the process it waits for its threads, and one may hang on a server.
+    late = False
+    threads = [threading.Thread(target=ask, args=(url,), daemon=True) for url in answers]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + site.request_timeout + _GRACE
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    late = True
+    return answers

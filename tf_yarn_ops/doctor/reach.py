@@ -1,0 +1,159 @@
+"""Checks of the way to the cluster: our versions, addresses, ResourceManagers, identity, security, clocks."""
+
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import metadata
+from typing import Any
+
+from .. import __version__
+from ..errors import TfYarnError
+from ..follow.session import Session
+from ..hadoop.authentication import KerberosAuthentication, SimpleAuthentication
+from ..hadoop.cluster import current_user, discover, find_addresses
+from ..hadoop.configuration import Configuration
+from ..hadoop.fast_import import import_skein
+from ..hadoop.resourcemanager import CLUSTER_PATH
+from ..hadoop.site import Site, find_site_file, read_site
+from .findings import Finding, ill, skip, well
+from .known import PATIENCE, REQUEST_TIMEOUT, Known
+from .probe import Answer, probe_all
+from .symptoms import Symptom
+
+#: Seconds of difference between two clocks: reports look wrong; Kerberos refuses (its default clock skew).
+CLOCK_DIFFERENCE, CLOCK_LIMIT = 30.0, 300.0
+_PACKAGES = ("skein", "httpx", "grpcio", "protobuf")
+
+
+def check_versions(known: Known) -> Finding:
+    """Return the versions of this package and of what it needs on this machine."""
+    found = {name: _version(name) for name in _PACKAGES}
+    facts: dict[str, Any] = {"tf_yarn_ops": __version__, "python": platform.python_version(), **found}
+    try:
+        import_skein()
+    except ImportError as error:
+        return ill(Symptom.SKEIN_MISSING, error=error, facts=facts, python=sys.executable)
+    return well(f"tf-yarn-ops {__version__}, Python {platform.python_version()}, skein {found['skein']}, "
+                f"httpx {found['httpx']}", **facts)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def check_configuration(known: Known) -> Finding:
+    """Find the addresses of the ResourceManagers, as every command does."""
+    question = known.question
+    file = None if question.site else find_site_file(question.environ)
+    site = question.site or (read_site(file) if file else Site())
+    urls, source, _ = find_addresses(question.resourcemanager, question.environ, site)
+    where = {"site file": f"the site file {file}" if file else "the settings of the site",
+             "HADOOP_CONF_DIR": f"HADOOP_CONF_DIR {question.environ.get('HADOOP_CONF_DIR')}"}.get(source, source)
+    used = f"; site file {file}" if file and source != "site file" else ""
+    hurried = replace(site, request_timeout=min(site.request_timeout, REQUEST_TIMEOUT))
+    return well(f"{', '.join(urls)} from {where}{used}", {"site": hurried, "urls": urls},
+                resourcemanagers=urls, source=source, site_file=str(file) if file else None)
+
+
+def check_resourcemanagers(known: Known) -> Finding:
+    """Ask each address which daemon it is, and in which state."""
+    login = current_user(known.question.environ)
+    simple = SimpleAuthentication(login, known.question.user or login)
+    answers = _ask_resourcemanagers(known, simple)
+    wants_ticket = any(answer.wants_ticket for answer in answers)
+    if wants_ticket:
+        with_tickets = _ask_resourcemanagers(known, KerberosAuthentication(
+            login, known.question.user or login, known.site.tickets))
+        answers = [ticket if plain.wants_ticket and ticket.status == 200 else plain
+                   for plain, ticket in zip(answers, with_tickets, strict=True)]
+    states = {url: _state(answer) for url, answer in zip(known.urls, answers, strict=True)}
+    versions = {str(info["hadoopVersion"]) for answer in answers if (info := _info(answer)).get("hadoopVersion")}
+    clocks = {url: answer.ahead for url, answer in zip(known.urls, answers, strict=True) if answer.ahead is not None}
+    learned = {"wants_ticket": wants_ticket, "clocks": clocks}
+    facts = {"states": states, "versions": sorted(versions)}
+    told = ", ".join(f"{url} {state}" for url, state in states.items())
+    url = known.urls[0]
+    lost = [answer for answer in answers if not (_info(answer) or answer.wants_ticket or _is_standby(answer))]
+    if len(lost) == len(answers):
+        silent = all(answer.status is None for answer in answers)
+        return ill(Symptom.RM_SILENT if silent else Symptom.RM_OTHER, facts=facts, states=told, url=url)
+    if not wants_ticket and "ACTIVE" not in states.values():
+        return ill(Symptom.RM_NOT_ACTIVE, learned, facts=facts, states=told)
+    if lost:
+        return ill(Symptom.RM_PARTLY_AWAY, learned, facts=facts, states=told)
+    hadoop = f", Hadoop {' and '.join(sorted(versions))}" if versions else ""
+    return well(f"{told}{hadoop}", learned, **facts)
+
+
+def _ask_resourcemanagers(known: Known, authentication: SimpleAuthentication | KerberosAuthentication) -> list[Answer]:
+    return list(probe_all(known.urls, f"{CLUSTER_PATH}/info", authentication, known.site, known.urls).values())
+
+
+def _info(answer: Answer) -> Mapping[str, object]:
+    info = answer.document.get("clusterInfo")
+    return info if isinstance(info, dict) else {}
+
+
+def _is_standby(answer: Answer) -> bool:
+    return bool(answer.location) or "standby RM" in answer.why
+
+
+def _state(answer: Answer) -> str:
+    if _info(answer):
+        return str(_info(answer).get("haState") or "ACTIVE")
+    if _is_standby(answer):
+        return "STANDBY"
+    if answer.wants_ticket:
+        return "asks for a Kerberos ticket"
+    return answer.failure
+
+
+def check_identity(known: Known) -> Finding:
+    """Learn the cluster's facts and who we are there, as every command does."""
+    question = known.question
+    cluster = discover(question.resourcemanager, question.environ, question.user, known.site)
+    session = Session(cluster, PATIENCE)
+    configuration = _configuration(session)
+    acting = f", for whom {cluster.login} acts" if cluster.login != cluster.user else ""
+    version = cluster.version or "of unknown version"
+    return well(f"{cluster.user}{acting}; Hadoop {version}, {cluster.default_filesystem}",
+                {"opened": session, "configuration": configuration},
+                user=cluster.user, login=cluster.login, hadoop=cluster.version, secure=cluster.secure,
+                default_filesystem=cluster.default_filesystem, staging=f"{cluster.filesystem}{cluster.staging}")
+
+
+def _configuration(session: Session) -> Configuration:
+    try:
+        return Configuration.from_conf(session.resourcemanager.conf())
+    except (TfYarnError, ValueError):  # the cluster may keep it to itself
+        return Configuration({})
+
+
+def check_security(known: Known) -> Finding:
+    """Tell whether the cluster believes a user name without a proof."""
+    cluster = known.session.cluster
+    if not cluster.secure:
+        return ill(Symptom.UNSECURED)
+    if cluster.negotiates is False:
+        return ill(Symptom.OPEN_PAGES)
+    return well("Kerberos, for requests over HTTP too")
+
+
+def check_clock(known: Known) -> Finding:
+    """Compare the clocks of the daemons that have answered with ours."""
+    if not known.clocks:
+        return skip("no daemon has told its time")
+    ahead = {url: round(seconds, 1) for url, seconds in known.clocks.items()}
+    facts = {"ahead_seconds": ahead}
+    worst = max(map(abs, known.clocks.values()))
+    if worst <= CLOCK_DIFFERENCE:
+        return well("the same time, within 1 s" if worst < 1.5 else f"the same time, within {worst:.0f} s", **facts)
+    told = ", ".join(f"{url} is {abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"
+                     for url, seconds in ahead.items() if abs(seconds) > CLOCK_DIFFERENCE)
+    if worst <= CLOCK_LIMIT:
+        return ill(Symptom.CLOCK_DIFFERS, facts=facts, differences=told)
+    return ill(Symptom.CLOCK_REFUSED, facts=facts, differences=told, most=CLOCK_LIMIT)

@@ -1,0 +1,233 @@
+"""Checks of what a submission meets in YARN: the way of submitting, the queue, its rights, the nodes, logs."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from ..errors import SubmissionRejected, TfYarnError
+from ..follow.logs import COORDINATOR, Logs
+from ..hadoop.queues import MAPPED, fault_of, read_queues
+from ..hadoop.resourcemanager import CLUSTER_PATH, ResourceManager
+from ..hadoop.transport import RestUnavailable, read_json
+from .findings import Finding, ill, well
+from .known import Known
+from .probe import probe_all
+from .symptoms import Symptom
+
+SUBMIT, ADMINISTER = "SUBMIT_APPLICATIONS", "ADMINISTER_QUEUE"
+#: The names of the same rights in the lists of ``schedulerInfo``.
+_LISTED = {SUBMIT: ("SUBMIT_APP", SUBMIT), ADMINISTER: (ADMINISTER,)}
+#: A user whom no administrator would give a right by name.
+ANYBODY = "nobody"
+#: NodeManagers that are asked, at most.
+MOST_NODES = 20
+#: YARN writes 2^31 - 1 for no limit.
+_UNLIMITED = 2**31 - 1
+
+
+def check_submission(known: Known) -> Finding:
+    """Reserve an application id over HTTP, which costs nothing; look for Skein's Java client where it is needed."""
+    cluster = known.session.cluster
+    way = cluster.site.submit_with
+    if way == "skein":
+        return _with_skein(known, "submit_with is skein")
+    try:
+        _, maximum = known.session.resourcemanager.new_application()
+    except RestUnavailable as error:
+        if way == "rest":
+            return ill(Symptom.REST_NEEDED, error=error)
+        missing = _missing_for_skein(known)
+        if missing:
+            return ill(Symptom.SKEIN_UNUSABLE, why=f"HTTP is closed: {error}", missing=missing)
+        return ill(Symptom.REST_CLOSED, error=error)
+    return well(f"over HTTP; a container may have {maximum}", way="rest",
+                maximum={"memory": maximum.memory, "vcores": maximum.vcores, "gpus": maximum.gpus})
+
+
+def _with_skein(known: Known, why: str) -> Finding:
+    missing = _missing_for_skein(known)
+    if missing:
+        return ill(Symptom.SKEIN_UNUSABLE, why=why, missing=missing)
+    return well(f"with Skein's Java client, because {why}", way="skein")
+
+
+def _missing_for_skein(known: Known) -> str:
+    environ = known.question.environ
+    java = shutil.which("java", path=f"{environ['JAVA_HOME']}/bin" if environ.get("JAVA_HOME") else environ.get("PATH"))
+    found = {"'yarn' on PATH": shutil.which("yarn", path=environ.get("PATH")), "Java": java}
+    return " and ".join(name for name, path in found.items() if not path)
+
+
+def check_queue(known: Known) -> Finding:
+    """Tell whether the queue takes applications of ours, and its limits."""
+    queue, user = known.question.queue, known.session.cluster.user
+    resourcemanager = known.session.resourcemanager
+    scheduler = resourcemanager.scheduler()
+    learned = {"scheduler": scheduler}
+    queues = read_queues(scheduler)
+    fault = fault_of(queue, queues) if queues else None
+    if fault:
+        return ill(Symptom.QUEUE_MAPPED if queue in MAPPED else Symptom.QUEUE_CLOSED, learned,
+                   error=SubmissionRejected(fault), facts={"queue": queue, "error": fault})
+    path = _path_to(queue, scheduler)
+    limits = _limits(path[-1]) if path else {}
+    facts = {"queue": queue, "scheduler": str(scheduler.get("type", "")), **limits}
+    may, who = _may_submit(resourcemanager, queue, user, path)
+    if may is False:
+        return ill(Symptom.QUEUE_FORBIDDEN, learned, facts=facts, user=user, queue=queue, who=who)
+    number, most = limits.get("applications", 0), limits.get("most_applications", _UNLIMITED)
+    if number >= most:
+        return ill(Symptom.QUEUE_FULL, learned, facts=facts, queue=queue, number=number, most=most)
+    told = [f"{user} may submit to {queue}" if may else f"{queue} (whether {user} may submit shows at a submission)"]
+    if "capacity" in limits:
+        told.append(f"{limits['capacity']:g} % of the cluster, at most {limits['most_capacity']:g} %")
+    if most < _UNLIMITED:
+        told.append(f"{number} of {most} applications")
+    if limits.get("lifetime", -1) > 0:
+        told.append(f"YARN ends applications after {limits['lifetime']} s")
+    if not queues:
+        told.append(f"{scheduler.get('type', 'this scheduler')} lists no limits")
+    return well("; ".join(told), learned, **facts)
+
+
+def _path_to(queue: str, info: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the objects of ``schedulerInfo`` from the root to a queue; empty if it is not listed."""
+
+    def walk(info: Mapping[str, Any], above: list[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+        here = [*above, info]
+        if queue in (info.get("queueName"), info.get("queuePath")):
+            yield here
+        for child in (info.get("queues") or {}).get("queue") or []:
+            yield from walk(child, here)
+
+    return max(walk(info, []), key=len, default=[])
+
+
+def _limits(info: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "absoluteCapacity" in info and "absoluteMaxCapacity" in info:
+        found |= {"capacity": float(info["absoluteCapacity"]), "most_capacity": float(info["absoluteMaxCapacity"])}
+    if "numApplications" in info:
+        found["applications"] = int(info["numApplications"])
+    if "maxApplications" in info:
+        found["most_applications"] = min(int(info["maxApplications"]), int(info.get("maxParallelApps", _UNLIMITED)))
+    if "maxApplicationLifetime" in info:
+        found["lifetime"] = int(info["maxApplicationLifetime"])
+    return found
+
+
+def _may_submit(resourcemanager: ResourceManager, queue: str, user: str,
+                path: list[Mapping[str, Any]]) -> tuple[bool | None, str]:
+    """Return whether a user may submit, None if only a submission can tell, and who may, for a message."""
+    allowed = ask_right(resourcemanager, queue, SUBMIT, user)
+    if allowed is not None:
+        return allowed, ""
+    lists = _lists(path, SUBMIT)
+    if not lists:
+        return None, ""
+    if any(_names(text, user) for text in lists):
+        return True, ""
+    if all(not text.strip() for text in lists):
+        return False, ": its lists name no user and no group"
+    return None, ""  # a group may be ours; only the cluster knows
+
+
+def ask_right(resourcemanager: ResourceManager, queue: str, right: str, user: str) -> bool | None:
+    """Return whether a user has a right in a queue.
+
+    Parameters
+    ----------
+    resourcemanager : ResourceManager
+    queue : str
+    right : str
+        `SUBMIT` or `ADMINISTER`.
+    user : str
+
+    Returns
+    -------
+    bool or None
+        None if the ResourceManager does not say: it answers only those who may administer the queue (403), and
+        versions before 3.3 do not know the question.
+    """
+    response = resourcemanager.request("GET", f"{CLUSTER_PATH}/queues/{quote(queue, safe='')}/access",
+                                       params={"queue-acl-type": right, "user": user})
+    try:
+        return str(read_json(response, "asking for the rights in the queue", "allowed")).lower() == "true"
+    except TfYarnError:
+        return None
+
+
+def _lists(path: list[Mapping[str, Any]], right: str) -> list[str]:
+    """Return the access lists of a queue and of those above it, whose rights it inherits."""
+    return [str(item.get("accessControlList", "")) for info in path
+            for item in (info.get("queueAcls") or {}).get("queueAcl") or [] if item.get("accessType") in _LISTED[right]]
+
+
+def _names(access_list: str, user: str) -> bool:
+    """Return whether a list ``user1,user2 group1,group2`` names everybody or a user."""
+    return access_list.strip() == "*" or user in access_list.split(" ")[0].split(",")
+
+
+def check_queue_acl(known: Known) -> Finding:
+    """Tell whether any user may kill applications of the queue."""
+    queue = known.question.queue
+    allowed = ask_right(known.session.resourcemanager, queue, ADMINISTER, ANYBODY)
+    if allowed is None and known.configuration.get("yarn.acl.enable") == "false":
+        allowed = True
+    if allowed is None:
+        lists = _lists(_path_to(queue, known.scheduler), ADMINISTER)
+        allowed = any(text.strip() == "*" for text in lists) if lists else None
+    if allowed:
+        return ill(Symptom.ANYBODY_KILLS, queue=queue)
+    if allowed is None:
+        return well("not everybody may administer the queue: YARN does not tell us its rights", queue=queue)
+    return well(f"only some users may kill other users' applications in {queue}", queue=queue)
+
+
+def check_nodes(known: Known) -> Finding:
+    """Count the running nodes, and ask some NodeManagers."""
+    cluster = known.session.cluster
+    nodes = known.session.resourcemanager.nodes()
+    if not nodes:
+        return ill(Symptom.NO_NODES)
+    versions = sorted({str(node["version"]) for node in nodes if node.get("version")})
+    learned = {"nodes": tuple(nodes)}
+    scheme = "https" if known.configuration.get("yarn.http.policy") == "HTTPS_ONLY" else "http"
+    urls = [f"{scheme}://{node['nodeHTTPAddress']}" for node in nodes if node.get("nodeHTTPAddress")][:MOST_NODES]
+    facts = {"running": len(nodes), "asked": len(urls), "versions": versions}
+    answers = probe_all(urls, "/ws/v1/node/info", cluster.authentication, known.site, cluster.resourcemanagers)
+    # A NodeManager that asks for a ticket, or knows no such page, can be reached.
+    silent = {url: answer.why for url, answer in answers.items() if answer.status is None}
+    if silent:
+        return ill(Symptom.NODE_UNREACHABLE, learned, facts={**facts, "silent": silent}, number=len(silent),
+                   asked=len(urls), states=", ".join(f"{url} ({why})" for url, why in list(silent.items())[:3]))
+    told = f"{len(nodes)} running" + (f", Hadoop {' and '.join(versions)}" if versions else "")
+    return well(f"{told}; {len(urls)} asked, all answer" if urls else told, learned, **facts)
+
+
+def check_logs(known: Known) -> Finding:
+    """Tell whether logs can be read while a job runs and after its end."""
+    session = known.session
+    if known.application_id:
+        try:
+            lines = "".join(Logs(session.cluster, session.resourcemanager, environ=known.question.environ).read(
+                known.application_id, COORDINATOR)).splitlines()
+        except TfYarnError as error:
+            return ill(Symptom.LOG_MISSING, error=error, application=known.application_id)
+        return well(f"read {len(lines)} lines of the coordinator of {known.application_id}", lines=len(lines))
+    if known.configuration.get("yarn.log-aggregation-enable") == "false":
+        return ill(Symptom.NO_AGGREGATION)
+    services = session.cluster.log_services
+    trusted = [*session.cluster.resourcemanagers, *filter(None, [known.site.log_server])]
+    answers = probe_all(services, "", session.cluster.authentication, known.site, trusted)
+    silent = {url: answer.why for url, answer in answers.items() if answer.status is None}
+    program = shutil.which("yarn", path=known.question.environ.get("PATH"))
+    facts: dict[str, Any] = {"log_services": services, "yarn": program}
+    if services and len(silent) == len(services) and not program:
+        return ill(Symptom.LOG_SERVER_SILENT, facts=facts,
+                   states=", ".join(f"{url} ({why})" for url, why in silent.items()))
+    if not services and not program:
+        return ill(Symptom.NO_LOG_SERVER, facts=facts)
+    after = ", ".join([*(url for url in services if url not in silent), *(["'yarn logs'"] if program else [])])
+    return well(f"aggregation is on; after the end from {after}", **facts)

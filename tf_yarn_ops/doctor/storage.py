@@ -1,0 +1,97 @@
+"""Checks of the staging directory's file system: NameNodes, writing and deleting, rights."""
+
+import re
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import PurePosixPath
+
+from ..errors import SubmissionRejected
+from ..hadoop.filesystem import FileStatus
+from ..staging.staging_directory import PASSABLE
+from .findings import Finding, ill, well
+from .known import Known
+from .probe import Answer, probe_all
+from .symptoms import Symptom
+
+_WRITABLE_BY_OTHERS = 0o022
+_OURS_ALONE = 0o600
+_STANDBY = re.compile("standby", re.IGNORECASE)
+#: Bytes of the file that is written and read back.
+_LENGTH = 64
+
+
+def check_filesystem(known: Known) -> Finding:
+    """Ask each NameNode whether it is active."""
+    cluster = known.session.cluster
+    if cluster.local_root is not None:
+        return well(f"{cluster.filesystem} is the folder {cluster.local_root} of this machine",
+                    filesystem=cluster.filesystem, folder=cluster.local_root)
+    if not cluster.webhdfs:
+        cluster.open_filesystem()  # raises the error that says which setting is missing
+    answers = probe_all(cluster.webhdfs, "/webhdfs/v1/", cluster.storage_authentication, known.site, cluster.webhdfs,
+                        op="GETFILESTATUS")
+    states = {url: _state(answer) for url, answer in answers.items()}
+    told = ", ".join(f"{url} {state}" for url, state in states.items())
+    ahead = {url: answer.ahead for url, answer in answers.items() if answer.ahead is not None}
+    learned = {"clocks": {**known.clocks, **ahead}}
+    facts = {"filesystem": cluster.filesystem, "states": states}
+    known_states = [state for state in states.values() if state in ("ACTIVE", "STANDBY")]
+    if not known_states:
+        return ill(Symptom.NN_SILENT, learned, facts=facts, states=told, url=cluster.webhdfs[0])
+    if "ACTIVE" not in known_states:
+        return ill(Symptom.NN_NOT_ACTIVE, learned, facts=facts, states=told)
+    if len(known_states) < len(states):
+        return ill(Symptom.NN_PARTLY_AWAY, learned, facts=facts, states=told)
+    return well(f"{cluster.filesystem} over HTTP: {told}", learned, **facts)
+
+
+def _state(answer: Answer) -> str:
+    if answer.status == 200 and "FileStatus" in answer.document:
+        return "ACTIVE"
+    if _STANDBY.search(answer.why):
+        return "STANDBY"
+    return answer.failure
+
+
+def check_staging(known: Known) -> Finding:
+    """Create, read back and delete a small file in the staging directory."""
+    staging = known.session.staging()
+    filesystem, directory = staging.filesystem, staging.cluster.staging
+    path, content = f"{directory}/doctor-{secrets.token_hex(8)}", secrets.token_bytes(_LENGTH)
+    try:
+        filesystem.makedirs(directory, PASSABLE)
+        filesystem.create(path, content, _OURS_ALONE)
+        try:
+            read = filesystem.read(path)
+        finally:
+            filesystem.delete(path)
+    except SubmissionRejected as error:
+        return ill(Symptom.STAGING_REFUSED, error=error, staging=directory, user=staging.cluster.user)
+    if read != content:
+        return ill(Symptom.STAGING_ALTERED, path=path, read=len(read or b""), written=_LENGTH)
+    return well(f"wrote, read and deleted a file in {staging.cluster.filesystem}{directory}", staging=directory)
+
+
+def check_rights(known: Known) -> Finding:
+    """Tell whether other users can change staged files, and whether the nodes may share a public one."""
+    staging = known.session.staging()
+    with ThreadPoolExecutor(2) as pool:
+        staging.prepare(pool)
+    cluster = staging.cluster
+    trusted = {cluster.user, *filter(None, [cluster.site.trusted_owner])}
+    places = {path: staging.filesystem.status(path) for path in (cluster.staging, staging.cache)}
+    facts = {"places": {path: _describe(status) for path, status in places.items()}}
+    wrong = {path: status for path, status in places.items()
+             if status is None or status.owner not in trusted or status.permission & _WRITABLE_BY_OTHERS}
+    if wrong:
+        told = ", ".join(f"{path} ({_describe(status)})" for path, status in wrong.items())
+        return ill(Symptom.STAGING_OPEN, facts=facts, user=cluster.user, places=told, paths=" ".join(wrong))
+    parents = [str(parent) for parent in PurePosixPath(staging.cache).parents]
+    closed = [path for path in parents if (status := staging.filesystem.status(path)) and not status.permission & 0o001]
+    note = f"; other users may not enter {closed[0]}, so each user's jobs bring their own skein.jar" if closed else ""
+    own = places[cluster.staging]
+    return well(f"{cluster.staging}: {_describe(own)}{note}", **facts)
+
+
+def _describe(status: FileStatus | None) -> str:
+    return "missing" if status is None else f"owner {status.owner}, mode {status.permission:o}"

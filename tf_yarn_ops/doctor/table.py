@@ -1,0 +1,65 @@
+"""The table of checks, in the order in which they are made."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from . import application, reach, scheduling, storage
+from .findings import Finding
+from .known import Known
+from .symptoms import Symptom
+
+
+class Check(NamedTuple):
+    """One check.
+
+    Attributes
+    ----------
+    name : str
+    question : str
+        What it finds out, for the documents.
+    run : callable
+        Returns the finding. It asks the cluster, and changes nothing that outlives it.
+    needs : tuple of str
+        Checks without whose success it can't be made.
+    failure : Symptom
+        For an error of ours that it raises.
+    seconds : float
+        After this time it counts as failed. The check of the application has its own limit besides.
+    """
+
+    name: str
+    question: str
+    run: Callable[[Known], Finding]
+    needs: tuple[str, ...] = ()
+    failure: Symptom = Symptom.REFUSED
+    seconds: float = 20.0
+
+
+CHECKS = (
+    Check("versions", "Are this package and Skein whole on this machine?", reach.check_versions),
+    Check("configuration", "Which ResourceManagers are asked, and what names them?", reach.check_configuration,
+          failure=Symptom.NO_ADDRESS),
+    Check("resourcemanager", "Does each ResourceManager answer, which one is active, which Hadoop is it?",
+          reach.check_resourcemanagers, ("configuration",), Symptom.NO_ADDRESS),
+    Check("identity", "Who are we for the cluster, and can its facts be learned?", reach.check_identity,
+          ("resourcemanager",)),
+    Check("security", "Does the cluster demand a proof of the user's name?", reach.check_security, ("identity",)),
+    Check("filesystem", "Does each NameNode answer, and which one is active?", storage.check_filesystem, ("identity",),
+          Symptom.NN_UNKNOWN),
+    Check("clock", "Do the daemons' clocks agree with ours?", reach.check_clock, ("resourcemanager",)),
+    Check("staging", "Can a file be written, read and deleted in the staging directory?", storage.check_staging,
+          ("filesystem",), Symptom.STAGING_REFUSED, 60.0),
+    Check("rights", "Can other users change staged files?", storage.check_rights, ("staging",),
+          Symptom.STAGING_REFUSED),
+    Check("submission", "Are applications submitted over HTTP, and how large may a container be?",
+          scheduling.check_submission, ("identity",)),
+    Check("queue", "Does the queue exist, may we submit to it, what are its limits?", scheduling.check_queue,
+          ("identity",)),
+    Check("queue_acl", "May any user kill applications in the queue?", scheduling.check_queue_acl, ("queue",)),
+    Check("nodes", "Are there running nodes, and does this machine reach the NodeManagers?", scheduling.check_nodes,
+          ("identity",)),
+    Check("application", "With `--submit`: does a tiny application run, and which Python and TensorFlow has it?",
+          application.check_application, ("staging", "submission", "queue", "nodes"), Symptom.APPLICATION_REFUSED,
+          180.0),
+    Check("logs", "Can logs be read while a job runs and after its end?", scheduling.check_logs, ("nodes",)),
+)

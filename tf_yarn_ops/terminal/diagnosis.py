@@ -1,0 +1,44 @@
+"""A diagnosis as text for people: one line for each check, and below a complaint what to do."""
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+#: Columns of the outcome and of the check's name.
+_OUTCOME, _CHECK = 9, 16
+_COLOURS = {"ok": "green", "warning": "yellow", "fault": "red", "skipped": "bright_black"}
+
+
+def result_lines(result: Mapping[str, Any], width: int = 100) -> Iterator[str]:
+    """Yield the lines of one check.
+
+    Parameters
+    ----------
+    result : mapping
+        An item of ``checks`` in the diagnosis as JSON.
+    width : int, optional
+        Characters of a line; longer words, such as URLs, stay whole. Default 100.
+    """
+    import click
+
+    outcome = str(result["outcome"])
+    word = click.style(f"{outcome:<{_OUTCOME}}", fg=_COLOURS.get(outcome))
+    text = "; ".join(str(result["message"]).splitlines())
+    first, *rest = _wrap(text, width - _OUTCOME - _CHECK) or [""]
+    yield f"{word}{result['check']:<{_CHECK}}{first}"
+    yield from (" " * (_OUTCOME + _CHECK) + line for line in rest)
+    if result["advice"]:
+        first, *rest = _wrap(str(result["advice"]), width - _OUTCOME - len("do: "))
+        yield " " * _OUTCOME + f"do: {first}"
+        yield from (" " * (_OUTCOME + len("do: ")) + line for line in rest)
+
+
+def summary_line(diagnosis: Mapping[str, Any]) -> str:
+    """Return the line that counts the outcomes of a diagnosis."""
+    counts = {name: number for name, number in diagnosis["counts"].items() if number}
+    plural = {"warning": "warnings", "fault": "faults"}
+    return ", ".join(f"{number} {plural.get(name, name) if number > 1 else name}" for name, number in counts.items())
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(30, width), break_long_words=False, break_on_hyphens=False)
