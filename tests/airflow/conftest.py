@@ -23,6 +23,7 @@ def airflow_site(minicluster, airflow_database, tmp_path_factory):
     The minicluster is its connection tf_yarn_default.
     """
     from support.airflow_examples import EDITS, Lake, copy_dags, variables
+    from support.airflow_rows import SECRET
     from support.airflow_site import ROWS, AirflowSite
 
     connection = {"conn_type": "tf_yarn", "host": minicluster.resourcemanager_url}
@@ -30,6 +31,7 @@ def airflow_site(minicluster, airflow_database, tmp_path_factory):
     dags = copy_dags(folder, EDITS)
     shutil.copy(ROWS, dags)
     environ = {"AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps(connection),
+               "AIRFLOW_CONN_VAULT": json.dumps({"conn_type": "generic", "password": SECRET}),
                **variables(digits_folder=Lake(minicluster, "digits").url)}  # fmt: skip
     with AirflowSite(folder / "home", dags, airflow_database, environ) as site:
         yield site

@@ -14,6 +14,7 @@ from support.airflow_rows import (
     JOB,
     KILLED,
     KINDS,
+    SECRET,
     SUCCEEDED,
     Yarn,
     all_at_once,
@@ -86,12 +87,14 @@ def test_a_failed_program_is_trained_anew_by_the_retry(site, yarn, kind):
 
 @row(*KINDS)
 def test_a_failed_program_fails_the_task(site, yarn, kind):
-    run = site.trigger(f"once_{kind}", command="echo it went wrong >&2; exit 3")
+    run = site.trigger(f"once_{kind}", command="echo it went wrong with $VAULT_PASSWORD >&2; exit 3")
     run.until_state("failed", seconds=JOB)
     [application] = yarn.settled(run, FAILED)
     status = run.xcom("tf_yarn_status")
     assert (status["application_id"], status["reason"], status["first_failure"]) == (application, "TASK_FAILED", "worker:0")
-    assert "it went wrong" in run.log()
+    assert "it went wrong with ***" in status["tasks"][0]["log_tail"] and "it went wrong with ***" in run.log()
+    leaks = [file for file in site.home.rglob("*") if file.is_file() and SECRET.encode() in file.read_bytes()]
+    assert leaks == [], "neither the database nor a log has the secret that the program prints"
 
 
 @row("sync")

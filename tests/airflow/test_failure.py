@@ -1,5 +1,6 @@
 """A task that fails, on a fake ResourceManager: exception, log, report, and what it leaves behind."""
 
+import asyncio
 import json
 import time
 from datetime import timedelta
@@ -7,9 +8,10 @@ from datetime import timedelta
 import pytest
 from airflow.sdk.definitions.retry_policy import RetryAction
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, AirflowTaskTimeout
+from airflow.sdk.log import mask_secret
 
 from support import airflow_setup
-from support.airflow_task import ID, JOB, USER, report_of, run, task_log
+from support.airflow_task import ID, JOB, USER, deferral, first_event, report_of, run, task_log
 from support.fake_yarn import application
 from tf_yarn_ops.airflow import TensorFlowYarnOperator, TfYarnInfrastructureError, TfYarnJobFailed, TfYarnRetryPolicy
 from tf_yarn_ops.airflow.outcome import exception_of, lines_of, to_xcom
@@ -67,6 +69,34 @@ def test_the_log_ends_with_the_failed_tasks_last_lines_and_the_reason(site, caps
     assert lines[-6:-1] == ["--- last lines of worker:1 on node1", "two", "three", "---", "worker:1 failed first: exit 3"]
     assert lines[-1].startswith(f"{ID} TASK_FAILED: it ended. Read the failed task's log")
     assert "two" not in list(lines_of(failed, time.time(), 0))
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_a_secret_that_the_program_prints_is_masked_in_the_xcom_and_not_in_the_event(site, deferrable):
+    mask_secret("geheim-2")
+    failed = report_of(tasks=(TaskReport("worker:1", "failed", exit_code=3, log_tail="password is geheim-2"),),
+                       metrics={"note": "geheim-2"})  # fmt: skip
+    ti, end = airflow_setup.TaskInstance(), {"reason": Reason.TASK_FAILED, "tasks": failed.tasks,
+                                             "first_failure": "worker:1", "metrics": failed.metrics}  # fmt: skip
+    if deferrable:
+        deferred, _ = deferral(site.operator(deferrable=True))
+        site.end(ID, **end)
+        event = asyncio.run(first_event(deferred.trigger))
+        assert "password" not in json.dumps(event)
+        with pytest.raises(TfYarnJobFailed):
+            site.operator().execute_complete(airflow_setup.context_of(ti), event)
+    else:
+        with site.ending(**end), pytest.raises(TfYarnJobFailed):
+            site.operator().execute(airflow_setup.context_of(ti))
+    status = ti.xcoms["tf_yarn_status"]
+    assert status["tasks"][0]["log_tail"] == "password is ***" and status["metrics"] == {"note": "***"}
+
+
+def test_a_task_that_pushes_nothing_leaves_no_report(site):
+    with site.ending():
+        value, ti, _ = run(site.operator(do_xcom_push=False))
+    assert value["reason"] == "SUCCEEDED" and "tf_yarn_status" not in ti.xcoms
+    assert "tf_yarn" in ti.xcoms, "the next try and the links need it"
 
 
 def test_the_report_of_a_failure_is_in_xcom(site):

@@ -21,6 +21,8 @@ KINDS = ("deferred", "sync")
 SUCCEEDED, FAILED, KILLED = ("FINISHED", "SUCCEEDED"), ("FINISHED", "FAILED"), ("KILLED", "KILLED")
 #: Seconds for a job of one task on a busy machine, from the trigger to the end.
 JOB = 300
+#: The password of the connection ``vault``, in the environment of the rows' programs.
+SECRET = "geheim-98c1f2"
 #: Rows at a time.
 AT_ONCE = 6
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Protocol
 
+from airflow.sdk.log import redact  # type: ignore[attr-defined]
+
 from ..errors import ClusterUnreachable, TfYarnError, WaitTimeout
 from ..follow.identity import latest_of, nothing_trained
 from ..hadoop.cluster import Cluster
@@ -55,6 +57,7 @@ class Operator(Protocol):
     strict_placement: bool
     execution_timeout: timedelta | None
     renamed_options: Mapping[str, str]
+    do_xcom_push: bool
     kill_asked: bool
     tf_yarn_links: dict[str, str] | None
 
@@ -112,9 +115,7 @@ class Execution:
         if not self.operator.wait_for_completion:
             self._check_state()
             self.log.info("%s was submitted and continues; this task ends here", report.application_id)
-            value = to_xcom(report)
-            self.ti.xcom_push("tf_yarn_status", value)
-            return value
+            return self._pushed(report)
         trigger = self._trigger(report.application_id)
         if self.operator.deferrable if deferrable is None else deferrable:
             self._check_state()
@@ -137,7 +138,7 @@ class Execution:
             # The worker of the older attempt was cut off from Airflow, and ended after this attempt had attached.
             self.log.warning("%s was killed by attempt %s; submitting again", report.application_id, killer)
             return self.run(deferrable=False)
-        return self._conclude(self._try_again(report))
+        return self._conclude(self._with_logs(self._try_again(report)))
 
     def time_out(self) -> Any:
         """End the task after Airflow has ended the deferral at its deadline; kill the application if it still runs."""
@@ -276,6 +277,17 @@ class Execution:
         except TfYarnError as error:
             return self._failed(error)
 
+    def _with_logs(self, report: JobReport) -> JobReport:
+        """Return the report of a failure with the log tails, which the trigger's event does not have."""
+        if report.reason is Reason.SUCCEEDED or any(task.log_tail for task in report.tasks):
+            return report
+        try:
+            full = self._connect().report(report.application_id)
+        except TfYarnError as error:
+            self.log.warning("the log of the failed task could not be read from YARN: %s", error)
+            return report
+        return full if full.reason is report.reason else report
+
     def _leave_nothing(self, report: JobReport) -> None:
         """Kill the application of a submission that failed for good, because no later try would find it."""
         final = is_final(report, int(self.ti.try_number) > int(self.ti.max_tries))
@@ -292,8 +304,7 @@ class Execution:
         self._close()
         for line in lines_of(report, time.time(), self.operator.log_tail_lines):
             self.log.info("%s", line)
-        value = to_xcom(report)
-        self.ti.xcom_push("tf_yarn_status", value)
+        value = self._pushed(report)
         level = logging.INFO if report.reason is Reason.SUCCEEDED else logging.ERROR
         self.log.log(level, "%s", sentence_of(report))
         codes = self.operator.skip_on_exit_code
@@ -304,6 +315,13 @@ class Execution:
             path = value["output_path"] or self.operator.options().get("output")
             self.context["outlet_events"][self.operator.model_asset].extra = {
                 "model_path": path, "metrics": value["metrics"], "application_id": value["application_id"]}
+        return value
+
+    def _pushed(self, report: JobReport) -> Any:
+        """Push the report, with secrets masked as in the task's log, unless the task pushes nothing; return it."""
+        value: Any = redact(to_xcom(report))
+        if self.operator.do_xcom_push:
+            self.ti.xcom_push("tf_yarn_status", value)
         return value
 
     def _check_killed(self) -> None:

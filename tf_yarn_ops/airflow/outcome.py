@@ -1,6 +1,7 @@
 """Turn a `JobReport` into the value of an XCom, lines of the log, and an exception. Pure."""
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
@@ -27,6 +28,11 @@ def to_xcom(report: JobReport) -> dict[str, Any]:
     short = parse_diagnostics(compose_diagnostics(report, MAX_BYTES)) or report
     document: dict[str, Any] = plain_values(short.to_dict())
     return document
+
+
+def without_logs(report: JobReport) -> JobReport:
+    """Return a report without the log tails of its tasks."""
+    return replace(report, tasks=tuple(replace(task, log_tail="") for task in report.tasks))
 
 
 def lines_of(report: JobReport, now: float, log_tail_lines: int) -> Iterator[str]:

@@ -65,7 +65,8 @@ class TensorFlowYarnTrigger(BaseTrigger):
         # The first import takes half a second; in a thread it does not hold up other triggers.
         followed, progress, outcome = await asyncio.to_thread(self._prepare)
         report = await progress.follow(followed, self.log, self._moved)
-        event = {"application_id": self.application_id, "report": outcome.to_xcom(report)}
+        # Airflow stores the event as it is; a log may hold secrets, which only the task's process can mask.
+        event = {"application_id": self.application_id, "report": outcome.to_xcom(outcome.without_logs(report))}
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def on_kill(self) -> None:
