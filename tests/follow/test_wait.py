@@ -5,7 +5,7 @@ import pytest
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected, TicketMissing
 from tf_yarn_ops.follow.wait import LOST_AFTER, REPEAT, Look, Outage, Unknown, waiting
 from tf_yarn_ops.hadoop.resourcemanager import RECOVERY_TIME
-from tf_yarn_ops.runtime.common.report import JobReport
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 RUNNING = {"id": "application_1_0001", "state": "RUNNING"}
 
@@ -39,6 +39,20 @@ def test_an_unchanged_report_is_repeated_for_those_who_write_a_log():
             step = steps.send(None)
         step = steps.send((RUNNING, JobReport(RUNNING["id"], state="RUNNING")))
     assert told == [0.0, REPEAT, 2 * REPEAT]
+
+
+@pytest.mark.parametrize("age, tasks, told", [(59, (), 0), (61, (), 1), (61, (TaskReport("worker:0"),), 0)])
+def test_a_coordinator_that_does_not_show_itself_is_told_once(caplog, age, tasks, told):
+    """An application master whose token does not fit registers, and then hangs until YARN ends it after ten minutes."""
+    steps = waiting("application_1_0001", on_change=lambda report: None)
+    step, looks = next(steps), 0
+    application = RUNNING | {"startedTime": 1_000_000, "launchTime": 1_005_000, "elapsedTime": 5_000 + 1000 * age}
+    while looks < 3:
+        looks += isinstance(step, Look)
+        step = steps.send((application, JobReport(RUNNING["id"], state="RUNNING", tasks=tasks))
+                          if isinstance(step, Look) else None)
+    assert sum("does not show itself. Next: ytf logs application_1_0001 --task master" in text
+               for text in caplog.messages) == told
 
 
 def test_an_outage_is_told_once_for_each_kind_of_error_and_at_its_end(caplog):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from ..errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
+from ..errors import ApplicationNotFound, ClusterUnreachable, KerberosRefused, SubmissionRejected
 from ..runtime.common.tokens import HDFS_KIND, RESOURCEMANAGER_KIND, Token, decode_token, encode_token
 from .cluster import Cluster
 from .filesystem import FileSystem
@@ -190,7 +190,8 @@ def _from_resourcemanager(credentials: Credentials, resourcemanager: ResourceMan
 
 
 def _translated(error: Exception, what: str) -> Exception:
-    if "not allowed to impersonate" in str(error):  # YARN's and HDFS's own text; Skein's client may not either
+    # Skein's client could not do better: no ticket to show, or no right to act for the user (Hadoop's own text).
+    if isinstance(error, KerberosRefused) or "not allowed to impersonate" in str(error):
         return error
     return TokensUnavailable(f"{what}: {error}")
 
