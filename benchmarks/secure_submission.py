@@ -1,0 +1,41 @@
+"""Submission on a secured cluster: a cold process until YARN has accepted the application, over HTTP and by Skein."""
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tf_yarn_ops.minicluster import MiniCluster
+
+from .hadoop import Ended, Hadoop
+from .samples import Figures, Samples, interleave
+
+TITLE = "Submission on a secured cluster from a cold process, with a warm cache and a ticket"
+USER = "alice"
+
+
+def measure(runs: int, quick: bool) -> Samples:
+    """Measure both ways."""
+    with tempfile.TemporaryDirectory(prefix="ytf-bench-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        with MiniCluster(folder / "hadoop", kerberos=True) as cluster:
+            ticket = {"KRB5_CONFIG": str(cluster.krb5_conf), "KRB5CCNAME": f"FILE:{folder}/ticket"}
+            subprocess.run(["kinit", "-k", "-t", str(cluster.keytab(USER)), cluster.principal(USER)],
+                           env={**os.environ, **ticket}, check=True)
+            os.environ.update(ticket)  # libkrb5 reads them
+            hadoop = Hadoop(cluster, folder)
+            cases = {f"ytf-submit --submit_with {way}": lambda way=way: _figures(
+                hadoop, hadoop.submit(1, "sleep 60", "--submit_with", way)) for way in ("skein", "rest")}
+            for case in cases.values():
+                case()
+            old, new = cases
+            return interleave(cases, runs, Samples(against={new: old}))
+
+
+def _figures(hadoop: Hadoop, ended: Ended) -> Figures:
+    accepted = hadoop.launcher.resourcemanager.get(ended.answer)["startedTime"] / 1000
+    hadoop.launcher.kill(ended.answer, "measured")
+    hadoop.quieten()
+    return {"start -> accepted s": accepted - ended.began, "whole process s": ended.seconds,
+            "peak MiB": ended.peak_mib}
