@@ -352,6 +352,20 @@ def test_a_log_server_that_a_person_has_named_is_shown_a_ticket(yarn, client, kd
     all_of_ann(server)
 
 
+@pytest.mark.parametrize("listed", [True, False], ids=["a node of the cluster", "a stranger"])
+def test_a_node_is_shown_a_ticket_if_the_resourcemanager_lists_it(yarn, client, kdc, listed):
+    """The application, which any user may have written, names the nodes of its tasks."""
+    container, node = "container_1700000000000_0001_01_000001", SecureYarn(kdc.service_keytab)
+    node.pages[f"/ws/v1/node/containerlogs/{container}/application.driver.log"] = ("text/plain", "what it says\n")
+    with serving(node):
+        yarn.apps[ID].update(amContainerLogs=f"{node.url}/node/containerlogs/{container}/ann")
+        yarn.nodes[0]["nodeHTTPAddress"] = node.url[len("http://"):] if listed else "localhost:1"
+        code, out, err = result(client(YTF, "logs", ID, "--task", "coordinator", **kdc.kinit() | {"PATH": "/none"}))
+    assert (code, out) == ((0, "what it says\n") if listed else (9, "")), err
+    assert bool(node.handshakes) == listed == any("Authorization" in headers for *_, headers in node.raw)
+    all_of_ann(yarn)
+
+
 def test_the_content_of_a_file_goes_to_a_datanode_without_ticket_and_cookie(yarn, client):
     """The NameNode's redirect has a token for it."""
     datanode = FakeYarn()

@@ -19,9 +19,9 @@ from tf_yarn_ops.runtime.master import ending
 #: Hadoop's WritableUtils.writeVLong writes these lengths so.
 LENGTHS = {0: "00", 1: "01", 127: "7f", 128: "8f80", 255: "8fff", 256: "8e0100", 65535: "8effff", 65536: "8d010000",
            2**31 - 1: "8c7fffffff"}
-#: As a NameNode's GETDELEGATIONTOKEN gives it for alice, renewer yarn; the password is made up.
-RECORDED = ("HQAFYWxpY2UEeWFybgCKAZ0AAAAAigGdI8AAAAEDFAABAgMEBQYHCAkKCwwNDg8QERITEldFQkhERlMgZGVsZWdhdG"
-            "lvbg8xMjcuMC4wLjE6MjMwMDA")
+#: From GETDELEGATIONTOKEN of a NameNode of Hadoop 3.4.3, for alice, renewer yarn; only the password is made up.
+RECORDED = ("HQAFYWxpY2UEeWFybgCKAaIDsvMTigGiJ793EwECFAABAgMEBQYHCAkKCwwNDg8QERITEldFQkhERlMgZGVsZWdhdG"
+            "lvbg8xMjcuMC4wLjE6MTMxODg")
 tokens = st.builds(Token, st.binary(max_size=300), st.binary(max_size=300), st.text(max_size=200), st.text(max_size=200))
 
 
@@ -38,7 +38,7 @@ def test_a_length_comes_back(length, before):
 
 def test_a_recorded_token():
     found = decode_token(RECORDED)
-    assert (found.kind, found.service) == ("WEBHDFS delegation", "127.0.0.1:23000")
+    assert (found.kind, found.service) == ("WEBHDFS delegation", "127.0.0.1:13188")
     assert found.password == bytes(range(20)) and found.identifier.startswith(b"\x00\x05alice\x04yarn\x00")
     assert encode_token(found) == RECORDED
     assert decode_token(RECORDED + "=" * (-len(RECORDED) % 4)) == found, "some daemons pad it"
@@ -55,7 +55,7 @@ def test_the_credentials_of_a_container_come_back(several):
 
 
 def test_a_token_shows_no_secret():
-    assert repr(decode_token(RECORDED)) == "Token(kind='WEBHDFS delegation', service='127.0.0.1:23000')"
+    assert repr(decode_token(RECORDED)) == "Token(kind='WEBHDFS delegation', service='127.0.0.1:13188')"
 
 
 @pytest.mark.parametrize("text", ["", "\u00fc", "not base64!", RECORDED[:-8], RECORDED + "AAAA", "f39_", "gA", "iP__________8"])
