@@ -64,6 +64,9 @@ class MiniCluster:
     kerberos : bool, optional
         Demand Kerberos of every client: a KDC of its own, with the users ``alice``, ``bob``, and ``gateway``, which may
         act for them. Default: as a running cluster, else False.
+    https : bool, optional
+        Serve the daemons' pages by HTTPS only, with a certificate of a private authority. Default: as a running
+        cluster, else False.
     ticket_lifetime : int, optional
         Longest life of a user's ticket, seconds. Default: that of a running cluster, else a day.
     properties : mapping of str to str, optional
@@ -84,6 +87,7 @@ class MiniCluster:
         progress: Callable[[str], None] | None = None,
         *,
         kerberos: bool | None = None,
+        https: bool | None = None,
         ticket_lifetime: int | None = None,
         properties: Mapping[str, str] | None = None,
     ):
@@ -92,8 +96,10 @@ class MiniCluster:
         if version is not None:
             find_version(version)
         self.directory = Path(directory if directory is not None else default_directory(os.environ)).resolve()
-        wanted: dict[str, Any] = {"nodes": nodes, "light": light, "stock": stock, "labels": labels, "version": version,
-                                  "kerberos": kerberos, "ticket_lifetime": ticket_lifetime, "properties": properties}
+        wanted: dict[str, Any] = {
+            "nodes": nodes, "light": light, "stock": stock, "labels": labels, "version": version, "kerberos": kerberos,
+            "https": https, "ticket_lifetime": ticket_lifetime, "properties": properties,
+        }  # fmt: skip
         self._wanted = {name: value for name, value in wanted.items() if value is not None}
         self._progress = progress or _LOG.info
         self._children: dict[str, subprocess.Popen[bytes]] = {}
@@ -132,7 +138,7 @@ class MiniCluster:
 
     @property
     def resourcemanager_url(self) -> str:
-        """Return the ResourceManager's web address, ``http://127.0.0.1:PORT`` (secured: ``http://localhost:PORT``)."""
+        """Return the ResourceManager's web address, ``http://127.0.0.1:PORT`` (secured: localhost)."""
         return self.settings.web_address("rm")
 
     @property
@@ -149,6 +155,11 @@ class MiniCluster:
     def environ(self) -> dict[str, str]:
         """Return the variables by which programs find this cluster; its shims stand first in PATH."""
         return lead_here(self.settings, os.environ.get("PATH", os.defpath))
+
+    @property
+    def ca_file(self) -> Path | None:
+        """Return the certificate of the private authority (PEM); None without HTTPS."""
+        return self.settings.stores.ca_file if self.settings.https else None
 
     @property
     def krb5_conf(self) -> Path:

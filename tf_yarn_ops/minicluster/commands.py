@@ -53,20 +53,22 @@ def minicluster() -> None:
               help=f"Version of Hadoop: {', '.join(VERSIONS)}.  [default: {DEFAULT}]")
 @click.option("--kerberos", is_flag=True, default=None,
               help="Demand Kerberos of every client: with a KDC of its own and the users alice, bob and gateway.")
-@click.option("--ticket-lifetime", type=click.IntRange(1), metavar="<seconds>",
+@click.option("--https", is_flag=True, default=None,
+              help="Serve the daemons' pages by HTTPS only, with a certificate of a private authority.")
+@click.option("--ticket_lifetime", type=click.IntRange(1), metavar="<seconds>",
               help="Longest life of a user's ticket.  [default: a day]")
 @click.option("--set", "properties", multiple=True, metavar="<property>=<value>",
               help="A Hadoop property, which wins over the minicluster's own; repeatable.")
 @_as_json
 def up(directory: Path | None, light: bool | None, nodes: int | None, stock: bool | None, labels: tuple[str, ...],
-       version: str | None, kerberos: bool | None, ticket_lifetime: int | None, properties: tuple[str, ...],
-       as_json: bool) -> None:
+       version: str | None, kerberos: bool | None, https: bool | None, ticket_lifetime: int | None,
+       properties: tuple[str, ...], as_json: bool) -> None:
     """Start the cluster and wait until it is ready.
 
     Daemons that run already go on.
     """
     cluster = MiniCluster(directory, nodes, light, stock, read_labels(labels) if labels else None, version,
-                          progress=_say, kerberos=kerberos, ticket_lifetime=ticket_lifetime,
+                          progress=_say, kerberos=kerberos, https=https, ticket_lifetime=ticket_lifetime,
                           properties=_read_properties(properties) if properties else None)
     cluster.up()
     if as_json:

@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from . import versions
+from .certificates import Stores, build_https_properties
 from .kerberos import Realm, build_kerberos_properties
 
 #: Authority of the view file system of a light cluster.
@@ -58,12 +59,14 @@ class Settings:
         Feature release of the Java.
     kerberos : bool
         Demand Kerberos of every client.
+    https : bool
+        Serve the daemons' pages by HTTPS only.
     ticket_lifetime : int, optional
         Longest life of a user's ticket, seconds; None: a day.
     properties : mapping of str to str
         Further Hadoop properties, which win over all others.
     additions : Path, optional
-        Folder with what a secured cluster needs besides Hadoop's jars; None: the cluster is not secured.
+        Folder with what a cluster with Kerberos needs besides Hadoop's jars; None: it has no Kerberos.
     """
 
     directory: Path
@@ -80,14 +83,15 @@ class Settings:
     version: str = versions.DEFAULT
     java: int = 17
     kerberos: bool = False
+    https: bool = False
     ticket_lifetime: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     additions: Path | None = None
 
     @property
     def host(self) -> str:
-        """The name of this machine in addresses; Kerberos knows services by name."""
-        return "localhost" if self.kerberos else "127.0.0.1"
+        """The name of this machine in addresses; Kerberos knows services by name, and so do most certificates."""
+        return "localhost" if self.kerberos or self.https else "127.0.0.1"
 
     @property
     def superuser(self) -> str:
@@ -100,12 +104,22 @@ class Settings:
         return Realm(self.directory / "kerberos")
 
     @property
+    def stores(self) -> Stores:
+        """The certificates of a cluster with HTTPS."""
+        return Stores(self.directory / "https")
+
+    @property
     def configuration(self) -> Path:
         return self.directory / "conf"
 
     @property
     def logs(self) -> Path:
         return self.directory / "logs"
+
+    @property
+    def site_file(self) -> Path:
+        """The ``site.yaml`` for clients of a cluster with HTTPS."""
+        return self.directory / "site.yaml"
 
     @property
     def pages(self) -> Path:
@@ -121,7 +135,7 @@ class Settings:
 
     def web_address(self, name: str) -> str:
         """Return the URL of a daemon's pages."""
-        return f"http://{_address(self, f'{name}-web')}"
+        return f"{'https' if self.https else 'http'}://{_address(self, f'{name}-web')}"
 
 
 def node_names(nodes: int) -> tuple[str, ...]:
@@ -147,8 +161,12 @@ def build_configuration(settings: Settings) -> dict[str, str]:
     }
     if not settings.light:
         files["hdfs-site.xml"] = _hdfs(settings)
-    for name, values in (build_kerberos_properties(settings.realm) if settings.kerberos else {}).items():
-        files[name] |= values
+    for secured in (
+        build_kerberos_properties(settings.realm) if settings.kerberos else {},
+        build_https_properties(settings.stores) if settings.https else {},
+    ):
+        for name, values in secured.items():
+            files[name] = files.get(name, {}) | values
     for name, value in settings.properties.items():
         files[_file_of(name)][name] = value
     return {name: render_xml(values) for name, values in files.items()} | {"log4j.properties": _LOG4J}
@@ -157,7 +175,9 @@ def build_configuration(settings: Settings) -> dict[str, str]:
 def build_node_properties(settings: Settings, node: str) -> dict[str, str]:
     """Return the properties of one NodeManager, which are passed as ``-D`` arguments after the main class."""
     folder = settings.directory / node
-    addresses = {f"yarn.nodemanager.{key}": _address(settings, node + end) for end, key in _NODE_PORTS.items()}
+    addresses = {
+        f"yarn.nodemanager.{_web(settings, key)}": _address(settings, node + end) for end, key in _NODE_PORTS.items()
+    }
     return addresses | {
         "yarn.nodemanager.local-dirs": str(folder / "local"),
         "yarn.nodemanager.log-dirs": str(folder / "logs"),
@@ -195,11 +215,11 @@ def _core(settings: Settings) -> dict[str, str]:
 def _hdfs(settings: Settings) -> dict[str, str]:
     return {
         "dfs.namenode.rpc-address": _address(settings, "nn"),
-        "dfs.namenode.http-address": _address(settings, "nn-web"),
+        f"dfs.namenode.{'https' if settings.https else 'http'}-address": _address(settings, "nn-web"),
         "dfs.namenode.name.dir": f"file://{settings.directory}/nn",
         "dfs.namenode.safemode.extension": "0",
         "dfs.datanode.address": _address(settings, "dn"),
-        "dfs.datanode.http.address": _address(settings, "dn-web"),
+        f"dfs.datanode.{'https' if settings.https else 'http'}.address": _address(settings, "dn-web"),
         "dfs.datanode.ipc.address": _address(settings, "dn-ipc"),
         # WebHDFS redirects clients to this name; the machine's own name may belong to another interface.
         "dfs.datanode.hostname": settings.host,
@@ -220,7 +240,7 @@ def _yarn(settings: Settings) -> dict[str, str]:
         "yarn.resourcemanager.scheduler.address": _address(settings, "rm-scheduler"),
         "yarn.resourcemanager.resource-tracker.address": _address(settings, "rm-tracker"),
         "yarn.resourcemanager.admin.address": _address(settings, "rm-admin"),
-        "yarn.resourcemanager.webapp.address": _address(settings, "rm-web"),
+        f"yarn.resourcemanager.{_web(settings, 'webapp.address')}": _address(settings, "rm-web"),
         "yarn.resourcemanager.connect.retry-interval.ms": "1000",
         "yarn.resourcemanager.recovery.enabled": "true",
         "yarn.resourcemanager.store.class":
@@ -299,6 +319,10 @@ def _scheduler(settings: Settings) -> dict[str, str]:
 
 def _address(settings: Settings, name: str) -> str:
     return f"{settings.host}:{settings.ports[name]}"
+
+
+def _web(settings: Settings, key: str) -> str:
+    return key.replace("webapp.", "webapp.https.") if settings.https else key
 
 
 #: The file of a property by the beginning of its name, the longest first; all others stand in core-site.xml.

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..errors import MiniClusterError
 from . import additions, class_archive, pages, state
 from .artefacts import fetch_hadoop
+from .certificates import make_stores
 from .configuration import Settings, build_configuration, port_names
 from .daemons import kerberos_flags, open_java
 from .java import find_java
@@ -30,7 +31,8 @@ _PATH = re.compile(r"[A-Za-z0-9/._+@=~-]+")
 def install(
     directory: Path, environ: Mapping[str, str], progress: Callable[[str], None], *, nodes: int = 1,
     light: bool = False, stock: bool = False, labels: Mapping[str, str] | None = None, version: str | None = None,
-    kerberos: bool = False, ticket_lifetime: int | None = None, properties: Mapping[str, str] | None = None,
+    kerberos: bool = False, https: bool = False, ticket_lifetime: int | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> Settings:
     """Prepare a cluster's folder for the start; keep the data and the free ports of an earlier start.
 
@@ -65,9 +67,12 @@ def install(
         directory=directory, hadoop=hadoop, java_home=java.home, user=pwd.getpwuid(os.getuid()).pw_name,
         ports=ports, memory=min(_MEMORY, _machine_memory()), nodes=nodes, light=light, stock=stock,
         labels=labels or {}, classes=classes, version=hadoop_version.number, java=java.version, kerberos=kerberos,
-        ticket_lifetime=ticket_lifetime, properties=properties or {}, additions=additions_folder,
+        https=https, ticket_lifetime=ticket_lifetime, properties=properties or {}, additions=additions_folder,
     )  # fmt: skip
     _write(settings)
+    if https:
+        make_stores(settings.stores)
+        settings.site_file.write_text(f"ca_file: {settings.stores.ca_file}\n")
     if kerberos:
         make_realm(settings, environ)
     state.save(settings)

@@ -101,6 +101,7 @@ def lead_here(settings: Settings, path: str) -> dict[str, str]:
         "HADOOP_CONF_DIR": str(settings.configuration),
         **dict.fromkeys(homes, str(settings.directory)),
         "YTF_RESOURCEMANAGER": settings.web_address("rm"),
+        **({"YTF_SITE": str(settings.site_file)} if settings.https else {}),
         **(_lead_to_realm(settings) if settings.kerberos else {}),
     }
 

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import ssl
 import time
 import urllib.request
 from http.client import HTTPResponse
@@ -46,12 +47,16 @@ def open_page(
     if settings.kerberos:
         headers["Cookie"] = _sign_cookie(settings, url)
     request = urllib.request.Request(url, body, headers, method=method)
-    return cast(HTTPResponse, _build_opener().open(request, timeout=seconds))
+    return cast(HTTPResponse, _build_opener(settings).open(request, timeout=seconds))
 
 
-def _build_opener() -> urllib.request.OpenerDirector:
+def _build_opener(settings: Settings) -> urllib.request.OpenerDirector:
     # No proxy of the environment, because the daemons run on this machine.
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+    if settings.https:
+        trusting = ssl.create_default_context(cafile=settings.stores.ca_file)
+        handlers.append(urllib.request.HTTPSHandler(context=trusting))
+    return urllib.request.build_opener(*handlers)
 
 
 def _sign_cookie(settings: Settings, url: str) -> str:

@@ -1,0 +1,129 @@
+"""The secured cluster itself: it knows its users, refuses all others, and runs a job of one of them."""
+
+import http.client
+import json
+import os
+import re
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from support.fake_yarn import until
+from support.secure import ask, get_environment
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+OWN_PYTHON = f"venv://{sys.prefix}"
+
+
+def list_pages(cluster):
+    rm, nn = cluster.resourcemanager_url, cluster.namenode_url
+    others = {"dn": "jmx", "nm": "ws/v1/node/info"}
+    return {
+        f"{rm}/ws/v1/cluster/info", f"{rm}/conf", f"{rm}/cluster", f"{nn}/jmx", f"{nn}/webhdfs/v1/?op=LISTSTATUS",
+        *(f"{cluster.settings.web_address(name)}/{path}" for name, path in others.items()),
+    }  # fmt: skip
+
+
+def open_anonymously(url, context):
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+    return opener.open(url, timeout=30)
+
+
+def test_every_page_demands_a_ticket_and_knows_alice(secure_cluster, as_alice):
+    trusting = ssl.create_default_context(cafile=secure_cluster.ca_file)
+    for page in list_pages(secure_cluster):
+        for url in (page, f"{page}{'&' if '?' in page else '?'}user.name=alice"):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                open_anonymously(url, trusting)
+            assert (refused.value.code, refused.value.headers["WWW-Authenticate"]) == (401, "Negotiate"), url
+        assert ask(secure_cluster, as_alice, page)[0] == 200, page
+    told = json.loads(ask(secure_cluster, as_alice, f"{secure_cluster.resourcemanager_url}/ws/v1/cluster/userinfo")[1])
+    assert told == {"rmLoginUser": "yarn", "requestedUser": "alice"}
+
+
+def test_pages_are_there_by_https_of_the_private_authority_only(secure_cluster):
+    for url in list_pages(secure_cluster):
+        with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+            open_anonymously(url, ssl.create_default_context())
+        with pytest.raises((OSError, http.client.HTTPException)) as refused:
+            open_anonymously(url.replace("https:", "http:"), None).close()
+        assert not isinstance(refused.value, urllib.error.HTTPError), url
+
+
+def test_gateway_acts_for_its_users_and_alice_for_nobody(secure_cluster, as_gateway, as_alice):
+    rm, nn = secure_cluster.resourcemanager_url, secure_cluster.namenode_url
+    told = json.loads(ask(secure_cluster, as_gateway, f"{rm}/ws/v1/cluster/userinfo?doas=bob")[1])
+    assert told["requestedUser"] == "bob"
+    status, home = ask(secure_cluster, as_gateway, f"{nn}/webhdfs/v1/?op=GETHOMEDIRECTORY&doas=bob")
+    assert (status, json.loads(home)) == (200, {"Path": "/user/bob"})
+    for environ, target in ((as_gateway, "hdfs"), (as_alice, "bob")):
+        status, said = ask(secure_cluster, environ, f"{nn}/webhdfs/v1/?op=GETHOMEDIRECTORY&doas={target}")
+        assert status in (401, 403), target
+        assert "is not allowed to impersonate" in said, target
+
+
+def test_homes_belong_to_their_users(secure_cluster, as_alice, as_bob):
+    url = f"{secure_cluster.namenode_url}/webhdfs/v1/user"
+    listed = json.loads(ask(secure_cluster, as_alice, f"{url}?op=LISTSTATUS")[1])["FileStatuses"]["FileStatus"]
+    homes = {entry["pathSuffix"]: (entry["owner"], entry["permission"]) for entry in listed}
+    assert homes == {user: (user, "700") for user in ("alice", "bob", "gateway")}
+    assert ask(secure_cluster, as_alice, f"{url}/alice?op=LISTSTATUS")[0] == 200
+    assert ask(secure_cluster, as_bob, f"{url}/alice?op=LISTSTATUS")[0] == 403
+
+
+def run(environ, *command):
+    """Run a program of this environment; give what it printed."""
+    program = str(Path(sys.executable).with_name(command[0])) if command[0].startswith("ytf") else command[0]
+    ran = subprocess.run([program, *command[1:]], env=environ, capture_output=True, text=True, timeout=180)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_a_job_of_alice_runs_only_she_ends_it_and_its_logs_stay(secure_cluster, as_alice, as_bob, tmp_path):
+    flag, rm = tmp_path / "go on", secure_cluster.resourcemanager_url
+    command = f'echo "I am worker $DTF_TASK_INDEX"; until [ -e "{flag}" ]; do sleep 0.1; done'
+    words = ["ytf-submit", "--environment", OWN_PYTHON, "-m", "256", "-r", "worker:1", command]
+    application = re.search(r"application_\d+_\d+", run(as_alice, *words))[0]
+    page = f"{rm}/ws/v1/cluster/apps/{application}"
+
+    def look(environ=as_alice):
+        return json.loads(ask(secure_cluster, environ, page)[1])["app"]
+
+    assert until(lambda: look()["state"] == "RUNNING", 90)
+    assert look()["user"] == "alice"
+    # The NodeManager serves logs of running containers, to those who may see the application.
+    container = look()["amContainerLogs"].split("/containerlogs/")[1].split("/")[0]
+    log = f"{secure_cluster.settings.web_address('nm')}/ws/v1/node/containerlogs/{container}/application.master.log"
+    assert ask(secure_cluster, as_alice, log)[0] == 200
+    assert "amContainerLogs" not in look(as_bob)
+    kill = ("--request", "PUT", "--header", "Content-Type: application/json", "--data", '{"state": "KILLED"}')
+    status, said = ask(secure_cluster, as_bob, f"{page}/state", *kill)
+    assert status == 403, said
+    flag.touch()
+    assert until(lambda: look()["state"] == "FINISHED", 90)
+    assert look()["finalStatus"] == "SUCCEEDED"
+    assert until(lambda: look()["logAggregationStatus"] == "SUCCEEDED", 60)
+    assert "\nI am worker 0\n" in run(as_alice, "yarn", "logs", "-applicationId", application)
+
+
+def test_env_tells_a_shell_all_that_it_needs(secure_cluster, tmp_path):
+    own = Path(sys.executable).with_name("ytf")
+    directory, cache = secure_cluster.directory, f"FILE:{tmp_path}/ticket"
+    told = subprocess.run([own, "minicluster", "env", "--dir", directory], capture_output=True, text=True, check=True).stdout
+    kinit = re.search(r"^# (kinit .* bob)$", told, re.M)[1]
+    script = f'eval "$("{own}" minicluster env --dir "{directory}")"; export KRB5CCNAME="{cache}"; {kinit}; "{own}" list'
+    ran = subprocess.run(["bash", "-ec", script], env=dict(os.environ), capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_client_without_a_ticket_lists_nothing(secure_cluster, tmp_path):
+    environ = get_environment(secure_cluster, tmp_path)
+    ran = subprocess.run([Path(sys.executable).with_name("ytf"), "list"], env=environ, capture_output=True, text=True)
+    assert ran.returncode != 0
+    assert "ticket" in ran.stderr
