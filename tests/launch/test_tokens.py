@@ -143,6 +143,17 @@ def test_auto_takes_skeins_client_where_there_are_no_tokens_and_says_why(place, 
     assert re.search("submitting with Skein's Java client, because .* no token over HTTP: .* a Kerberos channel", caplog.text)
 
 
+@pytest.mark.parametrize("identity", [None, Identity("a")], ids=["submit", "ensure"])
+def test_auto_takes_skeins_client_where_the_namenode_takes_no_ticket(place, caplog, tmp_path, identity):
+    place.yarn.conf |= {"fs.defaultFS": OTHER, "dfs.namenode.http-address": place.url[len("http://"):]}
+    place.yarn.faults.append(lambda method, path: (401, {"WWW-Authenticate": "Basic"}, "Authentication required")
+                             if path.startswith("/webhdfs/") else None)
+    client = launcher(place, environ={"PATH": str(tmp_path), "HOME": str(tmp_path)})
+    with caplog.at_level(logging.INFO), pytest.raises(SubmissionRejected, match="yarn"):
+        client.submit(job()) if identity is None else client.ensure(job(), identity)
+    assert re.search("submitting with Skein's Java client, because .* wants a login that is not Kerberos", caplog.text)
+
+
 def test_a_renewal_that_yarn_could_not_do_is_a_refusal_with_what_to_do(place):
     """YARN answers 202, and fails the application when it can't renew a token."""
     failed = "Failed to renew token: Kind: HDFS_DELEGATION_TOKEN, Service: 127.0.0.1:8020"

@@ -20,6 +20,7 @@ from .transport import (
     NAMENODE,
     Addresses,
     Failover,
+    RestUnavailable,
     address_of,
     client_options,
     explain,
@@ -172,7 +173,7 @@ class WebHdfs:
         if name in tolerated:
             return None
         if response.status_code == 401:
-            raise SubmissionRejected(f"{what}: {explain_401(response, NAMENODE)}")
+            raise RestUnavailable(f"{what}: {explain_401(response, NAMENODE)}")
         if name in _NOT_NOW or "safe mode" in message:
             raise ClusterUnreachable(f"{what}: the file system can't write now: {why}")
         if not name:
