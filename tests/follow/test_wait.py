@@ -3,7 +3,7 @@
 import pytest
 
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected, TicketMissing
-from tf_yarn_ops.follow.wait import LOST_AFTER, REPEAT, Look, Outage, Unknown, waiting
+from tf_yarn_ops.follow.wait import LOST_AFTER, REPEAT, SILENT_AFTER, Look, Outage, Unknown, waiting
 from tf_yarn_ops.hadoop.resourcemanager import RECOVERY_TIME
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
@@ -41,18 +41,26 @@ def test_an_unchanged_report_is_repeated_for_those_who_write_a_log():
     assert told == [0.0, REPEAT, 2 * REPEAT]
 
 
-@pytest.mark.parametrize("age, tasks, told", [(59, (), 0), (61, (), 1), (61, (TaskReport("worker:0"),), 0)])
-def test_a_coordinator_that_does_not_show_itself_is_told_once(caplog, age, tasks, told):
+@pytest.mark.parametrize("state, tasks, told", [("RUNNING", (), 1), ("RUNNING", (TaskReport("worker:0"),), 0),
+                                                ("ACCEPTED", (), 0)])
+def test_a_coordinator_that_does_not_show_itself_is_told_once(caplog, state, tasks, told):
     """An application master whose token does not fit registers, and then hangs until YARN ends it after ten minutes."""
-    steps = waiting("application_1_0001", on_change=lambda report: None)
-    step, looks = next(steps), 0
-    application = RUNNING | {"startedTime": 1_000_000, "launchTime": 1_005_000, "elapsedTime": 5_000 + 1000 * age}
-    while looks < 3:
-        looks += isinstance(step, Look)
-        step = steps.send((application, JobReport(RUNNING["id"], state="RUNNING", tasks=tasks))
-                          if isinstance(step, Look) else None)
-    assert sum("does not show itself. Next: ytf logs application_1_0001 --task master" in text
-               for text in caplog.messages) == told
+    now = [0.0]
+    steps = waiting("application_1_0001", on_change=lambda report: None, clock=lambda: now[0])
+    step = next(steps)
+
+    def look():
+        nonlocal step
+        while not isinstance(step, Look):
+            step = steps.send(None)
+        step = steps.send((RUNNING | {"state": state}, JobReport(RUNNING["id"], state=state, tasks=tasks)))
+        return sum("does not show itself. Next: ytf logs application_1_0001 --task master" in text
+                   for text in caplog.messages)
+
+    looks = []
+    for now[0] in (1000.0, 1000.0 + SILENT_AFTER, 1001.0 + SILENT_AFTER, 1002.0 + 2 * SILENT_AFTER):
+        looks.append(look())
+    assert looks == [0, 0, told, told]
 
 
 def test_an_outage_is_told_once_for_each_kind_of_error_and_at_its_end(caplog):

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 LOST_AFTER = 2
 #: Seconds after which a waiter is given an unchanged report again, so that it can say that the job goes on.
 REPEAT = 20.0
-#: Seconds after the launch of an application master in which its coordinator's report has to appear.
+#: Seconds in which the coordinator's report of a running application has to appear.
 SILENT_AFTER = 60.0
 #: Errors of a step that the loop handles; every other error ends it.
 THROWN = (ApplicationNotFound, ClusterUnreachable, SubmissionRejected)
@@ -183,6 +183,7 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
     last: JobReport | None = None
     told = clock()
     unknown, outage, answered, refused = Unknown(), Outage(clock), clock(), ""
+    silent_since: float | None = None
     silence_told = False
 
     def changed(report: JobReport) -> None:
@@ -207,7 +208,11 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
                 logger.info("%s was ended in favour of %s", application_id, successor)
                 application_id = successor
             changed(report)
-            if not silence_told and is_silent(application, report):
+            if application["state"] != "RUNNING" or report.tasks:
+                silent_since = None
+            elif silent_since is None:
+                silent_since = clock()
+            elif not silence_told and clock() - silent_since > SILENT_AFTER:
                 silence_told = True
                 logger.warning("%s has run for %.0f s, and its coordinator does not show itself. Next: "
                                "ytf logs %s --task master . On a secured cluster its token may name another address of "
@@ -244,13 +249,6 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
                 raise kind(f"waited {silent:.0f} s for {application_id}: {error}") from error
             outage.failed(error, "still waiting for %s : %s", application_id, error)
         yield Pause(last)
-
-
-def is_silent(application: Mapping[str, Any], report: JobReport) -> bool:
-    """Return whether an application master has run for `SILENT_AFTER` seconds without a report of its coordinator."""
-    launched = int(application.get("launchTime") or 0)
-    age = int(application.get("elapsedTime") or 0) + int(application.get("startedTime") or 0) - launched
-    return application["state"] == "RUNNING" and not report.tasks and launched > 0 and age > 1000 * SILENT_AFTER
 
 
 def _successor(ended: JobReport, identity: Identity | None) -> Generator[Step, Any, str | None]:
