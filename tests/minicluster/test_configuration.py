@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -40,8 +41,8 @@ STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); 
 
 
 def make_settings(directory=Path("/clusters/one"), nodes=1, light=False, stock=False, labels=None, classes=None,
-                  **others):
-    names = configuration.port_names(nodes, light)
+                  ha=False, **others):
+    names = configuration.port_names(nodes, light, ha=ha)
     return configuration.Settings(
         directory=directory,
         hadoop=Path("/cache/hadoop"),
@@ -54,6 +55,7 @@ def make_settings(directory=Path("/clusters/one"), nodes=1, light=False, stock=F
         stock=stock,
         labels=labels or {},
         classes=classes,
+        ha=ha,
         **others,
     )
 
@@ -158,13 +160,42 @@ def test_jvm_options_reach_containers_by_the_white_list_only():
     assert "yarn.nodemanager.admin-env" not in site
 
 
+def test_a_pair_is_named_and_has_one_store():
+    yarn, hdfs = (read_site(f"{name}-site.xml", ha=True) for name in ("yarn", "hdfs"))
+    assert yarn["yarn.resourcemanager.ha.rm-ids"] == "rm,rm2"
+    assert yarn["yarn.resourcemanager.store.class"].endswith(".ZKRMStateStore")
+    assert "yarn.resourcemanager.webapp.address" not in yarn, "each one has its own"
+    assert read_site("core-site.xml", ha=True)["fs.defaultFS"] == "hdfs://minicluster"
+    assert hdfs["dfs.ha.namenodes.minicluster"] == "nn,nn2"
+    assert hdfs["dfs.namenode.shared.edits.dir"] == "file:///clusters/one/nn-shared"
+    assert hdfs["dfs.namenode.name.dir.minicluster.nn"] != hdfs["dfs.namenode.name.dir.minicluster.nn2"]
+    zookeeper = configuration.build_configuration(make_settings(ha=True))["zoo.cfg"]
+    port = make_settings(ha=True).ports["zk"]
+    assert yarn["hadoop.zk.address"] == f"127.0.0.1:{port}"
+    assert {f"clientPort={port}", "clientPortAddress=127.0.0.1"} <= set(zookeeper.splitlines())
+
+
+@pytest.mark.parametrize(("light", "names"), [
+    (False, ["zk", "nn", "nn2", "dn", "rm", "rm2", "nm"]), (True, ["zk", "rm", "rm2", "nm"])])
+def test_both_of_a_pair_are_told_which_one_they_are(light, names):
+    settings = make_settings(ha=True, light=light)
+    listed = {daemon.name: daemon.arguments for daemon in daemons.list_daemons(settings)}
+    assert list(listed) == names
+    assert listed["rm2"] == ("-Dyarn.resourcemanager.ha.id=rm2",)
+    if not light:
+        assert listed["nn2"] == ("-Ddfs.ha.namenode.id=nn2",)
+    alone = {daemon.name: daemon.arguments for daemon in daemons.list_daemons(make_settings())}
+    assert alone["rm"] == alone["nn"] == ()
+
+
+@pytest.mark.parametrize("ha", [False, True])
 @pytest.mark.parametrize("light", [False, True])
 @pytest.mark.parametrize("nodes", [1, 2, 8])
-def test_every_address_is_a_port_of_its_own_on_this_machine(nodes, light):
-    settings = make_settings(nodes=nodes, light=light)
+def test_every_address_is_a_port_of_its_own_on_this_machine(nodes, light, ha):
+    settings = make_settings(nodes=nodes, light=light, ha=ha)
     sites = [read_xml(text) for name, text in configuration.build_configuration(settings).items() if ".xml" in name]
     sites += [configuration.build_node_properties(settings, name) for name in configuration.node_names(nodes)]
-    addresses = [value for site in sites for name, value in site.items() if name.endswith("address")]
+    addresses = [value for site in sites for name, value in site.items() if re.search(r"address(\.minicluster)?(\.\w+2?)?$", name)]
     assert sorted(addresses) == sorted(f"127.0.0.1:{port}" for port in settings.ports.values())
 
 
@@ -220,7 +251,7 @@ def test_command_lines():
 
 
 @pytest.mark.parametrize(("version", "java", "opened"), [
-    ("3.4.3", 17, {"rm", "nm"}), ("3.3.6", 17, {"rm", "nm"}), ("3.3.6", 8, set()), ("3.1.4", 8, set()),
+    ("3.4.3", 17, {"rm", "nm"}), ("3.5.0", 17, {"rm", "nm"}), ("3.3.6", 8, set()), ("3.1.4", 8, set()),
     ("3.1.4", 17, {"nn", "dn", "rm", "nm"}), ("2.10.2", 11, {"nn", "dn", "rm", "nm"}),
 ])
 def test_access_to_javas_classes_is_opened_where_it_is_needed_and_known(tmp_path, version, java, opened):
@@ -396,7 +427,7 @@ def test_unknown_commands_are_told_what_is_known(shims):
     ran = run_shim(shims, "hdfs", "balancer")
     assert ran.returncode == 2
     assert ran.stderr == (
-        "hdfs: unknown command 'balancer'; this minicluster knows: classpath dfs dfsadmin fsck getconf version\n"
+        "hdfs: unknown command 'balancer'; this minicluster knows: classpath dfs haadmin dfsadmin fsck getconf version\n"
     )
 
 
@@ -827,6 +858,33 @@ def test_unknown_daemons_are_told_what_is_known(machine):
         MiniCluster(machine / "one").stop_daemon("nn")
     with pytest.raises(MiniClusterError, match=r"nm of .* does not run"):
         MiniCluster(machine / "one").stop_daemon("nm")
+
+
+def test_only_a_pair_fails_over(machine):
+    (machine / "one").mkdir()
+    install(machine / "one", light=True)
+    with pytest.raises(MiniClusterError, match=r"one runs one rm: start one with `up --ha`"):
+        MiniCluster(machine / "one").failover("rm")
+    with pytest.raises(MiniClusterError, match="'dn' is no kind of daemon that can fail over, only rm, nn"):
+        MiniCluster(machine / "one").failover("dn")
+    with pytest.raises(MiniClusterError, match="one has data of a cluster without high availability: use another"):
+        install(machine / "one", light=True, ha=True)
+    (machine / "two").mkdir()
+    install(machine / "two", light=True, ha=True)
+    assert install(machine / "two", light=True).ha
+    with pytest.raises(MiniClusterError, match=r"none of rm, rm2 is active"):
+        MiniCluster(machine / "two").failover("rm")
+
+
+def test_both_resourcemanagers_are_in_the_environment(machine):
+    (machine / "one").mkdir()
+    ports = install(machine / "one", ha=True).ports
+    urls = tuple(f"http://127.0.0.1:{ports[name]}" for name in ("rm-web", "rm2-web"))
+    assert MiniCluster(machine / "one").resourcemanager_urls == urls
+    assert MiniCluster(machine / "one").environ["YTF_RESOURCEMANAGER"] == ",".join(urls)
+    described = json.loads(CliRunner().invoke(minicluster, ["status", "--json", "--dir", str(machine / "one")]).stdout)
+    assert described["resourcemanager_urls"] == list(urls)
+    assert described["active"] == {"rm": None, "nn": None}
 
 
 def test_the_package_is_cheap_to_import():

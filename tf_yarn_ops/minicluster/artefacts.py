@@ -52,7 +52,7 @@ def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str
     except OSError as error:
         raise MiniClusterError(f"the cache {target.parent} cannot be written ({error}): set YTF_CACHE") from error
     try:
-        _copy_jars(maven, version.number, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
+        _copy_jars(maven, version, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
         staging.chmod(0o755)
         publish(staging, target)
     finally:
@@ -76,10 +76,12 @@ def find_maven(version: str, environ: Mapping[str, str]) -> str:
     return maven
 
 
-def _copy_jars(maven: str, number: str, jars: Path, environ: Mapping[str, str]) -> None:
+def _copy_jars(maven: str, version: HadoopVersion, jars: Path, environ: Mapping[str, str]) -> None:
     with resources.as_file(resources.files(__package__) / "pom.xml") as pom:
-        goal = ["--file", str(pom), "dependency:copy-dependencies", f"-Dhadoop.version={number}",
+        goal = ["--file", str(pom), "dependency:copy-dependencies", f"-Dhadoop.version={version.number}",
                 "-DincludeScope=runtime", f"-DoutputDirectory={jars}"]  # fmt: skip
+        if version.left_out:
+            goal.append(f"-DexcludeGroupIds={version.left_out}")
         run_maven(maven, goal, jars, environ)
 
 

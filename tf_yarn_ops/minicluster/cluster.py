@@ -18,6 +18,7 @@ from .artefacts import cache_folder
 from .configuration import MAX_NODES, Settings, node_names
 from .daemons import KDC, Daemon
 from .health import ClusterStatus
+from .high_availability import ZOOKEEPER
 from .installation import check_disk, install
 from .kdc import listens
 from .kerberos import Realm
@@ -61,6 +62,8 @@ class MiniCluster:
     version : str, optional
         Version of Hadoop; `versions.VERSIONS` has those that work. Default: that of the cluster in this folder, else
         3.4.3.
+    ha : bool, optional
+        Run two ResourceManagers with ZooKeeper, and two NameNodes. Default: as the cluster in this folder, else False.
     kerberos : bool, optional
         Demand Kerberos of every client: a KDC of its own, with the users ``alice``, ``bob``, and ``gateway``, which may
         act for them. Default: as a running cluster, else False.
@@ -86,6 +89,7 @@ class MiniCluster:
         version: str | None = None,
         progress: Callable[[str], None] | None = None,
         *,
+        ha: bool | None = None,
         kerberos: bool | None = None,
         https: bool | None = None,
         ticket_lifetime: int | None = None,
@@ -97,8 +101,8 @@ class MiniCluster:
             find_version(version)
         self.directory = Path(directory if directory is not None else default_directory(os.environ)).resolve()
         wanted: dict[str, Any] = {
-            "nodes": nodes, "light": light, "stock": stock, "labels": labels, "version": version, "kerberos": kerberos,
-            "https": https, "ticket_lifetime": ticket_lifetime, "properties": properties,
+            "nodes": nodes, "light": light, "stock": stock, "labels": labels, "version": version, "ha": ha,
+            "kerberos": kerberos, "https": https, "ticket_lifetime": ticket_lifetime, "properties": properties,
         }  # fmt: skip
         self._wanted = {name: value for name, value in wanted.items() if value is not None}
         self._progress = progress or _LOG.info
@@ -138,8 +142,21 @@ class MiniCluster:
 
     @property
     def resourcemanager_url(self) -> str:
-        """Return the ResourceManager's web address, ``http://127.0.0.1:PORT`` (secured: localhost)."""
+        """Return the ResourceManager's web address, ``http://127.0.0.1:PORT`` (secured: localhost).
+
+        Of a pair it is the first one, active or not.
+        """
         return self.settings.web_address("rm")
+
+    @property
+    def resourcemanager_urls(self) -> tuple[str, ...]:
+        """Return the web addresses of the ResourceManagers, one or two."""
+        return tuple(map(self.settings.web_address, self.settings.resourcemanagers))
+
+    @property
+    def namenode_urls(self) -> tuple[str, ...]:
+        """Return the web addresses of the NameNodes, one or two; none for a light cluster."""
+        return tuple(map(self.settings.web_address, self.settings.namenodes))
 
     @property
     def namenode_url(self) -> str | None:
@@ -148,7 +165,10 @@ class MiniCluster:
 
     @property
     def default_filesystem(self) -> str:
-        """Return ``hdfs://127.0.0.1:PORT`` (secured: localhost), or ``viewfs://minicluster`` for a light cluster."""
+        """Return ``hdfs://127.0.0.1:PORT``, or ``viewfs://minicluster`` for a light cluster.
+
+        A secured cluster has ``localhost`` in place of the address, a pair of NameNodes ``hdfs://minicluster``.
+        """
         return self.settings.default_filesystem
 
     @property
@@ -247,6 +267,60 @@ class MiniCluster:
                 self._start(settings, [daemon])
                 self._wait([daemon], lambda: None if _answers(settings, name) else f"the {daemon.title}'s answer")
 
+    def active(self, kind: str) -> str | None:
+        """Return the name of the active ResourceManager (kind ``rm``) or NameNode (``nn``); None if there is none."""
+        return health.find_active(self.settings, self._pair(kind))
+
+    def failover(self, kind: str, restart: bool = True) -> str:
+        """Kill the active ResourceManager or NameNode, and return when the other one is active.
+
+        A ResourceManager takes over when ZooKeeper has missed the other one for 4 s. A NameNode is made active by the
+        command ``hdfs haadmin -transitionToActive``.
+
+        Parameters
+        ----------
+        kind : str
+            ``rm`` or ``nn``.
+        restart : bool, optional
+            Start the killed daemon again, as the standby. Default: True.
+
+        Returns
+        -------
+        str
+            The name of the daemon that is active now.
+
+        Raises
+        ------
+        MiniClusterError
+            The cluster has no such pair, none of it is active, the other one does not run, or does not take over.
+        """
+        settings, pair = self.settings, self._pair(kind)
+        if len(pair) < 2:
+            raise MiniClusterError(f"the cluster in {self.directory} runs one {kind}: start one with `up --ha`")
+        before = self.active(kind)
+        if before is None:
+            raise MiniClusterError(f"none of {', '.join(pair)} is active; see {settings.logs}")
+        after = next(name for name in pair if name != before)
+        if self.pid(after) is None:
+            raise MiniClusterError(f"{after} of {self.directory} does not run, so that it cannot take over")
+        self._progress(f"killing {before}")
+        self.stop_daemon(before, signals.SIGKILL)
+        if kind == "nn":
+            daemons.make_active(settings, after)
+        if not processes.wait_until(lambda: self.active(kind) == after, _READY_SECONDS):
+            raise MiniClusterError(f"{after} did not take over\n{daemons.log_tail(self.directory, after)}")
+        self._progress(f"{after} is active")
+        if restart:
+            self._progress(f"starting {before} again")
+            self.start_daemon(before)
+        return after
+
+    def _pair(self, kind: str) -> tuple[str, ...]:
+        pairs = {"rm": self.settings.resourcemanagers, "nn": self.settings.namenodes}
+        if kind not in pairs:
+            raise MiniClusterError(f"{kind!r} is no kind of daemon that can fail over, only {', '.join(pairs)}")
+        return pairs[kind]
+
     def _up(self) -> None:
         settings = self._decide()
         missing = [daemon for daemon in daemons.list_daemons(settings) if self.pid(daemon.name) is None]
@@ -257,12 +331,22 @@ class MiniCluster:
         begin = time.monotonic()
         with self._ending_on_failure():
             self._start(settings, missing)
+            if settings.ha and not settings.light:
+                self._activate_namenode(settings, missing)
             self._progress("waiting for an active node" + ("" if settings.light else " and HDFS"))
             self._wait(missing, lambda: health.describe_missing(settings))
             if not settings.light:
                 health.make_folders(settings)
             put_labels(settings)
         self._progress(f"ready after {time.monotonic() - begin:.1f} s")
+
+    def _activate_namenode(self, settings: Settings, started: list[Daemon]) -> None:
+        """Make the first NameNode active, unless one is."""
+        first = settings.namenodes[0]
+        self._wait(started, lambda: None if _answers(settings, first) else "the NameNode's answer")
+        if health.find_active(settings, settings.namenodes) is None:
+            self._progress(f"making {first} active")
+            daemons.make_active(settings, first)
 
     def _down(self) -> None:
         if daemons.find_all(self.directory):
@@ -271,6 +355,9 @@ class MiniCluster:
         nodes = [daemons.find(self.directory, name) for name in node_names(MAX_NODES)]
         daemons.stop(self.directory, filter(None, nodes), _STOP_SECONDS)
         daemons.end_containers(self.directory)
+        # A ResourceManager that ends waits for ZooKeeper.
+        others = set(daemons.find_all(self.directory)) - {daemons.find(self.directory, ZOOKEEPER)}
+        daemons.stop(self.directory, others, _STOP_SECONDS)
         daemons.stop(self.directory, daemons.find_all(self.directory), _STOP_SECONDS)
         self._reap()
         self._started = False
@@ -305,7 +392,7 @@ class MiniCluster:
         for daemon in wanted:
             if daemon.name == "nn" and not (self.directory / "formatted").exists():
                 self._progress("formatting HDFS")
-                for data in ("nn", "dn"):
+                for data in ("nn", "nn2", "nn-shared", "dn"):
                     shutil.rmtree(self.directory / data, ignore_errors=True)
                 daemons.format_namenode(settings, environ)
                 (self.directory / "formatted").touch()
@@ -362,4 +449,6 @@ class MiniCluster:
 
 
 def _answers(settings: Settings, name: str) -> bool:
+    if name == ZOOKEEPER:
+        return bool(taken_ports({name: settings.ports[name]}))
     return listens(settings) if name == KDC else health.answers(settings, settings.web_address(name))

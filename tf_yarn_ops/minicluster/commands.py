@@ -51,6 +51,7 @@ def minicluster() -> None:
               help="YARN node label of a NodeManager, such as nm2=gpu; repeatable. The queue low may not use it.")
 @click.option("--hadoop", "version", type=click.Choice(tuple(VERSIONS)), metavar="<version>",
               help=f"Version of Hadoop: {', '.join(VERSIONS)}.  [default: {DEFAULT}]")
+@click.option("--ha", is_flag=True, default=None, help="Run two ResourceManagers with ZooKeeper, and two NameNodes.")
 @click.option("--kerberos", is_flag=True, default=None,
               help="Demand Kerberos of every client: with a KDC of its own and the users alice, bob and gateway.")
 @click.option("--https", is_flag=True, default=None,
@@ -61,14 +62,14 @@ def minicluster() -> None:
               help="A Hadoop property, which wins over the minicluster's own; repeatable.")
 @_as_json
 def up(directory: Path | None, light: bool | None, nodes: int | None, stock: bool | None, labels: tuple[str, ...],
-       version: str | None, kerberos: bool | None, https: bool | None, ticket_lifetime: int | None,
+       version: str | None, ha: bool | None, kerberos: bool | None, https: bool | None, ticket_lifetime: int | None,
        properties: tuple[str, ...], as_json: bool) -> None:
     """Start the cluster and wait until it is ready.
 
     Daemons that run already go on.
     """
     cluster = MiniCluster(directory, nodes, light, stock, read_labels(labels) if labels else None, version,
-                          progress=_say, kerberos=kerberos, https=https, ticket_lifetime=ticket_lifetime,
+                          progress=_say, ha=ha, kerberos=kerberos, https=https, ticket_lifetime=ticket_lifetime,
                           properties=_read_properties(properties) if properties else None)
     cluster.up()
     if as_json:
@@ -119,13 +120,25 @@ def status(context: click.Context, directory: Path | None, as_json: bool) -> Non
     else:
         for daemon in now.daemons:
             state = click.style(f"pid {daemon.pid}", fg="green") if daemon.pid else click.style("down", fg="red")
-            click.echo(f"{daemon.name:<4} {daemon.title:<16} {state}")
+            role = "" if daemon.active is None or not daemon.pid else " active" if daemon.active else " standby"
+            click.echo(f"{daemon.name:<4} {daemon.title:<16} {state}{role}")
         for title, url in _pages(cluster).items():
             click.echo(f"{title:<21} {url}")
         click.echo(f"{'Folder':<21} {now.directory}")
         click.echo("ready" if now.ready else "not ready")
     if not now.ready:
         context.exit(3)
+
+
+@minicluster.command()
+@click.argument("kind", type=click.Choice(["rm", "nn"]))
+@_directory
+def failover(kind: str, directory: Path | None) -> None:
+    """Kill the active ResourceManager (rm) or NameNode (nn) of a cluster that was started with --ha.
+
+    Return when the other one is active and the killed one runs again, as the standby.
+    """
+    click.echo(MiniCluster(directory, progress=_say).failover(kind))
 
 
 @minicluster.command()
@@ -150,6 +163,7 @@ def _describe(cluster: MiniCluster) -> dict[str, Any]:
         described |= {
             "resourcemanager_url": cluster.resourcemanager_url,
             "namenode_url": cluster.namenode_url,
+            **_describe_pairs(cluster),
             "default_filesystem": cluster.default_filesystem,
             "active_nodes": now.active_nodes,
             "daemons": {daemon.name: daemon.pid for daemon in now.daemons},
@@ -157,11 +171,20 @@ def _describe(cluster: MiniCluster) -> dict[str, Any]:
     return described
 
 
+def _describe_pairs(cluster: MiniCluster) -> dict[str, Any]:
+    if not cluster.settings.ha:
+        return {}
+    return {
+        "resourcemanager_urls": cluster.resourcemanager_urls,
+        "namenode_urls": cluster.namenode_urls,
+        "active": {kind: cluster.active(kind) for kind in ("rm", "nn")},
+    }
+
+
 def _pages(cluster: MiniCluster) -> dict[str, str]:
-    pages = {"ResourceManager": f"{cluster.resourcemanager_url}/cluster"}
-    if cluster.namenode_url:
-        pages["NameNode"] = cluster.namenode_url
-    return pages
+    names = cluster.settings.resourcemanagers
+    pages = {f"ResourceManager{name[2:]}": f"{cluster.settings.web_address(name)}/cluster" for name in names}
+    return pages | {f"NameNode{name[2:]}": cluster.settings.web_address(name) for name in cluster.settings.namenodes}
 
 
 def _kinit(cluster: MiniCluster, user: str) -> str:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from . import versions
+from . import high_availability, versions
 from .certificates import Stores, build_https_properties
+from .high_availability import NAMENODES, RESOURCEMANAGER_PORTS, RESOURCEMANAGERS, SERVICE, ZOOKEEPER
 from .kerberos import Realm, build_kerberos_properties
 
 #: Authority of the view file system of a light cluster.
@@ -57,6 +58,8 @@ class Settings:
         Number of the Hadoop version.
     java : int
         Feature release of the Java.
+    ha : bool
+        Run two ResourceManagers and two NameNodes.
     kerberos : bool
         Demand Kerberos of every client.
     https : bool
@@ -82,6 +85,7 @@ class Settings:
     classes: Path | None = None
     version: str = versions.DEFAULT
     java: int = 17
+    ha: bool = False
     kerberos: bool = False
     https: bool = False
     ticket_lifetime: int | None = None
@@ -131,7 +135,17 @@ class Settings:
 
     @property
     def default_filesystem(self) -> str:
-        return VIEWFS if self.light else f"hdfs://{_address(self, 'nn')}"
+        return VIEWFS if self.light else f"hdfs://{SERVICE if self.ha else _address(self, 'nn')}"
+
+    @property
+    def resourcemanagers(self) -> tuple[str, ...]:
+        """The names of the ResourceManagers."""
+        return RESOURCEMANAGERS if self.ha else RESOURCEMANAGERS[:1]
+
+    @property
+    def namenodes(self) -> tuple[str, ...]:
+        """The names of the NameNodes; empty for a light cluster."""
+        return () if self.light else NAMENODES if self.ha else NAMENODES[:1]
 
     def web_address(self, name: str) -> str:
         """Return the URL of a daemon's pages."""
@@ -143,12 +157,16 @@ def node_names(nodes: int) -> tuple[str, ...]:
     return tuple("nm" if number == 1 else f"nm{number}" for number in range(1, nodes + 1))
 
 
-def port_names(nodes: int, light: bool, kerberos: bool = False) -> tuple[str, ...]:
+def port_names(nodes: int, light: bool, kerberos: bool = False, ha: bool = False) -> tuple[str, ...]:
     """Return the names of all ports on which the daemons of a cluster listen."""
     kdc = ("kdc",) if kerberos else ()
-    resourcemanager = ("rm", "rm-scheduler", "rm-tracker", "rm-admin", "rm-web")
-    hdfs = () if light else ("nn", "nn-web", "dn", "dn-web", "dn-ipc")
-    return kdc + resourcemanager + hdfs + tuple(f"{node}{end}" for node in node_names(nodes) for end in _NODE_PORTS)
+    zookeeper = (ZOOKEEPER,) if ha else ()
+    pairs = RESOURCEMANAGERS if ha else RESOURCEMANAGERS[:1]
+    resourcemanagers = tuple(f"{name}{end}" for name in pairs for end in RESOURCEMANAGER_PORTS)
+    namenodes = tuple(f"{name}{end}" for name in (NAMENODES if ha else NAMENODES[:1]) for end in ("", "-web"))
+    hdfs = () if light else (*namenodes, "dn", "dn-web", "dn-ipc")
+    nodemanagers = tuple(f"{node}{end}" for node in node_names(nodes) for end in _NODE_PORTS)
+    return kdc + zookeeper + resourcemanagers + hdfs + nodemanagers
 
 
 def build_configuration(settings: Settings) -> dict[str, str]:
@@ -169,7 +187,10 @@ def build_configuration(settings: Settings) -> dict[str, str]:
             files[name] = files.get(name, {}) | values
     for name, value in settings.properties.items():
         files[_file_of(name)][name] = value
-    return {name: render_xml(values) for name, values in files.items()} | {"log4j.properties": _LOG4J}
+    texts = {name: render_xml(values) for name, values in files.items()} | {"log4j.properties": _LOG4J}
+    if settings.ha:
+        texts["zoo.cfg"] = high_availability.build_zookeeper_text(settings.ports[ZOOKEEPER], settings.directory)
+    return texts
 
 
 def build_node_properties(settings: Settings, node: str) -> dict[str, str]:
@@ -213,10 +234,16 @@ def _core(settings: Settings) -> dict[str, str]:
 
 
 def _hdfs(settings: Settings) -> dict[str, str]:
-    return {
+    namenodes = {
         "dfs.namenode.rpc-address": _address(settings, "nn"),
         f"dfs.namenode.{'https' if settings.https else 'http'}-address": _address(settings, "nn-web"),
         "dfs.namenode.name.dir": f"file://{settings.directory}/nn",
+    }
+    if settings.ha:
+        namenodes = high_availability.build_hdfs_properties(
+            settings.host, settings.ports, settings.directory, settings.https
+        )
+    return namenodes | {
         "dfs.namenode.safemode.extension": "0",
         "dfs.datanode.address": _address(settings, "dn"),
         f"dfs.datanode.{'https' if settings.https else 'http'}.address": _address(settings, "dn-web"),
@@ -235,17 +262,8 @@ def _yarn(settings: Settings) -> dict[str, str]:
     directory, hadoop = settings.directory, settings.hadoop
     aggregated = f"file://{directory}/files/tmp/logs" if settings.light else "/tmp/logs"
     values = {
-        "yarn.resourcemanager.hostname": settings.host,
-        "yarn.resourcemanager.address": _address(settings, "rm"),
-        "yarn.resourcemanager.scheduler.address": _address(settings, "rm-scheduler"),
-        "yarn.resourcemanager.resource-tracker.address": _address(settings, "rm-tracker"),
-        "yarn.resourcemanager.admin.address": _address(settings, "rm-admin"),
-        f"yarn.resourcemanager.{_web(settings, 'webapp.address')}": _address(settings, "rm-web"),
         "yarn.resourcemanager.connect.retry-interval.ms": "1000",
         "yarn.resourcemanager.recovery.enabled": "true",
-        "yarn.resourcemanager.store.class":
-            "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
-        "yarn.resourcemanager.fs.state-store.uri": f"file://{directory}/rm",
         # Hadoop's default is one folder in /tmp for all clusters of a user.
         "yarn.node-attribute.fs-store.root-dir": f"file://{directory}/rm/node-attributes",
         "yarn.resourcemanager.scheduler.class":
@@ -283,6 +301,19 @@ def _yarn(settings: Settings) -> dict[str, str]:
         "yarn.log-aggregation-enable": "true",
         "yarn.application.classpath": f"{hadoop}/jars/*,{settings.configuration}",
     }  # fmt: skip
+    if settings.ha:
+        values |= high_availability.build_yarn_properties(
+            settings.host, settings.ports, settings.stock, settings.https
+        )
+    else:
+        values |= {
+            "yarn.resourcemanager.hostname": settings.host,
+            **{f"yarn.resourcemanager.{_web(settings, key)}": _address(settings, f"rm{end}")
+               for end, key in RESOURCEMANAGER_PORTS.items()},
+            "yarn.resourcemanager.store.class":
+                "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
+            "yarn.resourcemanager.fs.state-store.uri": f"file://{directory}/rm",
+        }  # fmt: skip
     if not settings.stock:
         values["yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"] = "100"
         values["yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms"] = "2000"

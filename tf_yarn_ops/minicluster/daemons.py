@@ -1,6 +1,7 @@
 """The daemons: list, start, find and stop them, and read the end of their logs."""
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -11,6 +12,7 @@ from ..errors import MiniClusterError
 from . import processes
 from .class_archive import DAEMONS, MASTER, use_archive
 from .configuration import Settings, build_node_properties, node_names
+from .high_availability import NAMENODES, ZOOKEEPER
 from .kdc import start_kdc
 from .versions import find_version
 
@@ -64,11 +66,23 @@ def list_daemons(settings: Settings) -> tuple[Daemon, ...]:
     audit = "-Dhdfs.audit.logger=INFO,audit"
     opens = open_java(settings.java)
     hdfs_opens = opens if find_version(settings.version).hdfs_opens else ()
+    namenodes = tuple(
+        Daemon(name, "NameNode", f"{_HDFS}.namenode.NameNode", 256, (*hdfs_opens, audit), _number(settings, name))
+        for name in settings.namenodes
+    )
     hdfs = (
-        Daemon("nn", "NameNode", f"{_HDFS}.namenode.NameNode", 256, (*hdfs_opens, audit)),
+        *namenodes,
         Daemon("dn", "DataNode", f"{_HDFS}.datanode.DataNode", 192, hdfs_opens),
     )
-    resourcemanager = Daemon("rm", "ResourceManager", f"{_YARN}.resourcemanager.ResourceManager", 384, opens)
+    resourcemanagers = tuple(
+        Daemon(name, "ResourceManager", f"{_YARN}.resourcemanager.ResourceManager", 384, opens,
+               _number(settings, name))
+        for name in settings.resourcemanagers
+    )  # fmt: skip
+    zookeeper = Daemon(
+        ZOOKEEPER, "ZooKeeper", "org.apache.zookeeper.server.ZooKeeperServerMain", 128,
+        arguments=(f"{settings.configuration}/zoo.cfg",),
+    )  # fmt: skip
     nodes = tuple(
         Daemon(
             name, "NodeManager", f"{_YARN}.nodemanager.NodeManager", 384, opens,
@@ -77,7 +91,13 @@ def list_daemons(settings: Settings) -> tuple[Daemon, ...]:
         for name in node_names(settings.nodes)
     )  # fmt: skip
     kdc = (Daemon(KDC, "KDC", "", 0),) if settings.kerberos else ()
-    return kdc + (() if settings.light else hdfs) + (resourcemanager, *nodes)
+    return kdc + ((zookeeper,) if settings.ha else ()) + (() if settings.light else hdfs) + resourcemanagers + nodes
+
+
+def _number(settings: Settings, name: str) -> tuple[str, ...]:
+    """Return the argument that tells a daemon which one of a pair it is; both have the same host."""
+    key = "dfs.ha.namenode.id" if name in NAMENODES else "yarn.resourcemanager.ha.id"
+    return (f"-D{key}={name}",) if settings.ha else ()
 
 
 def build_command(settings: Settings, daemon: Daemon) -> list[str]:
@@ -141,7 +161,7 @@ def start(settings: Settings, daemon: Daemon, environ: Mapping[str, str]) -> sub
 
 
 def format_namenode(settings: Settings, environ: Mapping[str, str]) -> None:
-    """Format the NameNode's folder.
+    """Format the NameNode's folder, and copy it for the second NameNode of a pair.
 
     Raises
     ------
@@ -150,7 +170,7 @@ def format_namenode(settings: Settings, environ: Mapping[str, str]) -> None:
     """
     formatter = Daemon(
         "format", "NameNode -format", f"{_HDFS}.namenode.NameNode", 256,
-        open_java(settings.java), ("-format", "-nonInteractive", "-force"),
+        open_java(settings.java), (*_number(settings, "nn"), "-format", "-nonInteractive", "-force"),
     )  # fmt: skip
     # An interrupted start may have left a formatting process behind.
     stop(settings.directory, filter(None, [find(settings.directory, formatter.name)]), 0.0)
@@ -162,8 +182,30 @@ def format_namenode(settings: Settings, environ: Mapping[str, str]) -> None:
     finally:
         process.kill()
         process.wait()
+    if settings.ha and code == 0:
+        first, second = (settings.directory / name for name in settings.namenodes)
+        shutil.copytree(first, second)
     if code != 0:
         raise MiniClusterError(f"HDFS was not formatted (exit {code})\n{log_tail(settings.directory, 'format')}")
+
+
+def make_active(settings: Settings, name: str) -> None:
+    """Make a NameNode active; the other one must not be.
+
+    Raises
+    ------
+    MiniClusterError
+        It did not become active; the message has the command's answer.
+    """
+    command = [f"{settings.shims}/hdfs", "haadmin", "-transitionToActive", "--forceactive", name]
+    environ = {**os.environ, "JAVA_HOME": str(settings.java_home), "HADOOP_CONF_DIR": str(settings.configuration)}
+    try:
+        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                             env=environ, timeout=120)  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise MiniClusterError(f"{name} did not become active in 120 s; see {settings.logs}") from error
+    if ran.returncode != 0:
+        raise MiniClusterError(f"{name} did not become active (exit {ran.returncode}): {ran.stderr.strip()[-2000:]}")
 
 
 def find(directory: Path, name: str) -> int | None:

@@ -4,7 +4,7 @@ import http.client
 import json
 import urllib.error
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,22 @@ _ASK_SECONDS, _TELL_SECONDS = 5.0, 30.0
 
 @dataclass(frozen=True)
 class DaemonStatus:
-    """The present state of one daemon: its name, Hadoop's name for it, and its pid; None if it does not run."""
+    """The present state of one daemon.
+
+    Attributes
+    ----------
+    name, title : str
+        Its name, and Hadoop's name for it.
+    pid : int or None
+        None if it does not run.
+    active : bool or None
+        Whether it is the active one of a pair; None if it is not one of a pair.
+    """
 
     name: str
     title: str
     pid: int | None
+    active: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -51,28 +62,48 @@ class ClusterStatus:
 
 def ask_status(settings: Settings) -> ClusterStatus:
     """Return the state of every daemon, and whether the cluster is ready."""
+    pairs = (*settings.resourcemanagers, *settings.namenodes) if settings.ha else ()
+    active = {find_active(settings, pair) for pair in (settings.resourcemanagers, settings.namenodes)} if pairs else ()
     rows = tuple(
-        DaemonStatus(daemon.name, daemon.title, daemons.find(settings.directory, daemon.name))
+        DaemonStatus(daemon.name, daemon.title, daemons.find(settings.directory, daemon.name),
+                     daemon.name in active if daemon.name in pairs else None)
         for daemon in daemons.list_daemons(settings)
-    )
+    )  # fmt: skip
     ready = all(row.pid for row in rows) and describe_missing(settings) is None
     return ClusterStatus(settings.directory, rows, count_active_nodes(settings) or 0, ready)
 
 
 def describe_missing(settings: Settings) -> str | None:
     """Return the part that the cluster still lacks to be ready, as text; None if it is ready."""
+    for name in settings.resourcemanagers if settings.ha else ():
+        if _ask_role(settings, name) is None:
+            return f"the answer of {name}"
     active = count_active_nodes(settings)
     if active is None:
-        return "the ResourceManager's answer"
+        return "an active ResourceManager" if settings.ha else "the ResourceManager's answer"
     if active < settings.nodes:
         sick = "".join(f" ({report})" for report in _list_unhealthy_nodes(settings))
         return f"{settings.nodes - active} of {settings.nodes} active nodes{sick}"
     silent = [name for name in node_names(settings.nodes) if not answers(settings, settings.web_address(name))]
     if silent:
         return f"the answer of {', '.join(silent)}"
-    if not settings.light and not _has_left_safe_mode(settings):
+    if settings.ha and not settings.light and find_active(settings, settings.namenodes) is None:
+        return "an active NameNode"
+    if not all(_has_left_safe_mode(settings, name) for name in settings.namenodes):
         return "HDFS out of safe mode with a DataNode"
     return None
+
+
+def find_active(settings: Settings, names: Sequence[str]) -> str | None:
+    """Return the active one of the ResourceManagers or NameNodes; None if there is none. A single one is active."""
+    if len(names) < 2:
+        return next(iter(names), None)
+    return next((name for name in names if _ask_role(settings, name) == "active"), None)
+
+
+def active_page(settings: Settings, names: Sequence[str]) -> str:
+    """Return the URL of the active one's pages, or of the first one's if none is active."""
+    return settings.web_address(find_active(settings, names) or names[0])
 
 
 def answers(settings: Settings, url: str) -> bool:
@@ -88,13 +119,14 @@ def answers(settings: Settings, url: str) -> bool:
 
 def count_active_nodes(settings: Settings) -> int | None:
     """Return the number of active NodeManagers, or None if the ResourceManager does not answer."""
-    metrics = _get(settings, f"{settings.web_address('rm')}/ws/v1/cluster/metrics")
+    metrics = _get(settings, f"{active_page(settings, settings.resourcemanagers)}/ws/v1/cluster/metrics")
     return None if metrics is None else int(metrics["clusterMetrics"]["activeNodes"])
 
 
 def list_nodes(settings: Settings, state: str) -> list[dict[str, Any]]:
     """Return the NodeManagers in a state (``RUNNING``, ``UNHEALTHY``) as the ResourceManager describes them."""
-    answer = _get(settings, f"{settings.web_address('rm')}/ws/v1/cluster/nodes?states={state}") or {}
+    page = active_page(settings, settings.resourcemanagers)
+    answer = _get(settings, f"{page}/ws/v1/cluster/nodes?states={state}") or {}
     return list((answer.get("nodes") or {}).get("node", []))
 
 
@@ -122,9 +154,23 @@ def _list_unhealthy_nodes(settings: Settings) -> tuple[str, ...]:
     return tuple(f"{node['id']}: {node['healthReport']}" for node in list_nodes(settings, "UNHEALTHY"))
 
 
-def _has_left_safe_mode(settings: Settings) -> bool:
-    answer = _get(settings, f"{settings.web_address('nn')}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState")
-    beans = (answer or {}).get("beans", [])
+def _ask_role(settings: Settings, name: str) -> str | None:
+    """Return ``active``, ``standby`` or ``initializing`` for one of a pair; None if it does not answer."""
+    page = settings.web_address(name)
+    if name in settings.namenodes:
+        beans = _ask_namenode(settings, name, "NameNodeStatus")
+        return str(beans[0]["State"]) if beans else None
+    info = (_get(settings, f"{page}/ws/v1/cluster/info") or {}).get("clusterInfo", {})
+    return str(info["haState"]).lower() if "haState" in info else None
+
+
+def _ask_namenode(settings: Settings, name: str, bean: str) -> list[dict[str, Any]]:
+    answer = _get(settings, f"{settings.web_address(name)}/jmx?qry=Hadoop:service=NameNode,name={bean}")
+    return list((answer or {}).get("beans", []))
+
+
+def _has_left_safe_mode(settings: Settings, name: str) -> bool:
+    beans = _ask_namenode(settings, name, "FSNamesystemState")
     return any(bean["FSState"] == "Operational" and bean["NumLiveDataNodes"] > 0 for bean in beans)
 
 
@@ -138,7 +184,8 @@ def _get(settings: Settings, url: str) -> dict[str, Any] | None:
 
 
 def _put(settings: Settings, path: str, query: Mapping[str, str]) -> None:
-    url = f"{settings.web_address('nn')}/webhdfs/v1{urllib.parse.quote(path)}?{urllib.parse.urlencode(query)}"
+    page = active_page(settings, settings.namenodes)
+    url = f"{page}/webhdfs/v1{urllib.parse.quote(path)}?{urllib.parse.urlencode(query)}"
     try:
         open_page(settings, url, _TELL_SECONDS, "PUT").close()
     except urllib.error.HTTPError as error:

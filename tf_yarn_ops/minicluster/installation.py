@@ -31,7 +31,7 @@ _PATH = re.compile(r"[A-Za-z0-9/._+@=~-]+")
 def install(
     directory: Path, environ: Mapping[str, str], progress: Callable[[str], None], *, nodes: int = 1,
     light: bool = False, stock: bool = False, labels: Mapping[str, str] | None = None, version: str | None = None,
-    kerberos: bool = False, https: bool = False, ticket_lifetime: int | None = None,
+    ha: bool | None = None, kerberos: bool = False, https: bool = False, ticket_lifetime: int | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> Settings:
     """Prepare a cluster's folder for the start; keep the data and the free ports of an earlier start.
@@ -39,9 +39,9 @@ def install(
     Raises
     ------
     MiniClusterError
-        Java, Maven or MIT Kerberos is missing or does not fit, the folder has data of another version of Hadoop, a path
-        has characters that Hadoop misreads, the disk is full, a label is invalid or names an unknown node, or options
-        exclude each other.
+        Java, Maven or MIT Kerberos is missing or does not fit, the folder has data of another version of Hadoop, or of
+        a cluster that differs in high availability, a path has characters that Hadoop misreads, the disk is full, a
+        label is invalid or names an unknown node, or options exclude each other.
     """
     check_labels(labels or {}, nodes)
     before = state.load(directory)
@@ -51,6 +51,14 @@ def install(
             f"{directory} has data of Hadoop {before.version}, which {hadoop_version.number} may not read: use another"
             " folder (--dir), or delete this one"
         )
+    ha = before.ha if ha is None and before else bool(ha)
+    if before and before.ha != ha:
+        raise MiniClusterError(
+            f"{directory} has data of a cluster {'with' if before.ha else 'without'} high availability: use another"
+            " folder (--dir), or delete this one"
+        )
+    if ha and kerberos:
+        raise MiniClusterError("two ResourceManagers with Kerberos are not supported: leave out --ha or --kerberos")
     _check_security(kerberos, light, ticket_lifetime, environ)
     java = find_java(environ, hadoop_version)
     hadoop = fetch_hadoop(environ, java, progress, hadoop_version)
@@ -59,15 +67,16 @@ def install(
     # The lists of classes were recorded with the default version.
     classes = class_archive.prepare(hadoop, java, progress) if hadoop_version.number == DEFAULT else None
     additions_folder = additions.prepare(hadoop, hadoop_version.number, environ, java, progress) if kerberos else None
-    names = port_names(nodes, light, kerberos)
+    names = port_names(nodes, light, kerberos, ha)
     ports = {name: before.ports[name] for name in names if name in before.ports} if before else {}
     if len(ports) < len(names) or taken_ports(ports):
         ports = choose_ports(names)
     settings = Settings(
         directory=directory, hadoop=hadoop, java_home=java.home, user=pwd.getpwuid(os.getuid()).pw_name,
         ports=ports, memory=min(_MEMORY, _machine_memory()), nodes=nodes, light=light, stock=stock,
-        labels=labels or {}, classes=classes, version=hadoop_version.number, java=java.version, kerberos=kerberos,
-        https=https, ticket_lifetime=ticket_lifetime, properties=properties or {}, additions=additions_folder,
+        labels=labels or {}, classes=classes, version=hadoop_version.number, java=java.version, ha=ha,
+        kerberos=kerberos, https=https, ticket_lifetime=ticket_lifetime, properties=properties or {},
+        additions=additions_folder,
     )  # fmt: skip
     _write(settings)
     if https:

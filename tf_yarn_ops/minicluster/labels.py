@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import MiniClusterError
 from .configuration import Settings, node_names
-from .health import list_nodes
+from .health import active_page, list_nodes
 from .web import open_page
 
 _SECONDS = 30.0
@@ -76,7 +76,7 @@ def put_labels(settings: Settings) -> None:
 
 def _post(settings: Settings, path: str, body: Mapping[str, Any]) -> None:
     mark = "&" if "?" in path else "?"
-    url = f"{settings.web_address('rm')}/ws/v1/cluster/{path}{mark}user.name={settings.user}"
+    url = f"{active_page(settings, settings.resourcemanagers)}/ws/v1/cluster/{path}{mark}user.name={settings.user}"
     try:
         open_page(settings, url, _SECONDS, "POST", json.dumps(body).encode()).close()
     except urllib.error.HTTPError as error:

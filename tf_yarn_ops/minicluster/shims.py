@@ -29,6 +29,7 @@ COMMANDS = {
     },
     "hdfs": {
         "dfs": "org.apache.hadoop.fs.FsShell",
+        "haadmin": "org.apache.hadoop.hdfs.tools.DFSHAAdmin",
         "dfsadmin": "org.apache.hadoop.hdfs.tools.DFSAdmin",
         "fsck": "org.apache.hadoop.hdfs.tools.DFSck",
         "getconf": "org.apache.hadoop.hdfs.tools.GetConf",
@@ -100,7 +101,7 @@ def lead_here(settings: Settings, path: str) -> dict[str, str]:
         "JAVA_HOME": str(settings.java_home),
         "HADOOP_CONF_DIR": str(settings.configuration),
         **dict.fromkeys(homes, str(settings.directory)),
-        "YTF_RESOURCEMANAGER": settings.web_address("rm"),
+        "YTF_RESOURCEMANAGER": ",".join(map(settings.web_address, settings.resourcemanagers)),
         **({"YTF_SITE": str(settings.site_file)} if settings.https else {}),
         **(_lead_to_realm(settings) if settings.kerberos else {}),
     }

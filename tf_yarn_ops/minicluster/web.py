@@ -68,7 +68,7 @@ def _sign_cookie(settings: Settings, url: str) -> str:
     ----------
     hadoop-auth: ``AuthToken``, ``Signer``; the type is that of the page's ``AuthenticationHandler``.
     """
-    of_yarn = url.startswith(settings.web_address("rm") + "/ws/")
+    of_yarn = any(url.startswith(settings.web_address(name) + "/ws/") for name in settings.resourcemanagers)
     user, kind = (YARN, "kerberos-dt") if of_yarn else (HDFS, "kerberos")
     expires = int((time.time() + _COOKIE_SECONDS) * 1000)
     token = f"u={user}&p={settings.realm.principal(user)}&t={kind}&e={expires}"

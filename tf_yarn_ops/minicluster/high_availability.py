@@ -1,0 +1,67 @@
+"""Two ResourceManagers with ZooKeeper, and two NameNodes with one folder of shared edits: names and Hadoop properties.
+
+``docs/guides/minicluster.md`` gives the reason for each value.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+#: Name of the pair of NameNodes in URLs, and of the pair of ResourceManagers.
+SERVICE = "minicluster"
+ZOOKEEPER = "zk"
+#: The daemons of which a second one exists; their names are Hadoop's ids too.
+RESOURCEMANAGERS, NAMENODES = ("rm", "rm2"), ("nn", "nn2")
+#: Ports of a ResourceManager by the ends of their names, and the properties below ``yarn.resourcemanager``.
+RESOURCEMANAGER_PORTS = {
+    "": "address", "-scheduler": "scheduler.address", "-tracker": "resource-tracker.address", "-admin": "admin.address",
+    "-web": "webapp.address",
+}  # fmt: skip
+#: After this time without a sign of life from the active ResourceManager the other one takes over. Hadoop: 10 s.
+_SESSION_MILLISECONDS = 4000
+
+
+def build_yarn_properties(host: str, ports: Mapping[str, int], stock: bool, https: bool) -> dict[str, str]:
+    """Return the properties of two ResourceManagers, of which ZooKeeper elects the active one and keeps the state."""
+    web = "webapp.https." if https else "webapp."
+    addresses = {
+        f"yarn.resourcemanager.{key.replace('webapp.', web)}.{name}": f"{host}:{ports[name + end]}"
+        for name in RESOURCEMANAGERS for end, key in RESOURCEMANAGER_PORTS.items()
+    }
+    return addresses | {
+        "yarn.resourcemanager.ha.enabled": "true",
+        "yarn.resourcemanager.cluster-id": SERVICE,
+        "yarn.resourcemanager.ha.rm-ids": ",".join(RESOURCEMANAGERS),
+        **{f"yarn.resourcemanager.hostname.{name}": host for name in RESOURCEMANAGERS},
+        "yarn.resourcemanager.store.class":
+            "org.apache.hadoop.yarn.server.resourcemanager.recovery.ZKRMStateStore",
+        "hadoop.zk.address": f"127.0.0.1:{ports[ZOOKEEPER]}",
+        **({} if stock else {"hadoop.zk.timeout-ms": str(_SESSION_MILLISECONDS)}),
+    }  # fmt: skip
+
+
+def build_hdfs_properties(host: str, ports: Mapping[str, int], directory: Path, https: bool) -> dict[str, str]:
+    """Return the properties of two NameNodes, of which a command makes one active."""
+    values = {
+        "dfs.nameservices": SERVICE,
+        f"dfs.ha.namenodes.{SERVICE}": ",".join(NAMENODES),
+        f"dfs.client.failover.proxy.provider.{SERVICE}":
+            "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider",
+        "dfs.namenode.shared.edits.dir": f"file://{directory}/nn-shared",
+        # Nothing to do: `failover` kills the active NameNode before it makes the other one active.
+        "dfs.ha.fencing.methods": "shell(/bin/true)",
+    }  # fmt: skip
+    for name in NAMENODES:
+        values |= {
+            f"dfs.namenode.rpc-address.{SERVICE}.{name}": f"{host}:{ports[name]}",
+            f"dfs.namenode.{'https' if https else 'http'}-address.{SERVICE}.{name}": f"{host}:{ports[f'{name}-web']}",
+            f"dfs.namenode.name.dir.{SERVICE}.{name}": f"file://{directory}/{name}",
+        }
+    return values
+
+
+def build_zookeeper_text(port: int, directory: Path) -> str:
+    """Return ZooKeeper's configuration file."""
+    return (
+        f"tickTime=1000\ndataDir={directory}/zk\nclientPort={port}\nclientPortAddress=127.0.0.1\nmaxClientCnxns=0\n"
+        "admin.enableServer=false\n"
+    )
