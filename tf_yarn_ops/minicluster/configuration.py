@@ -186,7 +186,7 @@ def build_configuration(settings: Settings) -> dict[str, str]:
         for name, values in secured.items():
             files[name] = files.get(name, {}) | values
     for name, value in settings.properties.items():
-        files[_file_of(name)][name] = value
+        files.setdefault(_file_of(name), {})[name] = value
     texts = {name: render_xml(values) for name, values in files.items()} | {"log4j.properties": _LOG4J}
     if settings.ha:
         texts["zoo.cfg"] = high_availability.build_zookeeper_text(settings.ports[ZOOKEEPER], settings.directory)
