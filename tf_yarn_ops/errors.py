@@ -179,6 +179,14 @@ class KerberosRefused(SubmissionRejected):
         return _KERBEROS_HINT
 
 
+class HadoopClientUnfit(SubmissionRejected):
+    """Hadoop's client on this machine is missing, or can't submit with its configuration or its Java."""
+
+    @property
+    def hint(self) -> str:
+        return "Correct Hadoop's client on this machine as the message says, or submit over HTTP."
+
+
 class ApplicationNotFound(TfYarnError, LookupError):
     """The ResourceManager does not know the application."""
 

@@ -32,6 +32,11 @@ DRIVER = """\
 import json, os, socket, struct, sys, threading, time, urllib.request
 from concurrent import futures
 seen = {seen!r}
+left = {left!r}
+if left:
+    print("22/11/26 14:00:00 INFO skein.Driver: Uploading application resources to file:" + left, flush=True)
+    os.makedirs(left)
+    open(left + "/.skein.pem", "w").close()
 with open(seen + ".part", "w") as file:
     json.dump({{"pid": os.getpid(), "environ": dict(os.environ)}}, file)
 os.rename(seen + ".part", seen)
@@ -80,8 +85,8 @@ class Place:
         path.write_text(text)
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
-    def launcher(self, user=USER, hangs=False, dies=False, **environ):
-        driver = DRIVER.format(seen=str(self.seen), hangs=hangs, dies=dies, url=self.url, user=user)
+    def launcher(self, user=USER, hangs=False, dies=False, left="", **environ):
+        driver = DRIVER.format(seen=str(self.seen), hangs=hangs, dies=dies, left=str(left), url=self.url, user=user)
         self.program("java", f"#!{sys.executable}\n{driver}")
         cluster = discover(self.url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER})
         return Launcher(cluster, submit_with="skein", environ={**self.environ, **environ})
@@ -189,9 +194,9 @@ def test_a_client_that_ends_without_a_clear_answer_may_have_submitted(place, mon
     monkeypatch.setattr(skeinsubmitter, "_START", child)
     await_child = skeinsubmitter.SkeinJavaSubmitter._await
 
-    def submit_and_await(self, child):
+    def submit_and_await(self, child, log):
         place.yarn.add(application(1, "RUNNING", user=USER, applicationTags=",".join(asked[-1])))
-        await_child(self, child)
+        await_child(self, child, log)
 
     def write(self, spec, folder, tags):
         asked.append(tuple(tags))
@@ -309,3 +314,71 @@ def test_a_client_that_submits_as_somebody_else_is_told_once(place):
     with pytest.raises(SubmissionRejected, match=f"{ID} runs as 'ceo', not as '{USER}': the Hadoop client here submits"):
         launcher.ensure(job(), ME)
     assert {name: app["state"] for name, app in place.yarn.apps.items()} == {ID: "KILLED"}
+
+
+SUBMIT = ("import sys; from tf_yarn_ops.hadoop.cluster import discover; from tf_yarn_ops.launch.launcher import Launcher; "
+          "from tf_yarn_ops.job.spec import JobSpec, TaskSpec; "
+          "Launcher(discover(sys.argv[1]), submit_with='skein').submit("
+          "JobSpec(tasks={'worker': TaskSpec(instances=1, memory=512)}, command='true'))")
+
+
+@pytest.mark.parametrize("number, known", [(signal.SIGINT, False), (signal.SIGKILL, False), (signal.SIGKILL, True)],
+                         ids=["Ctrl-C", "SIGKILL", "SIGKILL after YARN has accepted it"])
+def test_an_unfinished_upload_leaves_no_key(place, tmp_path, number, known):
+    """Ctrl-C reaches the whole group of processes; after SIGKILL only the Java client's parent is left."""
+    place.yarn.conf |= {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}"}
+    left, folders = tmp_path / f"user/{USER}/.skein/{ID}", tmp_path / "tmp"
+    folders.mkdir()
+    place.launcher(hangs=True, left=left)
+    if known:
+        place.yarn.add(application(1, user=USER))
+    with subprocess.Popen([sys.executable, "-c", SUBMIT, place.url], start_new_session=True, stderr=subprocess.DEVNULL,
+                          env=place.environ | {"TMPDIR": str(folders)}) as client:
+        try:
+            pid = place.driver()["pid"]
+            assert (left / ".skein.pem").exists() and list(folders.iterdir())
+        finally:
+            if number is signal.SIGKILL:
+                client.kill()
+            else:
+                os.killpg(client.pid, number)
+    until(lambda: not list(folders.iterdir()))
+    assert left.exists() is known
+    assert not alive(pid)
+
+
+def test_a_key_that_can_not_be_deleted_is_told(place, tmp_path, caplog):
+    left = tmp_path / f"user/{USER}/.skein/{ID}"
+    launcher = place.launcher(hangs=True, left=left)
+    place.yarn.faults.append(lambda method, path: (500, {}, "no") if path.endswith(ID) else None)
+    thread, result = in_thread(launcher.ensure, job(), ME)
+    place.driver()
+    launcher.cancel("told to")
+    thread.join(30)
+    assert [type(error) for error in result] == [Cancelled]
+    assert f"could not delete file:{left}: asking for {ID}" in caplog.text
+
+
+@pytest.mark.parametrize("said, sentence", [
+    ("java.lang.NoClassDefFoundError: org/apache/hadoop/mapreduce/security/TokenCache", "lacks hadoop-mapreduce-client-core"),
+    ("java.lang.IllegalArgumentException: No rules applied to ann@X.COM", "Java finds no krb5.conf for the realm"),
+    ("KrbException: Cannot locate default realm", "Java finds no krb5.conf for the realm"),
+    ("ERROR: JAVA_HOME /none does not exist.", "JAVA_HOME leads to no Java"),
+    ("FileNotFoundError: [Errno 2] No such file or directory: '/none/bin/java'", "JAVA_HOME leads to no Java"),
+    ("INFO client.DefaultNoHARMFailoverProxyProvider: Connecting to ResourceManager at /0.0.0.0:8032\n"
+     "INFO ipc.Client: Retrying connect to server: 0.0.0.0/0.0.0.0:8032. Already tried 0 time(s)",
+     "Hadoop's client does not know where"),
+    ("SIMPLE authentication is not enabled.  Available:[TOKEN, KERBEROS]", "Hadoop's client does not use Kerberos"),
+])
+def test_a_hidden_cause_gets_a_sentence(place, monkeypatch, said, sentence):
+    monkeypatch.setattr(submitting, "_LEFTOVER_SECONDS", 0.1)
+    monkeypatch.setattr(skeinsubmitter, "_START",
+                        f"import pathlib, sys; pathlib.Path(sys.argv[2], 'driver.log').write_text({said!r}); print('broken no reason given')")
+    with pytest.raises(SubmissionRejected, match=rf"could not submit \(no reason given\): .*{sentence}"):
+        place.launcher().submit(job())
+
+
+def test_a_configuration_without_a_cluster_is_told_before_java_starts(place, tmp_path):
+    with pytest.raises(SubmissionRejected, match=r"HADOOP_CONF_DIR \S+ has no core-site.xml. Copy core-site.xml"):
+        place.launcher(HADOOP_CONF_DIR=str(tmp_path)).submit(job())
+    assert not place.seen.exists()

@@ -12,7 +12,7 @@ from .credentials import Credentials
 from .tickets import PROCESS_TICKETS, Tickets
 
 #: Environment variables by which a Hadoop program would act as another user than the configuration says.
-OTHER_USERS = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION")
+OTHER_USERS = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION", "KRB5PRINCIPAL", "KRB5KEYTAB")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ tell a second submission from the first.
 import json
 import logging
 import os
+import pickle
 import re
 import secrets
 import shutil
@@ -17,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from ..errors import ClusterUnreachable, SubmissionRejected, TfYarnError
+from ..errors import ClusterUnreachable, HadoopClientUnfit, SubmissionRejected, TfYarnError
 from ..hadoop.authentication import OTHER_USERS
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_skein
@@ -27,19 +28,39 @@ from .application import JOB_SOURCE, RUNTIME_SOURCE, build, job_file, settings_o
 from .bundle import runtime_zip
 from .certificate import mint
 from .preflight import local_path, with_absolute_sources
-from .skein_java_process import CERTIFICATE, KEY, LOG, PROTO
+from .skein_java_process import CERTIFICATE, CLUSTER, KEY, LOG, PROTO
 
 logger = logging.getLogger(__name__)
 
 #: Seconds for the start of the JVM, the uploads and the submission.
 SUBMIT_TIMEOUT = 900.0
 #: Seconds between two checkpoints, and seconds that the processes of a submission get to end.
-_INTERVAL, _GRACE = 0.25, 3.0
+_INTERVAL, _GRACE = 0.25, 20.0
 #: Skein reads a path as a URL, which ends at one of these characters; such a file gets a link with another name.
 _OF_URLS = re.compile("[#?]")
 #: ``-I`` leaves the working directory out of the module path; the child imports from this process's path.
 _START = ("import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
           "runpy.run_module('tf_yarn_ops.submit.skein_java_process', run_name='__main__', alter_sys=True)")
+#: Causes that Hadoop's client and Skein hide: a pattern of their texts and logs, and our sentence.
+_HIDDEN = tuple((re.compile(pattern), sentence) for pattern, sentence in (
+    (r"org[/.]apache[/.]hadoop[/.]mapreduce[/.]security[/.]TokenCache",
+     "the class path of 'yarn classpath --glob' lacks hadoop-mapreduce-client-core; install the MapReduce client of "
+     "this Hadoop (folder share/hadoop/mapreduce)"),
+    (r"No rules applied to|Cannot locate default realm|Can't get Kerberos realm|Cannot find KDC for realm",
+     "Java finds no krb5.conf for the realm of the ticket; write /etc/krb5.conf, or set "
+     "JDK_JAVA_OPTIONS=-Djava.security.krb5.conf=FILE"),
+    (r"JAVA_HOME \S* ?(?:is not set|does not exist|could not be found)|No such file or directory: '[^']*/bin/java'|"
+     r"No such file or directory: 'java'",
+     "JAVA_HOME leads to no Java; set it to a Java that this Hadoop knows, or leave it out and put java on PATH"),
+    (r"0\.0\.0\.0:803[0-3]\b|Wrong FS: \S*, expected: file:",
+     "Hadoop's client does not know where the ResourceManager and the file system are; let HADOOP_CONF_DIR name the "
+     "folder with the cluster's core-site.xml and yarn-site.xml"),
+    (r"SIMPLE authentication is not enabled|Client cannot authenticate via:\[TOKEN, KERBEROS\]",
+     "Hadoop's client does not use Kerberos, or finds no ticket; check hadoop.security.authentication in the "
+     "core-site.xml of HADOOP_CONF_DIR"),
+))
+#: Hadoop's client repeats a request to this machine, which is its default for the ResourceManager.
+_STUCK = re.compile(r"Retrying connect to server: 0\.0\.0\.0/0\.0\.0\.0:\d+\. Already tried [3-9]")
 #: Texts of Hadoop's client about a service that is away, starting or in standby; the same submission may succeed later.
 _AWAY = re.compile(r"connection exception|Connection (?:refused|reset)|No ?Route ?To ?Host|Socket ?Timeout|timed out|"
                    r"Broken ?pipe|Unknown ?Host|safe ?mode|StandbyException|not supported in state standby|"
@@ -80,9 +101,7 @@ class SkeinJavaSubmitter:
         ClusterUnreachable
             There was no answer in time, or this machine can't run the client.
         """
-        if shutil.which("yarn", path=self._environ.get("PATH")) is None:
-            raise SubmissionRejected("submitting with Skein needs Hadoop's client: no 'yarn' on PATH. Put it there, "
-                                     "or submit over HTTP (submit_with: rest)")
+        self._check_client()
         try:
             with tempfile.TemporaryDirectory(prefix="ytf-") as name:
                 folder = Path(name)
@@ -94,18 +113,36 @@ class SkeinJavaSubmitter:
         except OSError as error:
             raise ClusterUnreachable(f"this machine can't run Skein's Java client: {error}") from error
 
+    def _check_client(self) -> None:
+        """Raise HadoopClientUnfit if this machine lacks Hadoop's client, or its configuration is no cluster's."""
+        if shutil.which("yarn", path=self._environ.get("PATH")) is None:
+            raise HadoopClientUnfit("submitting with Skein needs Hadoop's client: no 'yarn' on PATH. Put the bin "
+                                    "folder of Hadoop there")
+        folder = self._environ.get("HADOOP_CONF_DIR")
+        if folder and not Path(folder, "core-site.xml").is_file():
+            raise HadoopClientUnfit("submitting with Skein needs the cluster's configuration: HADOOP_CONF_DIR "
+                                    f"{folder} has no core-site.xml. Copy core-site.xml, hdfs-site.xml and "
+                                    "yarn-site.xml from the cluster")
+
     def _run(self, folder: Path) -> str:
         output, errors = folder / "stdout", folder / "stderr"
         path = [*filter(None, sys.path), str(Path(__file__).parent.parent.parent)]
         command = [sys.executable, "-I", "-X", "utf8", "-c", _START, json.dumps(path), str(folder), str(os.getpid())]
         self.uncertain = True
         with output.open("wb") as stdout, errors.open("wb") as stderr:
-            child = subprocess.Popen(command, env=self._environment(), stdin=subprocess.PIPE, stdout=stdout,
+            child = subprocess.Popen(command, env=self._environment(folder), stdin=subprocess.PIPE, stdout=stdout,
                                      stderr=stderr)
         try:
-            self._await(child)
+            self._await(child, folder / LOG)
+        except BaseException:
+            _end(child)
+            for line in _read(output).splitlines():
+                if line.startswith("left "):
+                    logger.warning("could not delete %s", line.removeprefix("left "))
+            raise
         finally:
             _end(child)
+        everything = _read(errors) + _read(folder / LOG)
         word, _, answer = (_read(output).strip().splitlines() or [""])[-1].partition(" ")
         if word == "submitted":
             self.uncertain = False
@@ -113,23 +150,37 @@ class SkeinJavaSubmitter:
         if word in ("refused", "broken"):
             failure = ClusterUnreachable if word == "broken" else _failure(answer)
             self.uncertain = failure is ClusterUnreachable
+            hidden = _hidden_cause(answer + everything)
+            if hidden:
+                raise HadoopClientUnfit(f"Skein's Java client could not submit ({answer}): {hidden}")
             raise failure(f"Skein's Java client could not submit: {answer}")
-        last = " | ".join((_read(errors) + _read(folder / LOG)).strip().splitlines()[-3:])
+        last = " | ".join(everything.strip().splitlines()[-3:])
+        logger.debug("the end of the log of Skein's Java client: %s", last)
+        hidden = _hidden_cause(everything)
+        if hidden:
+            raise HadoopClientUnfit(f"Skein's Java client could not start: {hidden}")
         if child.returncode < 0:
             raise ClusterUnreachable(f"Skein's Java client was ended by signal {-child.returncode}: {last}")
         raise _failure(last)(f"Skein's Java client ended with exit code {child.returncode}: {last}")
 
-    def _environment(self) -> dict[str, str]:
-        """Return the environment of the Java client, in which only the cluster's user can submit."""
+    def _environment(self, folder: Path) -> dict[str, str]:
+        """Return the environment of the Java client, in which only the cluster's user can submit.
+
+        On a secured cluster it gets a copy of the tickets that the other requests use: Java reads no other cache than
+        a file, and another cache may have another user's ticket.
+        """
         environ = {name: value for name, value in self._environ.items()
                    if name not in OTHER_USERS and not name.startswith("PYTHON")}
         environ["HADOOP_USER_NAME"] = self._cluster.login
         if self._cluster.secure:
             del environ["HADOOP_USER_NAME"]
+            tickets = _secret(folder / "tickets", b"")
+            self._cluster.site.tickets.copy_to(tickets)
+            environ["KRB5CCNAME"] = f"FILE:{tickets}"
         # Skein's channel is on the loopback; gRPC would send it to http_proxy.
         return environ | {"no_grpc_proxy": "127.0.0.1,localhost"}
 
-    def _await(self, child: "subprocess.Popen[bytes]") -> None:
+    def _await(self, child: "subprocess.Popen[bytes]", log: Path) -> None:
         """Wait until the submission ends, runs out of time, or a checkpoint raises an error."""
         until = time.monotonic() + SUBMIT_TIMEOUT
         while True:
@@ -138,6 +189,9 @@ class SkeinJavaSubmitter:
                 return
             except subprocess.TimeoutExpired:
                 self._checkpoint()
+            stuck = _hidden_cause(_read(log)) if _STUCK.search(_read(log)) else ""
+            if stuck:  # Hadoop's client would go on for minutes
+                raise HadoopClientUnfit(f"Skein's Java client can't submit: {stuck}")
             if time.monotonic() >= until:
                 raise ClusterUnreachable(f"submitting with Skein took longer than {SUBMIT_TIMEOUT:g} s")
 
@@ -167,6 +221,8 @@ class SkeinJavaSubmitter:
         application.tags = {*application.tags, *tags}
         credentials = mint()
         application.master.security = skein.Security(cert_bytes=credentials.certificate, key_bytes=credentials.key)
+        cluster = self._cluster.acting_for(spec.user or self._cluster.user)
+        _secret(folder / CLUSTER, pickle.dumps(cluster))
         _secret(folder / PROTO, application.to_protobuf().SerializeToString())
         client = mint()
         _secret(folder / CERTIFICATE, client.certificate)
@@ -176,6 +232,11 @@ class SkeinJavaSubmitter:
 def _failure(text: str) -> type[SubmissionRejected] | type[ClusterUnreachable]:
     """Return the kind of error in a text of Hadoop's client: the cluster was away, or it refused the request."""
     return ClusterUnreachable if _AWAY.search(text) else SubmissionRejected
+
+
+def _hidden_cause(text: str) -> str:
+    """Return our sentence for a cause that a text hides; empty for all others."""
+    return next((sentence for pattern, sentence in _HIDDEN if pattern.search(text)), "")
 
 
 def _secret(path: Path, content: bytes) -> Path:

@@ -15,9 +15,9 @@ def set_child_subreaper() -> None:
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def set_parent_death_signal() -> None:
-    """Make the kernel send SIGKILL to this process when its parent ends."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def set_parent_death_signal(number: int = signal.SIGKILL) -> None:
+    """Make the kernel send a signal to this process when its parent ends."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def descendants() -> Dict[int, int]:
