@@ -10,6 +10,8 @@ import pytest
 from support.appmaster import APPLICATION, AppMaster
 from support.fake_yarn import FakeYarn, application, serving, until
 from support.runtime_jobs import job
+from support.tls import Authority
+from tf_yarn_ops.hadoop.tls import read_authorities
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
 from tf_yarn_ops.runtime.master import ending
@@ -137,3 +139,26 @@ def test_a_server_that_dies_in_the_middle_of_its_answer_is_no_answer(answer):
         thread.start()
         assert not ending.knows_us([f"http://127.0.0.1:{server.getsockname()[1]}"], APPLICATION)
         thread.join(10)
+
+
+def test_the_coordinator_trusts_the_cas_that_travel_with_the_job(tmp_path, monkeypatch):
+    """Its look and its kill go to a ResourceManager with https and a private CA."""
+    monkeypatch.setattr(ending, "KILL_SECONDS", 0.0)
+    authority, yarn = Authority(tmp_path / "ca"), FakeYarn()
+    name = yarn.add(application(1))
+    with serving(yarn, authority.server("127.0.0.1")) as url:
+        assert not ending.knows_us((url,), name)
+        authorities = read_authorities(str(authority.file))
+        assert ending.knows_us((url,), name, authorities)
+        ending.kill_by_rest((url,), name, "ann", "enough", authorities)
+    assert yarn.apps[name]["diagnostics"] == "Application killed by user. enough"
+
+
+def test_only_certificates_travel_with_the_job(tmp_path):
+    """A ca_file may be a bundle that has a key too."""
+    authority = Authority(tmp_path / "ca")
+    authority.server("localhost")
+    bundle = tmp_path / "bundle.pem"
+    bundle.write_bytes(authority.file.read_bytes() + b"a comment\n" + (tmp_path / "ca" / "localhost.pem").read_bytes())
+    found = read_authorities(str(bundle))
+    assert (found.count("BEGIN CERTIFICATE"), "KEY" in found, "comment" in found) == (2, False, False)

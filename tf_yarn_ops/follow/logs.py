@@ -167,7 +167,7 @@ class Logs:
         try:
             options = client_options(authentication, self._trusted(url), site.request_timeout, site.ca_file)
             with httpx.Client(**options | {"follow_redirects": True}) as client, \
-                    client.stream("GET", url, params=authentication.parameters(),
+                    client.stream("GET", httpx.URL(url).copy_merge_params(authentication.parameters()),
                                   headers={"Accept": kind}) as answer:
                 if answer.status_code == 200 and kind in answer.headers.get("content-type", ""):
                     yield from read(answer.iter_text())

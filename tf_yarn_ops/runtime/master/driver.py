@@ -90,6 +90,7 @@ async def run(job: Job, application_id: str) -> None:
     await containers.connect()
     reachable = asyncio.get_running_loop().run_in_executor(
         None, knows_us, job.resourcemanagers, application_id, job.authorities)
+    reachable.add_done_callback(lambda known: warn_unless(known.result(), job))
     background = [asyncio.ensure_future(coordinator.watch())]
     if listener:
         background.append(asyncio.ensure_future(coordinator.serve(listener, context)))
@@ -109,6 +110,13 @@ async def run(job: Job, application_id: str) -> None:
         await until_known(job.resourcemanagers, application_id, job.authorities)
     await end_application(containers, job, coordinator.report())
     logger.info("Ended after %.1f s", time.monotonic() - began)
+
+
+def warn_unless(known: bool, job: Job) -> None:
+    """Log that the coordinator cannot ask a ResourceManager, because of a firewall or a certificate for example."""
+    if not known and job.resourcemanagers:
+        logger.warning("No ResourceManager answers the coordinator at %s: the verdict waits for none",
+                       ", ".join(job.resourcemanagers))
 
 
 def allow_many_connections() -> None:

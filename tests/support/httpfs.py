@@ -1,0 +1,82 @@
+"""A real HttpFS in front of a MiniCluster's HDFS, from Maven's artefacts."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.fake_yarn import until
+from tf_yarn_ops.minicluster.artefacts import cache_folder
+
+#: Maven has no HttpFS of 3.4.3; this one runs on the other jars of 3.4.3.
+VERSION = "3.4.2"
+_JARS = (f"org.apache.hadoop:hadoop-hdfs-httpfs:{VERSION}", "com.googlecode.json-simple:json-simple:1.1.1")
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+
+
+def jars():
+    """Return the folder with HttpFS's own jars; fetch them once."""
+    target = cache_folder(os.environ) / f"httpfs-{VERSION}"
+    if not target.is_dir():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".httpfs-", dir=target.parent))
+        for jar in _JARS:
+            subprocess.run(["mvn", "-q", "-B", _COPY, f"-Dartifact={jar}", f"-DoutputDirectory={folder}"], check=True,
+                           cwd=folder, stdin=subprocess.DEVNULL, timeout=600)
+        try:
+            folder.rename(target)
+        except OSError:  # another process was faster
+            shutil.rmtree(folder)
+    return target
+
+
+def let_act_for_others(hadoop):
+    """Let the daemons' user act for other users, in the NameNode that runs."""
+    file, user = hadoop.settings.configuration / "core-site.xml", hadoop.settings.user
+    rows = "".join(f"<property><name>hadoop.proxyuser.{user}.{what}</name><value>*</value></property>"
+                   for what in ("hosts", "groups"))
+    text = file.read_text()
+    if rows not in text:
+        file.write_text(text.replace("</configuration>", f"{rows}</configuration>"))
+    subprocess.run(["hdfs", "dfsadmin", "-refreshSuperUserGroupsConfiguration"], check=True, timeout=60,
+                   env={**os.environ, **hadoop.environ}, stdout=subprocess.DEVNULL)
+
+
+@contextmanager
+def running_httpfs(hadoop, folder):
+    """Run an HttpFS; gives its URL."""
+    let_act_for_others(hadoop)
+    settings, home = hadoop.settings, Path(folder)
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    for name in ("conf", "log", "temp"):
+        (home / name).mkdir(parents=True)
+    values = {"httpfs.http.hostname": "127.0.0.1", "httpfs.http.port": port, "httpfs.hadoop.config.dir": settings.configuration,
+              # bob may use HttpFS for ann, as a gateway's user may
+              "httpfs.proxyuser.bob.hosts": "*", "httpfs.proxyuser.bob.groups": "*"}
+    rows = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in values.items())
+    (home / "conf" / "httpfs-site.xml").write_text(f"<configuration>{rows}</configuration>")
+    (home / "conf" / "httpfs-signature.secret").write_text("a secret of the test")
+    folders = [f"-Dhttpfs.{name}.dir={home / where}" for name, where in (
+        ("home", ""), ("config", "conf"), ("log", "log"), ("temp", "temp"))]
+    command = [f"{settings.java_home}/bin/java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *folders,
+               "-cp", f"{settings.hadoop}/jars/*:{jars()}/*:{home}/conf:{settings.configuration}",
+               "org.apache.hadoop.fs.http.server.HttpFSServerWebServer"]
+    with (home / "out.log").open("wb") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=home)
+
+    def answers():
+        assert process.poll() is None, (home / "out.log").read_text()[-3000:]
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    try:
+        until(answers, 90, 0.2)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()

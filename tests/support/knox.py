@@ -1,0 +1,187 @@
+"""A gateway that does what Apache Knox does to requests and answers, in front of the daemons of a cluster.
+
+Its services are those of the topology ``default``: WEBHDFS, RESOURCEMANAGER and YARNUI. The rules come from Knox's
+service definitions ``webhdfs/2.4.0``, ``yarn-rm/2.5.0`` and ``yarnui/2.7.0``:
+
+- a user logs in with a password or a token; the cluster gets the gateway's word for the user's name, and never the
+  ``user.name`` or ``doAs`` of the client;
+- the NameNode gets no content; its redirect to a DataNode becomes one to the gateway, with the DataNode's address in
+  an encrypted query;
+- the REST service empties the addresses in the ResourceManager's answers, and encrypts that of the tracking page.
+"""
+
+import base64
+import http.client
+import json
+import re
+import secrets
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+TOPOLOGY = "/gateway/default"
+_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "date", "server", "set-cookie"}
+_NOT_FORWARDED = {"host", "authorization", "cookie", "accept-encoding", "connection", "content-length"}
+
+
+class Knox:
+    """A gateway.
+
+    Parameters
+    ----------
+    resourcemanager, namenode : str
+        URLs of the daemons.
+    user : str
+        The cluster's name for whoever logs in.
+
+    Attributes
+    ----------
+    passwords, tokens : dict of str to str, set of str
+        What it accepts.
+    requests : list of tuple
+        ``(method, path, status)`` of every request.
+    login_page : str
+        Where a request without a login is sent; empty: it is answered 401.
+    """
+
+    def __init__(self, resourcemanager, namenode, user):
+        self.resourcemanager, self.namenode, self.user = resourcemanager, namenode, user
+        self.passwords, self.tokens = {"guest": "guest-password"}, {"a.b.c"}
+        self.requests = []
+        self.login_page = ""
+        self._encrypted = {}
+        self.url = ""
+
+    def accepts(self, authorization):
+        kind, _, value = authorization.partition(" ")
+        if kind == "Basic":
+            name, _, password = base64.b64decode(value).decode().partition(":")
+            return self.passwords.get(name) == password
+        return kind == "Bearer" and value in self.tokens
+
+    def encrypt(self, **parameters):
+        key = secrets.token_urlsafe(24)
+        self._encrypted[key] = parameters
+        return urlencode({"_": key})
+
+    def target(self, path, query):
+        """Return the URL inside the cluster, and how to rewrite its answer; None if no service has the path."""
+        parameters = dict(query)
+        inner = self._encrypted.get(parameters.pop("_", ""), {})
+        if path.startswith("/webhdfs/data/v1/") and inner:
+            where = {name: inner.pop(name) for name in ("scheme", "host", "port")}
+            return self.joined(where, path.removeprefix("/webhdfs/data/v1"), {**parameters, **inner}), None
+        if path.startswith("/webhdfs/v1/"):
+            return self.namenode + self.tail(path, parameters), self.hide_datanode
+        if path.startswith("/resourcemanager/v1/"):
+            return self.resourcemanager + self.tail(f"/ws{path.removeprefix('/resourcemanager')}/", parameters), self.hide_addresses
+        if re.match(r"/resourcemanager/proxy/[^/]+/ws/v1/", path) and inner:
+            where = {name: inner.pop(name) for name in ("scheme", "host", "port")}
+            return self.joined(where, path.removeprefix("/resourcemanager"), {**parameters, **inner}), None
+        if path.startswith("/yarn/nodemanager/node/containerlogs/") and {"scheme", "host", "port"} <= set(parameters):
+            where = {name: parameters.pop(name) for name in ("scheme", "host", "port")}
+            return self.joined(where, path.removeprefix("/yarn/nodemanager"), parameters), None
+        if re.match(r"/yarn/(ws/v1|proxy|cluster)/|/yarn/conf$", path):
+            return self.resourcemanager + self.tail(path.removeprefix("/yarn"), parameters), None
+        return None, None
+
+    def tail(self, path, parameters):
+        """Return a path with its query, in which the gateway alone names the user."""
+        kept = {name: value for name, value in parameters.items() if name.lower() not in ("user.name", "doas")}
+        return f"{quote(path, '/=:@')}?{urlencode({**kept, 'user.name': self.user})}"
+
+    def joined(self, where, path, parameters):
+        return f"{where['scheme']}://{where['host']}:{where['port']}{self.tail(path, parameters)}"
+
+    def hide_datanode(self, headers, content):
+        found = urlsplit(dict(headers).get("Location", ""))
+        if found.netloc:
+            query = self.encrypt(scheme=found.scheme, host=found.hostname, port=str(found.port), **dict(parse_qsl(found.query)))
+            place = f"{self.url}{TOPOLOGY}/webhdfs/data/v1{quote(unquote(found.path), '/=')}?{query}"
+            headers = [(name, place if name == "Location" else value) for name, value in headers]
+        return headers, content
+
+    def hide_addresses(self, headers, content):
+        document = json.loads(content) if content else None
+        if isinstance(document, dict):
+            apps = (document.get("apps") or {}).get("app", []) + ([document["app"]] if "app" in document else [])
+            for app in apps:
+                app.update({name: "" for name in ("amContainerLogs", "amHostHttpAddress") if name in app})
+                found = urlsplit(app.get("trackingUrl") or "")
+                if app.get("trackingUI") == "ApplicationMaster" and found.netloc:
+                    query = self.encrypt(scheme=found.scheme, host=found.hostname, port=str(found.port))
+                    app["trackingUrl"] = f"{self.url}{TOPOLOGY}/resourcemanager/proxy/{app['id']}?{query}"
+                elif app.get("trackingUI") == "History":
+                    app["trackingUrl"] = ""
+            for node in (document.get("nodes") or {}).get("node", []):
+                node.update({"nodeHTTPAddress": "", "nodeHostName": "", "id": self.encrypt()})
+            content = json.dumps(document).encode()
+        return headers, content
+
+
+def _handler(knox):
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def serve(self):
+            split = urlsplit(self.path)
+            content = self.rfile.read(int(self.headers.get("content-length") or 0)) if "content-length" in self.headers \
+                else b"".join(self.chunks())
+            status, headers, answer = self.answered(split, content)
+            knox.requests.append((self.command, split.path, status))
+            self.send_response_only(status)
+            for name, value in headers:
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def chunks(self):
+            while "chunked" in self.headers.get("transfer-encoding", "") and (size := int(self.rfile.readline(), 16)):
+                yield self.rfile.read(size)
+                self.rfile.readline()
+
+        def answered(self, split, content):
+            if not knox.accepts(self.headers.get("authorization", "")):
+                if knox.login_page:
+                    return 302, [("Location", f"{knox.url}{knox.login_page}")], b""
+                return 401, [("WWW-Authenticate", 'BASIC realm="application"')], b""
+            path = unquote(split.path.removeprefix(TOPOLOGY))
+            url, rewrite = knox.target(path, parse_qsl(split.query))
+            if url is None or not split.path.startswith(f"{TOPOLOGY}/"):
+                return 404, [("Content-Type", "text/html")], b"<html><h2>HTTP ERROR 404 Not Found</h2></html>"
+            status, headers, answer = self.ask(urlsplit(url), b"" if path.startswith("/webhdfs/v1/") else content)
+            return (status, *rewrite(headers, answer)) if rewrite else (status, headers, answer)
+
+        def ask(self, target, content):
+            connection = http.client.HTTPConnection(target.hostname, target.port, timeout=60)
+            headers = {name: value for name, value in self.headers.items() if name.lower() not in _NOT_FORWARDED}
+            connection.request(self.command, f"{target.path}?{target.query}", body=content or None, headers=headers)
+            answer = connection.getresponse()
+            found = answer.read()
+            connection.close()
+            return answer.status, [item for item in answer.getheaders() if item[0].lower() not in _HOP], found
+
+        do_GET = do_POST = do_PUT = do_DELETE = serve
+
+        def log_message(self, *words):
+            pass
+
+    return Handler
+
+
+@contextmanager
+def serving_knox(knox, tls):
+    """Serve a gateway over https; gives the URL of its topology."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(knox))
+    server.daemon_threads = True
+    server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    server.handle_error = lambda *words: None  # clients that end early
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    knox.url = f"https://127.0.0.1:{server.server_port}"
+    try:
+        yield knox.url + TOPOLOGY
+    finally:
+        server.shutdown()
+        server.server_close()
