@@ -6,6 +6,7 @@ import pytest
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from support.fake_yarn import closed_address
 from tf_yarn_ops.airflow import YarnHook
 from tf_yarn_ops.airflow.hook import addresses
 from tf_yarn_ops.errors import SpecInvalid
@@ -37,8 +38,32 @@ def test_the_connection_leads_to_the_cluster(yarn, monkeypatch, tmp_path):
     assert (cluster.resourcemanagers, cluster.user, cluster.login) == ((yarn.url,), "ann", "ann")
     assert (cluster.staging, cluster.site.log_server, cluster.site.submit_with) == ("/from/extra/ann", "http://logs:1", "auto")
     assert hook.environ["HADOOP_USER_NAME"] == "ann"
-    assert hook.test_connection() == (
-        True, f"Hadoop 3.4.3 at {yarn.url}, as ann, staging directory hdfs://namenode:8020/from/extra/ann")
+
+
+@pytest.fixture
+def place(yarn, tmp_path):
+    """Give a fake cluster whose file system is a folder of the test."""
+    yarn.conf |= {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}"}
+    yarn.rights = {"SUBMIT_APPLICATIONS": True, "ADMINISTER_QUEUE": False}
+    return yarn
+
+
+def test_the_test_of_a_connection_names_the_cluster_and_the_warnings(place, monkeypatch):
+    hook = connect(monkeypatch, host=place.url, login="ann", extra={"staging": "/from/extra/{user}", "trusted_owner": "root"})
+    well, text = hook.test_connection()
+    assert well, text
+    assert text.startswith(f"Hadoop 3.4.3 at {place.url}, as ann, staging directory viewfs://mini/from/extra/ann; "
+                           "warning: security: the cluster has no Kerberos: it believes every user name")
+    assert not place.apps
+
+
+def test_the_test_of_a_connection_says_what_to_do_about_the_first_fault(place, monkeypatch):
+    place.nodes = []
+    assert connect(monkeypatch, host=place.url).test_connection() == (
+        False, "nodes: the cluster has no running node. What to do: Every job waits in the queue: start NodeManagers")
+    well, text = connect(monkeypatch, host=closed_address()).test_connection()
+    assert not well and text.startswith("resourcemanager: no ResourceManager answers: http://127.0.0.1:")
+    assert "What to do: Check host and port" in text
 
 
 def test_the_connections_address_goes_before_the_workers_environment(yarn, monkeypatch):

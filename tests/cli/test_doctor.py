@@ -63,7 +63,7 @@ def test_a_fault_is_the_exit_code():
     done = run("--resourcemanager", closed_address())
     assert done.returncode == 4
     assert re.search(r"^fault    resourcemanager no ResourceManager answers", done.stdout, re.M)
-    assert done.stdout.rstrip().endswith("2 ok, 1 fault, 12 skipped")
+    assert done.stdout.rstrip().endswith("2 ok, 1 fault, 14 skipped")
 
 
 def test_nothing_is_known_of_a_cluster():

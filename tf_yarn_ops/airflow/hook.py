@@ -51,8 +51,8 @@ class YarnHook(BaseHook):
         from ..errors import ResourceManagerUnknown
         from ..hadoop.cluster import discover
 
-        connection = self._connection()
-        if connection is None:
+        found = self._settings()
+        if found is None:
             try:
                 return discover()
             except ResourceManagerUnknown as error:
@@ -60,6 +60,14 @@ class YarnHook(BaseHook):
                     f"no ResourceManager is known: there is no connection {self.default_conn_name!r} (type tf_yarn, "
                     "its host is the ResourceManager's), and the worker has neither YTF_RESOURCEMANAGER, nor a "
                     "site.yaml with a resourcemanager, nor a HADOOP_CONF_DIR") from error
+        resourcemanager, site = found
+        return discover(resourcemanager, self.environ, site=site)
+
+    def _settings(self) -> "tuple[str | None, Site] | None":
+        """Return the addresses and the site of the connection, and complete `environ`; None without a connection."""
+        connection = self._connection()
+        if connection is None:
+            return None
         environ = self.environ
         extra = dict(connection.extra_dejson)
         if connection.login:
@@ -68,7 +76,7 @@ class YarnHook(BaseHook):
             environ["HADOOP_CONF_DIR"] = str(extra["hadoop_conf_dir"])
         if connection.host or extra.get("hadoop_conf_dir"):
             environ.pop("YTF_RESOURCEMANAGER", None)
-        return discover(addresses(connection), environ, site=_site(extra, environ))
+        return addresses(connection), _site(extra, environ)
 
     def _connection(self) -> Any:
         if self.tf_yarn_conn_id is None:
@@ -81,15 +89,33 @@ class YarnHook(BaseHook):
             return None
 
     def test_connection(self) -> tuple[bool, str]:
-        """Return whether the cluster answers, and a sentence with its version, user and staging directory."""
+        """Make the checks of ``ytf doctor`` but for the application; return whether there is no fault, and a sentence.
+
+        The sentence names the cluster, or the first fault with what to do; then the warnings.
+        """
+        from ..doctor.examination import examine
+        from ..doctor.known import Question
+        from ..doctor.symptoms import Outcome
         from ..errors import TfYarnError
 
         try:
-            cluster = self.get_cluster()
+            found = self._settings()
+            if found is None:
+                self.get_cluster()  # its error names the connection that is missing
         except TfYarnError as error:
             return False, str(error)
-        return True, (f"Hadoop {cluster.version or 'of unknown version'} at {', '.join(cluster.resourcemanagers)}, "
-                      f"as {cluster.user}, staging directory {cluster.filesystem}{cluster.staging}")
+        resourcemanager, site = found or (None, None)
+        diagnosis = examine(Question(self.environ, resourcemanager, site=site))
+        fault = diagnosis.first_fault
+        if fault is not None:
+            return False, f"{fault.check}: {fault.finding.message}. What to do: {fault.finding.advice}"
+        facts = {result.check: result.finding.facts for result in diagnosis.results}
+        known, where = facts["identity"], ", ".join(facts["configuration"]["resourcemanagers"])
+        warnings = [f"{result.check}: {result.finding.message}" for result in diagnosis.results
+                    if result.finding.outcome is Outcome.WARNING]
+        told = "".join(f"; warning: {text}" for text in warnings)
+        return True, (f"Hadoop {known['hadoop'] or 'of unknown version'} at {where}, as {known['user']}, "
+                      f"staging directory {known['staging']}{told}")
 
 
 def addresses(connection: Any) -> str | None:

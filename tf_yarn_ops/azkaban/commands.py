@@ -1,11 +1,18 @@
 """``ytf azkaban``: the commands for the administrator of an Azkaban executor."""
 
+import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from ..hadoop.configuration import system_user
+from ..terminal.diagnosis import result_lines, summary_line
 from ..terminal.output import say
 from .install import NAME, RELOAD_URL, install
+
+if TYPE_CHECKING:
+    from ..doctor.examination import Result
 
 
 @click.group()
@@ -23,10 +30,15 @@ def azkaban() -> None:
                    "[default: as installed before, else no-secure]")
 @click.option("--limits", metavar="<file>",
               help="The site's limits.  [default: as installed before, else /etc/tf_yarn_ops/azkaban.yaml]")
+@click.option("--check", is_flag=True,
+              help="Install nothing: check the installed job type and its cluster, as the user who calls this. Call it "
+                   "as the user of the launcher.")
 @click.option("--python", metavar="<path>", help="The interpreter of the jobs.  [default: the one that runs ytf]")
 def install_jobtype(directory: Path, name: str | None, secure: bool | None, limits: str | None,
-                    python: str | None) -> None:
+                    check: bool, python: str | None) -> int:
     """Install or update the job type on this executor."""
+    if check:
+        return _check(directory, name or NAME)
     done = install(directory, name=name or NAME, secure=secure, limits=limits, python=python)
     for file in done.written:
         say(f"wrote {done.folder / file}")
@@ -39,3 +51,20 @@ def install_jobtype(directory: Path, name: str | None, secure: bool | None, limi
         "of the launcher's user; with execute.as.user these are the rights of the job's own user")
     say("next, for each executor: send a POST request to its reload URL, or restart it")
     click.echo(RELOAD_URL)
+    return 0
+
+
+def _check(directory: Path, name: str) -> int:
+    """Print the checks; return the exit code."""
+    from .checking import check_installation
+
+    say(f"checking as {system_user()}; jobs run as the user of Azkaban's executor, with execute.as.user as their own")
+    width = max(80, shutil.get_terminal_size().columns)
+
+    def show(result: "Result") -> None:
+        for line in result_lines(result.to_dict(), width):
+            click.echo(line)
+
+    diagnosis = check_installation(directory, name, show)
+    click.echo(f"\n{summary_line(diagnosis.to_dict())}")
+    return diagnosis.exit_code

@@ -128,6 +128,20 @@ def install(directory: Path, *, name: str = NAME, python: str | None = None, sec
     return Installed(folder, parse_properties(files["plugin.properties"])["command"], tuple(written), tuple(notes))
 
 
+def read_command(directory: Path, name: str = NAME) -> list[str]:
+    """Return the words of the command that an installed job type starts.
+
+    Raises
+    ------
+    SpecInvalid
+        There is no such folder, or it has another plugin.
+    """
+    folder = directory / name
+    if _owner(folder) != "ours":
+        raise SpecInvalid(f"{folder} does not hold this job type: install it first, without --check")
+    return shlex.split((_read(folder / FILES[0]) or {})["command"])
+
+
 def _command(python: str, limits: str | None, secure: bool) -> str:
     words = [python, "-I", "-X", "utf8", "-m", MODULE, *(["--secure"] if secure else []),
              *(["--limits", limits] if limits else [])]

@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import TfYarnError
 from ..hadoop.authentication import Authentication
 from ..hadoop.fast_import import import_httpx
+from ..hadoop.gateway import place
 from ..hadoop.site import Site
 from ..hadoop.spnego import wants_negotiation
 from ..hadoop.transport import client_options, explain, explain_failure, is_json, is_redirect
@@ -69,7 +70,7 @@ def probe(url: str, path: str, authentication: Authentication, site: Site, trust
     try:
         with httpx.Client(**client_options(authentication, trusted, site.request_timeout, site.ca_file)) as client:
             began = time.time()
-            response = client.get(url + path, params={**authentication.parameters(), **parameters})
+            response = client.get(place(url, path), params={**authentication.parameters(), **parameters})
             middle = (began + time.time()) / 2
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return Answer(None, {}, explain_failure(error))

@@ -10,7 +10,12 @@ from typing import Any
 from .. import __version__
 from ..errors import TfYarnError
 from ..follow.session import Session
-from ..hadoop.authentication import KerberosAuthentication, SimpleAuthentication
+from ..hadoop.authentication import (
+    Authentication,
+    GatewayAuthentication,
+    KerberosAuthentication,
+    SimpleAuthentication,
+)
 from ..hadoop.cluster import current_user, discover, find_addresses
 from ..hadoop.configuration import Configuration
 from ..hadoop.fast_import import import_skein
@@ -23,6 +28,8 @@ from .symptoms import Symptom
 
 #: Seconds of difference between two clocks: reports look wrong; Kerberos refuses (its default clock skew).
 CLOCK_DIFFERENCE, CLOCK_LIMIT = 30.0, 300.0
+#: Seconds: a ticket that ends sooner is too short for most trainings.
+SHORT_TICKET = 3600.0
 _PACKAGES = ("skein", "httpx", "grpcio", "protobuf")
 
 
@@ -62,8 +69,7 @@ def check_configuration(known: Known) -> Finding:
 def check_resourcemanagers(known: Known) -> Finding:
     """Ask each address which daemon it is, and in which state."""
     login = current_user(known.question.environ)
-    simple = SimpleAuthentication(login, known.question.user or login)
-    answers = _ask_resourcemanagers(known, simple)
+    answers = _ask_resourcemanagers(known, _first_authentication(known, login))
     wants_ticket = any(answer.wants_ticket for answer in answers)
     if wants_ticket:
         with_tickets = _ask_resourcemanagers(known, KerberosAuthentication(
@@ -89,7 +95,15 @@ def check_resourcemanagers(known: Known) -> Finding:
     return well(f"{told}{hadoop}", learned, **facts)
 
 
-def _ask_resourcemanagers(known: Known, authentication: SimpleAuthentication | KerberosAuthentication) -> list[Answer]:
+def _first_authentication(known: Known, login: str) -> Authentication:
+    credentials = known.site.credentials
+    if credentials is not None:
+        login = credentials.login()
+        return GatewayAuthentication(login, known.question.user or login, credentials)
+    return SimpleAuthentication(login, known.question.user or login)
+
+
+def _ask_resourcemanagers(known: Known, authentication: Authentication) -> list[Answer]:
     return list(probe_all(known.urls, f"{CLUSTER_PATH}/info", authentication, known.site, known.urls).values())
 
 
@@ -110,6 +124,25 @@ def _state(answer: Answer) -> str:
     if answer.wants_ticket:
         return "asks for a Kerberos ticket"
     return answer.failure
+
+
+def check_ticket(known: Known) -> Finding:
+    """Tell whose Kerberos ticket there is, where it comes from and when it ends."""
+    if not known.wants_ticket:
+        return skip("the cluster asks for no ticket")
+    tickets = known.site.tickets
+    principal, left = tickets.inquire()
+    facts: dict[str, Any] = {"principal": principal, "seconds_left": left, "keytab": tickets.keytab}
+    keytab = tickets.keytab or known.question.environ.get("KRB5_CLIENT_KTNAME")
+    if keytab:
+        return well(f"{principal}, from the keytab {keytab}, which renews it", **facts)
+    if left < SHORT_TICKET:
+        return ill(Symptom.TICKET_ENDS_SOON, facts=facts, principal=principal, left=_span(left))
+    return well(f"{principal}, for {_span(left)}", **facts)
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
 
 
 def check_identity(known: Known) -> Finding:

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from ..errors import SubmissionRejected, TfYarnError
 from ..follow.logs import COORDINATOR, Logs
+from ..hadoop.gateway import is_gateway
 from ..hadoop.queues import MAPPED, fault_of, read_queues
 from ..hadoop.resourcemanager import CLUSTER_PATH, ResourceManager
 from ..hadoop.transport import RestUnavailable, read_json
@@ -194,7 +195,9 @@ def check_nodes(known: Known) -> Finding:
     versions = sorted({str(node["version"]) for node in nodes if node.get("version")})
     learned = {"nodes": tuple(nodes)}
     scheme = "https" if known.configuration.get("yarn.http.policy") == "HTTPS_ONLY" else "http"
-    urls = [f"{scheme}://{node['nodeHTTPAddress']}" for node in nodes if node.get("nodeHTTPAddress")][:MOST_NODES]
+    # Behind a gateway nobody but the gateway reaches the nodes.
+    asked = () if is_gateway(known.urls[0]) else nodes[:MOST_NODES]
+    urls = [f"{scheme}://{node['nodeHTTPAddress']}" for node in asked if node.get("nodeHTTPAddress")]
     facts = {"running": len(nodes), "asked": len(urls), "versions": versions}
     answers = probe_all(urls, "/ws/v1/node/info", cluster.authentication, known.site, cluster.resourcemanagers)
     # A NodeManager that asks for a ticket, or knows no such page, can be reached.

@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 
 from ..errors import SubmissionRejected
+from ..hadoop.delegation import TokensUnavailable, obtain
 from ..hadoop.filesystem import FileStatus
 from ..staging.staging_directory import PASSABLE
-from .findings import Finding, ill, well
+from .findings import Finding, ill, skip, well
 from .known import Known
 from .probe import Answer, probe_all
 from .symptoms import Symptom
@@ -51,6 +52,25 @@ def _state(answer: Answer) -> str:
     if _STANDBY.search(answer.why):
         return "STANDBY"
     return answer.failure
+
+
+def check_tokens(known: Known) -> Finding:
+    """Get the delegation tokens of a submission, and cancel them."""
+    session = known.session
+    cluster = session.cluster
+    if not cluster.secure:
+        return skip("a cluster without Kerberos needs no tokens")
+    if known.site.submit_with == "skein":
+        return skip("Skein's Java client gets them itself (submit_with is skein)")
+    try:
+        credentials = obtain(cluster, session.resourcemanager, session.staging().filesystem, (),
+                             [cluster.default_filesystem])
+    except TokensUnavailable as error:
+        return ill(Symptom.TOKENS_REFUSED if known.site.submit_with == "rest" else Symptom.TOKENS_UNAVAILABLE,
+                   error=error)
+    services = sorted(credentials.texts())
+    credentials.cancel()
+    return well(f"got for {', '.join(services)}, and cancelled", services=services)
 
 
 def check_staging(known: Known) -> Finding:

@@ -88,12 +88,21 @@ class Symptom(enum.Enum):
         "not every ResourceManager answers: {states}",
         "Jobs work now, but not after a fail-over to one that does not answer: start it, or correct its address")
 
+    TICKET_MISSING = _fault(
+        "ticket", "no kinit, an expired ticket, a keytab that is old or of another principal, a KDC that is away",
+        "the cluster wants a Kerberos ticket: {error}",
+        "Run kinit as the user who submits, or set keytab and principal in site.yaml; look with klist")
+    TICKET_ENDS_SOON = _warning(
+        "ticket", "a ticket of short life, or one that was got hours ago", "the ticket of {principal} ends in {left}",
+        "Run kinit again, or set keytab in site.yaml, so that waiting clients renew it; a running job goes on without")
+
     REFUSED = _fault(
         "identity",
         "the web interface takes everybody for dr.who, doAs is not allowed, there is no ticket, a fact is not shown",
         "{error}",
-        "On a cluster without Kerberos set HADOOP_USER_NAME to a user whom the cluster knows; with Kerberos run kinit "
-        "as this user. Ask the administrator if the user is right", Reason.SUBMISSION_REJECTED)
+        "Without Kerberos set HADOOP_USER_NAME to a user whom the cluster knows; with Kerberos run kinit as this user. "
+        "To act for another user (--user) you need hadoop.proxyuser.YOU.hosts and .users, from the administrator",
+        Reason.SUBMISSION_REJECTED)
 
     UNSECURED = _warning(
         "security", "hadoop.security.authentication is simple",
@@ -136,6 +145,15 @@ class Symptom(enum.Enum):
         "this machine's clock differs by more than {most:g} s: {differences}",
         "Let both machines get their time by NTP. Kerberos refuses tickets at this difference, and YARN may end a job "
         "too early")
+
+    TOKENS_UNAVAILABLE = _warning(
+        "tokens", "an HttpFS in place of the NameNodes, a configuration that is not shown, a cluster without WebHDFS",
+        "the cluster gives no tokens over HTTP, so Skein's Java client will submit: {error}",
+        "Set what the message names in site.yaml; Skein's client starts a JVM and needs Hadoop's client here")
+    TOKENS_REFUSED = _fault(
+        "tokens", "no right to act for the user, or a login without Kerberos", "{error}",
+        "Ask the administrator of Hadoop: jobs on a secured cluster need delegation tokens",
+        Reason.SUBMISSION_REJECTED)
 
     STAGING_REFUSED = _fault(
         "staging",

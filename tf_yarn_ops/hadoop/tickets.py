@@ -112,6 +112,10 @@ class Tickets:
         """
         return self._credentials()[1]
 
+    def inquire(self) -> tuple[str, int]:
+        """Return the principal, and the seconds for which its ticket is still valid; errors as `who`."""
+        return self._credentials()[0].inquire()
+
     def begin(self, host: str) -> "tuple[gssapi.Context, bytes]":
         """Return a SPNEGO context with the web service of a host, and the first token for it.
 

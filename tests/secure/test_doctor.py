@@ -1,0 +1,49 @@
+"""``ytf doctor`` on a secured cluster: ticket, identity, tokens, rights."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from support.programs import YTF
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+
+def doctor(environ, *words):
+    """Return the exit code and the results by the names of the checks."""
+    done = subprocess.run([*YTF, "doctor", "--json", *words], env=environ, capture_output=True, text=True, timeout=300)
+    assert done.stdout, done.stderr
+    document = json.loads(done.stdout)
+    assert done.returncode == document["exit_code"]
+    return done.returncode, {item["check"]: item for item in document["checks"]}
+
+
+def test_with_a_ticket_everything_is_checked_and_an_application_runs(as_alice):
+    code, found = doctor(as_alice, "--submit", "--environment", f"venv://{sys.prefix}")
+    complaints = {name: item["message"] for name, item in found.items() if item["outcome"] in ("fault", "skipped")}
+    assert (code, complaints) == (0, {})
+    assert found["identity"]["facts"]["user"] == "alice"
+    assert found["security"]["message"] == "Kerberos, for requests over HTTP too"
+    assert found["ticket"]["facts"]["principal"].startswith("alice@")
+    assert len(found["tokens"]["facts"]["services"]) == 2
+    assert (found["queue_acl"]["outcome"], found["submission"]["facts"]["way"]) == ("ok", "rest")
+    assert found["application"]["facts"]["node"]["executable"].startswith(sys.prefix)
+
+
+def test_without_a_ticket_it_says_what_to_run(as_nobody):
+    code, found = doctor(as_nobody)
+    assert (code, found["ticket"]["symptom"]) == (4, "TICKET_MISSING")
+    assert "kinit" in found["ticket"]["advice"]
+    assert {item["skipped_for"] for name, item in found.items() if name in ("identity", "tokens", "staging", "queue")} == {"ticket"}
+
+
+def test_acting_for_another_user_is_checked(as_alice, as_gateway):
+    code, found = doctor(as_alice, "--user", "bob")
+    assert (code, found["identity"]["symptom"]) == (3, "REFUSED")
+    assert "not allowed to impersonate bob" in found["identity"]["message"]
+    assert "hadoop.proxyuser" in found["identity"]["advice"]
+    code, found = doctor(as_gateway, "--user", "bob")
+    assert (code, found["identity"]["message"].split(";")[0]) == (0, "bob, for whom gateway acts")
+    assert found["staging"]["outcome"] == "ok"
