@@ -76,6 +76,23 @@ def test_an_alarm_at_the_beginning_of_the_wait_leaves_neither_thread_nor_half_a_
     gc.collect()
 
 
+@pytest.mark.parametrize(("policy", "state"), [("kill", "KILLED"), ("leave", "ACCEPTED")])
+def test_ctrl_c_of_a_task_without_a_worker_does_as_a_kill(site, policy, state):
+    """``airflow dags test`` and ``tasks test`` run the task in their own process."""
+    operator, context = site.operator(on_kill=policy), airflow_setup.context_of(airflow_setup.TaskInstance())
+
+    def press():
+        until(lambda: [thread for thread in threading.enumerate() if thread.name == "tf-yarn-wait"])
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    person = threading.Thread(target=press)
+    person.start()
+    with pytest.raises(KeyboardInterrupt):
+        operator.execute(context)
+    person.join()
+    assert site.yarn.apps[ID]["state"] == state
+
+
 def test_an_application_that_is_to_be_left_is_left(site):
     task = Running(site.operator(on_kill="leave"))
     until(lambda: site.yarn.apps.get(ID) and task.operator._execution._submitting is False)

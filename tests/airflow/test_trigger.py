@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import signal
 import time
 
 import pytest
@@ -40,9 +41,12 @@ class Place:
         return self.yarn.add(application(number, state, user=USER, applicationTags=",".join(identity.tags)))
 
     def trigger(self, name, task="train", **values):
+        """Return a trigger as a triggerer makes it: with a number."""
         arguments = {"cluster": cluster_to_dict(self.cluster), "identity": identity_to_dict(Identity(task, 0, 1, "here")),
                      "poll_interval": 0.1}
-        return TensorFlowYarnTrigger(name, **arguments | values)
+        trigger = TensorFlowYarnTrigger(name, **arguments | values)
+        trigger.trigger_id = 1
+        return trigger
 
     def end(self, name, reason=Reason.SUCCEEDED, **values):
         final = "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED"
@@ -271,6 +275,26 @@ def test_a_triggerer_that_goes_kills_nothing(place):
 
     asyncio.run(main())
     assert not place.kills()
+
+
+@pytest.mark.parametrize(("policy", "state"), [("kill", "KILLED"), ("leave", "RUNNING")])
+def test_ctrl_c_of_a_trigger_without_a_triggerer_does_as_a_kill(place, policy, state):
+    """``airflow dags test`` and ``tasks test`` run it in their own process, and give it no number."""
+    name = place.add(1)
+    trigger = place.trigger(name, on_kill=policy)
+    trigger.trigger_id = None
+
+    async def main():
+        asyncio.get_running_loop().create_task(press())
+        return await anext(trigger.run(), None)
+
+    async def press():
+        await until(lambda: number_of_lists(place.yarn))
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert place.yarn.apps[name]["state"] == state
 
 
 def test_a_trigger_that_goes_leaves_no_coroutine_behind(place):

@@ -5,7 +5,8 @@ the standard library and the table of options only; `execution` does the work, a
 """
 
 import inspect
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -176,7 +177,8 @@ class TensorFlowYarnOperator(BaseOperator):
 
     def execute(self, context: Any) -> Any:
         """Submit the job, or attach to the running application, and wait for its end."""
-        value = self._begin(context).run()
+        with self._killing_on_ctrl_c():
+            value = self._begin(context).run()
         self._execution = None  # a late signal must not kill an application that has ended or continues on purpose
         return value
 
@@ -188,19 +190,29 @@ class TensorFlowYarnOperator(BaseOperator):
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Any) -> Any:
         """Continue after the trigger. If the trigger has failed, wait here: its application may still run."""
-        try:
-            return super().resume_execution(next_method, next_kwargs, context)
-        except TaskDeferralTimeout:
-            return self._begin(context).time_out()
-        except TaskDeferralError as error:
-            self.log.error("the trigger failed (%s); this Airflow worker waits instead", error)
-            return self._begin(context).run(deferrable=False)
+        with self._killing_on_ctrl_c():
+            try:
+                return super().resume_execution(next_method, next_kwargs, context)
+            except TaskDeferralTimeout:
+                return self._begin(context).time_out()
+            except TaskDeferralError as error:
+                self.log.error("the trigger failed (%s); this Airflow worker waits instead", error)
+                return self._begin(context).run(deferrable=False)
 
     def on_kill(self) -> None:
         """Kill the application within five seconds; called in a signal handler."""
         self.kill_asked = True  # for an execution that does not exist yet: its imports alone take a second
         if self._execution is not None:
             self._execution.kill()
+
+    @contextmanager
+    def _killing_on_ctrl_c(self) -> Iterator[None]:
+        """Kill the application on Ctrl-C: ``airflow dags test`` and ``tasks test`` do not call `on_kill`."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.on_kill()
+            raise
 
     def _begin(self, context: Any) -> "Execution":
         from .execution import Execution

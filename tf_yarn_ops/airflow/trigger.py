@@ -6,6 +6,7 @@ the resumed task needs no further request.
 
 import asyncio
 import contextvars
+import threading
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -62,12 +63,24 @@ class TensorFlowYarnTrigger(BaseTrigger):
 
     async def run(self) -> AsyncGenerator[TriggerEvent, None]:
         """Wait for the end of the application; yield one event with its report."""
-        # The first import takes half a second; in a thread it does not hold up other triggers.
-        followed, progress, outcome = await asyncio.to_thread(self._prepare)
-        report = await progress.follow(followed, self.log, self._moved)
+        try:
+            # The first import takes half a second; in a thread it does not hold up other triggers.
+            followed, progress, outcome = await asyncio.to_thread(self._prepare)
+            report = await progress.follow(followed, self.log, self._moved)
+        except asyncio.CancelledError:
+            if self._runs_without_triggerer():
+                await self.on_kill()
+            raise
         # Airflow stores the event as it is; a log may hold secrets, which only the task's process can mask.
         event = {"application_id": self.application_id, "report": outcome.to_xcom(outcome.without_logs(report))}
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
+
+    def _runs_without_triggerer(self) -> bool:
+        """Tell whether ``airflow dags test`` or ``tasks test`` runs this trigger: then its cancellation is a Ctrl-C.
+
+        A triggerer numbers its triggers, and `synchronous.run_trigger` runs one outside of the main thread.
+        """
+        return self.trigger_id is None and threading.current_thread() is threading.main_thread()
 
     async def on_kill(self) -> None:
         """Kill the application: its task was cleared, or marked as failed or as success."""
