@@ -20,10 +20,9 @@ def measure(runs: int, quick: bool) -> Samples:
         folder = Path(name)
         folder.chmod(0o755)
         with MiniCluster(folder / "hadoop", kerberos=True) as cluster:
-            ticket = {"KRB5_CONFIG": str(cluster.krb5_conf), "KRB5CCNAME": f"FILE:{folder}/ticket"}
-            subprocess.run(["kinit", "-k", "-t", str(cluster.keytab(USER)), cluster.principal(USER)],
-                           env={**os.environ, **ticket}, check=True)
-            os.environ.update(ticket)  # libkrb5 reads them
+            # libkrb5 reads them from this process's environment
+            os.environ.update({name: cluster.environ[name] for name in ("KRB5_CONFIG", "KRB5CCNAME")})
+            subprocess.run(["kinit", "-k", "-t", str(cluster.keytab(USER)), cluster.principal(USER)], check=True)
             hadoop = Hadoop(cluster, folder)
             cases = {f"ytf-submit --submit_with {way}": lambda way=way: _figures(
                 hadoop, hadoop.submit(1, "sleep 60", "--submit_with", way)) for way in ("skein", "rest")}
