@@ -163,6 +163,14 @@ def test_a_replacement_takes_the_vacated_index_and_its_own_number_when_that_is_f
     assert replacement.task == TaskId("worker", 0)
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_log_of_a_task_lies_at_its_node_by_the_scheme_of_yarns_pages(scheme):
+    registry = Registry(job()._replace(resourcemanagers=(f"{scheme}://rm:8090",)))
+    peer, _ = registry.admit(registration(yarn_container="container_1", node_http="n1:8044"))
+    reports = {report.task: report for report in registry.reports(dict.fromkeys(job().tasks(), "running"))}
+    assert reports[str(peer.task)].log_url == f"{scheme}://n1:8044/node/containerlogs/container_1/u/worker.log"
+
+
 def test_an_agent_that_comes_back_is_known_by_its_nonce():
     registry = Registry(job())
     peer, _ = registry.admit(registration())

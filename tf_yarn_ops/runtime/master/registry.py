@@ -184,7 +184,9 @@ class Registry:
         url = None
         if yarn_container and node_http:
             file = f"{self._job.user}/{container.rpartition('_')[0]}.log"
-            url = f"http://{node_http}/node/containerlogs/{yarn_container}/{file}"
+            # yarn.http.policy holds for the pages of ResourceManagers and NodeManagers alike.
+            scheme = "https" if any(url.startswith("https:") for url in self._job.resourcemanagers) else "http"
+            url = f"{scheme}://{node_http}/node/containerlogs/{yarn_container}/{file}"
         self._records[task].update(host=host or None, container_id=yarn_container or None, log_url=url)
 
     def addresses(self) -> Dict[TaskId, str]:
