@@ -160,3 +160,13 @@ def test_queue_overrun_by_the_resourcemanagers_clock():
     assert queue_overrun(waiting | {"launchTime": STAMP}, 60) == (
         "The application master was launched from queue root.default, and does not run 61 s after the submission, longer than "
         "the 60 s of the queue deadline: AM container is pending")
+
+
+def test_logs_of_nodes_with_https_have_https_addresses():
+    """Skein writes http for every NodeManager."""
+    task = TaskReport("worker:0", log_url="http://node:8044/node/containerlogs/container_1/ann/worker.log")
+    live = JobReport(ID, tasks=(task,))
+    seen = application(1)
+    for scheme in ("https", "http"):
+        found = read_report(seen | {"amContainerLogs": f"{scheme}://node:8044/node/containerlogs/container_0/ann"}, live)
+        assert found.tasks[0].log_url == f"{scheme}://node:8044/node/containerlogs/container_1/ann/worker.log"

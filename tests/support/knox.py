@@ -11,7 +11,6 @@ service definitions ``webhdfs/2.4.0``, ``yarn-rm/2.5.0`` and ``yarnui/2.7.0``:
 """
 
 import base64
-import http.client
 import json
 import re
 import secrets
@@ -20,8 +19,10 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+import httpx
+
 TOPOLOGY = "/gateway/default"
-_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "date", "server", "set-cookie"}
+_HOP = {"content-encoding", "connection", "transfer-encoding", "content-length", "keep-alive", "date", "server", "set-cookie"}
 _NOT_FORWARDED = {"host", "authorization", "cookie", "accept-encoding", "connection", "content-length"}
 
 
@@ -34,6 +35,8 @@ class Knox:
         URLs of the daemons.
     user : str
         The cluster's name for whoever logs in.
+    options : mapping, optional
+        Options of the httpx client that asks the daemons; with those of Kerberos it acts for the user as Knox does.
 
     Attributes
     ----------
@@ -45,13 +48,24 @@ class Knox:
         Where a request without a login is sent; empty: it is answered 401.
     """
 
-    def __init__(self, resourcemanager, namenode, user):
+    def __init__(self, resourcemanager, namenode, user, options=None):
         self.resourcemanager, self.namenode, self.user = resourcemanager, namenode, user
         self.passwords, self.tokens = {"guest": "guest-password"}, {"a.b.c"}
         self.requests = []
         self.login_page = ""
+        self._asserted = "doAs" if options else "user.name"
+        self._client = httpx.Client(**{"trust_env": False, "timeout": 60, "follow_redirects": False, **(options or {})})
         self._encrypted = {}
         self.url = ""
+
+    def close(self):
+        self._client.close()
+
+    def ask(self, method, url, headers, content):
+        """Return status, headers and content of a daemon's answer."""
+        answer = self._client.request(method, url, headers=headers, content=content or None)
+        kept = [(name.title(), value) for name, value in answer.headers.multi_items() if name.lower() not in _HOP]
+        return answer.status_code, kept, answer.content
 
     def accepts(self, authorization):
         kind, _, value = authorization.partition(" ")
@@ -89,7 +103,7 @@ class Knox:
     def tail(self, path, parameters):
         """Return a path with its query, in which the gateway alone names the user."""
         kept = {name: value for name, value in parameters.items() if name.lower() not in ("user.name", "doas")}
-        return f"{quote(path, '/=:@')}?{urlencode({**kept, 'user.name': self.user})}"
+        return f"{quote(path, '/=:@')}?{urlencode({**kept, self._asserted: self.user})}"
 
     def joined(self, where, path, parameters):
         return f"{where['scheme']}://{where['host']}:{where['port']}{self.tail(path, parameters)}"
@@ -151,17 +165,9 @@ def _handler(knox):
             url, rewrite = knox.target(path, parse_qsl(split.query))
             if url is None or not split.path.startswith(f"{TOPOLOGY}/"):
                 return 404, [("Content-Type", "text/html")], b"<html><h2>HTTP ERROR 404 Not Found</h2></html>"
-            status, headers, answer = self.ask(urlsplit(url), b"" if path.startswith("/webhdfs/v1/") else content)
-            return (status, *rewrite(headers, answer)) if rewrite else (status, headers, answer)
-
-        def ask(self, target, content):
-            connection = http.client.HTTPConnection(target.hostname, target.port, timeout=60)
             headers = {name: value for name, value in self.headers.items() if name.lower() not in _NOT_FORWARDED}
-            connection.request(self.command, f"{target.path}?{target.query}", body=content or None, headers=headers)
-            answer = connection.getresponse()
-            found = answer.read()
-            connection.close()
-            return answer.status, [item for item in answer.getheaders() if item[0].lower() not in _HOP], found
+            status, headers, answer = knox.ask(self.command, url, headers, b"" if path.startswith("/webhdfs/v1/") else content)
+            return (status, *rewrite(headers, answer)) if rewrite else (status, headers, answer)
 
         do_GET = do_POST = do_PUT = do_DELETE = serve
 
@@ -185,3 +191,4 @@ def serving_knox(knox, tls):
     finally:
         server.shutdown()
         server.server_close()
+        knox.close()

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..hadoop.resourcemanager import ENDED
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import JobReport, parse_diagnostics
+from ..runtime.common.report import JobReport, TaskReport, parse_diagnostics
 
 #: Reasons by YARN's own text, for an application that ended without our report. A row holds for a state or status.
 _TEXTS = (
@@ -95,6 +95,7 @@ def read_report(application: Mapping[str, Any], live: JobReport | None = None) -
         report = replace(report, reason=reason, message=report.message or _message(reason, diagnostics))
     elif not ended:
         report = replace(report, reason=None, message=report.message or _first_line(diagnostics))
+    report = replace(report, tasks=_with_scheme(report.tasks, str(application.get("amContainerLogs") or "")))
     submitted, launched = _seconds(application.get("startedTime")), _seconds(application.get("launchTime"))
     started = launched or report.started_at
     return replace(
@@ -157,6 +158,14 @@ def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str |
            if launched else f"has waited in queue {application.get('queue')} for {waited:.0f} s")
     return (f"The application master {how}, longer than the {queue_timeout:g} s of the queue deadline"
             f"{f': {cause}' if cause else ''}")
+
+
+def _with_scheme(tasks: tuple[TaskReport, ...], master_log: str) -> tuple[TaskReport, ...]:
+    """Return the tasks with the https of the NodeManagers in the URLs of their logs; Skein always writes http."""
+    if not master_log.startswith("https:"):
+        return tasks
+    return tuple(replace(task, log_url=f"https:{task.log_url.removeprefix('http:')}")
+                 if task.log_url and task.log_url.startswith("http:") else task for task in tasks)
 
 
 def _reason(application: Mapping[str, Any], state: str, final_status: str, diagnostics: str) -> Reason:
