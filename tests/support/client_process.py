@@ -71,7 +71,7 @@ class Client:
         if gap in ("before", "during", "after"):
             self.read_until("stopped")
         elif gap == "waiting":
-            until(lambda: self.process.poll() is not None or any(map(rig.commands, self.applications())), patience, 0.2)
+            until(lambda: self.process.poll() is not None or any(map(rig.commands, self.applications())), patience, 0.4)
 
     def read_until(self, text):
         while not any(text in line for line in self.lines):

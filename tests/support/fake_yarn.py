@@ -259,15 +259,20 @@ def serving(yarn, tls=None):
         server.server_close()
 
 
-def until(condition, seconds=20.0, pause=0.01):
-    """Poll; give the first true value, fail after ``seconds``."""
-    deadline = time.monotonic() + seconds
+def until(condition, seconds=20.0, pause=None):
+    """Poll; give the first true value, fail after ``seconds``.
+
+    ``pause`` stands between two looks, in seconds. Default: a tenth of what was waited so far, 0.01 to 0.2: a look
+    at a cluster costs its ResourceManager and this process some milliseconds of CPU.
+    """
+    started = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(pause)
+        waited = time.monotonic() - started
+        assert waited < seconds, "not in time"
+        time.sleep(min(max(0.01, waited / 10), 0.2) if pause is None else pause)
 
 
 _HELD = []

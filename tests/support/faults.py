@@ -55,7 +55,7 @@ class Outcome:
     reason : Reason or None
         None: a client that a signal ended before there was an application.
     seconds : float
-        From the fault until a client that looks five times a second has seen the final status,
+        From the fault until a client that looks every 0.4 s has seen the final status,
         or to the refusal.
     applications : tuple of str
     left : tuple of str
@@ -183,7 +183,7 @@ class Rig:
             report = self.launcher.report(application)
             assert report.reason is None, report
             return report if report.tasks and all(task.starts for task in report.tasks) else None
-        return until(started, seconds, 0.2)
+        return until(started, seconds)
 
     def strike(self, spec, blow, timeout=280, expect=None):
         """Submit, let `blow` (which gets the application id) strike once all commands run, wait for the end."""
@@ -210,7 +210,7 @@ class Rig:
         expect : callable, optional
             Gets the report; asserts what is the row's own.
         """
-        report = self.launcher.wait(application, timeout=timeout, poll_interval=0.2)
+        report = self.launcher.wait(application, timeout=timeout, poll_interval=0.4)
         seen = time.time()
         if expect:
             expect(report)
@@ -246,7 +246,7 @@ class Rig:
             found = [text for application in applications for text in self._found(application)]
             if not found or time.monotonic() > deadline:
                 return tuple(found)
-            time.sleep(0.2)
+            time.sleep(0.4)
 
     def _found(self, application):
         try:
