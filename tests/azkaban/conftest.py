@@ -8,9 +8,9 @@ from tf_yarn_ops.azkaban import ending as ending_module
 
 
 @pytest.fixture(scope="session")
-def classpath(tmp_path_factory):
+def classpath():
     """Return the class path of the real Azkaban's server, compiled once."""
-    return compile_server(tmp_path_factory.mktemp("azkaban-classes"))
+    return compile_server()
 
 
 @pytest.fixture

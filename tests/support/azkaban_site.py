@@ -34,22 +34,16 @@ PATIENCE = 240
 _execids = count(int(time.time()) % 1_000_000 * 100)
 
 
-def fetch_jars():
-    """Return the folder of Azkaban's jars; Maven fetches them once, and it appears by a rename."""
-    wanted = hashlib.sha256((HERE / "pom.xml").read_bytes()).hexdigest()[:8]
-    target = cache_folder(os.environ) / f"azkaban-{VERSION}-{wanted}"
+def made_once(name, sources, make):
+    """Return a folder of the cache; ``make`` fills it once for these sources, and it appears by a rename."""
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()[:8]
+    target = cache_folder(os.environ) / f"{name}-{digest}"
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=".azkaban-", dir=target.parent))
     try:
-        ran = subprocess.run(
-            ["mvn", "--quiet", "--batch-mode", "--file", HERE / "pom.xml", "dependency:copy-dependencies",
-             "-DincludeScope=runtime", f"-DoutputDirectory={staging}"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=FETCH_SECONDS,
-            env={**os.environ, "JAVA_HOME": str(find_java(os.environ).home)}, text=True,
-        )  # fmt: skip
-        assert ran.returncode == 0, ran.stdout
+        make(staging)
         staging.chmod(0o755)
         try:
             os.rename(staging, target)
@@ -60,19 +54,37 @@ def fetch_jars():
     return target
 
 
+def fetch_jars():
+    """Return the folder of Azkaban's jars, which Maven fetches."""
+    def fetch(folder):
+        ran = subprocess.run(
+            ["mvn", "--quiet", "--batch-mode", "--file", HERE / "pom.xml", "dependency:copy-dependencies",
+             "-DincludeScope=runtime", f"-DoutputDirectory={folder}"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=FETCH_SECONDS,
+            env={**os.environ, "JAVA_HOME": str(find_java(os.environ).home)}, text=True,
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stdout
+
+    return made_once(f"azkaban-{VERSION}", [HERE / "pom.xml"], fetch)
+
+
 def plugin_jars():
     """Return the jars of Azkaban's own Hadoop plugins, which are not on the executor's class path."""
     return sorted(fetch_jars().glob("*-hadoop-*.jar"))
 
 
-def compile_server(folder):
-    """Compile the Java program into a folder; return the class path to run it with."""
+def compile_server():
+    """Compile the Java program; return the class path to run it with."""
     jars = [str(jar) for jar in sorted(fetch_jars().glob("*.jar")) if jar not in plugin_jars()]
-    sources = sorted(map(str, HERE.rglob("*.java")))
-    javac = find_java(os.environ).home / "bin" / "javac"
-    subprocess.run([javac, "-nowarn", "-Xlint:none", "-cp", os.pathsep.join(jars), "-d", folder, *sources],
-                   check=True, timeout=120, capture_output=True)
-    return os.pathsep.join([*jars, str(folder)])
+    java = find_java(os.environ)
+    sources = sorted(HERE.rglob("*.java"))
+
+    def compile_into(folder):
+        subprocess.run([java.home / "bin" / "javac", "-nowarn", "-Xlint:none", "-cp", os.pathsep.join(jars),
+                        "-d", folder, *map(str, sources)], check=True, timeout=120, capture_output=True)
+
+    name = f"azkaban-server-{VERSION}-java{java.version}"
+    return os.pathsep.join([*jars, str(made_once(name, [HERE / "pom.xml", *sources], compile_into))])
 
 
 class AzkabanServer:
