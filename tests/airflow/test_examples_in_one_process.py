@@ -44,7 +44,7 @@ class Notebook:
         self.home.mkdir()
 
     def python(self, *words):
-        done = subprocess.run([sys.executable, *words], env=self.environ, cwd=self.home, text=True, timeout=TRAINING,
+        done = subprocess.run([sys.executable, *words], env=self.environ, cwd=self.home, text=True, timeout=2 * TRAINING,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert done.returncode == 0, done.stdout[-6000:]
         return done.stdout
@@ -54,11 +54,11 @@ class Notebook:
         output = self.python(RUNNER, answer, *words)
         return json.loads(answer.read_text()), output
 
-    def test(self, dag_id, **conf):
-        """Run the DAG by ``dag.test()``. Return its state, the values of the tasks and their rendered fields."""
-        run, output = self.ask("test", dag_id, json.dumps(conf))
-        assert run["state"] == "success", output[-6000:]
-        return SimpleNamespace(**run, log=output)
+    def test(self, *dag_ids, **conf):
+        """Run DAGs by ``dag.test()``. Return state, values of the tasks and rendered fields of each run."""
+        runs, output = self.ask("test", json.dumps(conf), *dag_ids)
+        assert {run["state"] for run in runs.values()} == {"success"}, output[-6000:]
+        return {dag_id: SimpleNamespace(**run, log=output) for dag_id, run in runs.items()}
 
     def leaks(self, *secrets):
         """Return the files of this Airflow that hold one of the secrets: its database, its logs."""
@@ -107,11 +107,17 @@ def notebook(minicluster, lake, server, airflow_database, tmp_path_factory):
     return notebook
 
 
+@pytest.fixture(scope="module")
+def runs(notebook, server, lake):
+    """Run the examples that need no scheduler, both in one process: it imports Airflow once."""
+    server.client.put_object(Bucket="lake", Key="digits/digits.npz", Body=lake.read(f"{lake.url}/digits.npz"))
+    return notebook.test("digits_first_training", "digits_s3_training", steps=250)
+
+
 @pytest.mark.cluster
-@pytest.mark.slow
-@pytest.mark.timeout(600, func_only=True)
-def test_the_first_training_trains_two_workers_with_the_steps_of_the_form(notebook, lake):
-    run = notebook.test("digits_first_training", steps=250)
+@pytest.mark.timeout(900)
+def test_the_first_training_trains_two_workers_with_the_steps_of_the_form(runs, lake):
+    run = runs["digits_first_training"]
     report = run.values["train"]
     assert [task["task"] for task in report["tasks"]] == ["worker:0", "worker:1"]
     assert report["metrics"]["steps"] == 250 and report["metrics"]["accuracy"] >= 0.9
@@ -125,11 +131,9 @@ def test_the_first_training_trains_two_workers_with_the_steps_of_the_form(notebo
 
 
 @pytest.mark.cluster
-@pytest.mark.slow
-@pytest.mark.timeout(600, func_only=True)
-def test_data_comes_from_s3_the_model_goes_there_and_the_keys_are_nowhere_in_airflow(notebook, server, lake):
-    server.client.put_object(Bucket="lake", Key="digits/digits.npz", Body=lake.read(f"{lake.url}/digits.npz"))
-    run = notebook.test("digits_s3_training", steps=250)
+@pytest.mark.timeout(900)
+def test_data_comes_from_s3_the_model_goes_there_and_the_keys_are_nowhere_in_airflow(runs, notebook, server):
+    run = runs["digits_s3_training"]
     report = run.values["train"]
     assert report["metrics"]["steps"] == 250 and report["metrics"]["accuracy"] >= 0.9
     model = report["metrics"]["model"]

@@ -1,6 +1,6 @@
-"""A program for tests: ask the Airflow of ``AIRFLOW_HOME`` about its DAGs, or run one by ``dag.test()``.
+"""A program for tests: ask the Airflow of ``AIRFLOW_HOME`` about its DAGs, or run some by ``dag.test()``, in turn.
 
-python airflow_dagtest.py ANSWER bag | ANSWER test DAG CONF
+python airflow_dagtest.py ANSWER bag | ANSWER test CONF DAG...
 """
 
 import json
@@ -39,7 +39,11 @@ def run(dag, conf):
 def main():
     answer, question, *words = sys.argv[1:]
     bag = DagBag()
-    said = describe(bag) if question == "bag" else run(bag.dags[words[0]], json.loads(words[1]))
+    if question == "bag":
+        said = describe(bag)
+    else:
+        conf, *names = words
+        said = {name: run(bag.dags[name], json.loads(conf)) for name in names}
     Path(answer).write_text(json.dumps(said))
 
 
