@@ -3,6 +3,7 @@
 import collections
 import functools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -45,7 +46,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 @functools.cache
 def drives_airflow(file):
-    return "airflow_site" in file.read_text()
+    """Tell whether a test or a fixture of the file takes the fixture ``airflow_site``."""
+    return re.search(r"def \w+\([^)]*\bairflow_site\b", file.read_text()) is not None
 
 
 @pytest.hookimpl(trylast=True)

@@ -35,7 +35,7 @@ class Run:
 
         seen = []
         try:
-            until(there, seconds, 0.5)
+            until(there, seconds, 1)
         except AssertionError:
             raise AssertionError(f"{self} is {seen[-1]['state']} after {seconds} s, not {' or '.join(states)}:\n"
                                  f"{self.log()[-6000:]}") from None

@@ -46,25 +46,26 @@ SETTINGS = {
     "API__EXPOSE_CONFIG": "True",
     "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
     "DAG_PROCESSOR__REFRESH_INTERVAL": "3600",
-    "SCHEDULER__JOB_HEARTBEAT_SEC": "1",
-    "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
-    "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
-    "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "2",
+    # The scheduler sleeps for a second, or until the next of these times: each loop costs what a request does.
+    "SCHEDULER__JOB_HEARTBEAT_SEC": "2",
+    "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "2",
+    "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "1",
+    "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "4",
     "SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "20",
     "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
-    "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "1",
-    "SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "1",
+    "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
+    "SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "2",
     "TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
     "WORKERS__EXECUTION_API_TIMEOUT": "30",
-    "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
+    "WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
 }
 READY = 300.0
 #: The file with the DAGs of the rows.
 ROWS = Path(__file__).parent / "airflow_dags" / "rows.py"
 #: Read by every process of Airflow. SQLite allows one write at a time, so no write waits for the disk. The API
 #: server writes its audit log in its event loop, in which others wait to finish their writes: there it gives up at
-#: once, and `AirflowSite.call` tries again. What every task imports is imported once, before the workers are forked.
+#: once, and `AirflowSite.call` tries again. What every task imports and makes is made once, before the workers are forked.
 LOCAL_SETTINGS = """\
 import asyncio
 import sqlite3
@@ -85,12 +86,24 @@ def do_not_hold_up_the_event_loop(connection, record, proxy):
         connection.execute(f"PRAGMA busy_timeout = {waits}")
 
 if "scheduler" in sys.argv:
+    import airflow.dag_processing.bundles.local
+    import airflow.providers.standard.operators.empty
     import airflow.sdk.execution_time.supervisor
     import airflow.sdk.execution_time.task_runner
+    import anyio._backends._asyncio
+    import cryptography.hazmat.backends.openssl.backend
     import cryptography.x509
     import httpx
+    import jinja2.ext
     import skein
     import tf_yarn_ops.airflow.execution
+    import tf_yarn_ops.airflow.operator
+    import tf_yarn_ops.follow.watch
+    import tf_yarn_ops.submit.certificate
+    import tf_yarn_ops.submit.rest
+    from tf_yarn_ops.submit.bundle import runtime_zip
+
+    runtime_zip()
 """
 
 
