@@ -162,11 +162,11 @@ def test_queue_overrun_by_the_resourcemanagers_clock():
         "the 60 s of the queue deadline: AM container is pending")
 
 
-def test_logs_of_nodes_with_https_have_https_addresses():
-    """Skein writes http for every NodeManager."""
-    task = TaskReport("worker:0", log_url="http://node:8044/node/containerlogs/container_1/ann/worker.log")
-    live = JobReport(ID, tasks=(task,))
-    seen = application(1)
-    for scheme in ("https", "http"):
-        found = read_report(seen | {"amContainerLogs": f"{scheme}://node:8044/node/containerlogs/container_0/ann"}, live)
-        assert found.tasks[0].log_url == f"{scheme}://node:8044/node/containerlogs/container_1/ann/worker.log"
+@pytest.mark.parametrize("told", ["http", "https"])
+@pytest.mark.parametrize("real", ["http", "https"])
+def test_addresses_of_logs_have_the_scheme_of_the_nodes(told, real):
+    """A coordinator judges by the ResourceManager's address, which a proxy may serve."""
+    task = TaskReport("worker:0", log_url=f"{told}://node:8044/node/containerlogs/container_1/ann/worker.log")
+    seen = application(1, amContainerLogs=f"{real}://node:8044/node/containerlogs/container_0/ann")
+    found = read_report(seen, JobReport(ID, tasks=(task,)))
+    assert found.tasks[0].log_url == f"{real}://node:8044/node/containerlogs/container_1/ann/worker.log"

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from ..hadoop.resourcemanager import ENDED
 from ..runtime.common.reasons import Reason
@@ -161,11 +162,12 @@ def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str |
 
 
 def _with_scheme(tasks: tuple[TaskReport, ...], master_log: str) -> tuple[TaskReport, ...]:
-    """Return the tasks with the https of the NodeManagers in the URLs of their logs; Skein always writes http."""
-    if not master_log.startswith("https:"):
+    """Return the tasks with log URLs of the NodeManagers' own scheme, which the coordinator does not know for sure."""
+    scheme = urlsplit(master_log).scheme
+    if not scheme:
         return tasks
-    return tuple(replace(task, log_url=f"https:{task.log_url.removeprefix('http:')}")
-                 if task.log_url and task.log_url.startswith("http:") else task for task in tasks)
+    return tuple(replace(task, log_url=urlsplit(task.log_url)._replace(scheme=scheme).geturl())
+                 if task.log_url else task for task in tasks)
 
 
 def _reason(application: Mapping[str, Any], state: str, final_status: str, diagnostics: str) -> Reason:
