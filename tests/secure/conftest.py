@@ -6,6 +6,11 @@ import pytest
 
 from support.secure import get_environment
 
+#: Milliseconds after which tokens end unless YARN renews them, which it does at nine tenths.
+RENEW_INTERVAL = 40_000
+EXPIRY = {f"{daemon}.delegation.token.renew-interval": str(RENEW_INTERVAL)
+          for daemon in ("dfs.namenode", "yarn.resourcemanager")}
+
 
 @pytest.fixture(scope="session")
 def secure_cluster(tmp_path_factory, worker_id):
@@ -14,7 +19,7 @@ def secure_cluster(tmp_path_factory, worker_id):
 
     shared = tmp_path_factory.getbasetemp()
     shared = shared if worker_id == "master" else shared.parent
-    cluster = MiniCluster(shared / "secure-cluster", kerberos=True, https=True)
+    cluster = MiniCluster(shared / "secure-cluster", kerberos=True, https=True, properties=EXPIRY)
     with (shared / "secure-cluster.users").open("a") as users:
         fcntl.flock(users, fcntl.LOCK_SH)
         try:

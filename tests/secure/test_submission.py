@@ -1,0 +1,261 @@
+"""Jobs on a real secured cluster, submitted over HTTP by clients that have neither Java nor Hadoop.
+
+All jobs start at once; the tests look at their ends. The last test looks for secrets in all that the others left.
+"""
+
+import base64
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from support.fake_yarn import until
+from support.programs import ROOT, SUBMIT, YTF
+from support.secure import ask, get_environment
+from tf_yarn_ops.hadoop.configuration import Configuration
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+OWN_PYTHON = f"venv://{sys.prefix}"
+SMALL = ["--am_memory", "512", "-m", "256", "--environment", OWN_PYTHON, "-r", "worker:1"]
+#: A program that lists the user's home directory in HDFS with the token that its container has.
+LIST_HOME = """
+import json, os, ssl, sys, urllib.request
+from tf_yarn_ops.runtime.common.tokens import HDFS_KIND, encode_token, read_credentials
+with open(os.environ["HADOOP_TOKEN_FILE_LOCATION"], "rb") as file:
+    tokens = [token for token in read_credentials(file.read()) if token.kind == HDFS_KIND]
+url = f"{sys.argv[1]}/webhdfs/v1/user/alice?op=LISTSTATUS&delegation={encode_token(tokens[0])}"
+handlers = [urllib.request.ProxyHandler({})]
+if sys.argv[2:]:
+    handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=sys.argv[2])))
+found = json.load(urllib.request.build_opener(*handlers).open(url))["FileStatuses"]["FileStatus"]
+print("home has", [item["pathSuffix"] for item in found], flush=True)
+"""
+#: A program that prints all files of HDFS that its user may read.
+READ_ALL = """
+from tf_yarn_ops.errors import SubmissionRejected
+from tf_yarn_ops.hadoop.cluster import discover
+files = discover().open_filesystem()
+def walk(path):
+    try:
+        for item in files.list(path):
+            if item.is_directory:
+                walk(f"{path}{item.name}/")
+            elif item.length < 2_000_000:
+                print(f"{path}{item.name}", (files.read(f"{path}{item.name}") or b"").decode("latin-1"))
+    except SubmissionRejected:
+        pass
+walk("/")
+"""
+#: Lines in which HDFS itself logs tokens: each address that is asked, with its query.
+HADOOPS_OWN = re.compile(r"^.* INFO (datanode\.webhdfs|requests\.namenode): .*$", re.MULTILINE)
+#: A token's text has its kind in base64, at one of three alignments.
+TOKEN_TEXT = re.compile("|".join(
+    base64.b64encode(b"x" * shift + kind)[4 if shift else 0:-4].decode()
+    for kind in (b"HDFS_DELEGATION_TOKEN", b"RM_DELEGATION_TOKEN", b"WEBHDFS delegation") for shift in range(3)))
+SECRETS = re.compile(rf"{TOKEN_TEXT.pattern}|PRIVATE KEY-----|hadoop\.auth=[^;(]", re.MULTILINE)
+
+
+class Clients:
+    """Programs of users of the secured cluster, whose environment names the cluster and a ticket and nothing else."""
+
+    def __init__(self, cluster, folder, tickets):
+        self.cluster, self.folder, self.tickets = cluster, folder, tickets
+        self.running, self.said = {}, {}
+        self.ca_file = str(getattr(cluster, "ca_file", None) or "")
+        self.site(folder / "site.yaml")
+
+    def site(self, path, **settings):
+        known = {"resourcemanager": self.cluster.resourcemanager_url}
+        if self.ca_file:
+            known["ca_file"] = self.ca_file
+        path.write_text(yaml.safe_dump(known | settings))
+        return path
+
+    def environ(self, user, site=None):
+        kept = ("KRB5_CONFIG", "KRB5CCNAME", "HOME", "LANG", "TMPDIR", "COVERAGE_PROCESS_START")
+        own = {name: value for name, value in self.tickets[user].items() if name in kept}
+        return {**own, "PATH": "/nowhere", "YTF_SITE": str(site or self.folder / "site.yaml")}
+
+    def start(self, name, user, *words, site=None):
+        """Start a client; what it says is kept under its name."""
+        with open(self.folder / f"{name}.out", "wb") as out, open(self.folder / f"{name}.err", "wb") as err:
+            self.running[name] = subprocess.Popen(
+                words, env=self.environ(user, site), stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.folder)
+
+    def submit(self, name, user, command, *words, site=None):
+        self.start(name, user, *SUBMIT, "-v", "--submit_with", "rest", "--json", *SMALL, *words, command, site=site)
+
+    def end(self, name, seconds=150):
+        """Wait for a client; return its exit code, stdout and stderr."""
+        code = self.running[name].wait(seconds)
+        out, err = ((self.folder / f"{name}.{end}").read_text() for end in ("out", "err"))
+        assert "Traceback" not in err, err
+        return code, out, err
+
+    def report(self, name):
+        code, out, err = self.end(name)
+        assert out, (code, err)
+        return code, json.loads(out)
+
+    def run(self, name, user, *words):
+        self.start(name, user, *words)
+        return self.end(name)
+
+    def status_of(self, user, path):
+        """Return the HTTP status of a user's request to WebHDFS."""
+        return ask(self.cluster, self.tickets[user], f"{self.cluster.namenode_url}/webhdfs/v1{path}")[0]
+
+    def is_deleted(self, user, application):
+        """Return whether the application's directory, which held the job's key, is gone."""
+        return self.status_of(user, f"/user/{user}/.skein/{application}?op=GETFILESTATUS") == 404
+
+    def submitted(self, name):
+        """Return the id that a client tells in its log, once it is there."""
+        def told():
+            ended, text = self.running[name].poll() is not None, (self.folder / f"{name}.err").read_text()
+            found = re.search(r"submitted (application_\d+_\d+)", text)
+            assert found or not ended, text
+            return found
+
+        return until(told, 90)[1]
+
+
+@pytest.fixture(scope="module")
+def clients(secure_cluster, tmp_path_factory):
+    """Start a client for each row; end what still runs."""
+    folder = tmp_path_factory.mktemp("clients")
+    made = Clients(secure_cluster, folder, {user: get_environment(secure_cluster, tmp_path_factory.mktemp(user), user)
+                                            for user in ("alice", "bob", "gateway")})
+    (folder / "list_home.py").write_text(LIST_HOME)
+    made.flag, namenode = folder / "go on", secure_cluster.namenode_url
+    listing = [sys.executable, str(folder / "list_home.py"), namenode, *filter(None, [made.ca_file])]
+    command = f'PYTHONPATH={ROOT} {shlex.join(listing)}; until [ -e "{made.flag}" ]; do sleep 0.2; done'
+    # The same NameNode by another name, which is another file system.
+    split = urlsplit(Configuration.from_directory(secure_cluster.environ["HADOOP_CONF_DIR"]).get("fs.defaultFS"))
+    other = f"hdfs://{'localhost' if split.hostname == '127.0.0.1' else '127.0.0.1'}:{split.port}"
+    made.submit("long", "alice", command, "--wait", "--file_system", other,
+                site=made.site(folder / "two.yaml", namenodes={other: namenode}))
+    made.submitted("long")  # the others find its files in the cache
+    made.submit("failed", "alice", "echo it fails; exit 3", "--wait", "--report_log_tail", "1000")
+    made.submit("for bob", "gateway", "sleep 1", "--wait", "--user", "bob")
+    for number in range(3):
+        made.submit(f"racer {number}", "alice", "sleep 1", "--wait", "--run_id", "race")
+    made.submit("wrong renewer", "alice", "true", "--wait",
+                site=made.site(folder / "wrong.yaml", token_renewer="alice"))
+    bare = folder / "bare"
+    bare.mkdir()
+    (bare / "python").symlink_to(os.path.realpath(sys.executable))
+    made.submit("no grpc", "alice", "true", "--wait", "--environment", f"python://{bare}/python")
+    yield made
+    made.flag.touch()
+    for process in made.running.values():
+        if process.poll() is None:
+            process.terminate()
+            process.wait(30)
+
+
+def test_a_running_job_shows_its_page_and_its_logs_and_only_its_user_ends_it(clients):
+    application = clients.submitted("long")
+
+    def look():
+        _, out, err = clients.run("look", "alice", *YTF, "status", application, "--json", "-v")
+        assert out, err
+        shown = json.loads(out)
+        return shown if [task["state"] for task in shown["tasks"]] == ["running"] else None
+
+    shown = until(look, 90)
+    assert (shown["user"], shown["state"]) == ("alice", "RUNNING")
+    code, out, err = until(lambda: (found := clients.run(
+        "live log", "alice", *YTF, "logs", application, "--task", "worker:0", "-v")) and found[1] and found, 30)
+    assert code == 0 and "home has ['.skein']" in out, (out, err)
+    code, _, err = clients.run("kill by bob", "bob", *YTF, "kill", application)
+    assert code == 3, err
+    for path in (f"/user/alice/.skein/{application}?op=LISTSTATUS", "/user/alice/.skein/cache?op=LISTSTATUS"):
+        assert clients.status_of("bob", path) == 403
+    for page in (f"ws/v1/cluster/apps/{application}", f"cluster/app/{application}"):
+        status, text = ask(clients.cluster, clients.tickets["bob"], f"{clients.cluster.resourcemanager_url}/{page}")
+        clients.said[page] = text
+        assert status in (200, 403)
+
+
+def test_a_failed_job_leaves_no_directory(clients):
+    code, report = clients.report("failed")
+    assert (code, report["reason"]) == (1, "TASK_FAILED")
+    assert clients.is_deleted("alice", report["application_id"])
+
+
+def test_a_gateway_submits_for_bob_and_follows_as_bob(clients):
+    code, report = clients.report("for bob")
+    assert (code, report["user"], report["reason"]) == (0, "bob", "SUCCEEDED"), report
+    assert clients.is_deleted("bob", report["application_id"])
+    code, out, _ = clients.run("status for bob", "gateway", *YTF, "status", report["application_id"], "--user",
+                               "bob", "--json")
+    assert (code, json.loads(out)["reason"]) == (0, "SUCCEEDED")
+
+
+def test_three_racing_clients_have_one_application(clients):
+    ends = [clients.report(f"racer {number}") for number in range(3)]
+    assert [code for code, _ in ends] == [0, 0, 0]
+    assert len({report["application_id"] for _, report in ends}) == 1
+    assert clients.is_deleted("alice", ends[0][1]["application_id"])
+
+
+def test_a_token_that_yarn_can_not_renew_is_told_with_what_to_do(clients):
+    code, report = clients.report("wrong renewer")
+    assert (code, report["reason"]) == (3, "SUBMISSION_REJECTED")
+    assert re.search(r"Failed to renew token.*set token_renewer in site\.yaml", report["message"])
+    assert clients.is_deleted("alice", report["application_id"])
+
+
+def test_a_coordinator_without_skein_ends_the_job_by_its_token(clients):
+    """An interpreter without grpcio can't talk to Skein; the reason comes by a kill over REST."""
+    code, report = clients.report("no grpc")
+    assert (code, report["reason"]) == (5, "AM_FAILED"), report
+    assert "it needs grpcio and protobuf" in report["message"]
+    assert clients.is_deleted("alice", report["application_id"])
+
+
+def test_a_killed_job_leaves_no_directory(clients):
+    clients.submit("killed", "alice", "sleep 600")
+    application = clients.submitted("killed")
+    code, _, err = clients.run("kill", "alice", *YTF, "kill", application, "-v")
+    assert code == 0, err
+    assert clients.is_deleted("alice", application)
+
+
+def test_a_job_outlives_the_renewal_of_its_tokens(clients, secure_cluster):
+    application = clients.submitted("long")
+    page = f"{secure_cluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
+
+    def age():
+        return json.loads(ask(secure_cluster, clients.tickets["alice"], page)[1])["app"]["elapsedTime"]
+
+    interval = int(secure_cluster.settings.properties["yarn.resourcemanager.delegation.token.renew-interval"])
+    until(lambda: age() > 1.1 * interval, 90, 1.0)
+    clients.flag.touch()
+    code, report = clients.report("long")
+    assert (code, report["reason"]) == (0, "SUCCEEDED"), report
+    assert clients.is_deleted("alice", application)
+
+
+def test_no_secret_is_where_others_may_read(clients, secure_cluster):
+    """Look for tokens, private keys and cookies in what clients, containers and daemons have written."""
+    for name in list(clients.running):
+        clients.end(name)
+    code, out, err = clients.run("files for bob", "bob", sys.executable, "-c", READ_ALL)
+    assert code == 0 and "/user/bob/.skein/cache" in out, err
+    texts = {str(path): path.read_text(errors="replace") for path in clients.folder.glob("*.*")} | clients.said
+    logs = [path for path in Path(secure_cluster.directory, "logs").rglob("*") if path.is_file()]
+    assert len(logs) > 5
+    texts |= {str(path): HADOOPS_OWN.sub("", path.read_text(errors="replace")) for path in logs}
+    assert not {name: match[0] for name, text in texts.items() if (match := SECRETS.search(text))}
+    given = (path.read_text(errors="replace") for path in logs)
+    assert any(SECRETS.search(text) for text in given), "a token is found where there is one"
