@@ -193,6 +193,15 @@ class ApplicationNotFound(TfYarnError, LookupError):
     reason = Reason.LOST
 
 
+class LogMissing(ApplicationNotFound):
+    """No service has the log of a task; its application may run."""
+
+    @property
+    def hint(self) -> str:
+        return ("A log is on its node while the container runs, and at the log server a few seconds after the end; "
+                "log_server in site.yaml names that server.")
+
+
 class Superseded(TfYarnError, RuntimeError):
     """A newer generation of the same training exists; it was left alone."""
 

@@ -10,6 +10,7 @@ from support.fake_yarn import closed_address
 from tf_yarn_ops.airflow import YarnHook
 from tf_yarn_ops.airflow.hook import addresses
 from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.hadoop.tickets import Tickets
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_cluster_in_the_environment")]
 
@@ -32,12 +33,14 @@ def connect(monkeypatch, **values):
 def test_the_connection_leads_to_the_cluster(yarn, monkeypatch, tmp_path):
     site = tmp_path / "site.yaml"
     site.write_text("staging: /from/file\nlog_server: http://logs:1")
-    extra = {"site_file": str(site), "staging": "/from/extra/{user}", "submit_with": ""}
+    extra = {"site_file": str(site), "staging": "/from/extra/{user}", "submit_with": "",
+             "keytab": "/etc/ann.keytab", "principal": "ann@EXAMPLE.COM"}
     hook = connect(monkeypatch, host=yarn.url, login="ann", extra=extra)
     cluster = hook.get_conn()
     assert (cluster.resourcemanagers, cluster.user, cluster.login) == ((yarn.url,), "ann", "ann")
     assert (cluster.staging, cluster.site.log_server, cluster.site.submit_with) == ("/from/extra/ann", "http://logs:1", "auto")
     assert hook.environ["HADOOP_USER_NAME"] == "ann"
+    assert cluster.site.tickets == Tickets("/etc/ann.keytab", "ann@EXAMPLE.COM")
 
 
 @pytest.fixture

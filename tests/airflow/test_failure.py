@@ -14,7 +14,7 @@ from support import airflow_setup
 from support.airflow_task import ID, JOB, USER, deferral, first_event, report_of, run, task_log
 from support.fake_yarn import application
 from tf_yarn_ops.airflow import TensorFlowYarnOperator, TfYarnInfrastructureError, TfYarnJobFailed, TfYarnRetryPolicy
-from tf_yarn_ops.airflow.outcome import exception_of, lines_of, to_xcom
+from tf_yarn_ops.airflow.outcome import exception_of, lines_of, sentence_of, to_xcom
 from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
@@ -165,3 +165,11 @@ def test_metrics_that_are_no_numbers_of_json_become_texts():
     metrics = to_xcom(report_of(Reason.SUCCEEDED, metrics=values))["metrics"]
     assert json.loads(json.dumps(metrics, allow_nan=False)) == {
         "loss": "nan", "best": "-inf", "deep": [{"x": "inf"}], "fine": 1.5}
+
+
+def test_the_next_step_of_an_error_is_that_of_its_message():
+    """An expired ticket is no wrong address."""
+    failed = JobReport("", reason=Reason.CLUSTER_UNREACHABLE, message="there is no valid Kerberos ticket. Run kinit")
+    assert sentence_of(failed) == "nothing was submitted: CLUSTER_UNREACHABLE: there is no valid Kerberos ticket. Run kinit"
+    ended = JobReport(ID, state="FAILED", reason=Reason.AM_FAILED, message="exit 1")
+    assert sentence_of(ended).startswith(f"{ID} AM_FAILED: exit 1. Read application.driver.log")

@@ -24,6 +24,7 @@ from tf_yarn_ops.azkaban.inherited import DROPPED
 from tf_yarn_ops.azkaban.limits import check_owner, read_limits
 from tf_yarn_ops.azkaban.outputs import output_properties, write_outputs
 from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
@@ -668,3 +669,14 @@ def test_a_users_own_file_is_no_limit_of_the_site():
     status[stat.ST_MODE], status[stat.ST_UID] = 0o100644, os.getuid() + 12345
     with pytest.raises(SpecInvalid, match="users other than root could have written it"):
         check_owner(os.stat_result(status))
+
+
+def test_the_limits_keytab_wins_over_the_site_files(tmp_path):
+    found = read_limits(limits(tmp_path, "keytab: /etc/azkaban.keytab\n"))
+    site = Site(keytab="/etc/own.keytab", principal="own@EXAMPLE.COM", staging="/x")
+    assert found.identify(site) == Site(keytab="/etc/azkaban.keytab", staging="/x")
+    named = read_limits(limits(tmp_path, "principal: azkaban@EXAMPLE.COM\n"))
+    assert named.identify(Site()).tickets.principal == "azkaban@EXAMPLE.COM"
+    assert read_limits(limits(tmp_path, "tasks: 1\n")).identify(site) is site
+    with pytest.raises(SpecInvalid, match=r"keytab: 'azkaban\.keytab' is not an absolute path"):
+        read_limits(limits(tmp_path, "keytab: azkaban.keytab\n"))

@@ -4,7 +4,7 @@ import pytest
 
 import tf_yarn_ops.follow.logs
 from support.fake_yarn import STAMP, application
-from tf_yarn_ops.errors import ApplicationNotFound, SpecInvalid
+from tf_yarn_ops.errors import ApplicationNotFound, LogMissing, SpecInvalid
 from tf_yarn_ops.follow.logs import Logs, default_task, find_log, unframed
 from tf_yarn_ops.follow.yarn_report import read_report
 from tf_yarn_ops.hadoop.cluster import Cluster
@@ -111,8 +111,9 @@ def test_at_last_the_tail_with_the_command_to_type(yarn):
 
 
 def test_nothing_anywhere_gives_the_command(yarn):
-    with pytest.raises(ApplicationNotFound, match=f"type: yarn logs -applicationId {ID} -containerId {CONTAINER}"):
+    with pytest.raises(LogMissing, match=f"type: yarn logs -applicationId {ID} -containerId {CONTAINER}") as raised:
         list(logs(yarn).read(ID))
+    assert "forgotten" not in raised.value.hint and "log_server" in raised.value.hint
 
 
 def test_a_task_that_is_not_there_or_never_ran(yarn):

@@ -16,6 +16,9 @@ MAX_BYTES = 12 * 1024
 #: Exit codes of the reasons for which a further try is useless: the request is wrong, YARN refuses it, or somebody has
 #: killed the application on purpose.
 FATAL = (2, 3, 8)
+#: Reasons of errors without an application; the message has the next step, and that of the reason may be another one:
+#: an expired ticket is no wrong address.
+_COMPLETE = (Reason.CLUSTER_UNREACHABLE, Reason.SUBMISSION_REJECTED)
 #: The cause of a kill by the task itself. The report names the attempt: ``killed_by_attempt``.
 KILLED_BY_AIRFLOW = "Killed by Airflow: the task was cleared, marked or timed out, or its worker was shut down"
 
@@ -75,7 +78,8 @@ def sentence_of(report: JobReport) -> str:
     reason = report.reason or Reason.LOST
     head = f"{report.application_id or 'nothing was submitted:'} {reason.value}"
     message = f"{head}: {report.message}" if report.message else head
-    return message if reason is Reason.SUCCEEDED else f"{message.rstrip('.')}. {reason.hint}"
+    complete = reason is Reason.SUCCEEDED or (not report.state and reason in _COMPLETE)
+    return message if complete else f"{message.rstrip('.')}. {reason.hint}"
 
 
 def is_final(report: JobReport, last: bool) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..doctor.examination import Diagnosis, Result, examine
 from ..doctor.known import Question
 from ..errors import SpecInvalid
+from ..hadoop.site import find_site
 from .inherited import allowed, replace_own
 from .install import MODULE, NAME, read_command
 from .limits import Limits, read_limits
@@ -40,7 +41,8 @@ def check_installation(directory: Path, name: str = NAME, on_result: Callable[[R
     limits = read_limits(words[words.index("--limits") + 1] if "--limits" in words else None)
     environ = {**allowed(os.environ), **limits.environ}
     replace_own(environ)
-    return examine(Question(environ, queue=_queue(limits)), on_result)
+    site = limits.identify(find_site(environ)) if limits.keytab or limits.principal else None
+    return examine(Question(environ, queue=_queue(limits), site=site), on_result)
 
 
 def _check_interpreter(python: str) -> None:

@@ -108,7 +108,7 @@ class Run:
         if request.dry_run:
             self._print_dry_run(job)
             return self._conclude(Reason.SUCCEEDED, "nothing was submitted, tf.dry_run is set")
-        report = self._train(job, execution, request.strict_placement)
+        report = self._train(job, execution, request.strict_placement, limits)
         if report.reason is Reason.SUCCEEDED:
             self._hand_on(report)
         for line in describe(report, time.time()):
@@ -155,11 +155,12 @@ class Run:
         os.chdir("/")
         return job, request
 
-    def _train(self, job: JobSpec, execution: Execution, strict_placement: bool) -> JobReport:
+    def _train(self, job: JobSpec, execution: Execution, strict_placement: bool, limits: Limits) -> JobReport:
         from ..hadoop.cluster import discover
+        from ..hadoop.site import find_site
         from ..launch.launcher import Launcher
 
-        self._cluster = discover(environ=self._environ, user=job.user)
+        self._cluster = discover(environ=self._environ, user=job.user, site=limits.identify(find_site(self._environ)))
         launcher = Launcher(self._cluster, strict_placement=strict_placement, environ=self._environ)
         lines = Lines()
 

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import Code, Fault, SpecInvalid
 from ..job.spec import JobSpec
@@ -25,9 +26,13 @@ from ..validation import (
     read_memory,
     read_part,
     read_seconds,
+    read_text,
     read_texts,
 )
 from .keys import find_key, unknown_key
+
+if TYPE_CHECKING:
+    from ..hadoop.site import Site
 
 DEFAULT_PATH = "/etc/tf_yarn_ops/azkaban.yaml"
 
@@ -45,6 +50,7 @@ class Wrong(Code):
     TOTAL_TIMEOUT = "{given:g} s; this site allows {most:g}"
     NO_TOTAL_TIMEOUT = "0 s, no limit; this site allows {most:g}"
     NOT_A_VARIABLE = "not a variable with a text; put numbers and true into quotes"
+    NOT_ABSOLUTE = "{given!r} is not an absolute path"
     UNREADABLE = "can't be read: {error}"
     OTHERS_CAN_WRITE = "users other than root could have written it: chown root and chmod 644 it"
 
@@ -70,6 +76,12 @@ def _read_environ(value: object) -> dict[str, str]:
     return dict(value)
 
 
+def _read_keytab(value: object) -> str:
+    if not read_text(value).startswith("/"):
+        raise invalid(Wrong.NOT_ABSOLUTE, given=value)
+    return read_text(value)
+
+
 @dataclass(frozen=True)
 class Limits:
     """The limits of a site; None and empty mean no limit.
@@ -87,6 +99,8 @@ class Limits:
         Which files of the launcher's machine a job may name: those of its project, after links, or all that the
         launcher can read. Default: ``project`` where the job type is installed with ``--secure``, else ``any``. Values
         of `defaults` are not limited.
+    keytab, principal : str, optional
+        The Kerberos identity of the launcher, as in the site file, over which they win.
     queues : sequence of str, optional
         The allowed queues.
     tasks : int, optional
@@ -109,6 +123,8 @@ class Limits:
     defaults: Mapping[str, str] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict)
     files: str | None = None
+    keytab: str | None = None
+    principal: str | None = None
     queues: tuple[str, ...] = ()
     tasks: int | None = None
     memory: int | None = None
@@ -124,6 +140,7 @@ class Limits:
         check(normalise(self, {
             "user_to_proxy": _read_proxy, "defaults": _read_defaults, "environ": _read_environ,
             "files": optional(read_choice("project", "any")), "queues": read_texts,
+            "keytab": optional(_read_keytab), "principal": optional(read_text),
             "memory": optional(read_memory), "total_memory": optional(read_memory),
             **{name: optional(read_count(1)) for name in counts},
             **{name: optional(read_count(0)) for name in ("gpus", "total_gpus")},
@@ -151,6 +168,12 @@ class Limits:
         if self.total_timeout is None or 0 < job.deadlines.total <= self.total_timeout:
             return job
         return replace(job, deadlines=replace(job.deadlines, total=self.total_timeout))
+
+    def identify(self, site: "Site") -> "Site":
+        """Return a site with the keytab and the principal of these limits."""
+        if not (self.keytab or self.principal):
+            return site
+        return replace(site, keytab=self.keytab, principal=self.principal)
 
     def check_job(self, job: JobSpec) -> None:
         """Raise SpecInvalid, with every limit, for a job that is larger than the site allows."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import ApplicationNotFound, SpecInvalid, TfYarnError, did_you_mean
+from ..errors import LogMissing, SpecInvalid, TfYarnError, did_you_mean
 from ..hadoop import gateway
 from ..hadoop.authentication import OTHER_USERS, GatewayAuthentication, KerberosAuthentication
 from ..hadoop.cluster import Cluster
@@ -118,8 +118,9 @@ class Logs:
         Raises
         ------
         ApplicationNotFound
-            The ResourceManager does not know the application; or the log is neither on its node nor at a log server,
-            and the report has no lines of it.
+            The ResourceManager does not know the application.
+        LogMissing
+            The log is neither on its node nor at a log server, and the report has no lines of it.
         SpecInvalid
             The job has no such task, or it never ran.
         """
@@ -256,7 +257,7 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
 def _tail(report: JobReport, task: str, file: LogFile) -> Iterator[str]:
     tail = next((item.log_tail for item in report.tasks if item.task == task), "")
     if not tail:
-        raise ApplicationNotFound(f"the log of {task} is neither on its node nor at a log server; on a machine with "
-                                  f"Hadoop's client type: {file.command()}")
+        raise LogMissing(f"the log of {task} is neither on its node nor at a log server; on a machine with "
+                         f"Hadoop's client type: {file.command()}")
     yield f"{tail.rstrip()}\n"
     yield f"(only the end, from the report; the whole log: {file.command()})\n"
