@@ -131,7 +131,7 @@ def test_the_three_failures_in_a_row_are_those_of_the_code():
 
 
 @pytest.mark.parametrize("words", [
-    "no coordinator on", "needs grpcio", "are all taken", "was silent for", "needs Python 3.9", "takes us for",
+    "no coordinator on", "needs grpcio", "there is no Python", "are all taken", "was silent for", "needs Python 3.9", "takes us for",
     "no agent registered within", "times in a row", "was lost", "Error launching", "Listening on port", "registered as",
     "Waiting for all ports", "Published the cluster spec", "Verdict: ", "Ended after", "tf_yarn_ops agent:",
 ])

@@ -141,7 +141,7 @@ def broken_archive(rig):
 def interpreter_missing(rig):
     submitted = time.time()
     return rig.end(rig.submit(job("true", environment=Environment("venv", "/no/such/folder"))), submitted,
-                   expect=says("driver failed with exit code 127"))
+                   expect=says("there is no Python /no/such/folder/bin/python on "))
 
 
 @MATRIX.row("the interpreter is missing on a worker's node", Reason.CONTAINER_LOST, 90)

@@ -50,8 +50,12 @@ _SENTENCES = {
     Reason.OUT_OF_MEMORY: "The application master was killed for its memory; give it more (am_memory)",
     Reason.AM_FAILED: "The application master ended without a report",
 }
-#: What to do, by YARN's own text, where a token of a secured cluster does not fit. The text follows YARN's.
+#: What to do, by YARN's and Skein's own texts: no Python, or a token of a secured cluster that does not fit. The text
+#: follows theirs.
 _ADVICE = (
+    (re.compile(r"Application driver failed with exit code 12[67]\b"),
+     "The node could not start the Python of the job: name an environment that every node has (venv:///folder, "
+     "python:///path, or an archive with bin/python); without one the nodes need python3"),
     (re.compile("Failed to renew token"),
      "The ResourceManager must be able to renew the application's tokens: set token_renewer in site.yaml to its "
      "principal, yarn.resourcemanager.principal"),

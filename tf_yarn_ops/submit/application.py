@@ -18,7 +18,7 @@ from ..job.spec import JobSpec, TaskSpec
 from ..runtime.common.contract import JOB_FILE, RUNTIME_FILE, VERSION, Job, ServicePlan, TypePlan, dump_job
 from ..runtime.common.protocol import PORTS
 from ..runtime.common.roles import ROLES, TENSORBOARD
-from .container_environment import ContainerEnvironment, build_container_environment
+from .container_environment import ANY_PYTHON, ContainerEnvironment, build_container_environment
 
 if TYPE_CHECKING:
     import skein
@@ -31,6 +31,11 @@ TENSORBOARD_COMMAND = 'exec tensorboard --logdir "$DTF_OUTPUT_PATH" --host "$YTF
 
 _SCRIPT = """\
 {before}exec {interpreter} {flags} {runtime} {part} {words}
+"""
+
+#: Without the environment's interpreter, let any Python of the node tell its name as the end of the application.
+_STAND_IN = """\
+command -v {interpreter} >/dev/null || exec {any} -u {runtime} coordinator "$SKEIN_APPLICATION_ID" {interpreter}
 """
 
 
@@ -195,9 +200,15 @@ def _resources(spec: JobSpec, plan: ServicePlan) -> Resources:
 
 def _script(placed: ContainerEnvironment, part: str, service: str, *, flags: str) -> str:
     """Return the script of a container. Commands and values of the user never become part of it."""
+    interpreter = shlex.quote(placed.interpreter)
+    before = ""
+    if part == "coordinator":
+        before = "unset JDK_JAVA_OPTIONS\n"
+        if placed.interpreter != ANY_PYTHON:
+            before += _STAND_IN.format(interpreter=interpreter, any=ANY_PYTHON, runtime=RUNTIME_FILE)
     return _SCRIPT.format(
-        before="unset JDK_JAVA_OPTIONS\n" if part == "coordinator" else "",
-        interpreter=shlex.quote(placed.interpreter),
+        before=before,
+        interpreter=interpreter,
         flags=flags,
         runtime=RUNTIME_FILE,
         part=part,

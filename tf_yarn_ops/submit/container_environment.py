@@ -7,6 +7,9 @@ from pathlib import PurePosixPath
 from ..job.parts import Environment
 from ..runtime.common.contract import ENVIRONMENT_FOLDER
 
+#: The interpreter of a job without an environment, by its name on PATH.
+ANY_PYTHON = "python3"
+
 
 @dataclass(frozen=True)
 class ContainerEnvironment:
@@ -25,7 +28,7 @@ class ContainerEnvironment:
     docker_image : str or None
     """
 
-    interpreter: str = "python3"
+    interpreter: str = ANY_PYTHON
     path: tuple[str, ...] = ()
     archives: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)

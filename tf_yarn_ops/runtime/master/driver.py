@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 #: Seconds between two bytes of the coordinator, and seconds of silence after which the watchdog kills it.
 BEAT_SECONDS = 5.0
 SILENCE_SECONDS = 60.0
+#: A shell's exit code for a program that does not exist.
+NOT_FOUND = 127
 
 
 def watch_over() -> Optional[int]:
@@ -131,18 +133,21 @@ def main(arguments: List[str]) -> int:
     Parameters
     ----------
     arguments : list of str
-        The application id, for readers of ``ps`` only.
+        The application id, for readers of ``ps`` only; and the interpreter of the job's environment, if this node does
+        not have it and another one runs this program.
 
     Returns
     -------
     int
         The exit code; the process ends before the return.
     """
-    pulse = watch_over()
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with open(JOB_FILE, "rb") as file:
         job = load_job(file.read())
     application_id = os.environ["SKEIN_APPLICATION_ID"]
+    for missing in arguments[1:]:
+        return _refuse(job, application_id, missing)
+    pulse = watch_over()
     allow_many_connections()
 
     async def all_of_it() -> None:
@@ -161,11 +166,25 @@ def main(arguments: List[str]) -> int:
         if isinstance(error, ImportError):
             message = (f"the coordinator's Python {sys.executable} cannot talk to Skein: {error}; it needs grpcio and "
                        "protobuf: choose an environment that has them (venv:///folder, or an archive)")
-        report = error.report if isinstance(error, VerdictNotTaken) else JobReport(
-            application_id, name=job.name, queue=job.queue, user=job.user, state="FAILED", final_status="FAILED",
-            reason=Reason.AM_FAILED, message=message)
+        report = error.report if isinstance(error, VerdictNotTaken) else _failed(job, application_id, message)
         kill_by_rest(job.resourcemanagers, application_id, job.user, compose_diagnostics(report), job.authorities)
     logging.shutdown()
     sys.stdout.flush()
     exit_now(code)
     return code
+
+
+def _refuse(job: Job, application_id: str, missing: str) -> int:
+    """End the application because this node lacks the interpreter of its environment; return the exit code."""
+    host = os.environ.get("NM_HOST") or os.uname().nodename
+    message = (f"there is no Python {missing} on {host}: correct the environment, or name one that every node has "
+               "(venv:///folder, python:///path, or an archive with bin/python)")
+    logger.error("%s", message)
+    kill_by_rest(job.resourcemanagers, application_id, job.user,
+                 compose_diagnostics(_failed(job, application_id, message)), job.authorities)
+    return NOT_FOUND
+
+
+def _failed(job: Job, application_id: str, message: str) -> JobReport:
+    return JobReport(application_id, name=job.name, queue=job.queue, user=job.user, state="FAILED",
+                     final_status="FAILED", reason=Reason.AM_FAILED, message=message)
