@@ -316,6 +316,26 @@ def test_a_cluster_that_believes_every_name_over_http_only_is_told(healthy):
     assert of(diagnose(healthy), "security").symptom is Symptom.OPEN_PAGES
 
 
+def test_a_cluster_that_gives_no_tokens_is_told(healthy):
+    healthy.conf |= {"hadoop.security.authentication": "kerberos", "yarn.resourcemanager.address": "localhost:8032"}
+    assert of(diagnose(healthy), "tokens").message == "got for 127.0.0.1:8032,localhost:8032, and cancelled"
+    answers("/ws/v1/cluster/delegation-token", 403, REMOTE)(healthy)
+    assert of(diagnose(healthy), "tokens").symptom is Symptom.TOKENS_UNAVAILABLE
+    found = of(diagnose(healthy, Site(submit_with="rest", request_timeout=2)), "tokens")
+    assert (found.symptom, "gives no token over HTTP" in found.message) == (Symptom.TOKENS_REFUSED, True)
+    assert of(diagnose(healthy, Site(submit_with="skein", request_timeout=2)), "tokens").outcome is Outcome.SKIPPED
+
+
+def test_a_cluster_that_asks_for_a_ticket_is_told_apart_from_one_that_refuses(healthy, monkeypatch):
+    monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere/ticket")
+    monkeypatch.setenv("KRB5_CONFIG", "/dev/null")
+    answers(INFO, 401, HTML, "text/html", **{"WWW-Authenticate": "Negotiate"})(healthy)
+    diagnosis = diagnose(healthy)
+    assert of(diagnosis, "resourcemanager").message == f"{healthy.url} asks for a Kerberos ticket"
+    assert of(diagnosis, "ticket").symptom is Symptom.TICKET_MISSING
+    assert of(diagnosis, "identity").because_of == "ticket"
+
+
 # --- deadlines ------------------------------------------------------------------------------------
 @pytest.fixture
 def silence():

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from support.programs import YTF
+from support.secure import kinit
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -37,6 +38,13 @@ def test_without_a_ticket_it_says_what_to_run(as_nobody):
     assert (code, found["ticket"]["symptom"]) == (4, "TICKET_MISSING")
     assert "kinit" in found["ticket"]["advice"]
     assert {item["skipped_for"] for name, item in found.items() if name in ("identity", "tokens", "staging", "queue")} == {"ticket"}
+
+
+def test_a_ticket_that_ends_soon_is_a_warning(secure_cluster, as_alice):
+    kinit(secure_cluster, as_alice, "alice", "-l", "600")
+    code, found = doctor(as_alice)
+    assert (code, found["ticket"]["symptom"]) == (0, "TICKET_ENDS_SOON")
+    assert 0 < found["ticket"]["facts"]["seconds_left"] <= 600
 
 
 def test_acting_for_another_user_is_checked(as_alice, as_gateway):
