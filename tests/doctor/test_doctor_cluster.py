@@ -36,7 +36,7 @@ def test_everything_is_checked_and_an_application_tells_its_python(minicluster):
     application = found["application"]["facts"]
     assert application["node"]["executable"] == f"{sys.prefix}/bin/python"
     assert application["node"]["python"] == application["master"]["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert application["node"]["packages"]["tensorflow"]
+    assert "TensorFlow 2." in found["application"]["message"]
     assert found["logs"]["facts"]["lines"] > 3
 
 
@@ -45,12 +45,6 @@ def test_an_interpreter_that_the_nodes_lack_is_a_fault_of_the_application(minicl
     assert (code, found["application"]["symptom"]) == (5, "APPLICATION_FAILED")
     assert re.search("there is no Python /nowhere/bin/python on .+: correct the environment", found["application"]["message"])
     assert found["application"]["facts"]["application"] in found["application"]["advice"]
-
-
-def test_a_queue_that_takes_no_applications_is_told_before_one_is_submitted(minicluster):
-    code, found = doctor(minicluster, "--submit", "--queue", "nowhere")
-    assert (code, found["queue"]["symptom"]) == (3, "QUEUE_CLOSED")
-    assert found["application"]["skipped_for"] == "queue"
 
 
 def test_an_application_that_waits_too_long_is_killed(minicluster):

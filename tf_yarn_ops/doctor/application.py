@@ -16,17 +16,20 @@ from .symptoms import Symptom
 #: Runs the program with the interpreter that runs the agent, the parent of this shell.
 _COMMAND = "exec \"$(tr '\\0' '\\n' < /proc/$PPID/cmdline | head -n 1)\" -c {program}"
 _MEMORY = 256
+#: Seconds by which the job's own deadlines are longer.
+_SLACK = 60.0
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tf-nightly")
 
 
 def build_job(known: Known) -> JobSpec:
     """Return the tiny job: one task that reports its Python and the versions of some packages."""
     question = known.question
+    longest = question.timeout + _SLACK  # the doctor ends it first; these count if the doctor dies
     program = Path(__file__).with_name("node_program.py").read_text(encoding="utf-8")
     return JobSpec(
         name="ytf-doctor", command=_COMMAND.format(program=shlex.quote(program)), queue=question.queue,
         environment=question.environment, tasks={"worker": TaskSpec(memory=_MEMORY)},
-        deadlines=Deadlines(queue=question.timeout, allocation=question.timeout, total=question.timeout))
+        deadlines=Deadlines(queue=longest, allocation=longest, total=longest))
 
 
 def check_application(known: Known) -> Finding:
