@@ -1,5 +1,6 @@
 """The embedded Hadoop without Java: settings, shims, ports, processes, and what it says when something is missing."""
 
+import dataclasses
 import json
 import os
 import re
@@ -97,7 +98,7 @@ def write_java(folder, version, home=None):
         ("hdfs-site.xml", "dfs.replication", "1"),
         ("yarn-site.xml", "yarn.nodemanager.vmem-check-enabled", "false"),
         ("yarn-site.xml", "yarn.nodemanager.pmem-check-enabled", "true"),
-        ("yarn-site.xml", "yarn.nodemanager.container-monitor.interval-ms", "1000"),
+        ("yarn-site.xml", "yarn.nodemanager.container-monitor.interval-ms", "3000"),
         ("yarn-site.xml", "yarn.scheduler.minimum-allocation-mb", "64"),
         ("yarn-site.xml", "yarn.nodemanager.resource.memory-mb", "16384"),
         ("yarn-site.xml", "yarn.nodemanager.resource.cpu-vcores", "32"),
@@ -134,6 +135,7 @@ def test_settings(file, name, value):
 
 def test_stock_keeps_hadoops_heartbeat_and_assignments():
     assert "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms" not in read_site("yarn-site.xml", stock=True)
+    assert "yarn.nodemanager.log-container-debug-info.enabled" not in read_site("yarn-site.xml", stock=True)
     assert not any("offswitch" in name for name in read_site("capacity-scheduler.xml", stock=True))
 
 
@@ -271,6 +273,7 @@ def test_daemons_do_not_see_another_hadoop():
     assert seen == {
         "PATH": "/usr/bin", "TZ": "UTC", "LANG": "C.UTF-8", "HADOOP_CONF_DIR": "/clusters/one/conf",
         "JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "JAVA_TOOL_OPTIONS": " ".join(daemons.QUICK_TLS),
     }  # fmt: skip
     assert "JDK_JAVA_OPTIONS" not in daemons.build_environment(make_settings(stock=True), callers, {})
 
@@ -673,8 +676,9 @@ def test_only_a_cluster_with_archives_names_them():
         # Java takes an archive only for a class path that begins as when it was made.
         assert {command[command.index("-cp") + 1].partition(":")[0] for command in commands} == {"/cache/hadoop/jars/*"}
     assert daemons.build_environment(with_archives, {}, {})["JAVA_TOOL_OPTIONS"] == (
-        "-XX:SharedArchiveFile=/cache/hadoop/classes-1/master.jsa -Xlog:cds*=off")
-    assert "JAVA_TOOL_OPTIONS" not in daemons.build_environment(make_settings(), {}, {})
+        " ".join(["-XX:SharedArchiveFile=/cache/hadoop/classes-1/master.jsa", "-Xlog:cds*=off", *daemons.QUICK_TLS]))
+    old = dataclasses.replace(make_settings(), java=8)  # has no modules
+    assert "JAVA_TOOL_OPTIONS" not in daemons.build_environment(old, {}, {})
     stock = make_settings(stock=True, classes=Path("/cache/hadoop/classes-1"))
     assert "JAVA_TOOL_OPTIONS" not in daemons.build_environment(stock, {}, {})
 

@@ -292,7 +292,7 @@ def _yarn(settings: Settings) -> dict[str, str]:
         "yarn.nodemanager.pmem-check-enabled": "true",
         # With true the NodeManager leaves the limit to cgroups, which it does not use here.
         "yarn.nodemanager.resource.memory.enforced": "false",
-        "yarn.nodemanager.container-monitor.interval-ms": "1000",
+        "yarn.nodemanager.container-monitor.interval-ms": "3000",
         "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99.0",
         "yarn.nodemanager.recovery.enabled": "true",
         "yarn.nodemanager.delete.debug-delay-sec": "0",
@@ -317,6 +317,8 @@ def _yarn(settings: Settings) -> dict[str, str]:
     if not settings.stock:
         values["yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"] = "100"
         values["yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms"] = "2000"
+        # Five processes for each container, which list its folder into its logs.
+        values["yarn.nodemanager.log-container-debug-info.enabled"] = "false"
     if settings.labels:
         values["yarn.node-labels.enabled"] = "true"
         values["yarn.node-labels.fs-store.root-dir"] = f"file://{directory}/rm/node-labels"

@@ -19,6 +19,10 @@ from .versions import find_version
 #: The serial collector and the first compiler halve the memory and the start time of daemons.
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 OPENS = "--add-opens=java.base/java.lang=ALL-UNNAMED"
+#: For Skein's application master, whose Netty makes a certificate at each start to try what OpenSSL can do. It prefers
+#: the JDK's own classes, if they are exported, to those of Bouncy Castle, which come from a signed jar and so from no
+#: archive. The second flag saves the 10,000 rounds that encrypt a key in a key store which is never written.
+QUICK_TLS = ("--add-exports=java.base/sun.security.x509=ALL-UNNAMED", "-Dkeystore.pkcs12.keyPbeIterationCount=1")
 
 _HDFS = "org.apache.hadoop.hdfs.server"
 _YARN = "org.apache.hadoop.yarn.server"
@@ -143,6 +147,8 @@ def build_environment(settings: Settings, environ: Mapping[str, str], cluster: M
     options = {} if settings.stock else {"JDK_JAVA_OPTIONS": " ".join(JVM_FLAGS)}
     # Not in JDK_JAVA_OPTIONS, which an application sets for its master.
     tools = [*kerberos_flags(settings), *(() if settings.stock else use_archive(settings.classes, MASTER))]
+    if settings.java > 8 and not settings.stock:
+        tools += QUICK_TLS
     if tools:
         options["JAVA_TOOL_OPTIONS"] = " ".join(tools)
     return {"LANG": "C.UTF-8"} | kept | own | options
