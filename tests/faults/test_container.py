@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import functools
 import json
 import os
 import re
@@ -11,8 +12,11 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -220,6 +224,43 @@ def goes_on(rig, tmp_path, blow):
     return rig.end(application, struck, expect=expect)
 
 
+STRANGERS: dict[str, Callable[[Rig, str], None]] = {}
+VISIT = threading.Lock()
+
+
+def stranger(fault):
+    """Add the decorated function as a row: it gets a running application, which has to go on.
+
+    The strangers of all these rows come to one job, at once.
+    """
+    def add(visit):
+        def play(rig):
+            with VISIT:
+                outcome, failed = visited(rig)
+            if failed[fault]:
+                raise failed[fault]
+            return outcome
+
+        STRANGERS[fault] = visit
+        MATRIX.row(fault, Reason.SUCCEEDED, 90)(play)
+        return visit
+
+    return add
+
+
+@functools.cache
+def visited(rig):
+    """Let all strangers come to a job; give its outcome, and what went wrong with each of them."""
+    failed = {}
+
+    def blow(application):
+        with ThreadPoolExecutor(len(STRANGERS)) as pool:
+            visits = {fault: pool.submit(visit, rig, application) for fault, visit in STRANGERS.items()}
+        failed.update((fault, done.exception()) for fault, done in visits.items())
+
+    return goes_on(rig, rig.folder, blow), failed
+
+
 @pytest.fixture(scope="module")
 def rig(minicluster, tmp_path_factory):
     rig = Rig(minicluster)
@@ -227,67 +268,46 @@ def rig(minicluster, tmp_path_factory):
     return rig
 
 
-@MATRIX.row("a second agent says that it is worker_0", Reason.SUCCEEDED, 90)
-def connects_twice(rig):
-    def blow(application):
-        answer = json.loads(Stranger(rig, application, "own").ask(registration()))
-        assert answer["type"] == "refused" and "registered already" in answer["why"]
-
-    return goes_on(rig, rig.folder, blow)
+@stranger("a second agent says that it is worker_0")
+def connects_twice(rig, application):
+    answer = json.loads(Stranger(rig, application, "own").ask(registration()))
+    assert answer["type"] == "refused" and "registered already" in answer["why"]
 
 
-@MATRIX.row("an agent of another protocol version", Reason.SUCCEEDED, 90)
-def wrong_version(rig):
-    def blow(application):
-        answer = json.loads(Stranger(rig, application, "own").ask(registration(version=99)))
-        assert answer["type"] == "refused" and "version 99" in answer["why"]
-
-    return goes_on(rig, rig.folder, blow)
+@stranger("an agent of another protocol version")
+def wrong_version(rig, application):
+    answer = json.loads(Stranger(rig, application, "own").ask(registration(version=99)))
+    assert answer["type"] == "refused" and "version 99" in answer["why"]
 
 
-@MATRIX.row("a stranger without certificate", Reason.SUCCEEDED, 90)
-def no_certificate(rig):
-    def blow(application):
-        with contextlib.suppress(ssl.SSLError, ConnectionError):
-            assert Stranger(rig, application).ask(registration()) == b""
-
-    return goes_on(rig, rig.folder, blow)
+@stranger("a stranger without certificate")
+def no_certificate(rig, application):
+    with contextlib.suppress(ssl.SSLError, ConnectionError):
+        assert Stranger(rig, application).ask(registration()) == b""
 
 
-@MATRIX.row("a stranger with a certificate of another job", Reason.SUCCEEDED, 90)
-def wrong_certificate(rig):
-    def blow(application):
-        with contextlib.suppress(ssl.SSLError, ConnectionError):
-            assert Stranger(rig, application, mint(), rig.folder).ask(registration()) == b""
-
-    return goes_on(rig, rig.folder, blow)
+@stranger("a stranger with a certificate of another job")
+def wrong_certificate(rig, application):
+    with contextlib.suppress(ssl.SSLError, ConnectionError):
+        assert Stranger(rig, application, mint(), rig.folder).ask(registration()) == b""
 
 
-@MATRIX.row("a stranger that sends garbage", Reason.SUCCEEDED, 90)
-def garbage(rig):
-    def blow(application):
-        assert b"refused" not in Stranger(rig, application, tls=False).ask(b"GET / HTTP/1.1\r\n\r\n")
-        assert Stranger(rig, application, "own").ask(b"\xff\x00 garbage\n") == b""
-
-    return goes_on(rig, rig.folder, blow)
+@stranger("a stranger that sends garbage")
+def garbage(rig, application):
+    assert b"refused" not in Stranger(rig, application, tls=False).ask(b"GET / HTTP/1.1\r\n\r\n")
+    assert Stranger(rig, application, "own").ask(b"\xff\x00 garbage\n") == b""
 
 
-@MATRIX.row("a stranger that sends a line of 1 MB", Reason.SUCCEEDED, 90)
-def long_line(rig):
-    def blow(application):
-        assert Stranger(rig, application, "own").ask(b"x" * 1_000_000 + b"\n") == b""
-
-    return goes_on(rig, rig.folder, blow)
+@stranger("a stranger that sends a line of 1 MB")
+def long_line(rig, application):
+    assert Stranger(rig, application, "own").ask(b"x" * 1_000_000 + b"\n") == b""
 
 
-@MATRIX.row("a stranger that sends half a line and is silent", Reason.SUCCEEDED, 90)
-def half_a_line(rig):
-    def blow(application):
-        started = time.monotonic()
-        assert Stranger(rig, application, "own").ask(registration()[:30]) == b""
-        assert time.monotonic() - started < 20, "it was let wait"
-
-    return goes_on(rig, rig.folder, blow)
+@stranger("a stranger that sends half a line and is silent")
+def half_a_line(rig, application):
+    started = time.monotonic()
+    assert Stranger(rig, application, "own").ask(registration()[:30]) == b""
+    assert time.monotonic() - started < 20, "it was let wait"
 
 
 _LIBC = ctypes.CDLL(None, use_errno=True)

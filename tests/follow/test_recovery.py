@@ -1,5 +1,6 @@
-"""Submissions to a ResourceManager that has just been started and recovers its applications."""
+"""A ResourceManager that has just been started and recovers its applications: submissions to it, and who watches it."""
 
+import asyncio
 import signal
 import threading
 
@@ -8,10 +9,13 @@ import pytest
 from support.fake_yarn import application, until
 from support.real_yarn import RealYarn
 from tf_yarn_ops.errors import ClusterUnreachable
+from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
-from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.hadoop.cluster import Cluster, discover
 from tf_yarn_ops.hadoop.resourcemanager import ResourceManager
 from tf_yarn_ops.minicluster import MiniCluster
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
 
 POST = ("POST", "/ws/v1/cluster/apps")
 STARTING = '{"clusterInfo": {"state": "STARTED", "haState": "INITIALIZING"}}'
@@ -101,22 +105,59 @@ def test_one_that_starts_for_longer_than_a_person_waits_is_unreachable(yarn, mon
         discover(yarn.url, environ={"HADOOP_USER_NAME": "ann"})
 
 
+@pytest.fixture(scope="module")
+def light(tmp_path_factory):
+    """A cluster of this file's own, whose ResourceManager is restarted."""
+    with MiniCluster(tmp_path_factory.mktemp("recovery"), light=True) as hadoop:
+        yield hadoop
+
+
+@pytest.fixture
+def recovering(light):
+    """The real ResourceManager; what a test leaves there is ended."""
+    yarn = RealYarn(light.resourcemanager_url)
+    yield yarn
+    yarn.close()
+
+
 @pytest.mark.cluster
-def test_a_submission_does_not_keep_it_from_starting(tmp_path):
+def test_a_submission_does_not_keep_it_from_starting(light, recovering):
     """A ResourceManager that finds what it was given among what it recovers ends."""
-    with MiniCluster(tmp_path / "hadoop", light=True) as hadoop:
-        yarn = RealYarn(hadoop.resourcemanager_url)
-        for at in range(1, 41):  # to be recovered
-            yarn.add(application(at, user="ann", applicationTags="other"))
-        names = [yarn.reserve() for _ in range(20)]
-        hadoop.stop_daemon("rm", signal.SIGKILL)
-        submitting = [threading.Thread(target=client(hadoop.resourcemanager_url, 120).submit, args=[body_of(name)])
-                      for name in names]
-        for thread in submitting:
-            thread.start()
-        hadoop.start_daemon("rm")
-        for thread in submitting:
-            thread.join(120)
-        until(lambda: all(yarn.state(name) == "ACCEPTED" for name in names), 60, 0.2)
-        assert client(hadoop.resourcemanager_url, 5).info()["haState"] == "ACTIVE"
-        yarn.close()
+    for at in range(1, 41):  # to be recovered
+        recovering.add(application(at, user="ann", applicationTags="other"))
+    names = [recovering.reserve() for _ in range(20)]
+    light.stop_daemon("rm", signal.SIGKILL)
+    submitting = [threading.Thread(target=client(light.resourcemanager_url, 120).submit, args=[body_of(name)])
+                  for name in names]
+    for thread in submitting:
+        thread.start()
+    light.start_daemon("rm")
+    for thread in submitting:
+        thread.join(120)
+    until(lambda: all(recovering.state(name) == "ACCEPTED" for name in names), 60, 0.2)
+    assert client(light.resourcemanager_url, 5).info()["haState"] == "ACTIVE"
+
+
+@pytest.mark.cluster
+def test_watching_goes_on_through_a_restart(light, recovering, tmp_path):
+    names = [recovering.add(application(at, user="ann", applicationTags="watched")) for at in range(1, 6)]
+    cluster = Cluster((light.resourcemanager_url,), "ann", "ann", "viewfs://mini", "viewfs://mini", "/user/{user}/.skein",
+                      local_root=str(tmp_path))
+
+    def restart_and_end():
+        light.stop_daemon("rm", signal.SIGKILL)
+        light.start_daemon("rm")
+        for name in names:
+            recovering.end(name, compose_diagnostics(JobReport(name, reason=Reason.SUCCEEDED, message="x")))
+
+    async def main():
+        watcher = Watcher(cluster, tag="watched", interval=0.1)
+        seen = asyncio.Event()
+        waits = [asyncio.create_task(watcher.wait(name, timeout=120, on_change=lambda _: seen.set())) for name in names]
+        await seen.wait()
+        await asyncio.to_thread(restart_and_end)
+        return await asyncio.gather(*waits)
+
+    reports = asyncio.run(main())
+    assert [(report.application_id, report.reason) for report in reports] == [
+        (name, Reason.SUCCEEDED) for name in names]

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextvars
-import signal
 import time
 from dataclasses import replace
 from itertools import groupby, pairwise
@@ -10,24 +9,15 @@ from itertools import groupby, pairwise
 import pytest
 
 from support.fake_yarn import FakeYarn, application, serving
-from support.fake_yarn import until as wait_until
-from support.real_yarn import WIRE_AND_REAL, RealYarn, one_of
+from support.real_yarn import WIRE_AND_REAL, one_of
 from tf_yarn_ops.errors import WaitTimeout
 from tf_yarn_ops.follow.identity import Identity, deployment_tag
 from tf_yarn_ops.follow.watch import Watcher, watcher_for
-from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
 
 TAG = deployment_tag("server")
 LIST = "/ws/v1/cluster/apps"
-
-
-@pytest.fixture(scope="module")
-def light(tmp_path_factory):
-    """A real ResourceManager of this file's own."""
-    with MiniCluster(tmp_path_factory.mktemp("watching"), light=True) as hadoop:
-        yield hadoop
 
 
 @pytest.fixture(params=WIRE_AND_REAL)
@@ -459,31 +449,24 @@ def test_no_fault_of_one_look_ends_the_loop(yarn, cluster):
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
 
 
-@pytest.mark.slow
-def test_watching_goes_on_through_a_restart_of_the_resourcemanager(yarn, cluster, request):
+@wire_only
+def test_watching_goes_on_through_an_outage_of_the_resourcemanager(yarn, cluster):
+    """On a real YARN: test_recovery.py, which restarts it."""
     names = [add(yarn, at) for at in range(1, 6)]
 
-    def outage():
-        if isinstance(yarn, RealYarn):
-            hadoop = request.getfixturevalue("light")
-            hadoop.stop_daemon("rm", signal.SIGKILL)
-            hadoop.start_daemon("rm")
-        else:
-            def gone(method, path):
-                raise ConnectionResetError
-
-            yarn.faults.append(gone)
-            seen = len(yarn.requests)
-            wait_until(lambda: len(yarn.requests) >= seen + 5)
-            yarn.faults.remove(gone)
+    def gone(method, path):
+        raise ConnectionResetError
 
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.1)
         waits = [asyncio.create_task(watcher.wait(name, timeout=120)) for name in names]
         await until(lambda: lists(yarn) >= 2)
-        await asyncio.to_thread(outage)
+        yarn.faults.append(gone)
+        seen = len(yarn.requests)
+        await until(lambda: len(yarn.requests) >= seen + 5)
+        yarn.faults.remove(gone)
         for name in names:
-            await asyncio.to_thread(finish, yarn, name)
+            finish(yarn, name)
         return await asyncio.gather(*waits)
 
     reports = asyncio.run(main())

@@ -12,16 +12,8 @@ from tf_yarn_ops.errors import ApplicationNotFound, ClusterUnreachable, Submissi
 from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.resourcemanager import Allocation, ResourceManager
 from tf_yarn_ops.hadoop.transport import RestUnavailable
-from tf_yarn_ops.minicluster import MiniCluster
 
 ID = f"application_{STAMP}_0001"
-
-
-@pytest.fixture(scope="module")
-def light(tmp_path_factory):
-    """A real ResourceManager, which many applications are left with."""
-    with MiniCluster(tmp_path_factory.mktemp("resourcemanager"), light=True) as hadoop:
-        yield hadoop
 
 
 @pytest.fixture(params=WIRE_AND_REAL)
@@ -118,10 +110,10 @@ def test_lifetime_is_a_time_of_day_in_utc(yarn):
 
 
 @pytest.mark.cluster
-def test_yarn_ends_an_application_at_the_end_of_its_lifetime(light):
-    yarn = RealYarn(light.resourcemanager_url)
+def test_yarn_ends_an_application_at_the_end_of_its_lifetime(minicluster):
+    yarn = RealYarn(minicluster.resourcemanager_url)
     name = yarn.add(application(1))
-    resourcemanager = client(light.resourcemanager_url)
+    resourcemanager = client(minicluster.resourcemanager_url)
     resourcemanager.set_lifetime(name, time.time() + 2)
     until(lambda: resourcemanager.state(name) == "KILLED", 30, 0.1)
     assert "exceeded the lifetime period" in resourcemanager.get(name)["diagnostics"]

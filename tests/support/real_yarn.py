@@ -79,9 +79,9 @@ class RealYarn(FakeYarn):
 
 @contextmanager
 def one_of(request):
-    """Serve what the parameter names: the ResourceManager on the wire, or the real one of the file's `light`."""
+    """Serve what the parameter names: the ResourceManager on the wire, or that of the `minicluster`."""
     real = request.param == "real"
-    place = RealYarn(request.getfixturevalue("light").resourcemanager_url) if real else FakeYarn()
+    place = RealYarn(request.getfixturevalue("minicluster").resourcemanager_url) if real else FakeYarn()
     with serving(place) as url:
         place.url = url
         yield place
