@@ -18,8 +18,7 @@ from support.airflow_rows import (
     SUCCEEDED,
     Yarn,
     all_at_once,
-    first_then,
-    first_two_then,
+    in_turn,
     row,
     until_there,
 )
@@ -34,20 +33,40 @@ def under_way(request, airflow_site, minicluster):
         yield rows
 
 
+# The rows that wait for 40 s begin first.
 @row(*KINDS)
-def test_success_brings_report_and_metrics_and_each_clear_trains_again(site, yarn, kind):
-    """One DAG run: a success; cleared after it; cleared again while that trains."""
-    flag = site.home / f"trained-{kind}"
-    run = site.trigger(f"once_{kind}", command=first_two_then(
-        flag, """echo '{"accuracy": 0.97}' > "$YTF_RESULT_FILE" """, "sleep 600", "sleep 5"))
-    run.until_state("success", seconds=JOB)
-    [first] = yarn.settled(run, SUCCEEDED)
+def test_dagrun_timeout(site, yarn, kind):
+    run = site.trigger(f"short_run_{kind}", command="sleep 600")
+    run.until_state("skipped", seconds=JOB)
+    yarn.settled(run, KILLED)
+    assert run.state == "failed"
+
+
+@row(*KINDS)
+def test_execution_timeout(site, yarn, kind):
+    run = site.trigger(f"short_task_{kind}", command="sleep 600")
+    run.until_state("failed", seconds=JOB)
+    yarn.settled(run, KILLED)
+    assert "execution_timeout" in run.log()
+    status = run.xcom("tf_yarn_status")  # in a worker Airflow's own alarm may come first
+    assert (kind, status) == ("sync", None) or status["reason"] == "EXECUTION_TIMEOUT"
+
+
+@row(*KINDS)
+def test_retry_and_clears_train_again_and_success_brings_report_and_metrics(site, yarn, kind):
+    """One DAG run: its program fails; the retry succeeds; cleared after that; cleared again while that trains."""
+    run = site.trigger(f"retry_{kind}", command=in_turn(
+        site.home / f"trained-{kind}", "echo it went wrong >&2; exit 3",
+        """echo '{"accuracy": 0.97}' > "$YTF_RESULT_FILE" """, "sleep 600", "sleep 5"))  # fmt: skip
+    assert run.until_state("success", seconds=2 * JOB)["try_number"] == 2
+    _, first = yarn.settled(run, FAILED, SUCCEEDED)
     value = run.xcom()
     assert (value["application_id"], value["reason"], value["metrics"]) == (first, "SUCCEEDED", {"accuracy": 0.97})
     assert run.xcom("tf_yarn_status") == value
     assert len(json.dumps(value)) <= 16 * 1024
     assert run.xcom("tf_yarn")["application_id"] == first
     assert run.log().count(first) >= 1
+    assert "it went wrong" in run.log(attempt=1)
 
     until(lambda: run.state == "success", JOB, 0.5)  # a scheduler that is just ending the run writes over a clear
     run.clear()
@@ -56,7 +75,7 @@ def test_success_brings_report_and_metrics_and_each_clear_trains_again(site, yar
     run.clear()
     until(lambda: second not in yarn.live(run), 60, 0.2)
     run.until_state("success", seconds=2 * JOB)
-    *_, third = yarn.settled(run, SUCCEEDED, KILLED, SUCCEEDED)
+    *_, third = yarn.settled(run, FAILED, SUCCEEDED, KILLED, SUCCEEDED)
     assert run.xcom()["application_id"] == third
 
 
@@ -72,17 +91,6 @@ def test_marked_failed_while_its_links_are_shown(site, yarn, kind):
     run.mark("failed")
     yarn.settled(run, KILLED, seconds=20)
     assert run.task_state() == "failed"
-
-
-@row(*KINDS)
-def test_a_failed_program_is_trained_anew_by_the_retry(site, yarn, kind):
-    flag = site.home / f"failed-{kind}"
-    run = site.trigger(f"retry_{kind}", command=first_then(flag, "echo it went wrong >&2; exit 3", "true"))
-    instance = run.until_state("success", seconds=2 * JOB)
-    assert instance["try_number"] == 2
-    _, second = yarn.settled(run, FAILED, SUCCEEDED)
-    assert "it went wrong" in run.log(attempt=1)
-    assert (run.xcom()["application_id"], run.xcom("tf_yarn")["application_id"]) == (second, second)
 
 
 @row(*KINDS)
@@ -134,8 +142,7 @@ def test_worker_and_supervisor_are_killed_and_the_retry_attaches(site, yarn, kin
 
 @row("sync")
 def test_a_terminated_worker_kills_and_the_retry_trains_anew(site, yarn, kind):
-    flag = site.home / f"terminated-{kind}"
-    run = site.trigger(f"retry_{kind}", command=first_then(flag, "sleep 600", "true"))
+    run = site.trigger(f"retry_{kind}", command=in_turn(site.home / f"terminated-{kind}", "sleep 600", "true"))
     yarn.training(run)
     run.worker()[1].send_signal(signal.SIGTERM)
     until(lambda: not yarn.live(run), 15, 0.1)
@@ -143,7 +150,8 @@ def test_a_terminated_worker_kills_and_the_retry_trains_anew(site, yarn, kind):
     yarn.settled(run, KILLED, SUCCEEDED)
 
 
-@row(*KINDS)
+# A worker loses its heartbeat, a trigger is cancelled, whatever of the task or its run was marked as what: one kind each.
+@row("deferred")
 def test_marked_success(site, yarn, kind):
     run = site.trigger(f"retry_{kind}", command="sleep 600")
     yarn.training(run)
@@ -152,31 +160,13 @@ def test_marked_success(site, yarn, kind):
     assert run.task_state() == "success"
 
 
-@row(*KINDS)
+@row("sync")
 def test_the_dag_run_is_marked_failed(site, yarn, kind):
     run = site.trigger(f"retry_{kind}", command="sleep 600")
     yarn.training(run)
     run.mark_run("failed")
     yarn.settled(run, KILLED, seconds=20)
     assert (run.task_state(), run.state) == ("failed", "failed")
-
-
-@row(*KINDS)
-def test_dagrun_timeout(site, yarn, kind):
-    run = site.trigger(f"short_run_{kind}", command="sleep 600")
-    run.until_state("skipped", seconds=JOB)
-    yarn.settled(run, KILLED)
-    assert run.state == "failed"
-
-
-@row(*KINDS)
-def test_execution_timeout(site, yarn, kind):
-    run = site.trigger(f"short_task_{kind}", command="sleep 600")
-    run.until_state("failed", seconds=JOB)
-    yarn.settled(run, KILLED)
-    assert "execution_timeout" in run.log()
-    status = run.xcom("tf_yarn_status")  # in a worker Airflow's own alarm may come first
-    assert (kind, status) == ("sync", None) or status["reason"] == "EXECUTION_TIMEOUT"
 
 
 @row(*KINDS)

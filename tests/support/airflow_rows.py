@@ -77,18 +77,18 @@ class Yarn:
         def runs():
             return next((item for item in self.live(run) if self.programs(item)), None)
 
-        return until(runs, seconds, 0.2)
+        return until(runs, seconds, 0.5)
 
     def gone(self, run, seconds=60):
         """Wait until the run's applications have ended, and have left no process and no directory. Return them."""
         try:
-            until(lambda: not self.live(run), seconds, 0.2)
+            until(lambda: not self.live(run), seconds, 0.5)
         except AssertionError:
             raise AssertionError(f"{run} left alive: {self.live(run)}\n{run.log()[-4000:]}") from None
         ended = self.applications(run)
         ids = [item["id"] for item in ended]
-        until(lambda: not any(map(self.processes, ids)), 60, 0.2)
-        until(lambda: not {*ids} & {*self.directories()}, 60, 0.2)
+        until(lambda: not any(map(self.processes, ids)), 60, 0.5)
+        until(lambda: not {*ids} & {*self.directories()}, 60, 0.5)
         return ended
 
     def settled(self, run, *endings, seconds=60):
@@ -99,15 +99,11 @@ class Yarn:
         return [item["id"] for item in ended]
 
 
-def first_then(path, first, then):
-    """Return a command that does one thing the first time, and another one ever after."""
-    return f"test -e {path} && {{ {then}; exit; }}; touch {path}; {first}"
-
-
-def first_two_then(path, first, second, then):
-    """Return a command that does one thing the first time, another one the second time, and a third one ever after."""
-    again = f"test -e {path}-again && {{ {then}; exit; }}; touch {path}-again; {second}"
-    return f"test -e {path} && {{ {again}; exit; }}; touch {path}; {first}"
+def in_turn(path, *commands):
+    """Return a command that does one thing after the other, one at each start, and the last one ever after."""
+    *others, last = commands
+    cases = "".join(f"{number}) {command};; " for number, command in enumerate(others))
+    return f"start=$(cat {path} 2>/dev/null || echo 0); echo $((start + 1)) > {path}; case $start in {cases}*) {last};; esac"
 
 
 def until_there(path):
