@@ -141,7 +141,7 @@ def test_cancelled_in_the_queue_it_leaves_the_queue(site, tmp_path):
     first = start(site, tmp_path / "first", **large)
     site.wait_for_training(first)
     second = start(site, tmp_path / "second", **large)
-    until(lambda: [item["state"] for item in site.applications(second)] == ["ACCEPTED"], PATIENCE, 0.1)
+    until(lambda: [item["state"] for item in site.applications(second)] == ["ACCEPTED"], PATIENCE, 0.3)
     assert cancel(site, second) < KILLED_WITHIN
     assert [item["state"] for item in site.applications(second)] == ["KILLED"]
     site.assert_nothing_left(second)
@@ -186,7 +186,7 @@ def test_a_retry_of_a_killed_launcher_reports_a_success_that_nobody_saw_and_repe
         application = site.wait_for_training(execution)
         execution.launcher().kill()
         (folder / "finish").touch()
-        until(lambda: not site.live(execution), PATIENCE, 0.1)
+        until(lambda: not site.live(execution), PATIENCE, 0.3)
         (folder / "go").touch()
         execution.wait()
         assert [status for _, _, status in execution.attempts] == ["FAILED", "FAILED" if code else "SUCCEEDED"]

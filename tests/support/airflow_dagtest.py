@@ -1,6 +1,6 @@
-"""A program for tests: ask the Airflow of ``AIRFLOW_HOME`` about its DAGs, or run some by ``dag.test()``, in turn.
+"""A program for tests: run DAGs of the Airflow of ``AIRFLOW_HOME`` by ``dag.test()``, in turn.
 
-python airflow_dagtest.py ANSWER bag | ANSWER test CONF DAG...
+python airflow_dagtest.py ANSWER CONF DAG...
 """
 
 import json
@@ -12,14 +12,6 @@ from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.models.xcom import XComModel
 from airflow.utils.session import create_session
 from sqlalchemy import select
-
-
-def describe(bag):
-    """The DAGs of each file, and the files that are none."""
-    dags = {}
-    for dag_id, dag in sorted(bag.dags.items()):
-        dags.setdefault(Path(dag.fileloc).name, []).append(dag_id)
-    return {"dags": dags, "import_errors": bag.import_errors}
 
 
 def run(dag, conf):
@@ -37,14 +29,9 @@ def run(dag, conf):
 
 
 def main():
-    answer, question, *words = sys.argv[1:]
+    answer, conf, *names = sys.argv[1:]
     bag = DagBag()
-    if question == "bag":
-        said = describe(bag)
-    else:
-        conf, *names = words
-        said = {name: run(bag.dags[name], json.loads(conf)) for name in names}
-    Path(answer).write_text(json.dumps(said))
+    Path(answer).write_text(json.dumps({name: run(bag.dags[name], json.loads(conf)) for name in names}))
 
 
 if __name__ == "__main__":

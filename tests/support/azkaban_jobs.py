@@ -88,7 +88,7 @@ class Site(AzkabanServer):
             return next((application for application in self.live(execution) if processes_of(application)), None)
 
         try:
-            return until(training, PATIENCE, 0.2)
+            return until(training, PATIENCE, 0.5)
         except AssertionError:
             raise AssertionError(f"no training\n{execution.all_logs()}") from None
 
@@ -96,8 +96,8 @@ class Site(AzkabanServer):
         """See that no application lives, no process of one, and no directory of one in HDFS."""
         assert self.live(execution) == []
         for application in (item["id"] for item in self.applications(execution)):
-            until(lambda application=application: not processes_of(application), 60, 0.2)
-            until(lambda application=application: application not in self.directories(), 60, 0.2)
+            until(lambda application=application: not processes_of(application), 60, 0.3)
+            until(lambda application=application: application not in self.directories(), 60, 0.3)
         assert not execution.launchers()
 
     def directories(self):
