@@ -29,7 +29,7 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).resolve().parents[2]
-RACES = 10
+RACES = 6
 #: Seconds that Hadoop gives a JVM's last acts, and some.
 SHUTDOWN_HOOK = 35
 
@@ -74,7 +74,7 @@ def test_racing_pairs_of_clients_train_once(hadoop, launcher):
     identities = [Identity(f"race {time.time()} {n}") for n in range(RACES)]
 
     def watch():
-        while not over.wait(0.02):
+        while not over.wait(0.05):
             counts = {}
             for item in launcher.resourcemanager.find(states=LIVE):
                 for tag in item["applicationTags"].split(","):

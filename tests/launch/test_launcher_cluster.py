@@ -71,9 +71,19 @@ def running(launcher, application_id):
     until(tasks_run, 120, 0.1)
 
 
-@pytest.fixture(params=["rest", "skein"])
+@pytest.fixture(scope="module", params=["rest", "skein"])
 def way(request):
     return request.param
+
+
+@pytest.fixture(scope="module")
+def held(minicluster, way):
+    """Return a launcher and a running job with ACLs, which a test kills."""
+    launcher = launcher_on(minicluster, submit_with=way)
+    application_id = launcher.submit(job("sleep 100", acls=Acls(view_users=["bob"], modify_users=["eve"])))
+    yield launcher, application_id
+    launcher.kill(application_id, "the tests are over")
+    launcher.close()
 
 
 def test_a_job_succeeds_is_watched_and_leaves_nothing(minicluster, way):
@@ -106,12 +116,15 @@ def test_a_failure_has_its_reason_and_leaves_nothing(minicluster, way):
     gone(launcher, application_id)
 
 
-def test_killed_while_accepted_and_killed_while_running_leave_nothing(minicluster, way):
-    launcher = launcher_on(minicluster, submit_with=way)
+def test_a_job_with_acls_is_taken_and_runs(held):
+    running(*held)
+
+
+def test_killed_while_accepted_and_killed_while_running_leave_nothing(held):
+    launcher, late = held
     early = launcher.submit(job("sleep 100"))
     report = launcher.kill(early, "not wanted")
     assert (report.state, report.reason, report.message) == ("KILLED", Reason.KILLED, "not wanted")
-    late = launcher.submit(job("sleep 100"))
     running(launcher, late)
     assert launcher.cluster_spec(late)["worker"]
     report = launcher.kill(late, "not wanted either")
@@ -160,8 +173,8 @@ def test_a_second_submission_uploads_no_cached_file(minicluster, launcher, tmp_p
     second = launcher_on(minicluster).submit(spec)
     assert len(creates(minicluster, cache)) == uploaded >= 3
     assert creates(minicluster, f"{launcher.cluster.staging}/{second}")
-    for application_id in (first, second):
-        assert launcher.wait(application_id, timeout=120).reason is Reason.SUCCEEDED
+    launcher.kill(first, "enough")
+    assert launcher.wait(second, timeout=120).reason is Reason.SUCCEEDED
 
 
 def test_what_is_shared_is_public_and_what_is_secret_is_not(minicluster, launcher):
@@ -245,13 +258,6 @@ def test_more_than_the_maximum_is_refused_before_submission(launcher):
     assert directories(launcher) == []
 
 
-def test_a_job_with_acls_is_taken_and_runs(minicluster, way):
-    launcher = launcher_on(minicluster, submit_with=way)
-    application_id = launcher.submit(job("sleep 100", acls=Acls(view_users=["bob"], modify_users=["eve"])))
-    running(launcher, application_id)
-    assert launcher.kill(application_id, "enough").reason is Reason.KILLED
-
-
 def test_a_user_without_a_home_is_told_what_to_do(minicluster):
     hadoop = launcher_on(minicluster)
     cluster = discover(minicluster.resourcemanager_url, {**os.environ, "HADOOP_USER_NAME": "nobody_here"})
@@ -331,7 +337,7 @@ print(json.dumps({"id": application_id, "seconds": seconds, "mib": int(status["V
 def test_a_cold_process_needs_no_java_no_hadoop_and_little_memory(minicluster, launcher, tmp_path):
     environ = {"PATH": "/nowhere", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
     spec = json.dumps(job("true").to_dict())
-    launcher.wait(launcher.submit(job("true")), timeout=120)  # the cache is warm
+    launcher.kill(launcher.submit(job("true")), "the cache is warm")
     ran = subprocess.run([sys.executable, "-c", COLD, minicluster.resourcemanager_url, spec], env=environ, timeout=60,
                          capture_output=True, text=True, check=True, cwd=tmp_path)
     measured = json.loads(ran.stdout)

@@ -99,12 +99,21 @@ def wait_for_running(client, application, number):
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory):
+def two_ups(tmp_path_factory):
+    """Start a cluster after an `up` that was killed while it formatted, by two `up`s at once; return what they print."""
     directory = tmp_path_factory.mktemp("full")
-    ran = run_cli("up", "--json", "--dir", directory)
-    assert ran.returncode == 0, ran.stderr
-    yield MiniCluster.attach(directory)
+    with subprocess.Popen([*CLI, "up", "--dir", str(directory)], stderr=subprocess.PIPE, text=True) as interrupted:
+        assert "formatting HDFS\n" in iter(interrupted.stderr.readline, "")
+        interrupted.kill()
+    command = [*CLI, "up", "--json", "--dir", str(directory)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    yield [json.loads(process.communicate(timeout=180)[0]) for process in both]
     assert run_cli("down", "--dir", directory).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def full(two_ups):
+    return MiniCluster.attach(two_ups[0]["directory"])
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +157,17 @@ def folder(tmp_path):
 
 
 # ---------------------------------------------------------------- up, status, env
+
+
+def test_an_up_killed_while_formatting_can_be_repeated(full, two_ups):
+    assert full.status().ready and all(told["ready"] for told in two_ups)
+    assert [daemon.name for daemon in full.status().daemons] == ["nn", "dn", "rm", "nm"]
+
+
+def test_two_ups_at_once_make_one_cluster(full, two_ups):
+    first, second = two_ups
+    assert first == second
+    assert len(daemons.find_all(full.directory)) == 4
 
 
 def test_up_tells_how_to_go_on_and_changes_nothing_the_second_time(ready):
@@ -433,26 +453,6 @@ def test_an_interrupted_up_can_be_repeated(folder):
     with cluster:
         assert cluster.status().ready
         assert set(left) <= set(list_pids(cluster).values())
-        cluster.down()
-    assert daemons.find_all(folder) == ()
-
-
-def test_two_ups_at_once_make_one_cluster(folder):
-    command = [*CLI, "up", "--light", "--json", "--dir", str(folder)]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    first, second = (json.loads(process.communicate(timeout=120)[0]) for process in both)
-    assert first == second
-    assert first["ready"]
-    assert len(daemons.find_all(folder)) == 2
-
-
-def test_an_up_killed_while_formatting_can_be_repeated(folder):
-    with subprocess.Popen([*CLI, "up", "--dir", str(folder)], stderr=subprocess.PIPE, text=True) as interrupted:
-        assert interrupted.stderr.readline() == "formatting HDFS\n"
-        interrupted.kill()
-    with MiniCluster(folder) as cluster:
-        assert cluster.status().ready
-        assert [daemon.name for daemon in cluster.status().daemons] == ["nn", "dn", "rm", "nm"]
         cluster.down()
     assert daemons.find_all(folder) == ()
 
