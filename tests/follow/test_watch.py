@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 
 import pytest
 
-from support.fake_yarn import FakeYarn, application, serving
+from support.fake_yarn import FakeYarn, application, serving, stand_by
 from support.real_yarn import WIRE_AND_REAL, one_of
 from tf_yarn_ops.errors import WaitTimeout
 from tf_yarn_ops.follow.identity import Identity, deployment_tag
@@ -415,6 +415,36 @@ def test_one_application_that_can_not_be_killed_does_not_starve_the_others(yarn,
         return reports
 
     assert {report.reason for report in asyncio.run(main())} == {Reason.SUCCEEDED}
+
+
+@wire_only
+def test_a_thousand_waits_go_over_a_failover(yarn, cluster):
+    """For a while none is active; then the other one has the applications, and the first one leads to it."""
+    names = [add(yarn, at) for at in range(1, 1001)]
+    other = FakeYarn()
+    stand_by(other, yarn.url)
+
+    async def main(two, url):
+        watcher = Watcher(two, tag=TAG, interval=0.05)
+        waits = [asyncio.create_task(watcher.wait(name)) for name in names]
+        await until(lambda: lists(yarn) >= 3)
+        stand_by(yarn)
+        stand_by(other)
+        asked = len(yarn.requests)
+        await until(lambda: len(yarn.requests) > asked + 2)
+        assert not any(wait.done() for wait in waits)
+        stand_by(yarn, url)
+        other.apps = yarn.apps
+        other.faults.clear()
+        for name in names:
+            finish(yarn, name)
+        return await asyncio.gather(*waits)
+
+    with serving(other) as url:
+        reports = asyncio.run(main(replace(cluster, resourcemanagers=(yarn.url, url)), url))
+    assert [report.application_id for report in reports] == names
+    assert {report.reason for report in reports} == {Reason.SUCCEEDED}
+    assert sorted(singles(other)) == names
 
 
 @wire_only

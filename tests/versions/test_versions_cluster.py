@@ -1,0 +1,121 @@
+"""The same rows on the versions of Hadoop that are in use: the oldest and the newest in a run of everything.
+
+``./dev test versions 3.3.6 3.2.4`` runs them on these versions, ``./dev test versions --all`` on all.
+"""
+
+import json
+import os
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from support.cluster_jobs import job
+from support.fake_yarn import until
+from support.programs import ROOT, YTF
+from support.two_nodes import directories, launcher_on, submit
+from tf_yarn_ops.errors import SubmissionRejected
+from tf_yarn_ops.follow.identity import Identity
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.minicluster import MiniCluster
+from tf_yarn_ops.minicluster.versions import VERSIONS
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+_NAMED = os.environ.get("YTF_TEST_VERSIONS", "").split()
+_CHOSEN = list(VERSIONS) if _NAMED == ["all"] else _NAMED or [min(VERSIONS, key=list(VERSIONS).index), list(VERSIONS)[-1]]
+SLEEP = "sleep 300"
+
+
+@pytest.fixture(scope="module", params=_CHOSEN)
+def hadoop(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(f"hadoop-{request.param}")
+    with MiniCluster(folder, version=request.param, nodes=2, labels={"nm2": "gpu"}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def launcher(hadoop):
+    with launcher_on(hadoop) as made:
+        yield made
+
+
+def ends(launcher, spec):
+    return launcher.wait(launcher.submit(spec), timeout=180)
+
+
+def fails(hadoop, launcher):
+    report = ends(launcher, job("exit 3"))
+    assert (report.reason, report.tasks[0].exit_code) == (Reason.TASK_FAILED, 3)
+
+
+def succeeds_and_is_reported(hadoop, launcher):
+    """By the command line: the log after the end comes by ``yarn logs``."""
+    ran = submit(hadoop, "--wait", "--json", "-m", "256", "-r", "worker:1", "echo word-for-the-log", timeout=180)
+    assert ran.returncode == 0, ran.stderr
+    application = json.loads(ran.stdout)["application_id"]
+    environ = {**os.environ, **hadoop.environ, "PYTHONPATH": str(ROOT)}
+
+    def ask(*words):
+        return subprocess.run([*YTF, *words, application], capture_output=True, text=True, timeout=90, env=environ).stdout
+
+    assert json.loads(ask("report", "--json"))["reason"] == "SUCCEEDED"
+    until(lambda: "word-for-the-log" in ask("logs"), 60, 1)
+
+
+def is_killed(hadoop, launcher):
+    application = launcher.submit(job(SLEEP))
+    until(lambda: launcher.report(application).state == "RUNNING", 120, 0.2)
+    assert launcher.kill(application, "enough").reason is Reason.KILLED
+    assert "enough" in launcher.report(application).message
+
+
+def is_raced_for_and_attached_to(hadoop, launcher):
+    identity = Identity(f"race {time.time()}")
+
+    def client(_):
+        one = Launcher(discover(hadoop.resourcemanager_url, environ={}))
+        report = one.ensure(job("sleep 1"), identity)
+        return one.wait(report.application_id, identity=identity, timeout=180)
+
+    with ThreadPoolExecutor(2) as pair:
+        first, second = pair.map(client, range(2))
+    assert first == second and first.reason is Reason.SUCCEEDED
+    assert launcher.ensure(job("sleep 1"), identity).application_id == first.application_id
+    assert [found["id"] for found in launcher.resourcemanager.find([identity.tag])] == [first.application_id]
+
+
+def runs_on_its_label(hadoop, launcher):
+    tasks = {"worker": TaskSpec(memory=256, node_label="gpu")}
+    log = ends(launcher, job('case "$PWD" in */nm2/*) exit 0 ;; *) exit 9 ;; esac', tasks=tasks))
+    assert log.reason is Reason.SUCCEEDED, log
+    with pytest.raises(SubmissionRejected, match="gpu"):
+        launcher.submit(job("true", tasks={"worker": TaskSpec(memory=256, node_label="gpus")}))
+
+
+def test_jobs_side_by_side(hadoop, launcher):
+    rows = [fails, succeeds_and_is_reported, is_killed, is_raced_for_and_attached_to, runs_on_its_label]
+    with ThreadPoolExecutor(len(rows)) as pool:
+        for done in [pool.submit(row, hadoop, launcher) for row in rows]:
+            done.result()
+    assert launcher.cluster.version == hadoop.settings.version
+    until(lambda: not directories(launcher), 30, 0.5)
+
+
+def test_a_job_survives_a_restart_of_the_resourcemanager(hadoop, launcher):
+    gate = hadoop.directory / "gate"
+    application = launcher.submit(job(f"until [ -e {gate} ]; do sleep 0.1; done"))
+    until(lambda: launcher.report(application).state == "RUNNING", 120, 0.2)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(launcher.wait, application, timeout=180)
+        hadoop.stop_daemon("rm")
+        hadoop.start_daemon("rm")
+        gate.touch()
+        report = waiting.result()
+    assert report.reason is Reason.SUCCEEDED
+    assert [task.starts for task in report.tasks] == [1] and len(report.rounds) == 1
+    assert application not in directories(launcher)
