@@ -190,6 +190,16 @@ def test_conf_completes_one_address(yarn, tmp_path):
     assert discover(yarn.url, environ(tmp_path)).resourcemanagers == (yarn.url,)
 
 
+def test_another_name_of_a_configured_address_is_not_a_third_one(yarn, tmp_path):
+    """A standby's redirect has the name that the address resolves to."""
+    standby = FakeYarn()
+    with serving(standby) as url:
+        stand_by(standby, yarn.url.replace("127.0.0.1", "localhost"))
+        standby.conf |= pair(url, yarn.url)
+        yarn.conf |= pair(url, yarn.url)
+        assert discover(url, environ(tmp_path)).resourcemanagers == (url, yarn.url)
+
+
 def test_no_active_resourcemanager_is_told_in_seconds(yarn, tmp_path):
     stand_by(yarn)
     started = time.monotonic()

@@ -341,7 +341,7 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
                                  "add a line to site.yaml: 'default_filesystem: hdfs://namenode:8020'")
     where = _locate(filesystem.rstrip("/"), site.staging.rstrip("/"), site, [known, conf],
                     gateway.topology(urls[0]))
-    resourcemanagers = _complete([url for url in asker.addresses.urls if url in urls or not negotiates], known)
+    resourcemanagers = _complete(asker.addresses.urls, urls, known, negotiates)
     return Cluster(
         resourcemanagers=resourcemanagers,
         inside=known.resourcemanagers() if any(map(gateway.is_gateway, resourcemanagers)) else None,
@@ -353,11 +353,16 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
         version=str(info.get("hadoopVersion", "")), site=site, **_token_facts(site, [conf, known], asker))
 
 
-def _complete(urls: list[str], conf: Configuration) -> tuple[str, ...]:
-    """Return the addresses, and after them the configured ones of a high-available pair that are missing."""
-    inside = any(map(gateway.is_gateway, urls))  # a gateway follows the active one itself
+def _complete(known: list[str], given: tuple[str, ...], conf: Configuration, negotiates: bool) -> tuple[str, ...]:
+    """Return the known addresses in their order, and after them the configured ones of a pair that are missing.
+
+    An address that only a standby's redirect has named is left out where the configuration names the pair, as it may be
+    another name of one of them, and where it would be shown a ticket.
+    """
+    inside = any(map(gateway.is_gateway, given))  # a gateway follows the active one itself
     pair = conf.resourcemanagers() if conf.get("yarn.resourcemanager.ha.enabled") == "true" and not inside else ()
-    return tuple(dict.fromkeys([*urls, *pair]))
+    kept = [url for url in known if url in given or url in pair or not (pair or negotiates)]
+    return tuple(dict.fromkeys([*kept, *pair]))
 
 
 def _identify(authentication: Authentication, seen_as: str | None) -> tuple[str, str]:
