@@ -13,7 +13,8 @@ from . import processes
 from .class_archive import DAEMONS, MASTER, use_archive
 from .configuration import Settings, build_node_properties, node_names
 from .high_availability import NAMENODES, ZOOKEEPER
-from .kdc import start_kdc
+from .kdc import get_ticket, start_kdc
+from .kerberos import HDFS
 from .versions import find_version
 
 #: The serial collector and the first compiler halve the memory and the start time of daemons.
@@ -205,6 +206,8 @@ def make_active(settings: Settings, name: str) -> None:
     """
     command = [f"{settings.shims}/hdfs", "haadmin", "-transitionToActive", "--forceactive", name]
     environ = {**os.environ, "JAVA_HOME": str(settings.java_home), "HADOOP_CONF_DIR": str(settings.configuration)}
+    if settings.kerberos:
+        environ |= get_ticket(settings, os.environ, HDFS)
     try:
         ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
                              env=environ, timeout=120)  # fmt: skip

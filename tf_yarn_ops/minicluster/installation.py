@@ -57,8 +57,6 @@ def install(
             f"{directory} has data of a cluster {'with' if before.ha else 'without'} high availability: use another"
             " folder (--dir), or delete this one"
         )
-    if ha and kerberos:
-        raise MiniClusterError("two ResourceManagers with Kerberos are not supported: leave out --ha or --kerberos")
     _check_security(kerberos, light, ticket_lifetime, environ)
     java = find_java(environ, hadoop_version)
     hadoop = fetch_hadoop(environ, java, progress, hadoop_version)

@@ -67,6 +67,21 @@ def make_realm(settings: Settings, environ: Mapping[str, str]) -> None:
          [f'modprinc -maxlife "{settings.ticket_lifetime or 0} seconds" {realm.principal(name)}' for name in USERS])
 
 
+def get_ticket(settings: Settings, environ: Mapping[str, str], name: str) -> dict[str, str]:
+    """Return the variables of a process that acts as a user or daemon: with a new ticket in a cache of its own.
+
+    Raises
+    ------
+    MiniClusterError
+        ``kinit`` is missing or failed.
+    """
+    realm = settings.realm
+    cache = f"FILE:{realm.folder}/ticket-{name}"
+    _run(["kinit", "-k", "-t", str(realm.keytab(name)), "-c", cache, realm.principal(name)],
+         _variables(settings, environ))
+    return {"KRB5_CONFIG": str(realm.krb5_conf), "KRB5CCNAME": cache}
+
+
 def start_kdc(settings: Settings, environ: Mapping[str, str], marks: tuple[str, ...]) -> subprocess.Popen[bytes]:
     """Start the KDC in a session of its own; its log is ``logs/kdc.log``.
 
