@@ -208,23 +208,24 @@ def test_a_keytab_with_an_old_key(yarn, client, kdc, tmp_path):
     assert (code, "the KDC does not know eve (" in err) == (3, True), err
 
 
-def waiting(yarn, kdc, tmp_path, **variables):
-    """Return a `ytf wait` with handshakes at each look, and the file of its stderr."""
+def waiting(yarn, kdc, tmp_path, program, **variables):
+    """Return a program that waits, with a handshake at each look, and the file of its stderr."""
     yarn.cookie_uses = 1
     said = tmp_path / "said"
     with said.open("wb") as stderr:
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "YTF_RESOURCEMANAGER": yarn.url, **variables}
-        process = subprocess.Popen([sys.executable, "-c", YTF, "wait", ID], env=environ, cwd=tmp_path, stderr=stderr,
+        process = subprocess.Popen([sys.executable, "-c", program, "wait", ID], env=environ, cwd=tmp_path, stderr=stderr,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     return process, said
 
 
-def test_a_wait_renews_its_tickets_from_the_keytab(yarn, kdc, tmp_path):
+@pytest.mark.parametrize("program", [YTF, WATCH], ids=["ytf wait", "Airflow's triggerer"])
+def test_a_wait_renews_its_tickets_from_the_keytab(yarn, kdc, tmp_path, program):
     config, site = tmp_path / "krb5.conf", tmp_path / "site.yaml"
     config.write_text(kdc.config.read_text().replace("[libdefaults]", "[libdefaults]\n  ticket_lifetime = 2s"))
     site.write_text(f"keytab: {kdc.user_keytab}\n")
     began = time.monotonic()
-    process, said = waiting(yarn, kdc, tmp_path, KRB5_CONFIG=str(config), YTF_SITE=str(site))
+    process, said = waiting(yarn, kdc, tmp_path, program, KRB5_CONFIG=str(config), YTF_SITE=str(site))
     try:
         until(lambda: yarn.handshakes and time.monotonic() >= began + 4)  # twice the life of a ticket
         let_in = len(yarn.handshakes)
@@ -235,15 +236,17 @@ def test_a_wait_renews_its_tickets_from_the_keytab(yarn, kdc, tmp_path):
     finally:
         process.kill()
         process.wait()
-    assert "still waiting" not in said.read_text()
+    assert "waiting" not in said.read_text() and "goes on" not in said.read_text()
     all_of_ann(yarn)
 
 
-def test_a_wait_without_keytab_warns_once_and_goes_on_after_kinit(yarn, kdc, tmp_path):
+@pytest.mark.parametrize("program, warning", [(YTF, "still waiting"), (WATCH, "watching 1 applications goes on")],
+                         ids=["ytf wait", "Airflow's triggerer"])
+def test_a_wait_without_keytab_warns_once_and_goes_on_after_kinit(yarn, kdc, tmp_path, program, warning):
     variables = kdc.kinit("waits", lifetime="2s")
-    process, said = waiting(yarn, kdc, tmp_path, **variables)
+    process, said = waiting(yarn, kdc, tmp_path, program, **variables)
     try:
-        until(lambda: "still waiting" in said.read_text())
+        until(lambda: warning in said.read_text())
         refused = len(yarn.raw)
         until(lambda: len(yarn.raw) >= refused + 4)
         let_in = len(yarn.handshakes)
@@ -254,7 +257,7 @@ def test_a_wait_without_keytab_warns_once_and_goes_on_after_kinit(yarn, kdc, tmp
     finally:
         process.kill()
         process.wait()
-    assert said.read_text().count("still waiting") == 1
+    assert said.read_text().count(warning) == 1
     assert "there is no valid Kerberos ticket (it has expired). Run kinit" in said.read_text()
     all_of_ann(yarn)
 

@@ -55,27 +55,36 @@ def test_skeins_client_submits_as_the_principal_of_the_other_requests(secure_clu
     assert not list((tmp_path / "tmp").iterdir())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "SIGKILL"])
-def test_an_interrupted_upload_of_skeins_client_leaves_no_key(secure_cluster, as_bob, tmp_path, number):
-    (tmp_path / "tmp").mkdir()
+def test_an_interrupted_upload_of_skeins_client_leaves_no_key(secure_cluster, as_alice, as_bob, tmp_path):
+    """Ctrl-C ends alice's client, and SIGKILL bob's."""
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(300 * 1024 * 1024)
-    url = f"{secure_cluster.namenode_url}/webhdfs/v1/user/bob/.skein"
 
-    def directories():
-        status, text = ask(secure_cluster, as_bob, f"{url}?op=LISTSTATUS")
+    def directories(user):
+        url = f"{secure_cluster.namenode_url}/webhdfs/v1/user/{user}/.skein?op=LISTSTATUS"
+        status, text = ask(secure_cluster, as_alice if user == "alice" else as_bob, url)
         found = json.loads(text)["FileStatuses"]["FileStatus"] if status == 200 else []
         return {item["pathSuffix"] for item in found if item["pathSuffix"].startswith("application_")}
 
-    before = directories()
-    client = subprocess.Popen([SUBMIT, *JOB, "--file", str(large), "--submit_with", "skein", "true"],
-                              env=as_bob | {"TMPDIR": str(tmp_path / "tmp")}, start_new_session=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    before, clients, folders = {}, {}, {}
     try:
-        assert until(lambda: directories() - before, 60)
+        for user, environ in (("alice", as_alice), ("bob", as_bob)):
+            before[user], folders[user] = directories(user), tmp_path / f"tmp-{user}"
+            folders[user].mkdir()
+            clients[user] = subprocess.Popen(
+                [SUBMIT, *JOB, "--file", str(large), "--submit_with", "skein", "true"], start_new_session=True,
+                env=environ | {"TMPDIR": str(folders[user])}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL)
+        until(lambda: directories("alice") - before["alice"], 90)
+        os.killpg(clients["alice"].pid, signal.SIGINT)
+        until(lambda: directories("bob") - before["bob"], 90)
+        clients["bob"].kill()
+        for user, client in clients.items():
+            client.wait(60)
+            until(lambda user=user: not directories(user) - before[user], 60)
+            until(lambda user=user: not list(folders[user].iterdir()), 60)
     finally:
-        os.killpg(client.pid, number) if number is signal.SIGINT else client.kill()
-        client.wait(60)
-    assert until(lambda: not directories() - before, 30) is not False
-    assert until(lambda: not list((tmp_path / "tmp").iterdir()), 30) is not False
+        for client in clients.values():
+            client.kill()
+            client.wait()
