@@ -1,0 +1,102 @@
+"""No token, key or cookie of a job stands where others can read it: logs, pages, the request that is printed, HDFS."""
+
+import base64
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.fake_yarn import until
+from support.secure import ask
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+
+def read_vint(data, at):
+    """Return an integer in Hadoop's variable form, and the place after it."""
+    first = data[at] - 256 if data[at] > 127 else data[at]
+    if first >= -112:
+        return first, at + 1
+    return int.from_bytes(data[at + 1 : at + 1 - first - 112], "big"), at + 1 - first - 112
+
+
+def read_passwords(tokens):
+    """Return the passwords of the tokens in a file that a NodeManager has written for a container, by kind."""
+    assert tokens[:5] == b"HDTS\0"
+    count, at = read_vint(tokens, 5)
+    found = {}
+    for _ in range(count):
+        parts = []
+        for _ in ("alias", "identifier", "password", "kind", "service"):
+            length, at = read_vint(tokens, at)
+            parts.append(tokens[at : at + length])
+            at += length
+        found[parts[3].decode()] = parts[2]
+    return found
+
+
+def spell(secret):
+    """Return the ways in which a secret may stand in a text: as it is, in hexadecimal, and in base64 at any offset."""
+    ways = {secret, secret.hex().encode(), secret.hex().upper().encode()}
+    for offset in range(3):
+        encoded = base64.b64encode(b"\0" * offset + secret)
+        # The characters at the ends hold bits of the neighbours too.
+        inner = encoded[4 if offset else 0 : len(encoded) - 4]
+        ways |= {inner, inner.replace(b"+", b"-").replace(b"/", b"_")}
+    return ways
+
+
+def list_readable_files(cluster, environ, folder="/"):
+    """Give path and content of each file in HDFS that the owner of a ticket can read."""
+    url = f"{cluster.namenode_url}/webhdfs/v1{folder}"
+    status, listed = ask(cluster, environ, f"{url}?op=LISTSTATUS")
+    for entry in json.loads(listed)["FileStatuses"]["FileStatus"] if status == 200 else ():
+        path = f"{folder.rstrip('/')}/{entry['pathSuffix']}"
+        if entry["type"] == "DIRECTORY":
+            yield from list_readable_files(cluster, environ, path)
+        else:
+            target = cluster.directory / "tmp" / "read-by-others"
+            web = f"{cluster.namenode_url}/webhdfs/v1{path}?op=OPEN"
+            if ask(cluster, environ, web, "--location", "--output", str(target))[0] == 200:
+                yield path, target.read_bytes()
+
+
+def test_secrets_are_told_base64_and_all():
+    for offset in range(3):
+        text = base64.b64encode(b"x" * (offset + 30) + b"a secret of 20 bytes" + b"yy")
+        assert any(way in text for way in spell(b"a secret of 20 bytes"))
+
+
+def test_nothing_that_others_read_has_a_secret(secure_cluster, as_alice, as_bob, tmp_path):
+    seen, copy, flag = tmp_path / "tokens.new", tmp_path / "tokens", tmp_path / "go on"
+    command = f'cp "$HADOOP_TOKEN_FILE_LOCATION" "{seen}" && mv "{seen}" "{copy}"; until [ -e "{flag}" ]; do sleep 0.1; done'
+    program = str(Path(sys.executable).with_name("ytf-submit"))
+    words = [program, "--verbose", "--environment", f"venv://{sys.prefix}", "-m", "256", "-r", "worker:1", command]
+    said = [subprocess.run([*words, *more], env=as_alice, capture_output=True, text=True, timeout=180, check=True)
+            for more in (["--dry_run"], [])]
+    application = re.search(r"application_\d+_\d+", said[1].stdout)[0]
+    until(copy.exists, 90)
+    page = f"{secure_cluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
+    pages = {url: ask(secure_cluster, as_bob, url)[1].encode() for url in (
+        page, f"{page}/appattempts", f"{secure_cluster.resourcemanager_url}/cluster/app/{application}",
+        f"{secure_cluster.resourcemanager_url}/conf", f"{secure_cluster.namenode_url}/jmx")}
+    flag.touch()
+    until(lambda: json.loads(ask(secure_cluster, as_alice, page)[1])["app"]["logAggregationStatus"] == "SUCCEEDED", 90)
+
+    passwords = read_passwords(copy.read_bytes())
+    assert set(passwords) == {"HDFS_DELEGATION_TOKEN", "RM_DELEGATION_TOKEN"}
+    web_secret = secure_cluster.settings.realm.web_secret.read_bytes()
+    secrets = {**passwords, "the secret of cookies": web_secret}
+    texts = {f"{program} {index}": (ran.stdout + ran.stderr).encode() for index, ran in enumerate(said)}
+    texts |= pages | dict(list_readable_files(secure_cluster, as_bob))
+    logs = [*secure_cluster.settings.logs.iterdir(), *(secure_cluster.directory / "nm" / "logs").rglob("*")]
+    texts |= {str(file): file.read_bytes() for file in logs if file.is_file()}
+    assert f"{secure_cluster.settings.logs}/hdfs-audit.log" in texts
+    for where, text in texts.items():
+        for name, secret in secrets.items():
+            assert not any(way in text for way in spell(secret)), f"{name} stands in {where}"
+        assert b"PRIVATE KEY-----" not in text, where
+        assert not re.search(rb"hadoop\.auth=[^;\s]*&s=[A-Za-z0-9+/]{20}", text), where
