@@ -236,7 +236,6 @@ def packed(tmp_path_factory):
     return archive
 
 
-@either_way
 def test_a_packed_interpreter_travels_with_its_library_and_its_packages(run, packed):
     report = run(JobSpec(command="tool", tasks={"worker": TaskSpec(**SMALL)}, environment=Environment.parse(str(packed))))
     assert report.reason is Reason.SUCCEEDED, report.message
@@ -245,8 +244,7 @@ def test_a_packed_interpreter_travels_with_its_library_and_its_packages(run, pac
     assert report.metrics["library"].startswith(f"{prefix}/lib/") and report.metrics["package"].startswith(f"{prefix}/lib/")
 
 
-@either_way
-@pytest.mark.parametrize("place", ["local", "hdfs"])
+@pytest.mark.parametrize(("launcher", "place"), [("skein", "local"), ("rest", "hdfs")], indirect=["launcher"])
 def test_a_zip_is_an_environment_too(run, launcher, tmp_path, place):
     home = tmp_path / "env"
     (home / "bin").mkdir(parents=True)
@@ -325,7 +323,7 @@ def test_progress_in_yarn_moves_with_the_tasks_that_have_finished_whatever_becom
 # -- TensorBoard -----------------------------------------------------------------------------------
 
 
-@either_way
+@pytest.mark.parametrize("launcher", ["skein"], indirect=True)  # by REST: test_cli_cluster.py
 def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submitted, tmp_path):
     go = tmp_path / "go"
     application = submitted(job(f"until [ -e {go} ]; do sleep 0.1; done", output=str(tmp_path),
