@@ -338,7 +338,7 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
             return False
 
     for page in pages:
-        until(lambda page=page: answers(page), 60, f"an answer of {page}")
+        until(lambda page=page: answers(page), 120, f"an answer of {page}")
     with urllib.request.urlopen(report.tracking_url, timeout=5) as tracked:
         assert re.search(r'href="[^"]*/pages/tensorboard[^"]*"[^>]*>\s*TensorBoard\s*<', tracked.read().decode())
     with urllib.request.urlopen(f"{report.tracking_url.rstrip('/')}/pages/ytf/", timeout=5) as ours:
