@@ -295,7 +295,8 @@ def test_where_http_is_closed_skeins_client_is_looked_for(healthy):
     assert of(diagnose(healthy, Site(submit_with="skein")), "submission").message.startswith("with Skein's Java client")
 
 
-def test_logs_after_the_end_need_a_server_or_the_program(healthy):
+def test_logs_after_the_end_need_a_server_or_hdfs_or_the_program(healthy):
+    healthy.conf.pop("yarn.nodemanager.remote-app-log-dir", None)
     asked = question(healthy)
     without = replace(asked, environ={**asked.environ, "PATH": "/nowhere"})
     assert of(examine(without), "logs").symptom is Symptom.NO_LOG_SERVER
@@ -303,6 +304,8 @@ def test_logs_after_the_end_need_a_server_or_the_program(healthy):
     assert of(examine(away), "logs").symptom is Symptom.LOG_SERVER_SILENT
     assert f"after the end from {healthy.url}" in of(
         examine(replace(without, site=Site(log_server=healthy.url))), "logs").message
+    healthy.conf["yarn.nodemanager.remote-app-log-dir"] = "/tmp/logs"
+    assert "after the end from /tmp/logs" in of(examine(without), "logs").message
 
 
 def test_skein_that_can_not_be_imported_is_told(healthy, monkeypatch):

@@ -4,6 +4,7 @@ import pytest
 
 import tf_yarn_ops.follow.logs
 from support.fake_yarn import STAMP, application
+from support.tfile import file_of
 from tf_yarn_ops.errors import ApplicationNotFound, LogMissing, SpecInvalid
 from tf_yarn_ops.follow.logs import Logs, default_task, find_log, unframed
 from tf_yarn_ops.follow.yarn_report import read_report
@@ -28,12 +29,12 @@ def report(url, **fields):
     return JobReport(ID, reason=Reason.TASK_FAILED, message="x", tasks=(TaskReport("ps:0"), task), **fields)
 
 
-def logs(yarn, environ=None, clock=lambda: STAMP / 1000 + 3600, services=(), tail=""):
+def logs(yarn, environ=None, clock=lambda: STAMP / 1000 + 3600, services=(), tail="", **facts):
     own = report(yarn.url, first_failure="worker:0")
     own = JobReport(**{**vars(own), "tasks": (own.tasks[0], TaskReport(**{**vars(own.tasks[1]), "log_tail": tail}))})
     yarn.add(application(1, "FINISHED", finalStatus="FAILED", finishedTime=STAMP, diagnostics=compose_diagnostics(own),
                          amContainerLogs=f"{yarn.url}/node/containerlogs/{MASTER}/ann"))
-    cluster = Cluster((yarn.url,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein", log_services=services)
+    cluster = Cluster((yarn.url,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein", log_services=services, **facts)
     return Logs(cluster, cluster.resourcemanager(), environ=environ or {"PATH": "/none"}, clock=clock,
                 sleep=lambda seconds: None)
 
@@ -79,6 +80,20 @@ def yarn_program(tmp_path):
                        f"cat {tmp_path}/output 2>/dev/null\n")
     program.chmod(0o755)
     return tmp_path
+
+
+@pytest.mark.parametrize("directory", [f"bucket-logs-tfile/0001/{ID}", f"logs/{ID}"], ids=["3.3", "2.10"])
+def test_then_from_the_file_of_its_node_in_hdfs(yarn, tmp_path, directory):
+    folder = tmp_path / "tmp" / "logs" / "ann" / directory
+    folder.mkdir(parents=True)
+    (folder / "another_1").write_bytes(file_of({MASTER: {"worker.log": b"not this"}}))
+    (folder / "127.0.0.1_1.tmp").write_bytes(b"half")
+    (folder / "127.0.0.1_1").write_bytes(file_of({CONTAINER: {"x": b"", "worker.log": CONTENT.encode()}}, chunk=3))
+    reader = logs(yarn, log_directory="/tmp/logs", local_root=str(tmp_path))
+    assert "".join(reader.read(ID)) == CONTENT
+    (folder / "127.0.0.1_1").write_bytes(b"no such format")
+    with pytest.raises(LogMissing):
+        list(reader.read(ID))
 
 
 def test_then_by_the_program_yarn(yarn, yarn_program):

@@ -190,6 +190,9 @@ def test_a_failed_job_leaves_no_directory(clients):
     code, report = clients.report("failed")
     assert (code, report["reason"]) == (1, "TASK_FAILED")
     assert clients.is_deleted("alice", report["application_id"])
+    # No program yarn, and no log server: the whole log comes from HDFS.
+    code, out, err = clients.run("log after the end", "alice", *YTF, "logs", report["application_id"], "-v")
+    assert code == 0 and "it fails\n" in out and "only the end" not in out, (out, err)
 
 
 def test_a_gateway_submits_for_bob_and_follows_as_bob(clients):
@@ -199,6 +202,8 @@ def test_a_gateway_submits_for_bob_and_follows_as_bob(clients):
     code, out, _ = clients.run("status for bob", "gateway", *YTF, "status", report["application_id"], "--user",
                                "bob", "--json")
     assert (code, json.loads(out)["reason"]) == (0, "SUCCEEDED")
+    code, out, err = clients.run("log for bob", "gateway", *YTF, "logs", report["application_id"], "--user", "bob", "-v")
+    assert code == 0 and "the command ended with exit code 0" in out, (out, err)
 
 
 def test_three_racing_clients_have_one_application(clients):

@@ -11,9 +11,9 @@ from ..follow.identity import Identity
 from ..hadoop.cluster import Cluster
 from ..hadoop.site import Site
 
-#: Fields that only a submission needs; they are long.
-_FOR_SUBMISSION = ("application_classpath", "inside", "log_services", "resourcemanager_services", "renewer",
-                   "nameservices")
+#: Fields that only a submission or a log needs; they are long.
+_FOR_SUBMISSION = ("application_classpath", "inside", "log_services", "log_directory", "log_suffix",
+                   "resourcemanager_services", "renewer", "nameservices")
 _SITE_FOR_SUBMISSION = ("application_classpath", "am_java_options", "docker_folders", "namenodes",
                         "resourcemanager_service", "token_renewer")
 

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from ..errors import SubmissionRejected, TfYarnError
 from ..follow.logs import COORDINATOR, Logs
+from ..hadoop.cluster import Cluster
 from ..hadoop.gateway import is_gateway
 from ..hadoop.queues import MAPPED, fault_of, read_queues
 from ..hadoop.resourcemanager import CLUSTER_PATH, ResourceManager
@@ -226,11 +227,21 @@ def check_logs(known: Known) -> Finding:
     answers = probe_all(services, "", session.cluster.authentication, known.site, trusted)
     silent = {url: answer.why for url, answer in answers.items() if answer.status is None}
     program = shutil.which("yarn", path=known.question.environ.get("PATH"))
-    facts: dict[str, Any] = {"log_services": services, "yarn": program}
-    if services and len(silent) == len(services) and not program:
+    directory = _log_directory(session.cluster)
+    facts: dict[str, Any] = {"log_services": services, "log_directory": directory, "yarn": program}
+    if services and len(silent) == len(services) and not program and not directory:
         return ill(Symptom.LOG_SERVER_SILENT, facts=facts,
                    states=", ".join(f"{url} ({why})" for url, why in silent.items()))
-    if not services and not program:
+    if not services and not program and not directory:
         return ill(Symptom.NO_LOG_SERVER, facts=facts)
-    after = ", ".join([*(url for url in services if url not in silent), *(["'yarn logs'"] if program else [])])
+    after = ", ".join([*(url for url in services if url not in silent), *([directory] if directory else []),
+                       *(["'yarn logs'"] if program else [])])
     return well(f"aggregation is on; after the end from {after}", **facts)
+
+
+def _log_directory(cluster: Cluster) -> str:
+    """Return the directory of aggregated logs if this machine can read it over HTTP, else an empty text."""
+    try:
+        return cluster.log_directory if cluster.open_logs() is not None else ""
+    except RestUnavailable:
+        return ""

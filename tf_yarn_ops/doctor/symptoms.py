@@ -251,7 +251,8 @@ class Symptom(enum.Enum):
         "site.yaml")
     NO_LOG_SERVER = _warning(
         "logs", "yarn.log.server.url is not set",
-        "no log server is known, and this machine has no program 'yarn'",
+        "no log server is known, the directory of aggregated logs is not in HDFS, and this machine has no program "
+        "'yarn'",
         "After the end of a job only the report has the last lines of its logs. Set log_server in site.yaml to the job "
         "history server's http://HOST:19888/ws/v1/history, or put Hadoop's client on PATH")
     LOG_MISSING = _warning(

@@ -1,4 +1,4 @@
-"""`Logs`: read a task's log from its node, the log server or ``yarn logs``; else its last lines from the report.
+"""`Logs`: read a task's log from its node, the log server, HDFS or ``yarn logs``; else its last lines from the report.
 
 In come an application and a task's name; out go chunks of text. While a container runs, its NodeManager serves the log.
 Half a second after the end only the aggregated copy is left, which is complete about two seconds later.
@@ -9,16 +9,20 @@ import os
 import shutil
 import subprocess
 import time
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import LogMissing, SpecInvalid, TfYarnError, did_you_mean
 from ..hadoop import gateway
+from ..hadoop.aggregated_log import NotALog, directories_of, read_log
 from ..hadoop.authentication import OTHER_USERS, GatewayAuthentication, KerberosAuthentication
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
+from ..hadoop.filesystem import FileSystem
 from ..hadoop.resourcemanager import ResourceManager
 from ..hadoop.transport import client_options
 from ..runtime.common.report import JobReport
@@ -120,7 +124,7 @@ class Logs:
         ApplicationNotFound
             The ResourceManager does not know the application.
         LogMissing
-            The log is neither on its node nor at a log server, and the report has no lines of it.
+            The log is neither on its node, nor at a log server, nor in HDFS, and the report has no lines of it.
         SpecInvalid
             The job has no such task, or it never ran.
         """
@@ -130,7 +134,7 @@ class Logs:
         file = find_log(application, report, task)
         began = time.monotonic()  # the ResourceManager's clock may be ahead of ours
         while True:
-            for source in (self._from_node, self._from_server, self._from_yarn):
+            for source in (self._from_node, self._from_server, self._from_file_system, self._from_yarn):
                 chunks = source(file)
                 first = next(chunks, None)
                 if first is not None:
@@ -191,6 +195,31 @@ class Logs:
             trusted += [url] if host in nodes else []
         return trusted
 
+    def _from_file_system(self, file: LogFile) -> Iterator[str]:
+        """Yield the log out of the file into which a NodeManager has aggregated it."""
+        try:
+            opened = self._cluster.open_logs()
+            if opened is None:
+                return
+            files, root = opened
+            for directory in directories_of(root, self._cluster.log_suffix, file.user, file.application_id):
+                # The file of a node is named by host and port; while it is written, its name ends with .tmp.
+                host = f"{urlsplit(file.node or '').hostname}_"
+                found = sorted(files.list(directory), key=lambda status: not status.name.startswith(host))
+                for status in found:
+                    if not status.name.endswith(".tmp"):
+                        read = partial(_read_range, files, f"{directory}/{status.name}")
+                        chunks = read_log(status.length, read, file.container_id, file.name)
+                        first = next(chunks, None)
+                        if first is not None:
+                            decoder = getincrementaldecoder("utf-8")("replace")
+                            yield decoder.decode(first)
+                            yield from map(decoder.decode, chunks)
+                            yield decoder.decode(b"", True)
+                            return
+        except (TfYarnError, NotALog) as error:
+            logger.debug("no aggregated log of %s: %s", file.container_id, error)
+
     def _from_yarn(self, file: LogFile) -> Iterator[str]:
         program = shutil.which("yarn", path=self._environ.get("PATH"))
         if program is None:
@@ -207,6 +236,10 @@ class Logs:
         text = done.stdout.decode(errors="replace")
         if done.returncode == 0 and _START in text:
             yield from unframed([text])
+
+
+def _read_range(files: FileSystem, path: str, offset: int, length: int) -> bytes:
+    return files.read(path, offset, length) or b""
 
 
 def default_task(report: JobReport) -> str:
@@ -257,7 +290,7 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
 def _tail(report: JobReport, task: str, file: LogFile) -> Iterator[str]:
     tail = next((item.log_tail for item in report.tasks if item.task == task), "")
     if not tail:
-        raise LogMissing(f"the log of {task} is neither on its node nor at a log server; on a machine with "
-                         f"Hadoop's client type: {file.command()}")
+        raise LogMissing(f"the log of {task} is neither on its node, nor at a log server, nor in HDFS; on a machine "
+                         f"with Hadoop's client type: {file.command()}")
     yield f"{tail.rstrip()}\n"
     yield f"(only the end, from the report; the whole log: {file.command()})\n"

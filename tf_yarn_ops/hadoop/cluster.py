@@ -69,6 +69,9 @@ class Cluster:
         ``yarn.application.classpath``.
     log_services : tuple of str
         REST addresses that serve the logs of finished containers.
+    log_directory, log_suffix : str
+        Where NodeManagers aggregate the logs of finished containers: ``yarn.nodemanager.remote-app-log-dir``, a path or
+        a URL, empty if it is not known, and ``yarn.nodemanager.remote-app-log-dir-suffix``.
     secure : bool
         Whether Kerberos is on.
     negotiates : bool or None
@@ -96,6 +99,8 @@ class Cluster:
     local_root: str | None = None
     application_classpath: tuple[str, ...] = ()
     log_services: tuple[str, ...] = ()
+    log_directory: str = ""
+    log_suffix: str = "logs"
     secure: bool = False
     negotiates: bool | None = None
     version: str = ""
@@ -166,6 +171,23 @@ class Cluster:
         urls = (self.site.namenodes.get(filesystem) or self.nameservices.get(split.netloc)
                 or (f"{scheme}://{split.hostname}:{port}",))
         return WebHdfs(urls, self.storage_authentication, self.site.request_timeout, self.site.ca_file)
+
+    def open_logs(self) -> tuple[FileSystem, str] | None:
+        """Return a client of the file system of aggregated logs, and their directory there; None if it is not HDFS.
+
+        Raises
+        ------
+        RestUnavailable
+            It can't be reached over HTTP.
+        """
+        split = urlsplit(self.log_directory)
+        filesystem = f"{split.scheme}://{split.netloc}" if split.scheme and split.netloc else self.default_filesystem
+        mounted = filesystem == self.default_filesystem and self.local_root is not None
+        if not split.path or not (filesystem.startswith("hdfs:") or mounted):
+            return None
+        own = mounted or filesystem == self.filesystem
+        files = self.open_filesystem() if own else self.open_namenodes(filesystem)
+        return files, split.path
 
     def directory(self, application_id: str) -> str:
         """Return the path of an application's directory."""
@@ -349,6 +371,8 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
         filesystem=where[0], webhdfs=where[1], local_root=where[2], staging_template=where[3],
         application_classpath=site.application_classpath or conf.application_classpath(),
         log_services=_log_services(site, conf),
+        log_directory=conf.get("yarn.nodemanager.remote-app-log-dir") or "",
+        log_suffix=conf.get("yarn.nodemanager.remote-app-log-dir-suffix") or "logs",
         secure=negotiates or conf.get("hadoop.security.authentication", "simple") != "simple", negotiates=negotiates,
         version=str(info.get("hadoopVersion", "")), site=site, **_token_facts(site, [conf, known], asker))
 

@@ -91,8 +91,8 @@ class FileSystem(Protocol):
     def rename(self, source: str, target: str) -> bool:
         """Rename a file; return False when the target exists."""
 
-    def read(self, path: str) -> bytes | None:
-        """Return the content of a small file; None when it does not exist."""
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes | None:
+        """Return the content of a small file, or of a range of bytes; None when the file does not exist."""
 
     def delete(self, path: str) -> bool:
         """Delete a file, or a directory with everything in it; return False when the path did not exist."""
@@ -171,10 +171,12 @@ class MountedFileSystem:
             self._path(source).unlink()
         return True
 
-    def read(self, path: str) -> bytes | None:
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes | None:
         with self._translated(f"reading {path}"):
             try:
-                return self._path(path).read_bytes()
+                with self._path(path).open("rb") as file:
+                    file.seek(offset)
+                    return file.read(length)
             except FileNotFoundError:
                 return None
 

@@ -112,9 +112,10 @@ class WebHdfs:
             return False
         raise SubmissionRejected(f"{what}: the file system refused to rename it to {target}")
 
-    def read(self, path: str) -> bytes | None:
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes | None:
         what = f"reading {path}"
-        answer = self._ask(what, "GET", path, "OPEN", tolerated=_MISSING, leads_on=True)
+        part = {"offset": str(offset)} if length is None else {"offset": str(offset), "length": str(length)}
+        answer = self._ask(what, "GET", path, "OPEN", tolerated=_MISSING, leads_on=True, **part)
         if answer is not None and is_redirect(answer):
             answer = self._transfer(what, "GET", answer, tolerated=_MISSING)
         return None if answer is None else bytes(answer.content)

@@ -1,0 +1,70 @@
+"""Logs in the files of log aggregation, byte for byte."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.tfile import file_of, number
+from tf_yarn_ops.hadoop.aggregated_log import NotALog, _Bytes, directories_of, read_log
+
+A, B = "container_1_0001_01_000001", "container_1_0001_01_000002"
+LOGS = {"master.log": b"starting\n" * 40, "empty.log": b"", "worker.log": b"line 1\nl\xc3\xa9\n"}
+
+
+def read(content, container, name):
+    """Return a log; None if the file does not have it."""
+    found = list(read_log(len(content), lambda offset, length: content[offset:offset + length], container, name))
+    return b"".join(found) if found else None
+
+
+@given(st.integers(-(2 ** 62), 2 ** 62))
+def test_every_number_is_read_as_it_is_written(value):
+    assert _Bytes(iter([number(value)])).number() == value
+
+
+@pytest.mark.parametrize(("value", "written"), [
+    (-32, b"\xe0"), (127, b"\x7f"), (128, b"\xcc\x80"), (-33, b"\xcb\xdf"), (5119, b"\xdf\xff"), (5120, b"\xa8\x14\x00"),
+    (2 ** 31, b"\x84\x00\x80\x00\x00\x00")])
+def test_numbers_that_were_worked_out_by_hadoops_rules(value, written):
+    assert number(value) == written and _Bytes(iter([written])).number() == value
+
+
+@pytest.mark.parametrize("compression", ["none", "gz"])
+@pytest.mark.parametrize("chunk", [1, 10, 10_000])
+def test_a_log_is_found_among_containers_and_blocks(compression, chunk):
+    content = file_of({"VERSION": {}, A: LOGS}, {B: {"worker.log": b"of b"}}, compression=compression, chunk=chunk)
+    assert [read(content, A, name) for name in LOGS] == list(LOGS.values())
+    assert read(content, B, "worker.log") == b"of b"
+    assert read(content, B, "master.log") is None and read(content, A + "0", "worker.log") is None
+
+
+def test_a_large_log_is_read_in_parts():
+    large = bytes(range(256)) * 40_000
+    content, asked = file_of({A: {"worker.log": large}}, chunk=1 << 20), []
+
+    def part(offset, length):
+        asked.append(length)
+        return content[offset:offset + length]
+
+    assert b"".join(read_log(len(content), part, A, "worker.log")) == large
+    assert max(asked) <= 4 << 20 < len(large)
+
+
+@pytest.mark.parametrize(("content", "why"), [
+    (b"", "too few"), (b"x" * 100, "not that of a TFile"), (file_of({A: LOGS})[:-1], "not that of a TFile"),
+    (file_of({A: LOGS}, compression="lzo"), "'lzo' is not supported")])
+def test_other_files_are_told(content, why):
+    with pytest.raises(NotALog, match=why):
+        read(content, A, "worker.log")
+
+
+def test_a_file_that_lacks_bytes_is_told():
+    content = file_of({A: LOGS})
+    with pytest.raises(NotALog, match="not a complete file"):
+        list(read_log(len(content), lambda offset, length: content[offset:offset + length] if offset > 100 else b"", A, "x"))
+
+
+def test_where_hadoop_keeps_the_logs_of_an_application():
+    assert directories_of("/tmp/logs", "logs", "ann", "application_17_120007") == (
+        "/tmp/logs/ann/bucket-logs-tfile/0007/application_17_120007", "/tmp/logs/ann/logs-tfile/application_17_120007",
+        "/tmp/logs/ann/bucket-logs/0007/application_17_120007", "/tmp/logs/ann/logs/application_17_120007")
