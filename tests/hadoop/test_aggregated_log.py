@@ -64,6 +64,14 @@ def test_a_file_that_lacks_bytes_is_told():
         list(read_log(len(content), lambda offset, length: content[offset:offset + length] if offset > 100 else b"", A, "x"))
 
 
+def test_a_log_whose_length_is_no_number_is_told():
+    content = file_of({A: {"worker.log": b"12345678901"}}, chunk=10_000)
+    damaged = content.replace(b"\0\x0211", b"\0\x02?1")
+    assert damaged != content
+    with pytest.raises(NotALog, match=r"not a complete file of log aggregation: invalid literal"):
+        read(damaged, A, "worker.log")
+
+
 def test_where_hadoop_keeps_the_logs_of_an_application():
     assert directories_of("/tmp/logs", "logs", "ann", "application_17_120007") == (
         "/tmp/logs/ann/bucket-logs-tfile/0007/application_17_120007", "/tmp/logs/ann/logs-tfile/application_17_120007",

@@ -57,7 +57,7 @@ def read_log(size: int, read: Callable[[int, int], bytes], container_id: str, na
     Raises
     ------
     NotALog
-        The file has another format.
+        The file has another format, or is damaged.
     """
     try:
         for compression, offset, length in _blocks(size, read):
@@ -70,7 +70,9 @@ def read_log(size: int, read: Callable[[int, int], bytes], container_id: str, na
                     continue
                 yield from _log(_Bytes(_value(records)), name)
                 return
-    except (EOFError, struct.error, zlib.error, UnicodeDecodeError) as error:
+    except NotALog:
+        raise
+    except (EOFError, struct.error, zlib.error, ValueError) as error:  # a text that is not UTF-8, or not a number
         raise NotALog(f"not a complete file of log aggregation: {error}") from error
 
 
