@@ -41,12 +41,13 @@ def test_an_unchanged_report_is_repeated_for_those_who_write_a_log():
     assert told == [0.0, REPEAT, 2 * REPEAT]
 
 
-@pytest.mark.parametrize("state, tasks, told", [("RUNNING", (), 1), ("RUNNING", (TaskReport("worker:0"),), 0),
-                                                ("ACCEPTED", (), 0)])
-def test_a_coordinator_that_does_not_show_itself_is_told_once(caplog, state, tasks, told):
+@pytest.mark.parametrize("state, tasks, sees_tasks, told", [
+    ("RUNNING", (), True, 1), ("RUNNING", (TaskReport("worker:0"),), True, 0), ("ACCEPTED", (), True, 0),
+    ("RUNNING", (), False, 0)])
+def test_a_coordinator_that_does_not_show_itself_is_told_once(caplog, state, tasks, sees_tasks, told):
     """An application master whose token does not fit registers, and then hangs until YARN ends it after ten minutes."""
     now = [0.0]
-    steps = waiting("application_1_0001", on_change=lambda report: None, clock=lambda: now[0])
+    steps = waiting("application_1_0001", on_change=lambda report: None, clock=lambda: now[0], sees_tasks=sees_tasks)
     step = next(steps)
 
     def look():

@@ -1,6 +1,7 @@
 """Tokens for an application, from a ResourceManager and a NameNode on the wire."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from tf_yarn_ops.hadoop.cluster import Cluster, discover
 from tf_yarn_ops.hadoop.configuration import Configuration
 from tf_yarn_ops.hadoop.delegation import TokensUnavailable, obtain, resourcemanager_services
 from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.hadoop.transport import RestUnavailable
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common.tokens import decode_token
 
@@ -185,3 +187,32 @@ def test_no_log_line_shows_a_token(yarn, caplog):
     for secret in (*given, *credentials.texts().values(), "SECRET"):
         assert secret not in caplog.text
 
+
+
+def test_the_namenodes_behind_an_httpfs_may_be_named(yarn):
+    """The advice of the message above."""
+    yarn.token_services["WEBHDFS delegation"] = "127.0.0.1:8020"
+    cluster = cluster_of(yarn, webhdfs=[closed_address()], namenodes={HDFS: yarn.url})
+    assert next(iter(obtain(cluster, cluster.resourcemanager(), cluster.open_filesystem(), ()).texts())) == "127.0.0.1:8020"
+
+
+@pytest.mark.parametrize("service", ["", "its own"])
+def test_an_httpfs_before_a_pair_of_namenodes_gives_tokens_for_itself_only(yarn, service):
+    yarn.token_services["WEBHDFS delegation"] = service and yarn.url[len("http://"):]
+    with pytest.raises(TokensUnavailable, match="not a NameNode's own"):
+        get(cluster_of(yarn, webhdfs=[closed_address(), yarn.url], default_filesystem="hdfs://pair"))
+
+
+@pytest.mark.parametrize("url", ["hdfs:///code.zip", "s3://bucket-[0-9]/x"])
+def test_urls_without_a_host_and_patterns_need_no_further_token(yarn, caplog, url):
+    assert len(get(cluster_of(yarn), [url], [url]).texts()) == 2
+    assert caplog.text == ""
+
+
+def test_behind_a_gateway_a_job_can_not_name_who_gets_the_password(yarn, tmp_path):
+    (tmp_path / "password").write_text("ann:geheim\n")
+    (tmp_path / "password").chmod(0o600)
+    cluster = cluster_of(yarn)
+    cluster = replace(cluster, site=Site(gateway_password_file=str(tmp_path / "password")))
+    with pytest.raises(RestUnavailable, match=r"has to be configured.*'namenodes: \{hdfs://evil: https"):
+        cluster.open_namenodes("hdfs://evil")

@@ -146,7 +146,7 @@ class Unknown:
 
 
 def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queue_timeout: float = 0.0,
-            identity: Identity | None = None, unreachable_timeout: float = math.inf,
+            identity: Identity | None = None, unreachable_timeout: float = math.inf, sees_tasks: bool = False,
             clock: Callable[[], float] = time.monotonic) -> Generator[Step, Any, JobReport]:
     """Wait for the end of an application, through restarts of the ResourceManager.
 
@@ -162,6 +162,9 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
         When the application is killed in favour of another one of the same generation, wait for that one.
     unreachable_timeout : float, optional
         Seconds without an answer after which `ClusterUnreachable` is raised. Default: never.
+    sees_tasks : bool, optional
+        Whether the reports of the driver have the tasks of a running job. Then a job that has run for `SILENT_AFTER`
+        seconds without them is logged once. Default false.
     clock : callable, optional
         Monotonic, seconds.
 
@@ -208,7 +211,7 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
                 logger.info("%s was ended in favour of %s", application_id, successor)
                 application_id = successor
             changed(report)
-            if application["state"] != "RUNNING" or report.tasks:
+            if not sees_tasks or application["state"] != "RUNNING" or report.tasks:
                 silent_since = None
             elif silent_since is None:
                 silent_since = clock()
@@ -231,6 +234,7 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
                                        application_id, error)
             answered = clock()
         except ApplicationNotFound:
+            outage.answered()
             answered = clock()
             if unknown.again(answered, last is not None):
                 try:
@@ -288,7 +292,9 @@ def wait(session: Session, application_id: str, *, timeout: float | None = None,
                 return _pause(session, seen[0], last, timeout, began, poll_interval)
 
     steps = waiting(application_id, on_change=note, queue_timeout=queue_timeout, identity=identity,
-                    unreachable_timeout=session.cluster.site.unreachable_timeout)
+                    unreachable_timeout=session.cluster.site.unreachable_timeout,
+                    # A gateway may not lead to the page of the job.
+                    sees_tasks=session.cluster.secure and session.cluster.site.credentials is None)
     return drive(steps, answer)
 
 

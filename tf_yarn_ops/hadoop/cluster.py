@@ -165,7 +165,19 @@ class Cluster:
         return split.netloc if split.scheme == "hdfs" and (known or several) else ""
 
     def open_namenodes(self, filesystem: str) -> FileSystem:
-        """Return a client of any ``hdfs://`` file system, at the usual port if no other address is configured."""
+        """Return a client of any ``hdfs://`` file system, at the usual port if no other address is configured.
+
+        With Kerberos the address gets a ticket for its own host, of which no other host has a use. A gateway's password
+        or token would be of use to any host, and a job may name any: it goes to configured addresses only.
+
+        Raises
+        ------
+        RestUnavailable
+            The cluster stands behind a gateway, and the site file does not name the addresses of the file system.
+        """
+        if self.site.credentials is not None and filesystem not in self.site.namenodes:
+            raise RestUnavailable(f"behind a gateway the address of {filesystem} has to be configured; add a line to "
+                                  f"site.yaml: 'namenodes: {{{filesystem}: https://...}}'")
         scheme, port = ("https", 9871) if self.webhdfs and self.webhdfs[0].startswith("https:") else ("http", 9870)
         split = urlsplit(filesystem)
         urls = (self.site.namenodes.get(filesystem) or self.nameservices.get(split.netloc)

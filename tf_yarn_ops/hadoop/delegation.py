@@ -101,10 +101,12 @@ def obtain(cluster: Cluster, resourcemanager: ResourceManager, staging: FileSyst
     try:
         services = resourcemanager_services(cluster)
         renewer = cluster.renewer or resourcemanager.own_user() or _USUAL_RENEWER
-        seen = {_root(cluster.filesystem)}
-        _from_filesystem(credentials, cluster, cluster.filesystem, staging, renewer)
+        seen = {_root(cluster, cluster.filesystem)}
+        # An HttpFS gives no token of the NameNodes; the site file may name these.
+        own = cluster.open_namenodes(cluster.filesystem) if cluster.filesystem in cluster.site.namenodes else staging
+        _from_filesystem(credentials, cluster, cluster.filesystem, own, renewer)
         for url, must in [*((url, True) for url in needed), *((url, False) for url in wished)]:
-            root = _root(url)
+            root = _root(cluster, url)
             if root in seen or not root.startswith("hdfs://"):
                 continue
             seen.add(root)
@@ -157,9 +159,13 @@ def _ip_of(host: str) -> str:
         return host
 
 
-def _root(url: str) -> str:
-    split = urlsplit(url)
-    return f"{split.scheme}://{split.netloc}"
+def _root(cluster: Cluster, url: str) -> str:
+    """Return the beginning of a URL that names its file system; empty for a text that is not a URL."""
+    try:
+        split = urlsplit(url)
+    except ValueError:  # for example a pattern with brackets, which the program interprets
+        return ""
+    return f"{split.scheme}://{split.netloc}" if split.netloc or split.scheme != "hdfs" else cluster.default_filesystem
 
 
 def _from_filesystem(credentials: Credentials, cluster: Cluster, url: str, filesystem: FileSystem,
@@ -167,12 +173,14 @@ def _from_filesystem(credentials: Credentials, cluster: Cluster, url: str, files
     try:
         text = filesystem.delegation_token(renewer)
     except SubmissionRejected as error:
-        raise _translated(error, f"{url} gives no token over HTTP") from error
+        if _is_final(error):
+            raise
+        raise TokensUnavailable(f"{url} gives no token over HTTP: {error}") from error
     if text is None:
         return
     token = credentials.got(text, url, filesystem.cancel_token)
     logical = cluster.logical_name(url)
-    if token.kind not in (*_WEBHDFS_KINDS, HDFS_KIND) or not (logical or _is_of(url, token.service)):
+    if token.kind not in (*_WEBHDFS_KINDS, HDFS_KIND) or not _is_of(cluster, url, token.service):
         raise TokensUnavailable(
             f"{url} gives a {token.kind!r} token for {token.service!r}, which is not a NameNode's own: an HttpFS gives "
             f"tokens for itself. Add the NameNodes to site.yaml: 'namenodes: {{{url}: http://host:9870}}'")
@@ -184,18 +192,21 @@ def _from_resourcemanager(credentials: Credentials, resourcemanager: ResourceMan
     try:
         text = resourcemanager.delegation_token(renewer)
     except (SubmissionRejected, ApplicationNotFound) as error:
-        raise _translated(error, "the ResourceManager gives no token over HTTP") from error
+        if _is_final(error):
+            raise
+        raise TokensUnavailable(f"the ResourceManager gives no token over HTTP: {error}") from error
     token = credentials.got(text, "the ResourceManager", resourcemanager.cancel_token)
     credentials.keep(replace(token, kind=RESOURCEMANAGER_KIND, service=services))
 
 
-def _translated(error: Exception, what: str) -> Exception:
-    # Skein's client could not do better: no ticket to show, or no right to act for the user (Hadoop's own text).
-    if isinstance(error, KerberosRefused) or "not allowed to impersonate" in str(error):
-        return error
-    return TokensUnavailable(f"{what}: {error}")
+def _is_final(error: Exception) -> bool:
+    """Return whether Skein's client could not do better: no ticket to show, or no right to act for the user."""
+    return isinstance(error, KerberosRefused) or "not allowed to impersonate" in str(error)  # Hadoop's own text
 
 
-def _is_of(url: str, service: str) -> bool:
+def _is_of(cluster: Cluster, url: str, service: str) -> bool:
     """Return whether a token's service is a NameNode's address: an HttpFS names itself, or nothing."""
-    return service.rpartition(":")[2] == str(urlsplit(url).port or NAMENODE_PORT)
+    port = service.rpartition(":")[2]
+    if cluster.logical_name(url):  # the port of each of the pair is not known
+        return bool(port) and port not in [str(urlsplit(address).port) for address in cluster.webhdfs]
+    return port == str(urlsplit(url).port or NAMENODE_PORT)
