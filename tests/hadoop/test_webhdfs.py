@@ -11,8 +11,9 @@ from urllib.parse import quote
 import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving
-from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
-from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
+from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected, TicketMissing
+from tf_yarn_ops.hadoop.authentication import KerberosAuthentication, SimpleAuthentication
+from tf_yarn_ops.hadoop.tickets import Tickets
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 
 ANN = SimpleAuthentication("ann")
@@ -64,6 +65,22 @@ def leading_to(url):
     yarn.faults.append(lambda method, path: (307, {"Location": f"{url}{quote(path)}?op=CREATE&token=a%2Bb"}, ""))
     with serving(yarn) as namenode:
         yield namenode, yarn.requests
+
+
+class NoTickets(Tickets):
+    """A ticket cache that is empty, on a machine without Kerberos's library too."""
+
+    def begin(self, host):
+        raise TicketMissing("there is no valid Kerberos ticket")
+
+
+def test_a_missing_ticket_is_told_as_such(yarn):
+    """Its next step is kinit, not another address; a wait counts it as another kind of outage."""
+    yarn.faults.append(lambda method, path: (401, {"WWW-Authenticate": "Negotiate"}, ""))
+    files = WebHdfs((yarn.url,), KerberosAuthentication("ann", tickets=NoTickets()), 2.0)
+    with pytest.raises(TicketMissing, match="^looking at /x: there is no valid Kerberos ticket$") as raised:
+        files.status("/x")
+    assert "Kerberos" in raised.value.hint
 
 
 def test_a_file_is_created_in_two_steps_and_streamed():

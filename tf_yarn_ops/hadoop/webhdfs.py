@@ -148,7 +148,7 @@ class WebHdfs:
             response = send(self._client, Failover(self._addresses, patience=0.0), method, place,
                             params={"op": operation, **self._parameters, **parameters}, timeout=timeout or self._slow)
         except ClusterUnreachable as error:
-            raise ClusterUnreachable(f"{what}: {error}") from error
+            raise type(error)(f"{what}: {error}") from error  # a missing ticket has a hint of its own
         return response if leads_on and is_redirect(response) else self._checked(what, response, tolerated)
 
     def _transfer(self, what: str, method: str, place: "httpx.Response", *, tolerated: tuple[str, ...],
