@@ -677,6 +677,9 @@ def test_the_limits_keytab_wins_over_the_site_files(tmp_path):
     assert found.identify(site) == Site(keytab="/etc/azkaban.keytab", staging="/x")
     named = read_limits(limits(tmp_path, "principal: azkaban@EXAMPLE.COM\n"))
     assert named.identify(Site()).tickets.principal == "azkaban@EXAMPLE.COM"
+    assert named.identify(site) == Site(keytab="/etc/own.keytab", principal="azkaban@EXAMPLE.COM", staging="/x")
+    both = read_limits(limits(tmp_path, "keytab: /etc/azkaban.keytab\nprincipal: azkaban@EXAMPLE.COM\n"))
+    assert both.identify(site) == Site(keytab="/etc/azkaban.keytab", principal="azkaban@EXAMPLE.COM", staging="/x")
     assert read_limits(limits(tmp_path, "tasks: 1\n")).identify(site) is site
     with pytest.raises(SpecInvalid, match=r"keytab: 'azkaban\.keytab' is not an absolute path"):
         read_limits(limits(tmp_path, "keytab: azkaban.keytab\n"))

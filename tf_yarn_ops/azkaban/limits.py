@@ -170,10 +170,13 @@ class Limits:
         return replace(job, deadlines=replace(job.deadlines, total=self.total_timeout))
 
     def identify(self, site: "Site") -> "Site":
-        """Return a site with the keytab and the principal of these limits."""
+        """Return a site with the keytab and the principal of these limits.
+
+        A principal alone keeps the site's keytab. A keytab alone drops the site's principal, which it may not have.
+        """
         if not (self.keytab or self.principal):
             return site
-        return replace(site, keytab=self.keytab, principal=self.principal)
+        return replace(site, keytab=self.keytab or site.keytab, principal=self.principal)
 
     def check_job(self, job: JobSpec) -> None:
         """Raise SpecInvalid, with every limit, for a job that is larger than the site allows."""
