@@ -1,10 +1,14 @@
 """A ResourceManager and a NameNode behind TLS: whose certificates are trusted, and what a refusal says."""
 
 import asyncio
+import contextlib
 import json
 import re
+import socket
 import subprocess
 import sys
+import threading
+from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,8 +19,9 @@ from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid
 from tf_yarn_ops.follow.live_report import LiveReports
 from tf_yarn_ops.follow.logs import Logs
 from tf_yarn_ops.follow.watch import Watcher
-from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.hadoop.cluster import Cluster, discover
 from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.hadoop.transport import Failover
 from tf_yarn_ops.runtime.common.report import JobReport
 
 ID = f"application_{STAMP}_0001"
@@ -25,7 +30,7 @@ STATUS = {"FileStatus": {"pathSuffix": "", "type": "FILE", "length": 5, "modific
                          "owner": "ann", "permission": "644"}}
 CREATE = """
 import json, sys
-from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.hadoop.cluster import Cluster, discover
 print(discover(sys.argv[1], json.loads(sys.argv[2])).open_filesystem().create("/x", b"12345", 0o600))
 """
 
@@ -154,6 +159,31 @@ def test_a_port_that_speaks_https_is_told(secure, authority):
     address = secure.url.replace("https:", "http:")
     assert (f"no ResourceManager answers at {address}: it speaks https, not plain HTTP; write {secure.url}. "
             in refusal(address, authority))
+
+
+def ask_the_watcher(cluster):
+    asyncio.run(Watcher(cluster)._asker.get("/ws/v1/cluster/info", {}))
+
+
+@pytest.mark.parametrize("ask", [lambda cluster: cluster.resourcemanager(0.5).info(), ask_the_watcher], ids=["call", "watcher"])
+def test_a_refusal_is_explained_once_however_often_it_was_tried(monkeypatch, ask):
+    """The explanation connects again, which may take 3 s; the address is no server of TLS, so each try fails at once."""
+    monkeypatch.setattr("tf_yarn_ops.follow.watch.Failover", partial(Failover, patience=0.5))
+    made = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        made.append(connection.recv(4096)[:3])
+
+        threading.Thread(target=serve, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ClusterUnreachable, match=f"no ResourceManager answers at {url}: Server disconnected"):
+            ask(Cluster((url,), "ann", "ann", "hdfs://n", "hdfs://n", "/"))
+    assert made.count(b"GET") > 1 and len(made) == made.count(b"GET") + 1
 
 
 def test_without_a_ca_file_the_machines_certificates_are_trusted(secure, authority):

@@ -78,7 +78,7 @@ def test_a_missing_ticket_is_told_as_such(yarn):
     """Its next step is kinit, not another address; a wait counts it as another kind of outage."""
     yarn.faults.append(lambda method, path: (401, {"WWW-Authenticate": "Negotiate"}, ""))
     files = WebHdfs((yarn.url,), KerberosAuthentication("ann", tickets=NoTickets()), 2.0)
-    with pytest.raises(TicketMissing, match="^looking at /x: there is no valid Kerberos ticket$") as raised:
+    with pytest.raises(TicketMissing, match=r"^looking at /x: there is no valid Kerberos ticket$") as raised:
         files.status("/x")
     assert "Kerberos" in raised.value.hint
 

@@ -73,8 +73,10 @@ class _Asker:
             try:
                 response = await self.client.get(failover.place(path), params=asked)
             except (httpx.TransportError, httpx.InvalidURL) as error:
-                why = await asyncio.to_thread(explain_failure, error)  # it may read the server's certificate
-                delay: float | None = failover.failed(f"{failover.address}: {why}")
+                delay = failover.failed()
+                if delay is None:
+                    why = await asyncio.to_thread(explain_failure, error)  # it may read the server's certificate
+                    raise failover.unreachable(f"{failover.address}: {why}") from error
             else:
                 delay = failover.answered(response)
                 if delay is None:

@@ -148,26 +148,30 @@ class Failover:
         """Return the URL of a daemon's path at the address to ask next."""
         return gateway.place(self.address, path)
 
-    def failed(self, why: str) -> float:
+    def failed(self) -> float | None:
         """Note a failure; return the seconds to wait before the next try.
 
-        Raises
-        ------
-        ClusterUnreachable
-            Every address was tried, and the patience is over.
+        Returns
+        -------
+        float or None
+            None if the failure is final: every address was tried, and the patience is over. Then raise `unreachable`.
         """
         self._tries += 1
         self._hops = 0
         if self._tries >= len(self._addresses.urls) and self._clock() >= self._give_up:
-            service = self._addresses.service
-            if len(self._addresses.urls) == 1:
-                why = why.removeprefix(f"{self.address}: ")  # the message has named it
-            raise ClusterUnreachable(f"no {service.name} answers at {self._addresses}: {why}. {service.advice}")
+            return None
         self._addresses.move_on(self.address)
         self.address = self._addresses.current()
         rounds = self._tries // max(1, len(self._addresses.urls))
         delay = min(2.0, 0.1 * 2.0**rounds) * random.uniform(0.5, 1.0) if rounds else 0.0
         return min(delay, max(0.0, self._give_up - self._clock()))
+
+    def unreachable(self, why: str) -> ClusterUnreachable:
+        """Return the error for a final failure; ``why`` is that of the last address, and may name it in front."""
+        service = self._addresses.service
+        if len(self._addresses.urls) == 1:
+            why = why.removeprefix(f"{self.address}: ")  # the message has named it
+        return ClusterUnreachable(f"no {service.name} answers at {self._addresses}: {why}. {service.advice}")
 
     def answered(self, response: "httpx.Response") -> float | None:
         """Return None if a response is the answer of the active daemon, else the seconds to wait before the next try.
@@ -175,14 +179,14 @@ class Failover:
         Raises
         ------
         ClusterUnreachable
-            As `failed`.
+            The failure is final.
         """
         service, status = self._addresses.service, response.status_code
         if service.redirects_to_active and is_redirect(response) and not gateway.is_gateway(self.address):
             target = urlsplit(response.headers["location"])
             self._hops += 1
             if self._hops > MAX_HOPS or not target.netloc:
-                return self.failed(f"{self.address} redirects in a circle")
+                return self._refused("redirects in a circle")
             self.address = f"{target.scheme}://{target.netloc}"
             self._addresses.prefer(self.address)
             return 0.0
@@ -191,8 +195,14 @@ class Failover:
         told = status in (403, 500, 503, *_REDIRECTS) or (
             status == 200 and service.redirects_to_active and not is_json(response))
         if status == 503 or (told and _STANDBY.search(response.text[:4000])):
-            return self.failed(f"{self.address} is not active ({explain(response)})")
+            return self._refused(f"is not active ({explain(response)})")
         return None
+
+    def _refused(self, why: str) -> float:
+        delay = self.failed()
+        if delay is None:
+            raise self.unreachable(f"{self.address} {why}")
+        return delay
 
 
 def address_of(response: "httpx.Response") -> str:
@@ -296,7 +306,7 @@ def _ticket_sent(response: "httpx.Response") -> bool:
 def explain_failure(error: Exception) -> str:
     """Return why a request got no response; for a fault of TLS with what to do.
 
-    It may connect to the address again, to read its certificate.
+    It may connect to the address again, to read its certificate: call it for a final failure only.
     """
     httpx = import_httpx()
     request, why = getattr(error, "_request", None), ""
@@ -464,18 +474,17 @@ def send(client: Any, failover: Failover, method: str, path: str, sleep: Callabl
     Raises
     ------
     ClusterUnreachable
-        As `Failover.failed`.
+        Every address was tried, and the patience of the fail-over is over.
     """
     errors = import_httpx()
     while True:
         try:
             response: httpx.Response = client.request(method, failover.place(path), **options)
         except (errors.TransportError, errors.InvalidURL) as error:
-            logger.debug("%s %s%s gets no answer: %s", method, failover.address, path, explain_failure(error))
-            try:
-                delay: float | None = failover.failed(f"{failover.address}: {explain_failure(error)}")
-            except ClusterUnreachable as unreachable:
-                raise unreachable from error
+            logger.debug("%s %s%s gets no answer: %r", method, failover.address, path, error)
+            delay = failover.failed()
+            if delay is None:
+                raise failover.unreachable(f"{failover.address}: {explain_failure(error)}") from error
         else:
             delay = failover.answered(response)
             if delay is None:
