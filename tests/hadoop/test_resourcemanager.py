@@ -151,6 +151,27 @@ def test_a_submission_that_another_client_sends_at_the_same_moment_is_a_success(
     client(yarn.url).submit({"application-id": ID})
 
 
+@pytest.mark.parametrize("sent", [False, True], ids=["lost answer", "sent before"])
+def test_a_refused_look_is_no_refusal_of_a_submission_that_yarn_may_have(yarn, sent):
+    refused = []
+
+    def fault(method, path):
+        if method == "POST":
+            refused.append(path)
+            return 503, {}, "away"
+        return (401, {}, "Authentication required") if path.endswith("/info") and (sent or refused) else None
+
+    yarn.faults.append(fault)
+    with pytest.raises(ClusterUnreachable, match=f"YARN may have accepted {ID}.* Kerberos or another login"):
+        client(yarn.url).submit({"application-id": ID}, sent=sent)
+
+
+def test_a_refused_look_before_the_submission_is_a_refusal(yarn):
+    yarn.faults.append(remote(401, "Authentication required"))
+    with pytest.raises(RestUnavailable):
+        client(yarn.url).submit({"application-id": ID})
+
+
 def test_what_is_no_resourcemanager_is_said(yarn):
     yarn.faults.append(lambda method, path: (200, {"Content-Type": "text/html"}, "<html><b>It works!</b></html>"))
     with pytest.raises(ClusterUnreachable, match="is no YARN ResourceManager: It works!"):

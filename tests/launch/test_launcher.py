@@ -24,6 +24,7 @@ from tf_yarn_ops.errors import (
     WaitTimeout,
 )
 from tf_yarn_ops.follow import kill as killing
+from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Acls, Deadlines, Environment, RestartPolicy, TensorBoard
@@ -323,6 +324,33 @@ def test_a_resourcemanager_that_forgets_the_submission_gets_it_again(place):
     place.yarn.faults.append(forget)
     assert place.launcher().submit(job()) == ID
     assert place.yarn.count("POST", "/ws/v1/cluster/apps") == 3
+
+
+REFUSED_LOOKS = pytest.mark.parametrize("refusal", [
+    (401, {"WWW-Authenticate": "Basic"}, "Authentication required"),
+    (401, {"WWW-Authenticate": "Negotiate"}, "Authentication required"),
+    (403, {}, "user may not look"),
+], ids=["login", "ticket", "forbidden"])
+
+
+@REFUSED_LOOKS
+def test_a_refused_look_at_a_submitted_application_is_repeated(place, refusal):
+    looks = [refusal] * 3
+    place.yarn.faults.append(
+        lambda method, path: looks.pop() if method == "GET" and path.endswith(ID) and looks else None)
+    assert place.launcher().submit(job()) == ID
+    assert place.yarn.apps[ID]["state"] == "ACCEPTED" and place.directories() == [ID] and not looks
+
+
+@REFUSED_LOOKS
+def test_looks_that_stay_refused_are_no_refusal_of_the_application(place, monkeypatch, refusal):
+    """YARN has accepted it: it needs its files, and another way to YARN would submit a second one."""
+    monkeypatch.setattr("tf_yarn_ops.submit.rest._ACCEPT_TIMEOUT", 0.2)
+    client = place.launcher()
+    place.yarn.faults.append(lambda method, path: refusal if method == "GET" and path.endswith(ID) else None)
+    with pytest.raises(ClusterUnreachable, match=f"{ID} is in an unknown state .*0.2 s after it was submitted"):
+        client.ensure(job(), Identity("a"))
+    assert place.yarn.apps[ID]["state"] == "ACCEPTED" and place.directories() == [ID]
 
 
 @pytest.mark.parametrize("method, start", REQUESTS)

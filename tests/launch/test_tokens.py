@@ -124,6 +124,31 @@ def test_a_client_that_comes_when_the_id_is_submitted_sends_no_second_one(place)
     assert secrets_of(place.yarn.tokens) == {token.password for token in sent(place).values()}
 
 
+def test_a_refused_look_at_a_submitted_application_keeps_its_tokens(place, monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.submit.rest._ACCEPT_TIMEOUT", 0.2)
+    client = launcher(place)
+    place.yarn.faults.append(lambda method, path: (401, {"WWW-Authenticate": "Negotiate"}, "Authentication required")
+                             if method == "GET" and path.endswith(ID) else None)
+    with pytest.raises(ClusterUnreachable, match="in an unknown state"):
+        client.ensure(job(), Identity("a"))
+    assert secrets_of(place.yarn.tokens) == {token.password for token in sent(place).values()}
+    assert place.directories() == [ID]
+
+
+def test_a_client_without_files_and_tokens_submits_nothing_when_yarn_forgets_the_others_submission(place):
+    first, second = launcher(place), launcher(place)
+    first.ensure(job(), Identity("a"))
+
+    def forget(method, path):
+        if method == "GET" and path.endswith(ID):
+            place.yarn.apps.pop(ID, None)
+
+    place.yarn.faults.append(forget)
+    with second._route.rest_submitter(job()) as submitter, pytest.raises(ClusterUnreachable, match=f"forgotten {ID}"):
+        submitter.submit(job(), ID)
+    assert place.yarn.count("POST", APPS) == 2 and place.yarn.apps == {}, "an id and a submission, of the first"
+
+
 REFUSED = {"exception": "YarnException", "message": "Delegation token operations need a Kerberos channel"}
 
 

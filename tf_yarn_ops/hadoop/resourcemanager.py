@@ -213,19 +213,38 @@ class ResourceManager:
         maximum = Allocation.read(read_json(response, what, "maximum-resource-capability"))
         return str(read_json(response, what, "application-id")), maximum
 
-    def submit(self, body: Mapping[str, Any]) -> None:
+    def submit(self, body: Mapping[str, Any], *, sent: bool = False) -> None:
         """Submit an application under its reserved id; a second submission changes nothing.
 
         Wait before each request until the ResourceManager is active: if it gets an application while it recovers the
         others, it finds the new one in its state store too, and exits (seen on Hadoop 3.4.3, "Cannot add a duplicate").
+
+        Parameters
+        ----------
+        body : mapping of str to value
+            The submission as YARN reads it.
+        sent : bool, optional
+            Whether YARN may have this submission from an earlier request. Default False.
+
+        Raises
+        ------
+        SubmissionRejected
+            YARN refuses the submission, or, before the first request, the question whether it is active.
         """
         until = self._clock() + self._patience
         while True:
-            self.await_active(until)
+            try:
+                self.await_active(until)
+            except SubmissionRejected as error:
+                if not sent:
+                    raise
+                raise ClusterUnreachable(f"YARN may have accepted {body['application-id']}, but does not tell: "
+                                         f"{error}") from error
             try:
                 response = self.request("POST", f"{CLUSTER_PATH}/apps", json=body, patience=0.0)
                 break
             except ClusterUnreachable:
+                sent = True
                 if self._clock() >= until:
                     raise
         # YARN accepts a known id again, except while another client is submitting it.

@@ -121,7 +121,8 @@ class RestSubmitter:
         SubmissionRejected
             YARN or the file system refused it. The staged files are deleted.
         ClusterUnreachable
-            YARN or the file system did not answer. YARN may have accepted the application, so its tokens stay.
+            YARN or the file system did not answer, or YARN refused to show the application. YARN may have accepted
+            it, so its files and tokens stay.
         TokensUnavailable
             As `check`; nothing is staged.
         """
@@ -137,7 +138,7 @@ class RestSubmitter:
         if outrun:  # another client has submitted it, with its own files and tokens
             _quietly(directory.discard, f"deleting the staged files of {application_id}")
             self._cancel_tokens()
-            self._await_acceptance(application_id, body)
+            self._await_acceptance(application_id, None)
             return
         credentials, self._credentials = self._credentials, None
         try:
@@ -213,11 +214,13 @@ class RestSubmitter:
             pack(path, packed)
             return replace(self._staging.store(directory, packed, packed.name), type=ARCHIVE)
 
-    def _await_acceptance(self, application_id: str, body: Mapping[str, Any]) -> None:
+    def _await_acceptance(self, application_id: str, body: Mapping[str, Any] | None) -> None:
         """Wait until the scheduler has accepted or refused the application: YARN answers 202 before that.
 
         Hadoop's own client waits in the same way. A ResourceManager that restarts meanwhile may forget the submission;
-        then submit again.
+        then submit ``body`` again. None: another client has submitted it, and our files and tokens are gone.
+
+        A refused look tells nothing about the application, so it is repeated like a look without an answer.
         """
         deadline = time.monotonic() + _ACCEPT_TIMEOUT
         pause = 0.005
@@ -227,10 +230,13 @@ class RestSubmitter:
                 state = found["state"]
                 if state not in ("NEW", "NEW_SAVING", "SUBMITTED"):
                     break
-            except ApplicationNotFound:
+            except ApplicationNotFound as error:
+                if body is None:
+                    raise ClusterUnreachable(f"YARN has forgotten {application_id}, which another client has "
+                                             "submitted; submit it again") from error
                 state = "unknown to the ResourceManager"
-                self._resourcemanager.submit(body)
-            except ClusterUnreachable as error:
+                self._resourcemanager.submit(body, sent=True)
+            except (ClusterUnreachable, SubmissionRejected) as error:
                 state = f"in an unknown state ({error})"
             if time.monotonic() > deadline:
                 raise ClusterUnreachable(f"{application_id} is {state} {_ACCEPT_TIMEOUT:g} s after it was submitted")
