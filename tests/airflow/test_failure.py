@@ -92,6 +92,17 @@ def test_a_secret_that_the_program_prints_is_masked_in_the_xcom_and_not_in_the_e
     assert status["tasks"][0]["log_tail"] == "password is ***" and status["metrics"] == {"note": "***"}
 
 
+def test_metrics_are_masked_by_their_texts_and_not_by_their_names_at_any_depth(site):
+    mask_secret("geheim-3")
+    metrics = {"tokenizer": "bert-base", "token_accuracy": 0.9, "api_key": "says geheim-3",
+               "deep": [{"password": {"a": [{"b": {"c": ["geheim-3", "kept", None]}}]}}]}  # fmt: skip
+    with site.ending(metrics=metrics):
+        value, ti, _ = run(site.operator())
+    assert ti.xcoms["tf_yarn_status"] == value
+    assert value["metrics"] == {"tokenizer": "bert-base", "token_accuracy": 0.9, "api_key": "says ***",
+                                "deep": [{"password": {"a": [{"b": {"c": ["***", "kept", None]}}]}}]}  # fmt: skip
+
+
 def test_a_task_that_pushes_nothing_leaves_no_report(site):
     with site.ending():
         value, ti, _ = run(site.operator(do_xcom_push=False))

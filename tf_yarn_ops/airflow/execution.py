@@ -28,7 +28,7 @@ from .exceptions import TfYarnInfrastructureError
 from .hook import YarnHook
 from .job import job_of
 from .kill import LIMIT, kill_now, quieten
-from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, sentence_of, to_xcom
+from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, mask_texts, sentence_of, to_xcom
 from .serialization import cluster_to_dict, identity_to_dict
 from .synchronous import run_trigger
 from .task_instance import deployment_id, ended_state, identity_of, pull, push_application, push_other_application
@@ -319,7 +319,7 @@ class Execution:
 
     def _pushed(self, report: JobReport) -> Any:
         """Push the report, with secrets masked as in the task's log, unless the task pushes nothing; return it."""
-        value: Any = redact(to_xcom(report))
+        value: Any = mask_texts(to_xcom(report), redact)
         if self.operator.do_xcom_push:
             self.ti.xcom_push("tf_yarn_status", value)
         return value
