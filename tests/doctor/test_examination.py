@@ -285,6 +285,16 @@ def test_an_open_list_of_the_administrators_is_told_where_yarn_answers_no_questi
     assert of(diagnose(healthy), "queue_acl").symptom is Symptom.ANYBODY_KILLS
 
 
+@pytest.mark.parametrize(("status", "outcome", "words"), [
+    (403, Outcome.OK, "not everybody may administer the queue"), (404, Outcome.SKIPPED, "YARN does not tell the queue's rights"),
+    (500, Outcome.SKIPPED, "YARN does not tell the queue's rights"),
+])
+def test_only_a_refused_question_shows_that_not_everybody_may_administer(healthy, status, outcome, words):
+    answers("/ws/v1/cluster/queues/default/access", status, '{"RemoteException": {"message": "no"}}')(healthy)
+    found = of(diagnose(healthy), "queue_acl")
+    assert (found.outcome, words in found.message) == (outcome, True), found
+
+
 def test_where_http_is_closed_skeins_client_is_looked_for(healthy):
     java = healthy.program.with_name("java")
     java.write_text("#!/bin/sh\n")

@@ -1,5 +1,6 @@
 """Checks of what a submission meets in YARN: the way of submitting, the queue, its rights, the nodes, logs."""
 
+import enum
 import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from ..hadoop.gateway import is_gateway
 from ..hadoop.queues import MAPPED, fault_of, read_queues
 from ..hadoop.resourcemanager import CLUSTER_PATH, ResourceManager
 from ..hadoop.transport import RestUnavailable, read_json
-from .findings import Finding, ill, well
+from .findings import Finding, ill, skip, well
 from .known import Known
 from .probe import probe_all
 from .symptoms import Symptom
@@ -26,6 +27,15 @@ ANYBODY = "nobody"
 MOST_NODES = 20
 #: YARN writes 2^31 - 1 for no limit.
 _UNLIMITED = 2**31 - 1
+
+
+class Right(enum.Enum):
+    """What YARN says of a user's right in a queue."""
+
+    HELD = enum.auto()
+    LACKED = enum.auto()
+    REFUSED = enum.auto()
+    UNKNOWN = enum.auto()
 
 
 def check_submission(known: Known) -> Finding:
@@ -122,9 +132,9 @@ def _limits(info: Mapping[str, Any]) -> dict[str, Any]:
 def _may_submit(resourcemanager: ResourceManager, queue: str, user: str,
                 path: list[Mapping[str, Any]]) -> tuple[bool | None, str]:
     """Return whether a user may submit, None if only a submission can tell, and who may, for a message."""
-    allowed = ask_right(resourcemanager, queue, SUBMIT, user)
-    if allowed is not None:
-        return allowed, ""
+    told = ask_right(resourcemanager, queue, SUBMIT, user)
+    if told in (Right.HELD, Right.LACKED):
+        return told is Right.HELD, ""
     lists = _lists(path, SUBMIT)
     if not lists:
         return None, ""
@@ -135,8 +145,8 @@ def _may_submit(resourcemanager: ResourceManager, queue: str, user: str,
     return None, ""  # a group may be ours; only the cluster knows
 
 
-def ask_right(resourcemanager: ResourceManager, queue: str, right: str, user: str) -> bool | None:
-    """Return whether a user has a right in a queue.
+def ask_right(resourcemanager: ResourceManager, queue: str, right: str, user: str) -> Right:
+    """Ask YARN whether a user has a right in a queue.
 
     Parameters
     ----------
@@ -148,16 +158,17 @@ def ask_right(resourcemanager: ResourceManager, queue: str, right: str, user: st
 
     Returns
     -------
-    bool or None
-        None if the ResourceManager does not say: it answers only those who may administer the queue (403), and
-        versions before 3.3 do not know the question.
+    Right
+        `Right.REFUSED` if the ResourceManager does not answer us: it answers only those who may administer the queue.
+        `Right.UNKNOWN` for any other failure; versions before 3.3 do not know the question.
     """
     response = resourcemanager.request("GET", f"{CLUSTER_PATH}/queues/{quote(queue, safe='')}/access",
                                        params={"queue-acl-type": right, "user": user})
     try:
-        return str(read_json(response, "asking for the rights in the queue", "allowed")).lower() == "true"
+        allowed = read_json(response, "asking for the rights in the queue", "allowed")
     except TfYarnError:
-        return None
+        return Right.REFUSED if response.status_code == 403 else Right.UNKNOWN
+    return Right.HELD if str(allowed).lower() == "true" else Right.LACKED
 
 
 def _lists(path: list[Mapping[str, Any]], right: str) -> list[str]:
@@ -174,17 +185,17 @@ def _names(access_list: str, user: str) -> bool:
 def check_queue_acl(known: Known) -> Finding:
     """Tell whether any user may kill applications of the queue."""
     queue = known.question.queue
-    allowed = ask_right(known.session.resourcemanager, queue, ADMINISTER, ANYBODY)
-    if allowed is None and known.configuration.get("yarn.acl.enable") == "false":
-        allowed = True
-    if allowed is None:
-        lists = _lists(_path_to(queue, known.scheduler), ADMINISTER)
-        allowed = any(text.strip() == "*" for text in lists) if lists else None
-    if allowed:
+    told = ask_right(known.session.resourcemanager, queue, ADMINISTER, ANYBODY)
+    lists = _lists(_path_to(queue, known.scheduler), ADMINISTER)
+    unsaid = told in (Right.REFUSED, Right.UNKNOWN)
+    if told is Right.HELD or (unsaid and (known.configuration.get("yarn.acl.enable") == "false"
+                                          or any(text.strip() == "*" for text in lists))):
         return ill(Symptom.ANYBODY_KILLS, queue=queue)
-    if allowed is None:
-        return well("not everybody may administer the queue: YARN does not tell us its rights", queue=queue)
-    return well(f"only some users may kill other users' applications in {queue}", queue=queue)
+    if told is Right.LACKED or lists:
+        return well(f"only some users may kill other users' applications in {queue}", queue=queue)
+    if told is Right.UNKNOWN:
+        return skip("YARN does not tell the queue's rights")
+    return well("not everybody may administer the queue: YARN does not tell us its rights", queue=queue)
 
 
 def check_nodes(known: Known) -> Finding:
