@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.fake_yarn import STAMP, FakeYarn, application, serving, until
-from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, ResourcesImpossible, SubmissionRejected
+from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, KerberosRefused, ResourcesImpossible, SubmissionRejected
 from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import current_user, discover
 from tf_yarn_ops.job.parts import Deadlines
@@ -225,6 +225,22 @@ def test_a_machine_that_can_not_write_is_no_fault_of_the_request(place, monkeypa
     monkeypatch.setattr(skeinsubmitter.SkeinJavaSubmitter, "_write", full)
     with pytest.raises(ClusterUnreachable, match=r"this machine can.t run Skein.s Java client: .* No space left"):
         place.launcher().submit(job())
+
+
+@pytest.mark.parametrize("why", ["no ticket", "no process"])
+def test_a_client_that_did_not_start_leaves_the_application_of_another_client(place, monkeypatch, why):
+    """Its tags are on an application of the same training that another client submits at the same moment."""
+    cluster = place.launcher().cluster
+    if why == "no ticket":
+        monkeypatch.setenv("KRB5CCNAME", "FILE:/none/tickets")
+        cluster = replace(cluster, secure=True, negotiates=False)
+    else:
+        monkeypatch.setattr(sys, "executable", "/none/python")
+    place.yarn.faults.append(lambda method, path: place.yarn.add(application(
+        1, user=USER, applicationTags=",".join(ME.tags))) and None if path.endswith("/scheduler") else None)
+    with pytest.raises((ClusterUnreachable, KerberosRefused)):
+        Launcher(cluster, submit_with="skein", environ=place.environ).ensure(job(), ME)
+    assert place.yarn.apps[ID]["state"] == "RUNNING"
 
 
 def test_the_priority_that_skein_can_not_give_is_given_behind_it(place, caplog):

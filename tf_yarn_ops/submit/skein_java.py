@@ -128,10 +128,14 @@ class SkeinJavaSubmitter:
         output, errors = folder / "stdout", folder / "stderr"
         path = [*filter(None, sys.path), str(Path(__file__).parent.parent.parent)]
         command = [sys.executable, "-I", "-X", "utf8", "-c", _START, json.dumps(path), str(folder), str(os.getpid())]
-        self.uncertain = True
+        environ = self._environment(folder)
         with output.open("wb") as stdout, errors.open("wb") as stderr:
-            child = subprocess.Popen(command, env=self._environment(folder), stdin=subprocess.PIPE, stdout=stdout,
-                                     stderr=stderr)
+            self.uncertain = True
+            try:
+                child = subprocess.Popen(command, env=environ, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr)
+            except OSError:
+                self.uncertain = False  # it was not started
+                raise
         try:
             self._await(child, folder / LOG)
         except BaseException:
