@@ -9,6 +9,7 @@ from tf_yarn_ops.errors import ApplicationNotFound, LogMissing, SpecInvalid
 from tf_yarn_ops.follow.logs import Logs, default_task, find_log, unframed
 from tf_yarn_ops.follow.yarn_report import read_report
 from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
 
@@ -94,6 +95,29 @@ def test_then_from_the_file_of_its_node_in_hdfs(yarn, tmp_path, directory):
     (folder / "127.0.0.1_1").write_bytes(b"no such format")
     with pytest.raises(LogMissing):
         list(reader.read(ID))
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_the_nodes_and_the_file_system_are_asked_for_once_in_all_looks(yarn, secure, monkeypatch):
+    """A look follows each half second until the aggregation is over."""
+    looks, opened, closed = [], [], []
+    make, close = WebHdfs.__init__, WebHdfs.close
+    monkeypatch.setattr(WebHdfs, "__init__", lambda self, *words: opened.append(self) or make(self, *words))
+    monkeypatch.setattr(WebHdfs, "close", lambda self: closed.append(self) or close(self))
+    reader = logs(yarn, clock=lambda: STAMP / 1000 + 2 + 5 * len(looks), secure=secure, log_directory="/tmp/logs",
+                  webhdfs=(yarn.url,))
+    reader._sleep = looks.append
+    with pytest.raises(LogMissing):
+        list(reader.read(ID))
+    assert len(looks) == 3 and yarn.count("GET", "/webhdfs/v1/tmp/logs/ann/") == 4
+    assert yarn.count("GET", "/ws/v1/cluster/nodes") == (1 if secure else 0)
+    assert len(opened) == 1 and closed == opened
+
+
+def test_a_log_server_needs_no_list_of_the_nodes(yarn):
+    yarn.faults.append(lambda method, path: (500, {}, "no nodes today") if path.endswith("/nodes") else None)
+    serve(yarn, CONTAINER, "worker.log", framed(CONTENT), "/ws/v1/history")
+    assert "".join(logs(yarn, services=(f"{yarn.url}/ws/v1/history",), secure=True).read(ID)) == CONTENT
 
 
 def test_then_by_the_program_yarn(yarn, yarn_program):

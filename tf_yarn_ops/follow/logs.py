@@ -11,8 +11,9 @@ import subprocess
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -133,30 +134,32 @@ class Logs:
         task = task or default_task(report)
         file = find_log(application, report, task)
         began = time.monotonic()  # the ResourceManager's clock may be ahead of ours
-        while True:
-            for source in (self._from_node, self._from_server, self._from_file_system, self._from_yarn):
-                chunks = source(file)
-                first = next(chunks, None)
-                if first is not None:
-                    yield first
-                    yield from chunks
-                    return
-            ended = report.finished_at
-            waited = time.monotonic() - began
-            if ended is None or max(self._clock() - ended, waited) > AGGREGATION_TIME:
-                break
-            self._sleep(0.5)
+        with closing(_Known(self._cluster, self._resourcemanager)) as known:
+            while True:
+                for source in (self._from_node, self._from_server, self._from_file_system, self._from_yarn):
+                    chunks = source(file, known)
+                    first = next(chunks, None)
+                    if first is not None:
+                        yield first
+                        yield from chunks
+                        return
+                ended = report.finished_at
+                waited = time.monotonic() - began
+                if ended is None or max(self._clock() - ended, waited) > AGGREGATION_TIME:
+                    break
+                self._sleep(0.5)
         yield from _tail(report, task, file)
 
-    def _from_node(self, file: LogFile) -> Iterator[str]:
+    def _from_node(self, file: LogFile, known: "_Known") -> Iterator[str]:
         address = self._resourcemanager.addresses.current()
         if file.node and gateway.is_gateway(address):
             path = f"{file.container_id}/{file.user}/{file.name}"
             yield from self._fetch(gateway.log_page(address, file.node, path), "text/html", gateway.read_log_page)
         elif file.node:
-            yield from self._fetch(f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}")
+            yield from self._fetch(f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}",
+                                   node=file.node if known.lists(file.node) else None)
 
-    def _from_server(self, file: LogFile) -> Iterator[str]:
+    def _from_server(self, file: LogFile, known: "_Known") -> Iterator[str]:
         for server in self._cluster.log_services:
             found = False
             for chunk in self._fetch(f"{server}/containerlogs/{file.container_id}/{file.name}"):
@@ -166,11 +169,12 @@ class Logs:
                 return
 
     def _fetch(self, url: str, kind: str = "text/plain",
-               read: Callable[[Iterable[str]], Iterator[str]] = unframed) -> Iterator[str]:
+               read: Callable[[Iterable[str]], Iterator[str]] = unframed, node: str | None = None) -> Iterator[str]:
+        """Yield the log at a URL; a node may see a ticket as the configured addresses do."""
         httpx = import_httpx()
         site, authentication = self._cluster.site, self._cluster.authentication
         try:
-            options = client_options(authentication, self._trusted(url), site.request_timeout, site.ca_file)
+            options = client_options(authentication, self._trusted(node), site.request_timeout, site.ca_file)
             with httpx.Client(**options | {"follow_redirects": True}) as client, \
                     client.stream("GET", httpx.URL(url).copy_merge_params(authentication.parameters()),
                                   headers={"Accept": kind}) as answer:
@@ -181,27 +185,18 @@ class Logs:
         except (httpx.HTTPError, TfYarnError) as error:
             logger.debug("no log at %s: %s", url, error)
 
-    def _trusted(self, url: str) -> list[str]:
-        """Return the addresses that may see a ticket: the configured ones, and a node that YARN itself lists.
-
-        The application, which any user may have written, names its nodes in its report.
-        """
+    def _trusted(self, node: str | None) -> list[str]:
+        """Return the addresses that may see a ticket: the configured ones and, if given, a node."""
         if isinstance(self._cluster.authentication, GatewayAuthentication):  # a person has configured the gateway
             return list(self._cluster.resourcemanagers)
-        trusted = [*self._cluster.resourcemanagers, *self._cluster.log_services]
-        if isinstance(self._cluster.authentication, KerberosAuthentication):
-            host = urlsplit(url).netloc
-            nodes = {str(node.get("nodeHTTPAddress")) for node in self._resourcemanager.nodes()}
-            trusted += [url] if host in nodes else []
-        return trusted
+        return [*self._cluster.resourcemanagers, *self._cluster.log_services, *filter(None, [node])]
 
-    def _from_file_system(self, file: LogFile) -> Iterator[str]:
+    def _from_file_system(self, file: LogFile, known: "_Known") -> Iterator[str]:
         """Yield the log out of the file into which a NodeManager has aggregated it."""
         try:
-            opened = self._cluster.open_logs()
-            if opened is None:
+            if known.aggregated is None:
                 return
-            files, root = opened
+            files, root = known.aggregated
             for directory in directories_of(root, self._cluster.log_suffix, file.user, file.application_id):
                 # The file of a node is named by host and port; while it is written, its name ends with .tmp.
                 host = f"{urlsplit(file.node or '').hostname}_"
@@ -220,7 +215,7 @@ class Logs:
         except (TfYarnError, NotALog) as error:
             logger.debug("no aggregated log of %s: %s", file.container_id, error)
 
-    def _from_yarn(self, file: LogFile) -> Iterator[str]:
+    def _from_yarn(self, file: LogFile, known: "_Known") -> Iterator[str]:
         program = shutil.which("yarn", path=self._environ.get("PATH"))
         if program is None:
             return
@@ -236,6 +231,43 @@ class Logs:
         text = done.stdout.decode(errors="replace")
         if done.returncode == 0 and _START in text:
             yield from unframed([text])
+
+
+class _Known:
+    """What the looks for one log have in common; each fact is asked for at the first need, and once."""
+
+    def __init__(self, cluster: Cluster, resourcemanager: ResourceManager):
+        self._cluster = cluster
+        self._resourcemanager = resourcemanager
+        self._stack = ExitStack()
+
+    def lists(self, node: str) -> bool:
+        """Return whether a node may see a ticket, because YARN itself lists it.
+
+        The application, which any user may have written, names its nodes in its report.
+        """
+        kerberos = isinstance(self._cluster.authentication, KerberosAuthentication)
+        return kerberos and urlsplit(node).netloc in self._nodes
+
+    @cached_property
+    def _nodes(self) -> frozenset[str]:
+        try:
+            return frozenset(str(node.get("nodeHTTPAddress")) for node in self._resourcemanager.nodes())
+        except TfYarnError as error:
+            logger.debug("no node is shown a ticket: %s", error)
+            return frozenset()
+
+    @cached_property
+    def aggregated(self) -> tuple[FileSystem, str] | None:
+        """As `Cluster.open_logs`."""
+        opened = self._cluster.open_logs()
+        if opened is not None:
+            self._stack.callback(opened[0].close)
+        return opened
+
+    def close(self) -> None:
+        """Close the file system."""
+        self._stack.close()
 
 
 def _read_range(files: FileSystem, path: str, offset: int, length: int) -> bytes:

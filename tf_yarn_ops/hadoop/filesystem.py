@@ -103,6 +103,9 @@ class FileSystem(Protocol):
     def cancel_token(self, token: str) -> None:
         """Cancel a token, given as its text."""
 
+    def close(self) -> None:
+        """Close the connections; it is the last call."""
+
 
 class MountedFileSystem:
     """A folder of this machine that the cluster sees as a file system.
@@ -203,6 +206,9 @@ class MountedFileSystem:
 
     def cancel_token(self, token: str) -> None:
         """Do nothing: there is no token."""
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
 
 
 def _local_status(path: Path) -> FileStatus:

@@ -133,6 +133,9 @@ class WebHdfs:
     def cancel_token(self, token: str) -> None:
         self._quick("cancelling a token of the file system", "PUT", "/", "CANCELDELEGATIONTOKEN", token=token)
 
+    def close(self) -> None:
+        self._client.close()
+
     def _quick(self, *words: str, **options: Any) -> Any:
         """Ask with the client's own time limit: a NameNode that hangs is reported in seconds."""
         return self._ask(*words, timeout=self._client.timeout, **options)
