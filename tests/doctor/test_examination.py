@@ -128,6 +128,12 @@ def no_directory(yarn):
     (yarn.files / "user").write_text("a file")
 
 
+def with_java(yarn):
+    java = yarn.program.with_name("java")
+    java.write_text("#!/bin/sh\n")
+    java.chmod(0o755)
+
+
 INFO, NEW = "/ws/v1/cluster/info", "/ws/v1/cluster/apps/new-application"
 REMOTE = '{"RemoteException": {"exception": "ForbiddenException", "message": "App submission via REST is disabled."}}'
 HTML = "<html><title>Welcome</title><body>Please log in</body></html>"
@@ -296,9 +302,7 @@ def test_only_a_refused_question_shows_that_not_everybody_may_administer(healthy
 
 
 def test_where_http_is_closed_skeins_client_is_looked_for(healthy):
-    java = healthy.program.with_name("java")
-    java.write_text("#!/bin/sh\n")
-    java.chmod(0o755)
+    with_java(healthy)
     answers(NEW, 403, REMOTE)(healthy)
     assert of(diagnose(healthy), "submission").symptom is Symptom.REST_CLOSED
     assert of(diagnose(healthy, Site(submit_with="rest")), "submission").symptom is Symptom.REST_NEEDED
@@ -333,7 +337,13 @@ def test_a_cluster_that_gives_no_tokens_is_told(healthy):
     healthy.conf |= {"hadoop.security.authentication": "kerberos", "yarn.resourcemanager.address": "localhost:8032"}
     assert of(diagnose(healthy), "tokens").message == "got for 127.0.0.1:8032,localhost:8032, and cancelled"
     answers("/ws/v1/cluster/delegation-token", 403, REMOTE)(healthy)
-    assert of(diagnose(healthy), "tokens").symptom is Symptom.TOKENS_UNAVAILABLE
+    diagnosis = diagnose(healthy)
+    assert of(diagnosis, "tokens").symptom is Symptom.TOKENS_UNAVAILABLE
+    found = of(diagnosis, "submission")
+    assert (found.symptom, "gives no tokens over HTTP" in found.message) == (Symptom.SKEIN_UNUSABLE, True), found
+    with_java(healthy)
+    found = of(diagnose(healthy), "submission")
+    assert found.message == "with Skein's Java client, because the cluster gives no tokens over HTTP"
     found = of(diagnose(healthy, Site(submit_with="rest", request_timeout=2)), "tokens")
     assert (found.symptom, "gives no token over HTTP" in found.message) == (Symptom.TOKENS_REFUSED, True)
     assert of(diagnose(healthy, Site(submit_with="skein", request_timeout=2)), "tokens").outcome is Outcome.SKIPPED

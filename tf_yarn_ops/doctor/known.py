@@ -95,6 +95,8 @@ class Known:
         The ResourceManager's; empty if it is not shown.
     opened : Session or None
         The connection to the cluster.
+    tokens : bool
+        False if the cluster is secured and gives no tokens over HTTP, so that Skein's Java client submits.
     scheduler : mapping
         ``schedulerInfo``.
     nodes : tuple of mapping
@@ -110,6 +112,7 @@ class Known:
     clocks: Mapping[str, float] = field(default_factory=dict)
     configuration: Configuration = field(default_factory=lambda: Configuration({}))
     opened: Session | None = None
+    tokens: bool = True
     scheduler: Mapping[str, Any] = field(default_factory=dict)
     nodes: tuple[Mapping[str, Any], ...] = ()
     application_id: str | None = None

@@ -16,6 +16,7 @@ from ..hadoop.transport import RestUnavailable, read_json
 from .findings import Finding, ill, skip, well
 from .known import Known
 from .probe import probe_all
+from .skein_client import missing_for_skein
 from .symptoms import Symptom
 
 SUBMIT, ADMINISTER = "SUBMIT_APPLICATIONS", "ADMINISTER_QUEUE"
@@ -44,12 +45,14 @@ def check_submission(known: Known) -> Finding:
     way = cluster.site.submit_with
     if way == "skein":
         return _with_skein(known, "submit_with is skein")
+    if not known.tokens:
+        return _with_skein(known, "the cluster gives no tokens over HTTP")
     try:
         _, maximum = known.session.resourcemanager.new_application()
     except RestUnavailable as error:
         if way == "rest":
             return ill(Symptom.REST_NEEDED, error=error)
-        missing = _missing_for_skein(known)
+        missing = missing_for_skein(known.question.environ)
         if missing:
             return ill(Symptom.SKEIN_UNUSABLE, why=f"HTTP is closed: {error}", missing=missing)
         return ill(Symptom.REST_CLOSED, error=error)
@@ -58,17 +61,10 @@ def check_submission(known: Known) -> Finding:
 
 
 def _with_skein(known: Known, why: str) -> Finding:
-    missing = _missing_for_skein(known)
+    missing = missing_for_skein(known.question.environ)
     if missing:
         return ill(Symptom.SKEIN_UNUSABLE, why=why, missing=missing)
     return well(f"with Skein's Java client, because {why}", way="skein")
-
-
-def _missing_for_skein(known: Known) -> str:
-    environ = known.question.environ
-    java = shutil.which("java", path=f"{environ['JAVA_HOME']}/bin" if environ.get("JAVA_HOME") else environ.get("PATH"))
-    found = {"'yarn' on PATH": shutil.which("yarn", path=environ.get("PATH")), "Java": java}
-    return " and ".join(name for name, path in found.items() if not path)
 
 
 def check_queue(known: Known) -> Finding:

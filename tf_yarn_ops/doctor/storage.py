@@ -66,8 +66,9 @@ def check_tokens(known: Known) -> Finding:
         credentials = obtain(cluster, session.resourcemanager, session.staging().filesystem, (),
                              [cluster.default_filesystem])
     except TokensUnavailable as error:
-        return ill(Symptom.TOKENS_REFUSED if known.site.submit_with == "rest" else Symptom.TOKENS_UNAVAILABLE,
-                   error=error)
+        if known.site.submit_with == "rest":
+            return ill(Symptom.TOKENS_REFUSED, error=error)
+        return ill(Symptom.TOKENS_UNAVAILABLE, {"tokens": False}, error=error)
     services = sorted(credentials.texts())
     credentials.cancel()
     return well(f"got for {', '.join(services)}, and cancelled", services=services)

@@ -56,7 +56,7 @@ CHECKS = (
     Check("rights", "Can other users change staged files?", storage.check_rights, ("staging",),
           Symptom.STAGING_REFUSED),
     Check("submission", "Are applications submitted over HTTP, and how large may a container be?",
-          scheduling.check_submission, ("identity",)),
+          scheduling.check_submission, ("identity", "tokens")),
     Check("queue", "Does the queue exist, may we submit to it, what are its limits?", scheduling.check_queue,
           ("identity",)),
     Check("queue_acl", "May any user kill applications in the queue?", scheduling.check_queue_acl, ("queue",)),
