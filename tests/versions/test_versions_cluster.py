@@ -54,7 +54,7 @@ def fails(hadoop, launcher):
 
 
 def succeeds_and_is_reported(hadoop, launcher):
-    """By the command line: the log after the end comes by ``yarn logs``."""
+    """By the command line: the log after the end comes from HDFS, else by ``yarn logs``."""
     ran = submit(hadoop, "--wait", "--json", "-m", "256", "-r", "worker:1", "echo word-for-the-log", timeout=180)
     assert ran.returncode == 0, ran.stderr
     application = json.loads(ran.stdout)["application_id"]
