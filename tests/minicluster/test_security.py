@@ -136,7 +136,7 @@ def test_options_that_do_not_fit_are_refused_before_anything_starts(tmp_path, wo
 
 def test_a_missing_kdc_is_told_with_the_packages_that_have_it(monkeypatch):
     monkeypatch.setattr(kdc.shutil, "which", lambda program, path: None if program.startswith("k") else program)
-    with pytest.raises(MiniClusterError, match=r"needs krb5kdc, kdb5_util, kadmin.local: .*krb5-kdc.*krb5-server"):
+    with pytest.raises(MiniClusterError, match=r"needs krb5kdc, kdb5_util, kadmin.local, kinit: .*krb5-kdc.*krb5-server"):
         kdc.check_programs({})
 
 

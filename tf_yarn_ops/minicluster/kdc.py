@@ -15,7 +15,7 @@ from ..errors import MiniClusterError
 from .configuration import Settings
 from .kerberos import REALM, SERVICES, USERS
 
-PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local")
+PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")
 _SECONDS = 60.0
 _MIT = (
     "install MIT Kerberos: krb5-kdc, krb5-admin-server and krb5-user (apt-get),"
@@ -24,7 +24,7 @@ _MIT = (
 
 
 def check_programs(environ: Mapping[str, str]) -> None:
-    """Raise an error unless MIT's KDC is installed.
+    """Raise an error unless MIT's KDC and ``kinit``, which users and two NameNodes need, are installed.
 
     Raises
     ------
