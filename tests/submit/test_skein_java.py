@@ -16,6 +16,7 @@ from support.fake_yarn import STAMP, FakeYarn, application, serving, until
 from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, KerberosRefused, ResourcesImpossible, SubmissionRejected
 from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import current_user, discover
+from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.launch import route as submitting
@@ -373,6 +374,47 @@ def test_a_key_that_can_not_be_deleted_is_told(place, tmp_path, caplog):
     thread.join(30)
     assert [type(error) for error in result] == [Cancelled]
     assert f"could not delete file:{left}: asking for {ID}" in caplog.text
+
+
+def test_a_deletion_that_takes_too_long_is_told_before_its_process_is_killed(place, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(skeinsubmitter, "_DELETION", 1.0)
+    left, over = tmp_path / f"user/{USER}/.skein/{ID}", threading.Event()
+    launcher = place.launcher(hangs=True, left=left)
+    place.yarn.faults.append(lambda method, path: over.wait(60) and None if path.endswith(ID) else None)
+    thread, result = in_thread(launcher.ensure, job(), ME)
+    place.driver()
+    launcher.cancel("told to")
+    thread.join(30)
+    over.set()
+    assert [type(error) for error in result] == [Cancelled]
+    assert f"could not delete file:{left}: the deletion did not end within 1 s" in caplog.text
+
+
+def test_the_deletion_has_less_time_than_its_process():
+    assert skeinsubmitter._DELETION < skeinsubmitter._GRACE
+
+
+@pytest.mark.parametrize("client", [True, False], ids=["hadoop", "no hadoop"])
+def test_a_key_outside_the_file_system_of_staging_url_is_deleted_by_hadoops_client(place, tmp_path, caplog, client):
+    """Skein's client stages on the default file system."""
+    left = tmp_path / f"user/{USER}/.skein/{ID}"
+    place.launcher(hangs=True, left=left)
+    place.yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, '{"boolean": false}')
+                             if path.startswith("/webhdfs/") else None)
+    if client:
+        place.program("hadoop", '#!/bin/sh\nfor url; do :; done\nrm -r "${url#file:}"\n')
+    cluster = discover(place.url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER},
+                       site=Site(staging_url="hdfs://other:8020", webhdfs=(place.url,)))
+    launcher = Launcher(cluster, submit_with="skein",
+                        environ=place.environ | {"PATH": f"{place.folder / 'bin'}:/usr/bin:/bin"})
+    thread, result = in_thread(launcher.ensure, job(), ME)
+    place.driver()
+    launcher.cancel("told to")
+    thread.join(30)
+    assert [type(error) for error in result] == [Cancelled]
+    assert left.exists() is not client
+    told = f"could not delete file:{left}: it is not on hdfs://other:8020, and there is no 'hadoop' on PATH"
+    assert (told in caplog.text) is not client
 
 
 @pytest.mark.parametrize("said, sentence", [

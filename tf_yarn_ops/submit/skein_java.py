@@ -34,8 +34,10 @@ logger = logging.getLogger(__name__)
 
 #: Seconds for the start of the JVM, the uploads and the submission.
 SUBMIT_TIMEOUT = 900.0
-#: Seconds between two checkpoints, and seconds that the processes of a submission get to end.
-_INTERVAL, _GRACE = 0.25, 20.0
+#: Seconds between two checkpoints.
+_INTERVAL = 0.25
+#: Seconds for the deletion of an unfinished submission, and for the end of its processes, which delete it.
+_DELETION, _GRACE = 25.0, 30.0
 #: Skein reads a path as a URL, which ends at one of these characters; such a file gets a link with another name.
 _OF_URLS = re.compile("[#?]")
 #: ``-I`` leaves the working directory out of the module path; the child imports from this process's path.
@@ -127,7 +129,8 @@ class SkeinJavaSubmitter:
     def _run(self, folder: Path) -> str:
         output, errors = folder / "stdout", folder / "stderr"
         path = [*filter(None, sys.path), str(Path(__file__).parent.parent.parent)]
-        command = [sys.executable, "-I", "-X", "utf8", "-c", _START, json.dumps(path), str(folder), str(os.getpid())]
+        command = [sys.executable, "-I", "-X", "utf8", "-c", _START, json.dumps(path), str(folder), str(os.getpid()),
+                   str(_DELETION)]
         environ = self._environment(folder)
         with output.open("wb") as stdout, errors.open("wb") as stderr:
             self.uncertain = True

@@ -1,4 +1,4 @@
-"""``python -m tf_yarn_ops.submit.skein_java_process FOLDER LAUNCHER``: submit once through Skein's Java client.
+"""``python -m tf_yarn_ops.submit.skein_java_process FOLDER LAUNCHER SECONDS``: submit through Skein's Java client.
 
 It is a process of its own, because Skein may wait for ever and needs another environment. It reads
 ``application.proto`` and the certificate in FOLDER. Its last line on stdout is ``submitted <application id>``,
@@ -6,7 +6,8 @@ It is a process of its own, because Skein may wait for ever and needs another en
 
 LAUNCHER is the pid of the parent. When the parent ends, or closes our standard input, all processes that this one
 started end at once, so that no application is submitted without a client. Then this process deletes the directory of
-the unfinished submission, which has the job's key; FOLDER too, if the parent can't do that any more.
+the unfinished submission, which has the job's key; FOLDER too, if the parent can't do that any more. SECONDS is the
+time for this deletion; the parent kills this process when it takes longer.
 """
 
 import os
@@ -18,8 +19,10 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, TfYarnError
 from ..hadoop.fast_import import import_skein
@@ -34,8 +37,6 @@ PROTO, CERTIFICATE, KEY, LOG, CLUSTER = ("application.proto", "client.crt", "cli
                                          "cluster.pickle")
 #: Skein's driver writes this line before it makes the directory of an application.
 _DIRECTORY = re.compile(r"Uploading application resources to (\S*/(application_\d+_\d+))")
-#: Seconds for Hadoop's own client.
-_DELETION_TIMEOUT = 30.0
 _ending = threading.Event()
 
 
@@ -67,7 +68,7 @@ def java_options() -> list[str]:
     return options
 
 
-def bind(folder: Path, launcher: int) -> None:
+def bind(folder: Path, launcher: int, seconds: float) -> None:
     """Let this process end with its parent, and all processes that Skein starts end with this one."""
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
@@ -80,8 +81,8 @@ def bind(folder: Path, launcher: int) -> None:
     subprocess.Popen = _Bound  # type: ignore[assignment,misc]  # Skein starts its JVM in a session of its own
     source = os.dup(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # child processes neither hold nor read our input
-    threading.Thread(target=_end_with_input, args=(source, wake, folder, launcher), daemon=True,
-                     name="launcher").start()
+    threading.Thread(target=_end_with_input, args=(source, wake, folder, launcher, seconds),
+                     daemon=True, name="launcher").start()
     if os.getppid() != launcher:
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -100,7 +101,7 @@ class _Bound(subprocess.Popen):  # type: ignore[type-arg]
         super().__init__(args, preexec_fn=before, **options)
 
 
-def _end_with_input(source: int, wake: int, folder: Path, launcher: int) -> None:
+def _end_with_input(source: int, wake: int, folder: Path, launcher: int, seconds: float) -> None:
     """End this process at the end of its input, or at a signal."""
     while True:
         ready, _, _ = select.select([source, wake], [], [])
@@ -109,7 +110,7 @@ def _end_with_input(source: int, wake: int, folder: Path, launcher: int) -> None
     _ending.set()
     try:
         send_signal(descendants(), signal.SIGKILL)
-        left = delete_unfinished(folder)
+        left = delete_unfinished(folder, seconds)
         if left:
             os.write(1, f"left {left}\n".encode())
     finally:
@@ -118,7 +119,7 @@ def _end_with_input(source: int, wake: int, folder: Path, launcher: int) -> None
         os._exit(1)
 
 
-def delete_unfinished(folder: Path) -> str:
+def delete_unfinished(folder: Path, seconds: float) -> str:
     """Delete the directory of a submission that YARN does not know; return what is left and why, else nothing."""
     try:
         found = _DIRECTORY.findall((folder / LOG).read_text("utf-8", "replace"))
@@ -128,13 +129,19 @@ def delete_unfinished(folder: Path) -> str:
     if not found:
         return ""
     url, application_id = found[-1]
+    deletion = ThreadPoolExecutor(1).submit(_delete_unknown, cluster, url, application_id)
+    if not wait([deletion], seconds).done:
+        return f"{url}: the deletion did not end within {seconds:g} s"
     try:
-        if _known(cluster, application_id):
-            return ""
-        _delete(cluster, url, application_id)
+        deletion.result()
     except (TfYarnError, OSError, subprocess.SubprocessError) as error:
         return f"{url}: {' '.join(str(error).split())}"
     return ""
+
+
+def _delete_unknown(cluster: "Cluster", url: str, application_id: str) -> None:
+    if not _known(cluster, application_id):
+        _delete(cluster, url, application_id)
 
 
 def _known(cluster: "Cluster", application_id: str) -> bool:
@@ -146,17 +153,26 @@ def _known(cluster: "Cluster", application_id: str) -> bool:
 
 
 def _delete(cluster: "Cluster", url: str, application_id: str) -> None:
+    """Delete the directory over HTTP, else with Hadoop's own client.
+
+    Skein's client stages on the default file system, and `StagingDirectory` deletes on that of ``staging_url``.
+    """
     from ..hadoop.transport import RestUnavailable
     from ..staging.staging_directory import StagingDirectory
 
-    try:
-        StagingDirectory(cluster).delete(application_id)
-    except RestUnavailable:  # the file system has no HTTP; Hadoop's own client reaches it
-        hadoop = shutil.which("hadoop")
-        if hadoop is None:
-            raise
-        subprocess.run([hadoop, "fs", "-rm", "-r", "-f", "-skipTrash", url], check=True, timeout=_DELETION_TIMEOUT,
-                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if cluster.site.staging_url and urlsplit(url)[:2] != urlsplit(cluster.filesystem)[:2]:
+        refusal = RestUnavailable(f"it is not on {cluster.filesystem}, and there is no 'hadoop' on PATH")
+    else:
+        try:
+            StagingDirectory(cluster).delete(application_id)
+            return
+        except RestUnavailable as error:
+            refusal = error
+    hadoop = shutil.which("hadoop")
+    if hadoop is None:
+        raise refusal
+    subprocess.run([hadoop, "fs", "-rm", "-r", "-f", "-skipTrash", url], check=True,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def _cause(text: str) -> str:
@@ -165,7 +181,7 @@ def _cause(text: str) -> str:
 
 
 if __name__ == "__main__":
-    bind(Path(sys.argv[1]), int(sys.argv[2]))
+    bind(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))
     answer = main(Path(sys.argv[1]))
     while _ending.is_set():  # the thread ends the process
         signal.pause()
