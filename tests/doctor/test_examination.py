@@ -258,6 +258,39 @@ def test_each_namenode_is_asked(healthy, states, symptom, told):
     assert found.message.startswith(told.format(first, second)), found.message
 
 
+@pytest.mark.parametrize(("way", "java", "filesystem", "symptom"), [
+    ("skein", True, "s3a://bucket", Symptom.NN_CLOSED), ("skein", True, "hdfs://ns", Symptom.NN_CLOSED),
+    ("auto", True, "s3a://bucket", Symptom.NN_CLOSED), ("auto", False, "s3a://bucket", Symptom.NN_UNKNOWN),
+    ("rest", True, "s3a://bucket", Symptom.NN_UNKNOWN),
+    ("auto", True, "hdfs://ns", Symptom.NN_SILENT),  # it changes to Skein's client for a refusal only
+    ("rest", True, "hdfs://ns", Symptom.NN_SILENT),
+])
+def test_a_file_system_without_http_is_no_fault_where_skeins_client_submits(healthy, way, java, filesystem, symptom):
+    healthy.conf |= {"fs.defaultFS": filesystem, "hadoop.security.authentication": "kerberos"}
+    if java:
+        with_java(healthy)
+    webhdfs = (closed_address(),) if filesystem.startswith("hdfs") else ()
+    diagnosis = diagnose(healthy, Site(webhdfs=webhdfs, submit_with=way, request_timeout=2))
+    assert of(diagnosis, "filesystem").symptom is symptom
+    if symptom is Symptom.NN_CLOSED:
+        found = outcomes(diagnosis)
+        assert [found[name] for name in ("filesystem", "tokens", "staging", "rights", "submission")] == [
+            "warning", "skipped", "skipped", "skipped", "ok"], diagnosis
+        assert of(diagnosis, "submission").facts["way"] == "skein"
+        assert diagnosis.exit_code == 0
+    else:
+        assert diagnosis.first_fault.check == "filesystem"
+
+
+def test_a_namenode_that_refuses_us_is_no_fault_where_skeins_client_submits(healthy):
+    healthy.conf |= {"fs.defaultFS": "hdfs://ns"}
+    with_java(healthy)
+    with namenode("refusing") as url:
+        diagnosis = diagnose(healthy, Site(webhdfs=(url,), request_timeout=2))
+    assert of(diagnosis, "filesystem").symptom is Symptom.NN_CLOSED
+    assert of(diagnosis, "submission").facts["way"] == "skein"
+
+
 def test_a_namenode_with_another_time_is_told(healthy):
     healthy.conf |= {"fs.defaultFS": "hdfs://ns"}
     fake = FakeYarn()

@@ -95,6 +95,8 @@ class Known:
         The ResourceManager's; empty if it is not shown.
     opened : Session or None
         The connection to the cluster.
+    http_storage : bool
+        False if the file system can't be reached over HTTP, and Skein's Java client submits.
     tokens : bool
         False if the cluster is secured and gives no tokens over HTTP, so that Skein's Java client submits.
     scheduler : mapping
@@ -112,6 +114,7 @@ class Known:
     clocks: Mapping[str, float] = field(default_factory=dict)
     configuration: Configuration = field(default_factory=lambda: Configuration({}))
     opened: Session | None = None
+    http_storage: bool = True
     tokens: bool = True
     scheduler: Mapping[str, Any] = field(default_factory=dict)
     nodes: tuple[Mapping[str, Any], ...] = ()

@@ -45,6 +45,8 @@ def check_submission(known: Known) -> Finding:
     way = cluster.site.submit_with
     if way == "skein":
         return _with_skein(known, "submit_with is skein")
+    if not known.http_storage:
+        return _with_skein(known, "the file system is closed over HTTP")
     if not known.tokens:
         return _with_skein(known, "the cluster gives no tokens over HTTP")
     try:

@@ -5,13 +5,15 @@ import secrets
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 
-from ..errors import SubmissionRejected
+from ..errors import ClusterUnreachable, SubmissionRejected
 from ..hadoop.delegation import TokensUnavailable, obtain
 from ..hadoop.filesystem import FileStatus
+from ..hadoop.transport import RestUnavailable
 from ..staging.staging_directory import PASSABLE
 from .findings import Finding, ill, skip, well
 from .known import Known
 from .probe import Answer, probe_all
+from .skein_client import missing_for_skein
 from .symptoms import Symptom
 
 _WRITABLE_BY_OTHERS = 0o022
@@ -19,6 +21,7 @@ _OURS_ALONE = 0o600
 _STANDBY = re.compile("standby", re.IGNORECASE)
 #: Bytes of the file that is written and read back.
 _LENGTH = 64
+_UNSEEN = "Skein's Java client stages the files: the file system is closed over HTTP"
 
 
 def check_filesystem(known: Known) -> Finding:
@@ -28,7 +31,12 @@ def check_filesystem(known: Known) -> Finding:
         return well(f"{cluster.filesystem} is the folder {cluster.local_root} of this machine",
                     filesystem=cluster.filesystem, folder=cluster.local_root)
     if not cluster.webhdfs:
-        cluster.open_filesystem()  # raises the error that says which setting is missing
+        try:
+            cluster.open_filesystem()  # raises the error that says which setting is missing
+        except RestUnavailable as error:
+            if _skein_submits(known, refused=True):
+                return ill(Symptom.NN_CLOSED, {"http_storage": False}, error=error)
+            raise
     answers = probe_all(cluster.webhdfs, "/webhdfs/v1/", cluster.storage_authentication, known.site, cluster.webhdfs,
                         op="GETFILESTATUS")
     states = {url: _state(answer) for url, answer in answers.items()}
@@ -38,12 +46,24 @@ def check_filesystem(known: Known) -> Finding:
     facts = {"filesystem": cluster.filesystem, "states": states}
     known_states = [state for state in states.values() if state in ("ACTIVE", "STANDBY")]
     if not known_states:
+        if _skein_submits(known, refused=all(answer.status == 401 for answer in answers.values())):
+            return ill(Symptom.NN_CLOSED, {**learned, "http_storage": False}, facts=facts,
+                       error=ClusterUnreachable(f"no NameNode answers as one: {told}"))
         return ill(Symptom.NN_SILENT, learned, facts=facts, states=told, url=cluster.webhdfs[0])
     if "ACTIVE" not in known_states:
         return ill(Symptom.NN_NOT_ACTIVE, learned, facts=facts, states=told)
     if len(known_states) < len(states):
         return ill(Symptom.NN_PARTLY_AWAY, learned, facts=facts, states=told)
     return well(f"{cluster.filesystem} over HTTP: {told}", learned, **facts)
+
+
+def _skein_submits(known: Known, refused: bool) -> bool:
+    """Return whether jobs go through Skein's Java client, which reaches the file system without HTTP.
+
+    With ``auto`` a launcher changes to it only after a refusal, not for a server that does not answer.
+    """
+    way = known.site.submit_with
+    return way == "skein" or (way == "auto" and refused and not missing_for_skein(known.question.environ))
 
 
 def _state(answer: Answer) -> str:
@@ -62,6 +82,8 @@ def check_tokens(known: Known) -> Finding:
         return skip("a cluster without Kerberos needs no tokens")
     if known.site.submit_with == "skein":
         return skip("Skein's Java client gets them itself (submit_with is skein)")
+    if not known.http_storage:
+        return skip("Skein's Java client gets them itself: the file system is closed over HTTP")
     try:
         credentials = obtain(cluster, session.resourcemanager, session.staging().filesystem, (),
                              [cluster.default_filesystem])
@@ -76,6 +98,8 @@ def check_tokens(known: Known) -> Finding:
 
 def check_staging(known: Known) -> Finding:
     """Create, read back and delete a small file in the staging directory."""
+    if not known.http_storage:
+        return skip(_UNSEEN)
     staging = known.session.staging()
     filesystem, directory = staging.filesystem, staging.cluster.staging
     path, content = f"{directory}/doctor-{secrets.token_hex(8)}", secrets.token_bytes(_LENGTH)
@@ -95,6 +119,8 @@ def check_staging(known: Known) -> Finding:
 
 def check_rights(known: Known) -> Finding:
     """Tell whether other users can change staged files, and whether the nodes may share a public one."""
+    if not known.http_storage:
+        return skip(_UNSEEN)
     staging = known.session.staging()
     with ThreadPoolExecutor(2) as pool:
         staging.prepare(pool)

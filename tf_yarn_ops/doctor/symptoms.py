@@ -124,7 +124,13 @@ class Symptom(enum.Enum):
         "filesystem", "a firewall, WebHDFS switched off, an address that only the cluster's machines can resolve",
         "no NameNode answers as one: {states}",
         "Check webhdfs in site.yaml (default: the addresses of the cluster's configuration), that this machine may "
-        "reach them, and that dfs.webhdfs.enabled is not false: curl {url}/webhdfs/v1/?op=GETFILESTATUS")
+        "reach them, and that dfs.webhdfs.enabled is not false: curl {url}/webhdfs/v1/?op=GETFILESTATUS"
+        " (if HTTP has to stay closed: submit_with: skein in site.yaml; Skein's Java client then stages and submits)")
+    NN_CLOSED = _warning(
+        "filesystem", "as for NN_UNKNOWN and NN_SILENT, where Skein's Java client submits",
+        "the file system can't be reached over HTTP, so Skein's Java client has to stage and submit: {error}",
+        "Jobs work, but staged files that a killed client leaves stay, and logs in HDFS can't be read without 'yarn'. "
+        "To submit over HTTP set webhdfs in site.yaml to the NameNodes (usually port 9870) or to an HttpFS (14000)")
     NN_NOT_ACTIVE = _fault(
         "filesystem", "only the standby is named, or a fail-over has not ended",
         "no NameNode is active: {states}",
