@@ -53,7 +53,8 @@ def test_a_resourcemanager_that_never_answered_holds_up_nothing(yarn, tmp_path):
     yarn.faults.append(away)
     with serving(yarn) as url, AppMaster(tmp_path / "job", job("true", ps=False), resourcemanagers=(url,)) as am:
         assert am.wait().reason is Reason.SUCCEEDED
-        assert "the verdict waits" not in am.coordinator_log.read_text()
+        said = am.coordinator_log.read_text()
+        assert "the verdict waits for none" in said and "the verdict waits for it" not in said
 
 
 def test_a_kill_that_yarn_has_forgotten_is_repeated_and_never_counts_as_done(monkeypatch):
@@ -152,6 +153,34 @@ def test_the_coordinator_trusts_the_cas_that_travel_with_the_job(tmp_path, monke
         assert ending.knows_us((url,), name, authorities)
         ending.kill_by_rest((url,), name, "ann", "enough", authorities)
     assert yarn.apps[name]["diagnostics"] == "Application killed by user. enough"
+
+
+@pytest.fixture
+def fresh_opener():
+    ending._opener.cache_clear()
+    yield
+    ending._opener.cache_clear()
+
+
+@pytest.mark.parametrize("of_the_job", [True, False], ids=["of the job", "of the node"])
+def test_cas_that_can_not_be_used_are_told_once_and_end_nothing(tmp_path, monkeypatch, caplog, fresh_opener, of_the_job):
+    """A successful job must not fail over them: https counts as no answer, plain HTTP goes on."""
+    monkeypatch.setattr(ending, "KILL_SECONDS", 0.0)
+    wrong = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
+    (tmp_path / "ca.pem").write_text(wrong)
+    if not of_the_job:
+        monkeypatch.setattr("ssl.SSLContext.load_default_certs", lambda context, purpose: context.load_verify_locations(
+            str(tmp_path / "ca.pem")))
+    authorities = wrong if of_the_job else ""
+    plain, secure = FakeYarn(), FakeYarn()
+    name = plain.add(application(1))
+    with serving(plain) as http, serving(secure, Authority(tmp_path / "ca").server("127.0.0.1")) as https:
+        assert not ending.knows_us((https,), name, authorities)
+        assert ending.knows_us((https, http), name, authorities)
+        ending.kill_by_rest((https, http), name, "ann", "enough", authorities)
+    assert plain.apps[name]["state"] == "KILLED" and secure.requests == []
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(told) == 1 and told[0].startswith("No ResourceManager is asked over https: the certificates of its CAs ")
 
 
 def test_only_certificates_travel_with_the_job(tmp_path):

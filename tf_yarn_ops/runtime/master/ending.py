@@ -5,6 +5,7 @@ state.
 """
 
 import asyncio
+import functools
 import http.client
 import json
 import logging
@@ -157,7 +158,16 @@ def token_header(environ: Mapping[str, str]) -> Dict[str, str]:
     return {TOKEN_HEADER: encode_token(found[0])} if found else {}
 
 
+@functools.lru_cache(maxsize=None)
 def _opener(authorities: str) -> urllib.request.OpenerDirector:
-    """Return an opener that takes no proxy from the environment, and trusts these CAs (PEM) or else the node's."""
-    context = ssl.create_default_context(cadata=authorities or None)
+    """Return an opener that takes no proxy from the environment, and trusts these CAs (PEM) or else the node's.
+
+    If they can't be used, https gets no answer: a fault of a node's certificates must not fail a successful job.
+    """
+    try:
+        context = ssl.create_default_context(cadata=authorities or None)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        logger.warning("No ResourceManager is asked over https: the certificates of its CAs (%s) can't be used: %s",
+                       "from the job" if authorities else "of this node", error)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
