@@ -334,6 +334,16 @@ def test_only_a_refused_question_shows_that_not_everybody_may_administer(healthy
     assert (found.outcome, words in found.message) == (outcome, True), found
 
 
+@pytest.mark.parametrize(("number", "words"), [
+    (2, "; at most 3 run at the same time"), (3, "; at most 3 run at the same time, so a further one waits"),
+])
+def test_the_limit_of_parallel_applications_lets_submissions_wait(healthy, number, words):
+    healthy.queues[0] |= {"maxParallelApps": 3, "numApplications": number}
+    found = of(diagnose(healthy), "queue")
+    assert (found.outcome, found.facts["most_applications"], found.facts["most_parallel"]) == (Outcome.OK, 8000, 3)
+    assert f"{number} of 8000 applications{words};" in found.message, found
+
+
 def test_where_http_is_closed_skeins_client_is_looked_for(healthy):
     with_java(healthy)
     answers(NEW, 403, REMOTE)(healthy)

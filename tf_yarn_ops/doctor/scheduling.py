@@ -94,6 +94,9 @@ def check_queue(known: Known) -> Finding:
         told.append(f"{limits['capacity']:g} % of the cluster, at most {limits['most_capacity']:g} %")
     if most < _UNLIMITED:
         told.append(f"{number} of {most} applications")
+    if "most_parallel" in limits:  # YARN accepts more, and lets them wait
+        waits = ", so a further one waits" if number >= limits["most_parallel"] else ""
+        told.append(f"at most {limits['most_parallel']} run at the same time{waits}")
     if limits.get("lifetime", -1) > 0:
         told.append(f"YARN ends applications after {limits['lifetime']} s")
     if not queues:
@@ -121,7 +124,9 @@ def _limits(info: Mapping[str, Any]) -> dict[str, Any]:
     if "numApplications" in info:
         found["applications"] = int(info["numApplications"])
     if "maxApplications" in info:
-        found["most_applications"] = min(int(info["maxApplications"]), int(info.get("maxParallelApps", _UNLIMITED)))
+        found["most_applications"] = int(info["maxApplications"])
+    if int(info.get("maxParallelApps", _UNLIMITED)) < _UNLIMITED:
+        found["most_parallel"] = int(info["maxParallelApps"])
     if "maxApplicationLifetime" in info:
         found["lifetime"] = int(info["maxApplicationLifetime"])
     return found
