@@ -180,10 +180,23 @@ class KerberosRefused(SubmissionRejected):
 
 
 class HadoopClientUnfit(SubmissionRejected):
-    """Hadoop's client on this machine is missing, or can't submit with its configuration or its Java."""
+    """Hadoop's client on this machine is missing, or can't submit with its configuration or its Java.
+
+    Parameters
+    ----------
+    message : str
+    http_closed : bool, optional
+        Whether the cluster has refused the submission over HTTP before; then the message says why. Default False.
+    """
+
+    def __init__(self, message: str, http_closed: bool = False):
+        super().__init__(message)
+        self.http_closed = http_closed
 
     @property
     def hint(self) -> str:
+        if self.http_closed:
+            return "Correct Hadoop's client on this machine, or what closes HTTP, as the message says."
         return "Correct Hadoop's client on this machine as the message says, or submit over HTTP."
 
 

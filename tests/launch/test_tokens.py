@@ -8,7 +8,7 @@ import pytest
 
 from support.fake_yarn import FakeYarn, serving
 from support.place import ID, USER, Place, cancel_at, job
-from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, ResourcesImpossible, SubmissionRejected
+from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, HadoopClientUnfit, ResourcesImpossible, SubmissionRejected
 from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.delegation import TokensUnavailable
 from tf_yarn_ops.hadoop.site import Site
@@ -166,6 +166,23 @@ def test_auto_takes_skeins_client_where_there_are_no_tokens_and_says_why(place, 
     with caplog.at_level(logging.INFO), pytest.raises(SubmissionRejected, match="yarn"):
         client.submit(job()) if identity is None else client.ensure(job(), identity)
     assert re.search("submitting with Skein's Java client, because .* no token over HTTP: .* a Kerberos channel", caplog.text)
+
+
+@pytest.mark.parametrize("identity", [None, Identity("a")], ids=["submit", "ensure"])
+def test_where_both_ways_are_closed_the_message_says_why(place, tmp_path, identity):
+    place.yarn.tokens_refused["RM_DELEGATION_TOKEN"] = 403, REFUSED
+    client = launcher(place, environ={"PATH": str(tmp_path), "HOME": str(tmp_path)})
+    with pytest.raises(HadoopClientUnfit, match=r"no 'yarn' on PATH.*\. Submission over HTTP is closed: .* no token over "
+                                                r"HTTP: .* a Kerberos channel") as raised:
+        client.submit(job()) if identity is None else client.ensure(job(), identity)
+    assert raised.value.hint == "Correct Hadoop's client on this machine, or what closes HTTP, as the message says."
+
+
+def test_who_has_chosen_skein_is_told_of_http(place, tmp_path):
+    client = launcher(place, submit_with="skein", environ={"PATH": str(tmp_path), "HOME": str(tmp_path)})
+    with pytest.raises(HadoopClientUnfit, match=r"Put the bin folder of Hadoop there$") as raised:
+        client.submit(job())
+    assert raised.value.hint.endswith("or submit over HTTP.")
 
 
 @pytest.mark.parametrize("identity", [None, Identity("a")], ids=["submit", "ensure"])

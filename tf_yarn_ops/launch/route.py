@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Cancelled, ClusterUnreachable, SubmissionRejected, TfYarnError
+from ..errors import Cancelled, ClusterUnreachable, HadoopClientUnfit, SubmissionRejected, TfYarnError
 from ..follow.kill import kill
 from ..follow.session import Session
 from ..hadoop.resourcemanager import ENDED, LIVE
@@ -47,6 +47,7 @@ class Route:
                  environ: Mapping[str, str] | None):
         self._session = session
         self._way = submit_with
+        self._refusal: RestUnavailable | None = None
         self._strict_placement = strict_placement
         self._environ = environ
 
@@ -60,6 +61,7 @@ class Route:
             return False
         logger.info("submitting with Skein's Java client, because HTTP is closed: %s", error)
         self._way = SKEIN
+        self._refusal = error
         return True
 
     def submit(self, spec: JobSpec, on_reserved: Callable[[str], None] | None) -> str:
@@ -118,6 +120,9 @@ class Route:
         except BaseException as error:
             if submitter.uncertain:
                 self._take_back_unnamed(tags[0], is_ours, error)
+            if isinstance(error, HadoopClientUnfit) and self._refusal is not None:
+                raise HadoopClientUnfit(f"{error}. Submission over HTTP is closed: {self._refusal}",
+                                        http_closed=True) from error
             raise
         try:
             self.submitted(application_id, spec)
