@@ -105,6 +105,8 @@ def library() -> ctypes.CDLL:
     KerberosRefused
         The machine lacks it.
     """
+    if _opened:  # without the lock: a finalizer may run in the thread that holds it
+        return _opened[0]
     with _lock:
         if not _opened:
             try:
@@ -277,9 +279,6 @@ def _store(entries: Mapping[str, str]) -> _KeyValues:
 
 def _release_later(owner: object, function: str, *arguments: Any) -> Callable[[], Any]:
     """Return a function that releases an object of the library once; it runs with the last reference at the latest."""
-    def release() -> None:
-        getattr(library(), function)(byref(c_uint32()), *arguments)
-
-    finalizer = weakref.finalize(owner, release)
+    finalizer = weakref.finalize(owner, getattr(library(), function), byref(c_uint32()), *arguments)
     finalizer.atexit = False  # the end of the process releases everything
     return finalizer
