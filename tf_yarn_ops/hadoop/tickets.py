@@ -9,6 +9,7 @@ import hashlib
 import logging
 import os
 import struct
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +84,9 @@ _CAUSES = {
     224: _NO_REALM,
 }
 
+#: For each cache of this process, by its name; empty for that of the environment.
+_locks: dict[str, threading.Lock] = {}
+
 
 @dataclass(frozen=True)
 class Tickets:
@@ -133,7 +137,9 @@ class Tickets:
         try:
             # SPNEGO hides Kerberos's error codes; its own step finds this ticket in the cache.
             gssapi.Context(service, credentials, gssapi.KERBEROS).step()
-            context = gssapi.Context(service, gssapi.Credentials(self.principal, self._store(), gssapi.SPNEGO))
+            with self._alone():
+                for_spnego = gssapi.Credentials(self.principal, self._store(), gssapi.SPNEGO)
+            context = gssapi.Context(service, for_spnego)
             token = context.step()
         except gssapi.GssError as error:
             raise self._explain(error, host) from error
@@ -160,12 +166,17 @@ class Tickets:
         from . import gssapi
 
         try:
-            credentials = gssapi.Credentials(self.principal, self._store())
-            name, left = credentials.inquire()
+            with self._alone():
+                credentials = gssapi.Credentials(self.principal, self._store())
+                name, left = credentials.inquire()
         except gssapi.GssError as error:
             raise self._explain(error) from error
         logger.debug("the Kerberos ticket of %s is valid for %s s", name, left)
         return credentials, name
+
+    def _alone(self) -> threading.Lock:
+        """Return the lock of the store: the library empties a cache in memory before it puts new tickets in."""
+        return _locks.setdefault(self._store().get("ccache", ""), threading.Lock())
 
     def _store(self) -> Mapping[str, str]:
         """Return MIT's credential store: one cache in memory for each keytab and principal."""
