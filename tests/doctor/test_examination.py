@@ -11,11 +11,13 @@ import pytest
 from support.fake_yarn import FakeYarn, closed_address, serving
 from tf_yarn_ops.doctor.examination import Diagnosis, examine
 from tf_yarn_ops.doctor.findings import well
-from tf_yarn_ops.doctor.known import Question
+from tf_yarn_ops.doctor.known import Known, Question
+from tf_yarn_ops.doctor.reach import check_ticket
 from tf_yarn_ops.doctor.symptoms import Outcome, Symptom
 from tf_yarn_ops.doctor.table import CHECKS, Check
 from tf_yarn_ops.hadoop.cluster import current_user
 from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.hadoop.tickets import Tickets
 
 USER = current_user({})
 LEAF = {"type": "capacitySchedulerLeafQueueInfo", "queueName": "default", "queuePath": "root.default", "state": "RUNNING",
@@ -167,7 +169,9 @@ SYMPTOMS = [
     (configures(**{"yarn.log-aggregation-enable": "false"}), "logs", Symptom.NO_AGGREGATION, "aggregation is off"),
     (answers("/ws/v1/cluster/scheduler", 200, '{"scheduler": {"schedulerInfo": {"type": "capacityScheduler", "queues": '
              '{"queue": [{"state": 1}]}}}}'), "queue", Symptom.ODD_ANSWER, "KeyError: 'queueName'"),
-    (answers("/ws/v1/cluster/scheduler", 500, "boom", "text/plain"), "queue", Symptom.REFUSED, "boom"),
+    (answers("/ws/v1/cluster/scheduler", 500, "boom", "text/plain"), "queue", Symptom.REQUEST_FAILED, "boom"),
+    (answers(NEW, 500, "boom", "text/plain"), "submission", Symptom.REQUEST_FAILED, "boom"),
+    (answers("/ws/v1/cluster/nodes", 403, "no", "text/plain"), "nodes", Symptom.REQUEST_FAILED, "403"),
 ]
 
 
@@ -358,11 +362,31 @@ def test_logs_after_the_end_need_a_server_or_hdfs_or_the_program(healthy):
     without = replace(asked, environ={**asked.environ, "PATH": "/nowhere"})
     assert of(examine(without), "logs").symptom is Symptom.NO_LOG_SERVER
     away = replace(without, site=Site(log_server=closed_address()))
-    assert of(examine(away), "logs").symptom is Symptom.LOG_SERVER_SILENT
+    found = of(examine(away), "logs")
+    assert (found.symptom, "Hadoop's client on PATH" in found.advice) == (Symptom.LOG_SERVER_SILENT, True)
     assert f"after the end from {healthy.url}" in of(
         examine(replace(without, site=Site(log_server=healthy.url))), "logs").message
     healthy.conf["yarn.nodemanager.remote-app-log-dir"] = "/tmp/logs"
     assert "after the end from /tmp/logs" in of(examine(without), "logs").message
+
+
+def test_aggregation_is_said_to_be_on_only_where_the_cluster_says_so(healthy):
+    healthy.conf["yarn.log-aggregation-enable"] = "true"
+    assert of(diagnose(healthy), "logs").message.startswith("aggregation is on; after the end from ")
+    healthy.conf.pop("yarn.log-aggregation-enable")
+    assert of(diagnose(healthy), "logs").message.startswith(
+        "whether logs are aggregated is not shown; if so, after the end from ")
+
+
+@pytest.mark.parametrize(("site", "environ", "message"), [
+    ({"keytab": "/k"}, {}, "ann@X, from the keytab /k, which renews it"),
+    ({}, {"KRB5_CLIENT_KTNAME": "/other"}, "ann@X, for 2.0 h"),  # a valid cache wins over this keytab
+])
+def test_only_the_sites_keytab_is_known_to_renew_a_ticket(healthy, monkeypatch, site, environ, message):
+    monkeypatch.setattr(Tickets, "inquire", lambda self: ("ann@X", 7200))
+    asked = question(healthy)
+    known = Known(replace(asked, environ={**asked.environ, **environ}), Site(**site), wants_ticket=True)
+    assert check_ticket(known).message == message
 
 
 def test_skein_that_can_not_be_imported_is_told(healthy, monkeypatch):

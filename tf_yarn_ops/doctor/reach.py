@@ -133,9 +133,8 @@ def check_ticket(known: Known) -> Finding:
     tickets = known.site.tickets
     principal, left = tickets.inquire()
     facts: dict[str, Any] = {"principal": principal, "seconds_left": left, "keytab": tickets.keytab}
-    keytab = tickets.keytab or known.question.environ.get("KRB5_CLIENT_KTNAME")
-    if keytab:
-        return well(f"{principal}, from the keytab {keytab}, which renews it", **facts)
+    if tickets.keytab:  # a valid ticket cache wins over $KRB5_CLIENT_KTNAME
+        return well(f"{principal}, from the keytab {tickets.keytab}, which renews it", **facts)
     if left < SHORT_TICKET:
         return ill(Symptom.TICKET_ENDS_SOON, facts=facts, principal=principal, left=_span(left))
     return well(f"{principal}, for {_span(left)}", **facts)

@@ -250,7 +250,9 @@ def check_logs(known: Known) -> Finding:
         return ill(Symptom.NO_LOG_SERVER, facts=facts)
     after = ", ".join([*(url for url in services if url not in silent), *([directory] if directory else []),
                        *(["'yarn logs'"] if program else [])])
-    return well(f"aggregation is on; after the end from {after}", **facts)
+    if known.configuration.get("yarn.log-aggregation-enable") == "true":
+        return well(f"aggregation is on; after the end from {after}", **facts)
+    return well(f"whether logs are aggregated is not shown; if so, after the end from {after}", **facts)
 
 
 def _log_directory(cluster: Cluster) -> str:

@@ -253,8 +253,8 @@ class Symptom(enum.Enum):
     LOG_SERVER_SILENT = _warning(
         "logs", "the job history server is down, or a firewall",
         "the log server does not answer: {states}",
-        "After the end of a job only 'yarn logs' and the report have its logs. Start it, or set log_server in "
-        "site.yaml")
+        "After the end of a job only the report has the last lines of its logs. Start the log server, set log_server "
+        "in site.yaml, or put Hadoop's client on PATH")
     NO_LOG_SERVER = _warning(
         "logs", "yarn.log.server.url is not set",
         "no log server is known, the directory of aggregated logs is not in HDFS, and this machine has no program "
@@ -266,6 +266,11 @@ class Symptom(enum.Enum):
         "the log of {application} can't be read: {error}",
         "Check that this machine reaches the NodeManagers' web ports and the log server")
 
+    REQUEST_FAILED = _fault(
+        "every check", "a server that is down or has a fault, a right that we lack, a proxy or gateway in between",
+        "{error}",
+        "Look at each request and its answer: ytf doctor -v. Ask the administrator of Hadoop with this message, or "
+        "look into the server's log")
     TOO_SLOW = _fault(
         "every check", "a server or firewall that accepts connections and never answers",
         "no result within {seconds:g} s",

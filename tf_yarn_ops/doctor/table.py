@@ -31,7 +31,7 @@ class Check(NamedTuple):
     question: str
     run: Callable[[Known], Finding]
     needs: tuple[str, ...] = ()
-    failure: Symptom = Symptom.REFUSED
+    failure: Symptom = Symptom.REQUEST_FAILED
     seconds: float = 20.0
 
 
@@ -44,7 +44,7 @@ CHECKS = (
     Check("ticket", "On a secured cluster: whose Kerberos ticket is there, and when does it end?", reach.check_ticket,
           ("resourcemanager",), Symptom.TICKET_MISSING, 40.0),
     Check("identity", "Who are we for the cluster, and can its facts be learned?", reach.check_identity,
-          ("resourcemanager", "ticket")),
+          ("resourcemanager", "ticket"), Symptom.REFUSED),
     Check("security", "Does the cluster demand a proof of the user's name?", reach.check_security, ("identity",)),
     Check("filesystem", "Does each NameNode answer, and which one is active?", storage.check_filesystem, ("identity",),
           Symptom.NN_UNKNOWN),
