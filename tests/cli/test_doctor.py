@@ -66,6 +66,15 @@ def test_a_fault_is_the_exit_code():
     assert done.stdout.rstrip().endswith("2 ok, 1 fault, 14 skipped")
 
 
+def test_verbose_logs_each_request_to_stderr(place):
+    away = closed_address()
+    done = run("-v", "--resourcemanager", f"{away},{place.url}")
+    assert f"GET {away}/ws/v1/cluster/info gets no answer: " in done.stderr
+    assert f"GET {place.url}/ws/v1/cluster/info 200 " in done.stderr
+    assert f"GET {place.url}/ws/v1/cluster/scheduler 200 " in done.stderr
+    assert "GET" not in done.stdout
+
+
 def test_nothing_is_known_of_a_cluster():
     done = run()
     assert done.returncode == 4 and "no ResourceManager is known" in " ".join(done.stdout.split())

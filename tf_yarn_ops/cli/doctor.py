@@ -30,7 +30,7 @@ def doctor(obj: Any, queue: str | None, submit: bool, environment: str | None, t
     there is no fault, else that of the first fault: 2 (a wrong setting), 3 (refused), 4 (unreachable) or 5 (the
     application failed).
     """
-    configure_logging(verbose)
+    configure_logging(verbose, requests=verbose)
     from ..doctor.examination import Result, examine
     from ..doctor.known import Question
     from ..job.parts import read_environment

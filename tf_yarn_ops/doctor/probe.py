@@ -1,5 +1,6 @@
 """`probe`: one request to one address, of whatever kind; `probe_all`: to several at once, with one deadline."""
 
+import logging
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -14,6 +15,8 @@ from ..hadoop.gateway import place
 from ..hadoop.site import Site
 from ..hadoop.spnego import wants_negotiation
 from ..hadoop.transport import client_options, explain, explain_failure, is_json, is_redirect
+
+logger = logging.getLogger(__name__)
 
 #: Seconds that answers may take beyond the time limit of a request, which begins again with each piece.
 _GRACE = 2.0
@@ -73,9 +76,9 @@ def probe(url: str, path: str, authentication: Authentication, site: Site, trust
             response = client.get(place(url, path), params={**authentication.parameters(), **parameters})
             middle = (began + time.time()) / 2
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return Answer(None, {}, explain_failure(error))
+        return _unanswered(url, path, explain_failure(error))
     except TfYarnError as error:  # no ticket, or no library for one
-        return Answer(None, {}, str(error))
+        return _unanswered(url, path, str(error))
     try:
         found = response.json() if is_json(response) else {}
     except ValueError:
@@ -85,6 +88,11 @@ def probe(url: str, path: str, authentication: Authentication, site: Site, trust
                   response.headers["location"] if is_redirect(response) else "",
                   response.status_code == 401 and wants_negotiation(response.headers.get("www-authenticate", "")),
                   _ahead(response.headers.get("date", ""), middle))
+
+
+def _unanswered(url: str, path: str, why: str) -> Answer:
+    logger.debug("GET %s%s gets no answer: %s", url, path, why)
+    return Answer(None, {}, why)
 
 
 def _ahead(date: str, now: float) -> float | None:

@@ -12,6 +12,10 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, plain_values
 
 
+#: The loggers of requests.
+_REQUESTS = ("tf_yarn_ops.hadoop", "tf_yarn_ops.doctor.probe")
+
+
 def say(text: str) -> None:
     """Write a line for people to stderr."""
     click.echo(text, err=True)
@@ -22,7 +26,8 @@ def configure_logging(verbose: bool, requests: bool = False) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("tf_yarn_ops").setLevel(logging.INFO if verbose else logging.WARNING)
     if requests:
-        logging.getLogger("tf_yarn_ops.hadoop").setLevel(logging.DEBUG)
+        for name in _REQUESTS:
+            logging.getLogger(name).setLevel(logging.DEBUG)
 
 
 def print_json(document: Any) -> None:
