@@ -62,7 +62,7 @@ def probe(url: str, path: str, authentication: Authentication, site: Site, trust
     Parameters
     ----------
     url, path : str
-    authentication : SimpleAuthentication or KerberosAuthentication
+    authentication : SimpleAuthentication, KerberosAuthentication or GatewayAuthentication
     site : Site
     trusted : iterable of str
         The addresses that may see a ticket.

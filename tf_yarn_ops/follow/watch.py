@@ -122,7 +122,8 @@ class Watcher:
         timeout : float, optional
             Seconds. Default: no limit.
         on_change : callable, optional
-            Called in the event loop, in the context of this wait, with each report that differs from the one before.
+            Called in the event loop, in the context of this wait, with each report that differs from the one before,
+            and every 20 s (`wait.REPEAT`) with the same one.
             Reports of running applications hold what YARN knows, without the single tasks.
         identity : Identity, optional
             When the application is killed in favour of another one of the same generation, wait for that one.

@@ -72,7 +72,7 @@ class ResourceManager:
     ----------
     urls : sequence of str
         Their HTTP addresses; requests find out which one is active.
-    authentication : SimpleAuthentication or KerberosAuthentication
+    authentication : SimpleAuthentication, KerberosAuthentication or GatewayAuthentication
     request_timeout : float, optional
         Seconds for one request. Default 10.
     patience : float, optional

@@ -53,7 +53,7 @@ class OddAnswer(ClusterUnreachable):
 
 
 class KerberosDemanded(RestUnavailable):
-    """An address asks for a Kerberos ticket, and none was sent."""
+    """An address asks for a Kerberos ticket and got none: we have none yet, or the address may not see one."""
 
 
 class Service(NamedTuple):
@@ -250,7 +250,7 @@ def check(response: "httpx.Response", what: str) -> None:
     ApplicationNotFound
         404.
     KerberosDemanded
-        401 that asks for a ticket, and none was sent.
+        401 that asks for a ticket, and none was sent: see `KerberosDemanded`.
     RestUnavailable
         Any other 401, and 403 where submission over HTTP is switched off.
     SubmissionRejected
@@ -425,9 +425,9 @@ def client_options(authentication: Authentication, urls: Iterable[str], timeout:
 
     Parameters
     ----------
-    authentication : SimpleAuthentication or KerberosAuthentication
+    authentication : SimpleAuthentication, KerberosAuthentication or GatewayAuthentication
     urls : iterable of str
-        The addresses that may see a ticket.
+        The addresses that may see a ticket, or the login of a gateway.
     timeout : float
         Seconds for one request.
     ca_file : str or None

@@ -52,7 +52,7 @@ class WebHdfs:
     ----------
     urls : tuple of str
         HTTP addresses of the NameNodes, or of an HttpFS.
-    authentication : SimpleAuthentication or KerberosAuthentication
+    authentication : SimpleAuthentication, KerberosAuthentication or GatewayAuthentication
     timeout : float
         Seconds for a look or a deletion. Every other request, and each pause of a DataNode during a transfer, may take
         three times as long.

@@ -134,7 +134,8 @@ class Launcher:
         timeout : float, optional
             Seconds. Default: no limit.
         on_change : callable, optional
-            Called with every report that differs from the one before, the last included.
+            Called with every report that differs from the one before, the last included, and every 20 s
+            (`follow.wait.REPEAT`) with the same one.
         poll_interval : float, optional
             Seconds between two looks. Default 0.5.
         queue_timeout : float, optional
