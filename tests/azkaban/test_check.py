@@ -5,10 +5,14 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 from support.fake_yarn import closed_address
 from support.programs import ROOT, YTF
+from tf_yarn_ops.azkaban import checking
+from tf_yarn_ops.azkaban.commands import azkaban
 from tf_yarn_ops.azkaban.install import NAME, install
+from tf_yarn_ops.doctor.examination import Diagnosis
 
 QUEUES = [{"type": "capacitySchedulerLeafQueueInfo", "queueName": name, "queuePath": f"root.{name}", "state": "RUNNING"}
           for name in ("ml", "default")]
@@ -73,6 +77,15 @@ def test_an_interpreter_without_the_package_is_told(plugins):
     plugin.write_text(plugin.read_text().replace(sys.executable, str(other)))
     done = check(plugins)
     assert done.returncode == 2 and f"the job type's interpreter {other} can't import" in done.stderr
+
+
+def test_a_check_that_hangs_does_not_keep_the_command_from_ending(plugins, monkeypatch):
+    install(plugins)
+    monkeypatch.setattr(checking, "examine", lambda question, on_result: Diagnosis((), hanging=True))
+    ended = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    CliRunner().invoke(azkaban, ["install-jobtype", "--dir", str(plugins), "--check"])
+    assert ended == [0]
 
 
 def test_limits_with_a_fault_are_told(plugins, tmp_path):

@@ -1,5 +1,8 @@
 """A diagnosis as text for people."""
 
+import subprocess
+import sys
+
 import click
 import pytest
 
@@ -40,3 +43,19 @@ def test_each_outcome_has_a_colour(outcome):
 
 def test_the_last_line_counts():
     assert summary_line({"counts": {"ok": 11, "warning": 1, "fault": 2, "skipped": 0}}) == "11 ok, 1 warning, 2 faults"
+
+
+HANGING = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from tf_yarn_ops.terminal.diagnosis import leave
+
+ThreadPoolExecutor(1).submit(threading.Event().wait, 100)
+print("2 ok, 1 fault")
+leave(4, hanging=True)
+"""
+
+
+def test_a_thread_that_hangs_does_not_keep_the_process_from_ending():
+    done = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=50)
+    assert (done.returncode, done.stdout) == (4, "2 ok, 1 fault\n")

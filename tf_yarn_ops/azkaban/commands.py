@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..hadoop.configuration import system_user
-from ..terminal.diagnosis import result_lines, summary_line
+from ..terminal.diagnosis import leave, result_lines, summary_line
 from ..terminal.output import say
 from .install import NAME, RELOAD_URL, install
 
@@ -67,4 +67,4 @@ def _check(directory: Path, name: str) -> int:
 
     diagnosis = check_installation(directory, name, show)
     click.echo(f"\n{summary_line(diagnosis.to_dict())}")
-    return diagnosis.exit_code
+    return leave(diagnosis.exit_code, diagnosis.hanging)

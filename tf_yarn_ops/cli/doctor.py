@@ -2,13 +2,12 @@
 
 import os
 import shutil
-import sys
 from typing import Any
 
 import click
 
 from ..errors import Fault
-from ..terminal.diagnosis import result_lines, summary_line
+from ..terminal.diagnosis import leave, result_lines, summary_line
 from ..terminal.output import configure_logging, print_json
 from .program import cluster_options
 
@@ -55,9 +54,4 @@ def doctor(obj: Any, queue: str | None, submit: bool, environment: str | None, t
         print_json(diagnosis.to_dict())
     else:
         click.echo(f"\n{summary_line(diagnosis.to_dict())}")
-    code = 128 + obj.number if obj.number else diagnosis.exit_code
-    if diagnosis.hanging:
-        # The end of the process would wait for threads that a hanging server holds.
-        sys.stdout.flush()
-        os._exit(code)
-    return code
+    return leave(128 + obj.number if obj.number else diagnosis.exit_code, diagnosis.hanging)

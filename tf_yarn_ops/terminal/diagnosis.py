@@ -1,5 +1,7 @@
-"""A diagnosis as text for people: one line for each check, and below a complaint what to do."""
+"""A diagnosis as text for people: a line for each check, and below a complaint what to do; how its command ends."""
 
+import os
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -38,6 +40,22 @@ def summary_line(diagnosis: Mapping[str, Any]) -> str:
     counts = {name: number for name, number in diagnosis["counts"].items() if number}
     plural = {"warning": "warnings", "fault": "faults"}
     return ", ".join(f"{number} {plural.get(name, name) if number > 1 else name}" for name, number in counts.items())
+
+
+def leave(code: int, hanging: bool) -> int:
+    """Return the exit code of a command that has made a diagnosis, or end the process with it.
+
+    Parameters
+    ----------
+    code : int
+    hanging : bool
+        Whether a check still waits for a server. The usual end of a process would wait for its threads.
+    """
+    if hanging:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
 
 
 def _wrap(text: str, width: int) -> list[str]:

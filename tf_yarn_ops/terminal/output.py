@@ -11,7 +11,6 @@ from ..errors import TfYarnError
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, plain_values
 
-
 #: The loggers of requests.
 _REQUESTS = ("tf_yarn_ops.hadoop", "tf_yarn_ops.doctor.probe")
 
