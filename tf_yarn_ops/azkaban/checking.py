@@ -1,4 +1,4 @@
-"""``ytf azkaban install-jobtype --check``: the checks of ``ytf doctor`` as the installed job type would meet them."""
+"""``ytf azkaban install-jobtype --check``: the checks of ``ytf doctor`` with the installed limits."""
 
 import os
 import subprocess
@@ -20,7 +20,9 @@ _START = 60
 
 def check_installation(directory: Path, name: str = NAME, on_result: Callable[[Result], object] = lambda result: None,
                        ) -> Diagnosis:
-    """Make the checks with the interpreter's, the limits' and the launcher's view of the cluster; change nothing.
+    """Make the checks with the limits and the environment of a launcher; tell whether its interpreter can start it.
+
+    The checks run in this process. Another interpreter of the job type only imports the launcher's module.
 
     Parameters
     ----------

@@ -18,7 +18,8 @@ class Check(NamedTuple):
     question : str
         What it finds out, for the documents.
     run : callable
-        Returns the finding. It asks the cluster, and changes nothing that outlives it.
+        Returns the finding. It leaves at most the empty staging and cache directories; the check of the application
+        also what every job leaves in the cache.
     needs : tuple of str
         Checks without whose success it can't be made.
     failure : Symptom
