@@ -92,6 +92,9 @@ def test_nothing_that_others_read_has_a_secret(secure_cluster, as_alice, as_bob,
     secrets = {**passwords, "the secret of cookies": web_secret}
     texts = {f"{program} {index}": (ran.stdout + ran.stderr).encode() for index, ran in enumerate(said)}
     texts |= pages | dict(list_readable_files(secure_cluster, as_bob))
+    # Bob may list HDFS, and files that may be read are found.
+    assert ask(secure_cluster, as_bob, f"{secure_cluster.namenode_url}/webhdfs/v1/?op=LISTSTATUS")[0] == 200
+    assert any(application in path for path, _ in list_readable_files(secure_cluster, as_alice, "/tmp/logs/alice"))
     logs = [*secure_cluster.settings.logs.iterdir(), *(secure_cluster.directory / "nm" / "logs").rglob("*")]
     texts |= {str(file): file.read_bytes() for file in logs if file.is_file()}
     assert f"{secure_cluster.settings.logs}/hdfs-audit.log" in texts
