@@ -17,7 +17,7 @@ from tf_yarn_ops.airflow import TensorFlowYarnOperator, TfYarnInfrastructureErro
 from tf_yarn_ops.airflow.outcome import exception_of, lines_of, sentence_of, to_xcom
 from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
+from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ RETRIED = {TfYarnInfrastructureError: RetryAction.RETRY, TfYarnJobFailed: RetryA
 
 @pytest.mark.parametrize("reason", list(Reason), ids=str)
 def test_each_reason_ends_the_task_in_its_own_way(reason):
-    failure = exception_of(report_of(reason))
+    failure = exception_of(report_of(reason, state="FINISHED"))
     assert type(failure) is ENDINGS[reason]
     if failure is not None:
         assert f"{ID} {reason.value}: it ended" in str(failure) and reason.hint in str(failure)
@@ -77,12 +77,15 @@ def test_a_secret_that_the_program_prints_is_masked_in_the_xcom_and_not_in_the_e
     failed = report_of(tasks=(TaskReport("worker:1", "failed", exit_code=3, log_tail="password is geheim-2"),),
                        metrics={"note": "geheim-2"})  # fmt: skip
     ti, end = airflow_setup.TaskInstance(), {"reason": Reason.TASK_FAILED, "tasks": failed.tasks,
-                                             "first_failure": "worker:1", "metrics": failed.metrics}  # fmt: skip
+                                             "first_failure": "worker:1", "metrics": failed.metrics,
+                                             "message": "worker:1 failed with exit code 3: password is geheim-2",
+                                             "rounds": (Round(2, 1.0, "worker:0 failed: password is geheim-2"),)}  # fmt: skip
     if deferrable:
         deferred, _ = deferral(site.operator(deferrable=True))
         site.end(ID, **end)
         event = asyncio.run(first_event(deferred.trigger))
-        assert "password" not in json.dumps(event)
+        assert "geheim" not in json.dumps(event["report"] | {"metrics": None})
+        assert event["report"]["message"] == "worker:1 failed with exit code 3"
         with pytest.raises(TfYarnJobFailed):
             site.operator().execute_complete(airflow_setup.context_of(ti), event)
     else:

@@ -98,7 +98,7 @@ def test_the_cluster_is_known_again_without_asking(place):
     for field in ("resourcemanagers", "user", "login", "filesystem", "staging", "local_root", "webhdfs", "secure", "negotiates"):
         assert getattr(shown, field) == getattr(place.cluster, field)
     assert shown.site == place.cluster.site
-    other = Cluster(("http://a:1", "http://b:1"), "ann", "airflow", "hdfs://x", "hdfs://y", "/s/{user}", ("http://nn:1",),
+    other = Cluster(("http://a:1", "http://b:1"), "ann", "airflow", "hdfs://x", "hdfs://y", "/s/{user}", webhdfs=("http://nn:1",),
                     secure=True, negotiates=False, site=Site(ca_file="/ca.pem", webhdfs=["http://nn:1"]))
     assert cluster_from_dict(json.loads(json.dumps(cluster_to_dict(other)))) == other
 

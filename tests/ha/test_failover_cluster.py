@@ -144,7 +144,7 @@ def test_nothing_is_lost_when_the_resourcemanager_is_killed(hadoop, launcher):
     for client in clients.values():
         client.wait(60)
     until(lambda: not launcher.list() and not directories(launcher), 60, 0.5)
-    assert not [pid for name in [*names, doomed] for pid in processes_of(name)]
+    until(lambda: not [pid for name in [*names, doomed] for pid in processes_of(name)], 30, 0.5)
 
 
 def test_nothing_is_lost_when_the_namenode_is_killed(hadoop, launcher):

@@ -173,7 +173,7 @@ def test_no_message_shows_a_token(yarn):
 
 def test_no_log_line_shows_a_token(yarn, caplog):
     """httpx logs each address at INFO, which Airflow's task logs show; httpcore logs headers at DEBUG."""
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.INFO, "httpx"):
         credentials = get(cluster_of(yarn))
         given = list(yarn.tokens)
         yarn.faults.append(lambda method, path: (307, {"Location": f"{yarn.url}/x?op=CREATE&delegation=SECRET&a=b",

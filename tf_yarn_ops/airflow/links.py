@@ -8,8 +8,6 @@ from typing import Any
 
 from airflow.sdk import BaseOperatorLink
 
-from ..hadoop import gateway
-
 
 class _Link(BaseOperatorLink):
     """A link whose URL is the value of an XCom."""
@@ -64,6 +62,8 @@ def urls_of(resourcemanager: str, application_id: str, tensorboard: bool) -> dic
     """
     # An application of this package has one YARN attempt (max_attempts=1).
     attempt = f"{application_id.replace('application_', 'appattempt_')}_000001"
+    from ..hadoop import gateway
+
     pages = gateway.pages(resourcemanager)
     board = f"{gateway.tracking_page(resourcemanager, application_id)}pages/tensorboard/" if tensorboard else ""
     return {

@@ -46,8 +46,11 @@ def mask_texts(value: Any, mask: Callable[[str], Any]) -> Any:
 
 
 def without_logs(report: JobReport) -> JobReport:
-    """Return a report without the log tails of its tasks."""
-    return replace(report, tasks=tuple(replace(task, log_tail="") for task in report.tasks))
+    """Return a report without the lines of logs: the log tails, and the line that sentences about a failure quote."""
+    rounds = tuple(replace(item, cause=item.cause.partition(": ")[0]) for item in report.rounds)
+    message = report.message.partition(": ")[0] if report.first_failure else report.message
+    tasks = tuple(replace(task, log_tail="") for task in report.tasks)
+    return replace(report, message=message, rounds=rounds, tasks=tasks)
 
 
 def lines_of(report: JobReport, now: float, log_tail_lines: int) -> Iterator[str]:

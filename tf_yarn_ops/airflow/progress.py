@@ -18,6 +18,7 @@ from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.progress import SILENCE_SECONDS, Lines
+from .outcome import without_logs
 
 #: Seconds between two tries to kill an application after its deadline, while YARN does not answer.
 _KILL_AGAIN = 5.0
@@ -135,7 +136,7 @@ class _Lines:
         if report.application_id != self.application_id:
             self._log.info("%s was ended in favour of %s", self.application_id, report.application_id)
             self.application_id = report.application_id
-        self._report = report
+        self._report = without_logs(report)  # the triggerer can't mask a secret that the program has printed
         self.remind()
 
     def remind(self) -> None:
