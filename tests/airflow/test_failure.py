@@ -72,7 +72,7 @@ def test_the_log_ends_with_the_failed_tasks_last_lines_and_the_reason(site, caps
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
-def test_a_secret_that_the_program_prints_is_masked_in_the_xcom_and_not_in_the_event(site, deferrable):
+def test_a_secret_that_the_program_prints_is_masked_in_the_xcom_and_not_in_the_event(site, deferrable, capsys):
     mask_secret("geheim-2")
     failed = report_of(tasks=(TaskReport("worker:1", "failed", exit_code=3, log_tail="password is geheim-2"),),
                        metrics={"note": "geheim-2"})  # fmt: skip
@@ -92,6 +92,8 @@ def test_a_secret_that_the_program_prints_is_masked_in_the_xcom_and_not_in_the_e
         with site.ending(**end), pytest.raises(TfYarnJobFailed):
             site.operator().execute(airflow_setup.context_of(ti))
     status = ti.xcoms["tf_yarn_status"]
+    logged = "\n".join(task_log(capsys))
+    assert "password is ***" in logged and "geheim" not in logged, "also where Airflow does not mask"
     assert status["tasks"][0]["log_tail"] == "password is ***" and status["metrics"] == {"note": "***"}
 
 

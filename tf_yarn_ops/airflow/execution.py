@@ -28,7 +28,7 @@ from .exceptions import TfYarnInfrastructureError
 from .hook import YarnHook
 from .job import job_of
 from .kill import LIMIT, kill_now, quieten
-from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, mask_texts, sentence_of, to_xcom
+from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, mask_texts, masked, sentence_of, to_xcom
 from .serialization import cluster_to_dict, identity_to_dict
 from .synchronous import run_trigger
 from .task_instance import deployment_id, ended_state, identity_of, pull, push_application, push_other_application
@@ -302,6 +302,8 @@ class Execution:
         if report.reason is not Reason.SUCCEEDED:
             self._check_killed()
         self._close()
+        # Airflow masks the task's log, but its scheduler prints the same lines as they are.
+        report = masked(report, redact)
         for line in lines_of(report, time.time(), self.operator.log_tail_lines):
             self.log.info("%s", line)
         value = self._pushed(report)

@@ -45,6 +45,14 @@ def mask_texts(value: Any, mask: Callable[[str], Any]) -> Any:
     return mask(value) if isinstance(value, str) else value
 
 
+def masked(report: JobReport, mask: Callable[[str], Any]) -> JobReport:
+    """Return a report with the texts masked that the program may have written."""
+    rounds = tuple(replace(item, cause=mask(item.cause)) for item in report.rounds)
+    tasks = tuple(replace(task, log_tail=mask(task.log_tail)) for task in report.tasks)
+    return replace(report, message=mask(report.message), metrics=mask_texts(report.metrics, mask), rounds=rounds,
+                   tasks=tasks)
+
+
 def without_logs(report: JobReport) -> JobReport:
     """Return a report without the lines of logs: the log tails, and the line that sentences about a failure quote."""
     rounds = tuple(replace(item, cause=item.cause.partition(": ")[0]) for item in report.rounds)
