@@ -109,7 +109,7 @@ def pytest_unconfigure(config):
 
 @pytest.fixture(scope="session")
 def minicluster(tmp_path_factory):
-    """Give a running `MiniCluster` with HDFS, ended with the session."""
+    """Return a running `MiniCluster` with HDFS, ended with the session."""
     from tf_yarn_ops.minicluster import MiniCluster
 
     with MiniCluster(tmp_path_factory.mktemp("minicluster")) as cluster:
@@ -118,7 +118,7 @@ def minicluster(tmp_path_factory):
 
 @pytest.fixture
 def yarn():
-    """Give a `FakeYarn` that is served at its ``url``."""
+    """Return a `FakeYarn` that is served at its ``url``."""
     fake = FakeYarn()
     with serving(fake) as url:
         fake.url = url
@@ -127,7 +127,7 @@ def yarn():
 
 @pytest.fixture
 def cluster(yarn, tmp_path):
-    """Give what is known of the fake ResourceManager's cluster; its file system is a folder of the test."""
+    """Return what is known of the fake ResourceManager's cluster; its file system is a folder of the test."""
     from tf_yarn_ops.hadoop.cluster import Cluster
 
     return Cluster((yarn.url,), "ann", "ann", "viewfs://mini", "viewfs://mini", "/user/{user}/.skein",

@@ -45,7 +45,7 @@ def test_the_connection_leads_to_the_cluster(yarn, monkeypatch, tmp_path):
 
 @pytest.fixture
 def place(yarn, tmp_path):
-    """Give a fake cluster whose file system is a folder of the test."""
+    """Return a fake cluster whose file system is a folder of the test."""
     yarn.conf |= {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}"}
     yarn.rights = {"SUBMIT_APPLICATIONS": True, "ADMINISTER_QUEUE": False}
     return yarn

@@ -27,7 +27,7 @@ def plugins(tmp_path):
 
 @pytest.fixture
 def place(yarn, tmp_path):
-    """Give a fake cluster whose file system is a folder of the test."""
+    """Return a fake cluster whose file system is a folder of the test."""
     files = tmp_path / "files"
     files.mkdir()
     yarn.conf |= {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{files}"}

@@ -22,7 +22,7 @@ LEAF = {"type": "capacitySchedulerLeafQueueInfo", "queueName": "default", "queue
 
 @pytest.fixture
 def place(yarn, tmp_path):
-    """Give a fake cluster whose file system is a folder of the test."""
+    """Return a fake cluster whose file system is a folder of the test."""
     tmp_path.chmod(0o755)
     yarn.conf |= {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}",
                   "yarn.log-aggregation-enable": "false"}

@@ -27,7 +27,7 @@ LEAF = {"type": "capacitySchedulerLeafQueueInfo", "queueName": "default", "queue
 
 @pytest.fixture
 def healthy(yarn, tmp_path):
-    """Give a fake cluster on which every check is ok, but for those that only a real one passes."""
+    """Return a fake cluster on which every check is ok, but for those that only a real one passes."""
     program = tmp_path / "bin" / "yarn"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
@@ -429,7 +429,7 @@ def test_a_cluster_that_asks_for_a_ticket_is_told_apart_from_one_that_refuses(he
 # --- deadlines ------------------------------------------------------------------------------------
 @pytest.fixture
 def silence():
-    """Give an event for which a server waits that does not answer."""
+    """Return an event for which a server waits that does not answer."""
     over = threading.Event()
     yield over
     over.set()

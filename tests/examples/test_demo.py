@@ -25,7 +25,7 @@ def folder(tmp_path):
 
 
 def left_of(folder):
-    """Give the command lines of all processes that were started below the folder, or for it."""
+    """Return the command lines of all processes that were started below the folder, or for it."""
     left = []
     for entry in Path("/proc").iterdir():
         try:

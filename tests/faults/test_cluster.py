@@ -46,7 +46,7 @@ def hadoop(tmp_path_factory):
 
 
 def gated(rig, name, **fields):
-    """Give a job that ends well once its gate is opened, and the gate."""
+    """Return a job that ends well once its gate is opened, and the gate."""
     gate = rig.hadoop.directory / f"gate-{name}"
     return job(f"until [ -e {gate} ]; do sleep 0.1; done", **fields), gate
 
@@ -193,7 +193,7 @@ def rm_down_for_too_long(rig):
 
 
 def node_of(rig, container):
-    """Give the daemon's name of the NodeManager below which a container's agent runs."""
+    """Return the daemon's name of the NodeManager below which a container's agent runs."""
     for name in ("nm", "nm2"):
         if f"{rig.hadoop.directory}/{name}/" in container:
             return name

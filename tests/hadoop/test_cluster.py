@@ -161,7 +161,7 @@ def pair(first, second):
 
 @pytest.fixture
 def standby(yarn):
-    """Give a standby that leads to ``yarn``, and has not read hdfs-site.xml yet."""
+    """Return a standby that leads to ``yarn``, and has not read hdfs-site.xml yet."""
     fake = FakeYarn()
     del fake.conf["dfs.namenode.http-address"]
     with serving(fake) as url:

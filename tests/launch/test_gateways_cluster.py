@@ -35,7 +35,7 @@ def httpfs(minicluster, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def knox(minicluster, tmp_path_factory):
-    """Give a gateway in front of the cluster, with its site's settings."""
+    """Return a gateway in front of the cluster, with its site's settings."""
     folder = tmp_path_factory.mktemp("knox")
     authority = Authority(folder)
     for name, text in (("token", "a.b.c"), ("password", "guest:guest-password")):

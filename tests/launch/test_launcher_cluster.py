@@ -228,7 +228,7 @@ def test_a_file_behind_http_is_localised(minicluster, launcher):
 
 
 def until_exists(gate):
-    """Give a command that goes on until the test lets it end."""
+    """Return a command that goes on until the test lets it end."""
     return f"until [ -e {gate} ]; do sleep 0.1; done"
 
 

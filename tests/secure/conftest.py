@@ -14,7 +14,7 @@ EXPIRY = {f"{daemon}.delegation.token.renew-interval": str(RENEW_INTERVAL)
 
 @pytest.fixture(scope="session")
 def secure_cluster(tmp_path_factory, worker_id):
-    """Give the running secured `MiniCluster` of this run; the last worker that used it ends it."""
+    """Return the running secured `MiniCluster` of this run; the last worker that used it ends it."""
     from tf_yarn_ops.minicluster import MiniCluster
 
     shared = tmp_path_factory.getbasetemp()
@@ -36,23 +36,23 @@ def secure_cluster(tmp_path_factory, worker_id):
 
 @pytest.fixture
 def as_alice(secure_cluster, tmp_path):
-    """Give the variables of a client with a ticket of alice."""
+    """Return the variables of a client with a ticket of alice."""
     return get_environment(secure_cluster, tmp_path, "alice")
 
 
 @pytest.fixture
 def as_bob(secure_cluster, tmp_path):
-    """Give the variables of a client with a ticket of bob."""
+    """Return the variables of a client with a ticket of bob."""
     return get_environment(secure_cluster, tmp_path, "bob")
 
 
 @pytest.fixture
 def as_gateway(secure_cluster, tmp_path):
-    """Give the variables of a client with a ticket of gateway, which may act for alice and bob."""
+    """Return the variables of a client with a ticket of gateway, which may act for alice and bob."""
     return get_environment(secure_cluster, tmp_path, "gateway")
 
 
 @pytest.fixture
 def as_nobody(secure_cluster, tmp_path):
-    """Give the variables of a client without a ticket."""
+    """Return the variables of a client without a ticket."""
     return get_environment(secure_cluster, tmp_path)

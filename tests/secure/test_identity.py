@@ -24,7 +24,7 @@ HADOOPS = ("JAVA_HOME", "HADOOP_CONF_DIR", "HADOOP_HOME", "HADOOP_COMMON_HOME", 
 
 @pytest.fixture
 def with_keytab(secure_cluster, tmp_path):
-    """Give the variables of a client that has nothing but the address and a keytab of alice."""
+    """Return the variables of a client that has nothing but the address and a keytab of alice."""
     environ = get_environment(secure_cluster, tmp_path)
     site = tmp_path / "site.yaml"
     site.write_text(Path(environ["YTF_SITE"]).read_text() + f"keytab: {secure_cluster.keytab('alice')}\n")

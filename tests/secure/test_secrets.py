@@ -50,7 +50,7 @@ def spell(secret):
 
 
 def list_readable_files(cluster, environ, folder="/"):
-    """Give path and content of each file in HDFS that the owner of a ticket can read."""
+    """Return path and content of each file in HDFS that the owner of a ticket can read."""
     url = f"{cluster.namenode_url}/webhdfs/v1{folder}"
     status, listed = ask(cluster, environ, f"{url}?op=LISTSTATUS")
     for entry in json.loads(listed)["FileStatuses"]["FileStatus"] if status == 200 else ():

@@ -84,11 +84,11 @@ class Client:
         self.process.stdin.flush()
 
     def end(self, seconds=280):
-        """Give exit code and report."""
+        """Return exit code and report."""
         out, err = self.process.communicate(timeout=seconds)
         assert "Traceback" not in err, err
         return self.process.returncode, json.loads(out) if out.strip() else None
 
     def applications(self):
-        """Give all that YARN knows of this training."""
+        """Return all that YARN knows of this training."""
         return [item["id"] for item in self.rig.launcher.resourcemanager.find(tags=[self.identity.tag])]

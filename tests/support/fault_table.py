@@ -17,7 +17,7 @@ HEAD = "| fault | ends as | within | measured | left |\n|---|---|---|---|---|"
 
 
 def line(row, seconds):
-    """Give a row as a line of the page."""
+    """Return a row as a line of the page."""
     return f"| {row.fault} | `{row.reason.value}` | {row.limit} s | {seconds:.1f} s | nothing |"
 
 

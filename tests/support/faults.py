@@ -39,7 +39,7 @@ MEASURED = "YTF_FAULTS_MEASURED"
 
 
 def job(command=FOREVER, losses=0, **fields):
-    """Give a small job: one worker, unless `tasks` says more."""
+    """Return a small job: one worker, unless `tasks` says more."""
     fields.setdefault("tasks", {"worker": TaskSpec(instances=fields.pop("workers", 1), memory=256)})
     fields.setdefault("deadlines", Deadlines(stop_grace=2, heartbeat=15))
     fields.setdefault("restart", RestartPolicy(max_container_losses=losses))
@@ -130,7 +130,7 @@ def _play_alone(row, rig, done, before):
 
 
 def wanted(request):
-    """Give the faults whose tests were selected: with ``-k`` a row is played without the others of its file."""
+    """Return the faults whose tests were selected: with ``-k`` a row is played without the others of its file."""
     params = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
     return {found["row"].fault for found in params if isinstance(found.get("row"), Row)}
 
@@ -162,7 +162,7 @@ class Rig:
         self.launcher = self.new_launcher()
 
     def new_launcher(self, **site):
-        """Give a launcher of one row's own."""
+        """Return a launcher of one row's own."""
         return Launcher(discover(self.url, environ={}, site=Site(**site)))
 
     def close(self):
@@ -174,7 +174,7 @@ class Rig:
     # -- playing ------------------------------------------------------------------------------
 
     def submit(self, spec):
-        """Give the id of an application that YARN has accepted."""
+        """Return the id of an application that YARN has accepted."""
         return self.launcher.submit(spec)
 
     def live(self, application, seconds=180):
@@ -220,7 +220,7 @@ class Rig:
                        f"{report.message} {application}")  # fmt: skip
 
     def refused(self, action, says=""):
-        """Give the outcome of a call that has to be refused with these words; only for a row that is played alone."""
+        """Return the outcome of a call that has to be refused with these words; only for a row that is played alone."""
         before = self.traces()
         started = time.monotonic()
         try:
@@ -233,14 +233,14 @@ class Rig:
         raise AssertionError("it was not refused")
 
     def traces(self):
-        """Give the ids of all applications that YARN knows, in any state, or that have a directory."""
+        """Return the ids of all applications that YARN knows, in any state, or that have a directory."""
         files = self.launcher.staging(self.launcher.cluster.user).filesystem
         names = {status.name for status in files.list(self.launcher.cluster.staging)}
         known = {item["id"] for item in self.launcher.resourcemanager.find()}
         return known | {name for name in names if name.startswith("application_")}
 
     def left(self, *applications):
-        """Give what is left of applications that have ended; waits for it to go."""
+        """Return what is left of applications that have ended; waits for it to go."""
         deadline = time.monotonic() + LEFT_SECONDS
         while True:
             found = [text for application in applications for text in self._found(application)]
@@ -263,36 +263,36 @@ class Rig:
     # -- what runs ----------------------------------------------------------------------------
 
     def agents(self, application, service="worker"):
-        """Give the pids of the agents of a service."""
+        """Return the pids of the agents of a service."""
         return [pid for pid, words in processes_of(application)
                 if f".ytf.zip agent {service} {application}" in words and "bash" not in words]
 
     def commands(self, application):
-        """Give the pids of all processes of users' commands."""
+        """Return the pids of all processes of users' commands."""
         mark = f"YTF_APPLICATION_ID={application}".encode()
         return [pid for pid in _pids() if mark in _read(pid, "environ")]
 
     def coordinator(self, application):
-        """Give the pid of the coordinator; its parent is the watchdog."""
+        """Return the pid of the coordinator; its parent is the watchdog."""
         found = [pid for pid, words in processes_of(application)
                  if f".ytf.zip coordinator {application}" in words and "bash" not in words]  # fmt: skip
         parents = {pid: int(_read(pid, "stat").rpartition(b")")[2].split()[1]) for pid in found}
         return next(pid for pid in found if parents[pid] in found)
 
     def master(self, application):
-        """Give the pid of Skein's application master."""
+        """Return the pid of Skein's application master."""
         return next(pid for pid, words in processes_of(application)
                     if "com.anaconda.skein.ApplicationMaster" in words and "bash" not in words)
 
     def coordinator_port(self, application):
-        """Give the port on which the coordinator listens, from its own log."""
+        """Return the port on which the coordinator listens, from its own log."""
         def said():
             text = Path(f"/proc/{self.coordinator(application)}/fd/1").read_text(errors="replace")
             return re.search(r"Listening on port (\d+)", text)
         return int(until(said, 30, 0.1)[1])
 
     def container(self, application, task="worker:0"):
-        """Give YARN's id of a task's container."""
+        """Return YARN's id of a task's container."""
         return next(t.container_id for t in self.launcher.report(application).tasks if t.task == task)
 
 
@@ -306,7 +306,7 @@ def kill(pids, number=signal.SIGKILL):
 
 
 def processes_of(application):
-    """Give pid and command line of every living process whose environment names the application."""
+    """Return pid and command line of every living process whose environment names the application."""
     return [(pid, _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace")) for pid in _pids()
             if application.encode() in _read(pid, "environ") and pid != os.getpid() and _living(pid)]
 

@@ -16,7 +16,7 @@ GRACE = 5
 
 
 def left_by(folder):
-    """Give the processes that belong to the folder."""
+    """Return the processes that belong to the folder."""
     own = {process.pid for process in [psutil.Process(), *psutil.Process().parents()]}
     found = []
     for process in psutil.process_iter():

@@ -32,7 +32,7 @@ CLUSTER_FAULTS = (30, 60)
 
 
 def blow_for(rig, name, number):
-    """Give what strikes a running job."""
+    """Return what strikes a running job."""
     targets = {"program": rig.commands, "agent": rig.agents, "coordinator": rig.coordinator, "master": rig.master}
     return lambda application: kill(targets[name](application), number)
 
@@ -102,7 +102,7 @@ class Soak:
         self.note(fault, wrong or (f"left: {left}" if left else ""), report.reason)
 
     def end(self, launcher, application, identity, fault):
-        """Give the report of the end. What a lost node took away before the fault struck is struck again."""
+        """Return the report of the end. What a lost node took away before the fault struck is struck again."""
         deadline, strikes = time.monotonic() + WAIT, 0
         while True:
             if fault and self.strike(launcher, application, fault, deadline):
@@ -140,7 +140,7 @@ class Soak:
         return report.reason is Reason.AM_FAILED and "timed out" in report.message and self.killed_at["rm"] >= began
 
     def stopping_client(self, key, command, gap):
-        """Give a client that has come to its gap; one that found no ResourceManager at work ended before, with 4."""
+        """Return a client that has come to its gap; one that found no ResourceManager at work ended before, with 4."""
         for _ in range(5):
             try:
                 return self.patiently(lambda: Client(self.rig, key, command, gap, patience=WAIT))

@@ -112,7 +112,7 @@ def run_maven(maven: str, goal: Sequence[str], jars: Path, environ: Mapping[str,
 
 
 def publish(staging: Path, target: Path) -> None:
-    """Give a complete folder its name, unless another process was first."""
+    """Rename a complete folder to its final name, unless another process was first."""
     try:
         os.rename(staging, target)
     except OSError:
