@@ -166,6 +166,22 @@ def test_a_refused_look_is_no_refusal_of_a_submission_that_yarn_may_have(yarn, s
         client(yarn.url).submit({"application-id": ID}, sent=sent)
 
 
+@pytest.mark.parametrize("sent", [False, True], ids=["lost answer", "sent before"])
+def test_a_refused_repetition_is_no_refusal_of_a_submission_that_yarn_may_have(yarn, sent):
+    posts = []
+
+    def fault(method, path):
+        if method != "POST":
+            return None
+        posts.append(path)
+        return (401, {}, "Authentication required") if sent or len(posts) > 1 else (503, {}, "away")
+
+    yarn.faults.append(fault)
+    with pytest.raises(ClusterUnreachable, match=f"YARN may have accepted {ID}"):
+        client(yarn.url).submit({"application-id": ID}, sent=sent)
+    assert len(posts) == 2 - sent
+
+
 def test_a_refused_look_before_the_submission_is_a_refusal(yarn):
     yarn.faults.append(remote(401, "Authentication required"))
     with pytest.raises(RestUnavailable):

@@ -258,6 +258,10 @@ def check_logs(known: Known) -> Finding:
 def _log_directory(cluster: Cluster) -> str:
     """Return the directory of aggregated logs if this machine can read it over HTTP, else an empty text."""
     try:
-        return cluster.log_directory if cluster.open_logs() is not None else ""
+        opened = cluster.open_logs()
     except RestUnavailable:
         return ""
+    if opened is None:
+        return ""
+    opened[0].close()
+    return cluster.log_directory

@@ -46,6 +46,17 @@ class Credentials:
     def __init__(self) -> None:
         self._tokens: dict[str, Token] = {}
         self._cancels: list[tuple[str, Callable[[str], None], str]] = []
+        self._opened: list[FileSystem] = []
+
+    def opened(self, filesystem: FileSystem) -> FileSystem:
+        """Keep a client of a file system, which `cancel` and `close` close; return it."""
+        self._opened.append(filesystem)
+        return filesystem
+
+    def close(self) -> None:
+        """Close the clients of file systems; the tokens stay."""
+        while self._opened:
+            self._opened.pop().close()
 
     def got(self, text: str, what: str, cancel: Callable[[str], None]) -> Token:
         """Return the token of a text that a daemon gave; note how to cancel it."""
@@ -71,6 +82,7 @@ class Credentials:
                 cancel(original)
             except (SubmissionRejected, ApplicationNotFound, ClusterUnreachable) as error:
                 logger.debug("the token of %s is not cancelled: %s", what, error)
+        self.close()
 
 
 def obtain(cluster: Cluster, resourcemanager: ResourceManager, staging: FileSystem, needed: Iterable[str],
@@ -103,7 +115,9 @@ def obtain(cluster: Cluster, resourcemanager: ResourceManager, staging: FileSyst
         renewer = cluster.renewer or resourcemanager.own_user() or _USUAL_RENEWER
         seen = {_root(cluster, cluster.filesystem)}
         # An HttpFS gives no token of the NameNodes; the site file may name these.
-        own = cluster.open_namenodes(cluster.filesystem) if cluster.filesystem in cluster.site.namenodes else staging
+        own = staging
+        if cluster.filesystem in cluster.site.namenodes:
+            own = credentials.opened(cluster.open_namenodes(cluster.filesystem))
         _from_filesystem(credentials, cluster, cluster.filesystem, own, renewer)
         for url, must in [*((url, True) for url in needed), *((url, False) for url in wished)]:
             root = _root(cluster, url)
@@ -111,7 +125,7 @@ def obtain(cluster: Cluster, resourcemanager: ResourceManager, staging: FileSyst
                 continue
             seen.add(root)
             try:
-                other = cluster.open_namenodes(root)
+                other = credentials.opened(cluster.open_namenodes(root))
                 _from_filesystem(credentials, cluster, root, other, renewer)
             except (SubmissionRejected, ClusterUnreachable) as error:
                 if must:

@@ -12,11 +12,22 @@ from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from ..errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
+from ..errors import ApplicationNotFound, ClusterUnreachable, KerberosRefused, SubmissionRejected
 from .authentication import Authentication
 from .fast_import import import_httpx
 from .gateway import from_outside
-from .transport import PATIENCE, Addresses, Failover, check, client_options, explain, read_items, read_json, send
+from .transport import (
+    PATIENCE,
+    Addresses,
+    Failover,
+    RestUnavailable,
+    check,
+    client_options,
+    explain,
+    read_items,
+    read_json,
+    send,
+)
 
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
@@ -230,6 +241,8 @@ class ResourceManager:
         ------
         SubmissionRejected
             YARN refuses the submission, or, before the first request, the question whether it is active.
+        ClusterUnreachable
+            YARN does not answer; or it may have the submission from an earlier request, and refuses to be asked again.
         """
         until = self._clock() + self._patience
         while True:
@@ -238,11 +251,14 @@ class ResourceManager:
             except SubmissionRejected as error:
                 if not sent:
                     raise
-                raise ClusterUnreachable(f"YARN may have accepted {body['application-id']}, but does not tell: "
-                                         f"{error}") from error
+                raise _unclear(body, error) from error
             try:
                 response = self.request("POST", f"{CLUSTER_PATH}/apps", json=body, patience=0.0)
                 break
+            except (RestUnavailable, KerberosRefused) as error:
+                if not sent:
+                    raise
+                raise _unclear(body, error) from error
             except ClusterUnreachable:
                 sent = True
                 if self._clock() >= until:
@@ -250,7 +266,13 @@ class ResourceManager:
         # YARN accepts a known id again, except while another client is submitting it.
         if response.status_code == 400 and "Cannot add a duplicate" in response.text:
             return
-        check(response, f"submitting {body['application-id']}")
+        try:
+            check(response, f"submitting {body['application-id']}")
+        except RestUnavailable as error:
+            # This request was refused as such, which says nothing about an earlier one.
+            if not sent:
+                raise
+            raise _unclear(body, error) from error
 
     def await_active(self, until: float | None = None) -> None:
         """Wait until a ResourceManager is active, and ask that one first from now on.
@@ -395,3 +417,7 @@ def find_parameters(tags: Iterable[str] = (), states: Iterable[str] = (), user: 
 def read_applications(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the applications in the answer to a list call; raise OddAnswer for any other answer."""
     return read_items(document, "apps", "app")
+
+
+def _unclear(body: Mapping[str, Any], error: Exception) -> ClusterUnreachable:
+    return ClusterUnreachable(f"YARN may have accepted {body['application-id']}, but does not tell: {error}")

@@ -150,6 +150,9 @@ class RestSubmitter:
             if credentials is not None:
                 credentials.cancel()
             raise
+        finally:
+            if credentials is not None:
+                credentials.close()
 
     def _is_known(self, application_id: str) -> bool:
         try:
