@@ -32,6 +32,7 @@ EXTRAS = {
         "moto[server]>=5",  # an S3 of this machine
         "mypy>=1.10",
         "pex>=2.3",  # an interpreter with its packages in one file
+        "playwright>=1.45",  # drives the Chromium of the distribution
         "psutil>=5.9",
         "pytest>=8",
         "pytest-timeout>=2.3",

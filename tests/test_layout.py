@@ -219,6 +219,7 @@ def call_dev(function, folder, java=None):
                                  r"openjdk-17-jdk-headless \(apt-get\) or java-17-openjdk-devel \(dnf\), or set JAVA_HOME"),
     ("ensure_java", "24.0.1", r"Java 11, 17 or 21 is needed, found JAVA_HOME=\S+ release '24'; install .*"),
     ("ensure_java", "17.0.9", r"Maven is needed to fetch Hadoop once; install the package maven"),
+    ("ensure_chromium", None, r"the tests of web pages need a browser; install the package chromium"),
     ("find_python", None, r"no Python of at least 3.10 on PATH; install python3.11 \(.*\)"),
 ])
 def test_dev_says_in_one_line_what_to_install_where_it_can_not_do_so(tmp_path, function, java, says):

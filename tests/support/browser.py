@@ -1,0 +1,54 @@
+"""A headless Chromium of the distribution, driven by Playwright; a page whose console has an error fails its test."""
+
+import contextlib
+import shutil
+
+#: The names of the program in Debian, Fedora and others.
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+#: Milliseconds for one step in the browser; a loaded machine needs some.
+PATIENCE = 60_000
+#: As root Chromium runs only without its sandbox. Small containers have a small /dev/shm. The machine's proxy is not for us.
+ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-proxy-server")
+
+
+@contextlib.contextmanager
+def browsing(*, dark=False, width=1280, height=900, scripts=True, errors=()):
+    """Yield a page of a fresh browser; raise AssertionError at the end if its console has an error.
+
+    Parameters
+    ----------
+    dark : bool, optional
+        Whether the reader prefers dark colours.
+    width, height : int, optional
+        Of the window, pixels; a phone has 390 x 844.
+    scripts : bool, optional
+        Whether JavaScript runs.
+    errors : sequence of str, optional
+        An error that contains one of these texts is expected.
+
+    Yields
+    ------
+    playwright.sync_api.Page
+        With ``page.complaints``, the list of errors so far.
+    """
+    from playwright.sync_api import sync_playwright
+
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    assert program, "no Chromium on PATH; install the package chromium"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        try:
+            context = browser.new_context(color_scheme="dark" if dark else "light", java_script_enabled=scripts,
+                                          viewport={"width": width, "height": height})
+            page = context.new_page()
+            page.set_default_timeout(PATIENCE)
+            page.set_default_navigation_timeout(PATIENCE)
+            page.complaints = []
+            page.on("console", lambda message: message.type == "error" and page.complaints.append(
+                f"{message.text} ({message.location.get('url')})"))
+            page.on("pageerror", lambda error: page.complaints.append(str(error)))
+            yield page
+            unexpected = [text for text in page.complaints if not any(known in text for known in errors)]
+            assert not unexpected, f"errors in the browser's console: {unexpected}"
+        finally:
+            browser.close()

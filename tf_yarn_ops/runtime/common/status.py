@@ -1,0 +1,236 @@
+"""The status of a job, the document of ``status.json``: its report with what waits, the timeline, usage and metrics.
+
+The coordinator builds it for its page and, when the job ends, for the history; the page, the commands and the history
+read it. It is a report with more keys, so that every reader of a report reads it too. All values are plain; times are
+seconds since the epoch, UTC.
+"""
+
+import time
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from .reasons import Reason
+from .report import JobReport, list_names, plain_values
+
+#: Version of the keys that a status adds to the report. A new key does not change it.
+STATUS_SCHEMA = 1
+
+REQUESTED, ALLOCATED, REGISTERED, RUNNING = "requested", "allocated", "registered", "running"
+SUCCEEDED, FAILED, STOPPED, LOST = "succeeded", "failed", "stopped", "lost"
+#: Every kind of event of a task, in the order of its life.
+KINDS = (REQUESTED, ALLOCATED, REGISTERED, RUNNING, SUCCEEDED, FAILED, STOPPED, LOST)
+#: The kinds that end a command.
+ENDS = (SUCCEEDED, FAILED, STOPPED, LOST)
+
+
+class Event(NamedTuple):
+    """A moment in the life of a task.
+
+    Attributes
+    ----------
+    kind : str
+        One of `KINDS`.
+    at : float
+    host : str or None
+        The node, once it is known.
+    round : int or None
+        The number of the round in which the command runs.
+    exit_code, signal : int or None
+        How the command ended.
+    cause : str or None
+        Why the task was lost, failed, or runs again.
+    """
+
+    kind: str
+    at: float
+    host: Optional[str] = None
+    round: Optional[int] = None
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
+    cause: Optional[str] = None
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Return the fields that have a value."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+class Given(NamedTuple):
+    """What YARN gave a task: memory in MiB, vcores, GPUs."""
+
+    memory_mib: int
+    vcores: int
+    gpus: int = 0
+
+
+class Usage(NamedTuple):
+    """What the processes of a task use.
+
+    Attributes
+    ----------
+    at : float
+        When it was measured.
+    cpu_cores : float
+        Cores in use since the measurement before.
+    memory_mib : float
+        Resident memory of all processes of the command now.
+    peak_cpu_cores, peak_memory_mib : float
+        The highest values since the command was started last.
+    cpu_seconds : float
+        Of the command since its start.
+    """
+
+    at: float
+    cpu_cores: float
+    memory_mib: float
+    peak_cpu_cores: float
+    peak_memory_mib: float
+    cpu_seconds: float
+
+
+class Series(NamedTuple):
+    """The curve of one metric of one task.
+
+    Attributes
+    ----------
+    task, name : str
+    points : sequence of sequence of float
+        ``[step, value]``, in the order in which the program wrote them. Thinned where there are too many.
+    step, value, at : float
+        Of the last point.
+    """
+
+    task: str
+    name: str
+    points: Sequence[Sequence[float]]
+    step: float
+    value: float
+    at: float
+
+
+class Waiting(NamedTuple):
+    """What the job waits for: texts such as ``worker:1 (container requested)``, and since when."""
+
+    tasks: Sequence[str]
+    since: float
+
+
+class Facts(NamedTuple):
+    """What the coordinator knows beyond the report.
+
+    Attributes
+    ----------
+    at : float
+        The moment of the status.
+    waiting : Waiting or None
+        None if the job waits for nothing.
+    events : mapping of str to sequence of Event
+        By task, ``worker:1``.
+    given : mapping of str to Given
+        By task.
+    usage : mapping of str to Usage
+        By task.
+    series : sequence of Series
+    left_out : int
+        Lines and points of metrics that were not kept: broken, too long or too many.
+    cluster_spec : mapping of str to sequence of str
+    options : mapping
+        The options of the job, secrets masked.
+    """
+
+    at: float
+    waiting: Optional[Waiting] = None
+    events: Mapping[str, Sequence[Event]] = {}
+    given: Mapping[str, Given] = {}
+    usage: Mapping[str, Usage] = {}
+    series: Sequence[Series] = ()
+    left_out: int = 0
+    cluster_spec: Mapping[str, Sequence[str]] = {}
+    options: Mapping[str, Any] = {}
+
+
+def build_status(report: JobReport, facts: Facts) -> Dict[str, Any]:
+    """Return the document of ``status.json``.
+
+    Parameters
+    ----------
+    report : JobReport
+    facts : Facts
+
+    Returns
+    -------
+    dict
+        The keys of `JobReport.to_dict`, and those of docs/reference/status.md; plain values for JSON.
+    """
+    document = report.to_dict()
+    for task in document["tasks"]:
+        name = task["task"]
+        events, given, usage = facts.events.get(name, ()), facts.given.get(name), facts.usage.get(name)
+        task["events"] = [event.to_dict() for event in events]
+        task["given"] = given._asdict() if given else None
+        task["usage"] = usage._asdict() if usage else None
+    waiting = facts.waiting
+    document.update(
+        status_schema=STATUS_SCHEMA,
+        at=round(facts.at, 3),
+        sentence=describe_state(report, facts.at, waiting),
+        waiting={"tasks": list(waiting.tasks), "since": round(waiting.since, 3)} if waiting else None,
+        verdict=build_verdict(report),
+        series=[{**item._asdict(), "points": [list(point) for point in item.points]} for item in facts.series],
+        metrics_left_out=facts.left_out,
+        cluster_spec={name: list(hosts) for name, hosts in facts.cluster_spec.items()},
+        options=dict(facts.options),
+    )
+    found: Dict[str, Any] = plain_values(document)
+    return found
+
+
+def build_verdict(report: JobReport) -> Optional[Dict[str, Any]]:
+    """Return why the job ended and the next step; None while it runs."""
+    if report.reason is None:
+        return None
+    task = f" --task {report.first_failure}" if report.first_failure else ""
+    command = None if report.reason is Reason.SUCCEEDED else f"ytf logs {report.application_id}{task}"
+    return {"reason": report.reason.value, "message": report.message, "task": report.first_failure,
+            "hint": report.reason.hint, "next": command}
+
+
+def describe_state(report: JobReport, at: float, waiting: Optional[Waiting] = None) -> str:
+    """Return what the job does or how it ended, in one sentence.
+
+    Parameters
+    ----------
+    report : JobReport
+    at : float
+        Now, seconds since the epoch.
+    waiting : Waiting, optional
+    """
+    if report.reason is not None:
+        took = f" after {duration(report.finished_at - report.started_at)}" if (
+            report.finished_at and report.started_at) else ""
+        if report.reason is Reason.SUCCEEDED:
+            return f"The job succeeded{took}."
+        first = f": {report.first_failure} failed first" if report.first_failure else ""
+        return f"The job ended with {report.reason.value}{took}{first}."
+    if report.state in ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED"):
+        return f"The job waits in queue {report.queue} for its application master."
+    if waiting is not None and waiting.tasks:
+        return (f"The job waits for {list_names(waiting.tasks)} since {clock(waiting.since)} UTC "
+                f"({duration(at - waiting.since)}).")
+    running: List[str] = [task.task for task in report.tasks if task.state == "running"]
+    restarts = f", round {len(report.rounds)}" if len(report.rounds) > 1 else ""
+    return f"The job trains: {len(running)} of {len(report.tasks)} tasks run{restarts}."
+
+
+def clock(moment: float) -> str:
+    """Return the time of day of a moment, UTC."""
+    return time.strftime("%H:%M:%S", time.gmtime(moment))
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as text: ``2 s``, ``3 min 10 s``, ``5 h 2 min``."""
+    seconds = max(0, round(seconds))
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, rest = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
