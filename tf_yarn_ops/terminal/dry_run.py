@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ..runtime.common.masking import mask_variables
+
 
 def format_dry_run(job: Mapping[str, Any], application: str, mask: str) -> str:
     """Return the job and its application as two YAML documents.
@@ -25,13 +27,4 @@ def format_dry_run(job: Mapping[str, Any], application: str, mask: str) -> str:
 
 def _mask_secrets(holder: Mapping[str, Any], mask: str) -> dict[str, Any]:
     """Return a copy of a mapping whose entry ``env`` shows no secrets."""
-    if "env" not in holder:
-        return dict(holder)
-    return {**holder, "env": {name: mask if _is_secret(name) else value for name, value in holder["env"].items()}}
-
-
-def _is_secret(variable: str) -> bool:
-    """Return whether the name of a variable suggests a secret: ``API_KEY`` does, ``MAX_TOKENS`` does not."""
-    name = variable.upper()
-    return (any(word in name for word in ("SECRET", "PASSW", "CREDENTIAL"))
-            or any(part.endswith(("TOKEN", "KEY")) for part in name.split("_")))
+    return {**holder, "env": dict(mask_variables(holder["env"], mask))} if "env" in holder else dict(holder)

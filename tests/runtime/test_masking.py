@@ -1,0 +1,27 @@
+"""Secrets are known by the names of their variables, and masked wherever their values stand."""
+
+import pytest
+
+from tf_yarn_ops import validation
+from tf_yarn_ops.runtime.common.masking import MASK, is_secret, mask_texts, mask_variables, secrets_of
+
+
+@pytest.mark.parametrize(("name", "secret"), [
+    ("API_KEY", True), ("DB_PASSWORD", True), ("aws_secret_access_key", True), ("HF_TOKEN", True),
+    ("GOOGLE_CREDENTIALS", True), ("MAX_TOKENS", False), ("KEYBOARD", False), ("EPOCHS", False)])
+def test_a_variable_is_known_by_its_name(name, secret):
+    assert is_secret(name) is secret
+    assert mask_variables({name: "v"}) == {name: MASK if secret else "v"}
+
+
+def test_secret_values_are_masked_in_every_text_also_where_one_contains_another():
+    secrets = secrets_of([{"API_KEY": "hunter2", "EPOCHS": "100000"}, {"TOKEN": "hunter2-long"}, {"KEY": "ab"}])
+    assert secrets == {"hunter2", "hunter2-long"}
+    document = {"message": "no hunter2-long, no hunter2", "tasks": [{"log_tail": "key=hunter2\n"}], "hunter2": 1, "n": None}
+    assert mask_texts(document, secrets) == {
+        "message": "no ***, no ***", "tasks": [{"log_tail": "key=***\n"}], "***": 1, "n": None}
+    assert mask_texts(document, ()) is document
+
+
+def test_the_mask_is_the_one_that_a_job_refuses_as_a_value():
+    assert validation.MASK == MASK
