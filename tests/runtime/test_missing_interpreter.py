@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -31,7 +32,7 @@ def master(yarn, tmp_path):
         (tmp_path / JOB_FILE).write_bytes(job_file(spec, **values))
         (tmp_path / "bin").mkdir()
         for program in programs:
-            (tmp_path / "bin" / program).symlink_to(shutil.which(program))
+            (tmp_path / "bin" / program).symlink_to(sys.executable if program == "python3" else shutil.which(program))
         script = build(spec, **values).master.script
         started.append(subprocess.Popen(
             [shutil.which("bash"), "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -32,10 +32,16 @@ def test_the_bytes_do_not_depend_on_what_the_process_holds(loaded):
     assert run("-c", f"import {loaded}; {DIGEST}").strip() == hashlib.sha256(runtime_zip()).hexdigest()
 
 
-def test_every_module_but_the_first_has_its_byte_code():
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [("-O",), ("-OO",), ("-X", "pycache_prefix=/nowhere", "-B")], ids=" ".join)
+def test_the_bytes_do_not_depend_on_compiled_modules(flags):
+    assert run(*flags, "-c", DIGEST).strip() == hashlib.sha256(runtime_zip()).hexdigest()
+
+
+def test_every_module_of_ours_and_of_the_packages_has_its_byte_code():
     found = members()
-    sources = {name for name in found if name.endswith(".py")}
-    assert {name for name in found if name.endswith(".pyc")} == {f"{name}c" for name in sources - {"__main__.py"}}
+    sources = {name for name in found if name.endswith(".py")} - {"__main__.py", "tf_yarn_ops/__init__.py"}
+    assert {name for name in found if name.endswith(".pyc")} == {f"{name}c" for name in sources}
     assert "tf_yarn_ops/runtime/agent/program.py" in sources and "skein/core.py" in sources
 
 
