@@ -21,7 +21,7 @@ ALLOWED = {
     "runtime.master": {"runtime.common"},
     "runtime.entry": {"runtime.agent", "runtime.master"},
     "terminal": {"runtime.common", "errors"},
-    **{door: {*CORE, "terminal"} for door in ("cli", "airflow", "azkaban")},
+    **{door: {*CORE, "terminal"} for door in ("cli", "airflow", "azkaban", "oozie")},
     "minicluster": {"errors"},
 }
 #: Levels of the longest chain of rooms that import each other.

@@ -157,6 +157,17 @@ def test_what_cannot_be_understood_ends_with_2(words, message):
     assert message in done.stderr
 
 
+def test_output_properties_need_an_ending_and_a_stdout_of_their_own(tmp_path):
+    done = run(SUBMIT, "-r", "worker:1", "--output_properties", "-", "--json", "x")
+    assert json.loads(done.stdout)["message"].splitlines()[1:] == [
+        "  - output_properties: needs wait: only a job that has ended has results",
+        "  - output_properties: - and json would both write to stdout; give one of them a file"]
+    refused = run(SUBMIT, "-r", "worker:1", "--wait", "--output_properties", "-", "")
+    assert (done.returncode, refused.returncode) == (2, 2)
+    assert refused.stdout.splitlines() == ["status=FAILED", "reason=SPEC_INVALID", "exit_code=2",
+                                           "message=task_command: the command is empty"]
+
+
 def test_dry_run_prints_a_job_that_spec_reads(tmp_path):
     words = ["-r", "ps:1,worker:2", "--task-memory", "worker[1]:16 GiB", "--env", "A=b c", "--heartbeat-timeout", "30"]
     command = "echo \"$X\" 'ü' \\\n  --a ${DTF_TASK_INDEX}"

@@ -10,6 +10,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import javaproperties
 import pytest
 
 from support.fake_yarn import until
@@ -168,9 +169,13 @@ def test_the_cache_is_listed_and_pruned(run, dumped):
     ],
     ids=["a worker fails", "a signal ends the evaluator"],
 )  # fmt: skip
-def test_json_tells_the_truth_about_an_ending(run, requirement, command, code, reason, first):
-    done = run(SUBMIT, "--wait", "--json", *SMALL, "-r", requirement, command)
+def test_json_tells_the_truth_about_an_ending(run, requirement, command, code, reason, first, tmp_path):
+    outputs = tmp_path / "outputs"
+    done = run(SUBMIT, "--wait", "--json", "--output-properties", str(outputs), *SMALL, "-r", requirement, command)
     report = json.loads(done.stdout)
+    written = javaproperties.loads(outputs.read_text())
+    assert (written["status"], written["reason"], written["application_id"], written["exit_code"]) == (
+        "FAILED", reason, report["application_id"], str(code))
     assert (done.returncode, report["reason"], report["retryable"]) == (code, reason, False)
     assert all(task["state"] in ("succeeded", "failed", "stopped") for task in report["tasks"])
     assert {task["starts"] for task in report["tasks"]} == {1}, "nothing is started again unless it is asked for"

@@ -19,6 +19,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.dry_run import format_dry_run
 from ..terminal.output import configure_logging, print_json, report_of_error, say
+from ..terminal.output_properties import format_outputs, outputs_of, write_outputs
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interruption
 from ..terminal.summary import describe
@@ -37,6 +38,8 @@ class Wrong(Code):
     """What is wrong with the words of a call."""
 
     NEEDS_A_NAME = "needs {other}, the name of the training"
+    NEEDS_WAIT = "needs {other}: only a job that has ended has results"
+    ONE_STDOUT = "- and {other} would both write to stdout; give one of them a file"
     EMPTY_NAME = "it is empty; give a name for the training"
     SEVERAL_WORDS = "{given} words were given; quote the whole command as one word: {quoted}"
 
@@ -66,8 +69,11 @@ def _submit(**values: Any) -> int:
     try:
         return submission.run(values)
     except TfYarnError as error:
+        report = report_of_error(error, submission.application_id)
         if settings["json"]:
-            print_json(report_of_error(error, submission.application_id).to_dict())
+            print_json(report.to_dict())
+        elif settings["output_properties"]:
+            submission.hand_on(report)
         raise
 
 
@@ -99,6 +105,7 @@ class Submission:
         client_command = _take_client_command(values) if wants_client else None
         job = read_request(values)
         identity = read_identity(self.settings)
+        check_outputs(self.settings, wants_client)
         ways = OPTIONS["submit_with"].choices
         if self.settings["submit_with"] not in (None, *ways):
             given = self.settings["submit_with"]
@@ -204,6 +211,15 @@ class Submission:
             say(line)
         if self.settings["json"]:
             print_json(report.to_dict())
+        if self.settings["output_properties"]:
+            self.hand_on(report)
+
+    def hand_on(self, report: JobReport) -> None:
+        """Write the output properties of a job that has ended; warn if that fails, because the job's end counts."""
+        try:
+            write_outputs(self.settings["output_properties"], format_outputs(outputs_of(report)))
+        except SpecInvalid as error:
+            say(f"warning: {error}")
 
     def _reserved(self, application_id: str) -> None:
         self.application_id = application_id
@@ -211,7 +227,8 @@ class Submission:
     def _print_id(self, report: JobReport) -> None:
         """Write the id to stdout once YARN has accepted the application; on a terminal the table shows the id."""
         shown = sys.stdout.isatty() and sys.stderr.isatty()
-        if report.application_id != self._printed and not self.settings["json"] and not shown:
+        taken = self.settings["json"] or self.settings["output_properties"] == "-"
+        if report.application_id != self._printed and not taken and not shown:
             self.application_id = self._printed = report.application_id
             click.echo(report.application_id)
 
@@ -236,6 +253,19 @@ def read_identity(settings: Mapping[str, Any]) -> "Identity | None":
         faults.append(Fault("run_id", Wrong.EMPTY_NAME))
     check(faults)
     return Identity(f"ytf-submit {run_id}", number, attempt=time.time_ns() // 1_000_000)
+
+
+def check_outputs(settings: Mapping[str, Any], waits: bool) -> None:
+    """Raise SpecInvalid if ``--output_properties`` can't be obeyed beside the other options."""
+    target = settings["output_properties"]
+    if target is None:
+        return
+    faults = []
+    if not (waits or settings["wait"] or settings["dry_run"]):
+        faults.append(Fault("output_properties", Wrong.NEEDS_WAIT, {"other": "wait"}))
+    if target == "-" and settings["json"]:
+        faults.append(Fault("output_properties", Wrong.ONE_STDOUT, {"other": "json"}))
+    check(faults)
 
 
 def read_request(values: dict[str, Any]) -> JobSpec:

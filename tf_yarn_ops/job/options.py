@@ -250,6 +250,10 @@ _ROWS = (
            doors=(COMMAND_LINE,)),
     Option("json", "flag", "submission", "Print the report as JSON on stdout instead of the application id.",
            doors=(COMMAND_LINE,)),
+    Option("output_properties", "text", "submission",
+           "With wait: write status, reason, application_id, exit_code, output_path, tracking_url, the metrics and the "
+           "message as name=value lines to this file, at most 2048 bytes, for Oozie, make or Luigi; - is stdout, "
+           "which then has nothing else.", value="<file> | -", doors=(COMMAND_LINE,)),
     Option("dry_run", "flag", "submission",
            "Print the job and the application as YAML. Submit nothing and ask no host.", doors=(COMMAND_LINE, AZKABAN)),
     Option("strict_placement", "flag", "submission",

@@ -1,0 +1,71 @@
+"""``${name}`` in the fields of a job's document: which names are used, and the document with their values.
+
+Commands are left as they are: bash expands ``${name}`` there, and the tasks find the values as environment variables.
+So no value ever becomes text of a shell.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+_USE = re.compile(r"\$\{([^{}$]*)\}")
+#: The keys of texts that a shell reads.
+_COMMAND = "command"
+
+
+def uses(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the path and the name of each ``${name}`` in a document, except in its commands."""
+    for path, text in _texts(document, ""):
+        if path.rpartition(".")[2] != _COMMAND:
+            for match in _USE.finditer(text):
+                yield path, match[1]
+
+
+def commands(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the path and the text of each command of a document."""
+    for path, text in _texts(document, ""):
+        if path.rpartition(".")[2] == _COMMAND:
+            yield path, text
+
+
+def fill(document: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
+    """Return a document with the values in place of their names.
+
+    Parameters
+    ----------
+    document : mapping
+        As `job.spec.JobSpec.from_dict` reads it.
+    values : mapping of str to str
+        The values by their names. An unknown name stays as it is.
+
+    Returns
+    -------
+    dict
+        The values are also variables of every task (``env``), where the document has no variable of the same name.
+    """
+
+    def replaced(text: str) -> str:
+        return _USE.sub(lambda match: values.get(match[1], match[0]), text)
+
+    filled = _map(document, "", replaced)
+    return {**filled, "env": {**values, **(filled.get("env") or {})}} if values else filled
+
+
+def _map(value: Any, key: str, change: Callable[[str], str]) -> Any:
+    """Return a copy of a value with each text changed, keys and commands as they are."""
+    if isinstance(value, Mapping):
+        return {name: _map(item, str(name), change) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_map(item, key, change) for item in value]
+    return change(value) if isinstance(value, str) and key != _COMMAND else value
+
+
+def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _texts(item, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item, path)
+    elif isinstance(value, str):
+        yield path, value
