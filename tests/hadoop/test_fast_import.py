@@ -34,3 +34,10 @@ def test_what_is_imported_already_is_given():
     script = ("import skein, httpx; from tf_yarn_ops.hadoop.fast_import import import_httpx, import_skein; "
               "print(import_skein() is skein, import_httpx() is httpx)")
     assert run(script) == ["True", "True"]
+
+
+def test_a_dry_run_imports_neither_setuptools_nor_a_client_of_http():
+    script = ("import sys; from tf_yarn_ops.cli.submit import submit; "
+              "submit(['--dry_run', '-r', 'worker:1', 'true'], standalone_mode=False); "
+              "print('setuptools' in sys.modules, 'httpx' in sys.modules)")
+    assert run(script)[-2:] == ["False", "False"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..hadoop.cluster import Cluster
+from ..hadoop.fast_import import import_skein
 from ..hadoop.site import Site
 from ..hadoop.tls import read_authorities
 from ..job.parts import Resources
@@ -71,8 +72,7 @@ def build(
         Every service allows failures, so that only the coordinator decides. The
         sources ``ytf:///runtime.zip`` and ``ytf:///job.json`` are placeholders.
     """
-    import skein
-
+    skein = import_skein()
     site = site or Site()
     placed = build_container_environment(spec.environment, (spec.input, spec.output), site.docker_folders)
     job = job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user, authorities=authorities)
@@ -169,8 +169,7 @@ def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], us
 
 def user_files(spec: JobSpec, placed: ContainerEnvironment) -> Mapping[str, "skein.File"]:
     """Return the user's files for the working directory: script, files, archives, the packed environment."""
-    import skein
-
+    skein = import_skein()
     files = {name: skein.File(source, type="file") for name, source in spec.files.items()}
     if spec.script:
         files[spec.script.rsplit("/", 1)[-1]] = skein.File(spec.script, type="file")
