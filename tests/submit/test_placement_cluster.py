@@ -36,24 +36,15 @@ def configure(cluster, **values):
     path.write_text(text)
 
 
-def begin(cluster, wait):
-    """Start YARN anew: one node with two GPUs and 16,384 MiB, one with none and 20,000 MiB.
-
-    ``wait``: milliseconds in which the nodes may come back.
-    """
-    for name in ("nm2", "nm", "rm"):
-        cluster.stop_daemon(name, signal.SIGKILL if name == "rm" else signal.SIGTERM)
-    configure(cluster, **{WAIT: wait, MAXIMUM: 32000, GPUS: 2, MEMORY: 16384})
-    cluster.start_daemon("rm")
-    cluster.start_daemon("nm")
-    configure(cluster, **{GPUS: 0, MEMORY: 20000})
-    cluster.start_daemon("nm2")
-
-
 @pytest.fixture(scope="module")
 def hadoop(tmp_path_factory):
-    with MiniCluster(tmp_path_factory.mktemp("placement"), light=True, nodes=2) as cluster:
-        begin(cluster, 2000)
+    """Return a cluster of one node with two GPUs and 16,384 MiB, and one with none and 20,000 MiB."""
+    larger = {WAIT: 2000, MAXIMUM: 32000, GPUS: 2, MEMORY: 16384}
+    with MiniCluster(tmp_path_factory.mktemp("placement"), light=True, nodes=2,
+                     properties={name: str(value) for name, value in larger.items()}) as cluster:
+        cluster.stop_daemon("nm2")
+        configure(cluster, **{GPUS: 0, MEMORY: 20000})
+        cluster.start_daemon("nm2")
         yield cluster
 
 
@@ -100,7 +91,9 @@ def test_memory_of_one_node_and_gpus_of_another_are_a_warning_and_the_job_waits(
 
 
 def test_more_gpus_than_any_node_has_while_the_nodes_come_back_is_a_warning(hadoop, launcher):
-    begin(hadoop, 3600_000)
+    hadoop.stop_daemon("rm", signal.SIGKILL)
+    configure(hadoop, **{WAIT: 3600_000})
+    hadoop.start_daemon("rm")
     nodes_are(hadoop, launcher)
     refused = submit(hadoop, "--strict_placement", "--json", *FIVE, "true")
     assert (refused.returncode, json.loads(refused.stdout)["reason"]) == (3, "RESOURCES_IMPOSSIBLE")
