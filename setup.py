@@ -25,13 +25,15 @@ EXTRAS = {
     "tensorflow": ["tensorflow-cpu>=2.16", "tensorboard>=2.16"],
     "s3": ["boto3>=1.34"],
     "kerberos": [],  # nothing to install: MIT Kerberos's library is called by ctypes
+    "oozie": ["lxml>=5", "pex>=2.33"],  # Oozie's schemas, and the package in one file
     "docs": ["furo>=2024.8", "myst-parser>=4", "sphinx>=8", "sphinxcontrib-mermaid>=1"],
     "dev": [
         "hypothesis>=6.100",
         "jsonschema>=4",  # the provider's description against Airflow's schema
         "moto[server]>=5",  # an S3 of this machine
         "mypy>=1.10",
-        "pex>=2.3",  # an interpreter with its packages in one file
+        "lxml>=5",  # Oozie's schemas
+        "pex>=2.33",  # an interpreter with its packages in one file
         "playwright>=1.45",  # drives the Chromium of the distribution
         "psutil>=5.9",
         "pytest>=8",
@@ -56,6 +58,7 @@ setup(
     package_data={
         "tf_yarn_ops": ["py.typed"],
         "tf_yarn_ops.azkaban": ["plugin/*"],
+        "tf_yarn_ops.oozie": ["launch.sh", "schemas/*"],
         "tf_yarn_ops.minicluster": ["pom.xml", "classes-*.txt.gz", "*.java"],
     },
     install_requires=CORE,

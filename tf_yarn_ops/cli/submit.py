@@ -72,7 +72,7 @@ def _submit(**values: Any) -> int:
         report = report_of_error(error, submission.application_id)
         if settings["json"]:
             print_json(report.to_dict())
-        elif settings["output_properties"]:
+        if settings["output_properties"] and not (settings["json"] and settings["output_properties"] == "-"):
             submission.hand_on(report)
         raise
 

@@ -24,6 +24,7 @@ LAZY = {
     "azkaban": ("..azkaban.commands", "azkaban", "Install the Azkaban job type."),
     "cache": (".cache", "cache", "List and delete the uploaded files that your jobs share."),
     "doctor": (".doctor", "doctor", "Check what a job needs, and say what to do about faults."),
+    "oozie": ("..oozie.commands", "oozie", "Pack a job as an application of Oozie, and start it."),
     "minicluster": ("..minicluster.commands", "minicluster", "Run a real Hadoop on this machine."),
 }
 

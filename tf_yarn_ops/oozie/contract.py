@@ -41,6 +41,8 @@ FILES_FOLDER = "files"
 #: This package with its dependencies in one file.
 BUNDLE = "ytf.pex"
 WORKFLOW, COORDINATOR, PROPERTIES = "workflow.xml", "coordinator.xml", "job.properties"
+#: All files that an application may have.
+OWN_FILES = (WORKFLOW, COORDINATOR, PROPERTIES, LAUNCH, JOB_FILE, FILES_ARCHIVE, BUNDLE)
 
 #: The values of ``--on-failure``. With `FAIL` a training that failed ends the action with the exit code of its reason;
 #: with `STATUS` the exit code is 0, and the outputs ``status`` and ``reason`` tell how it ended.

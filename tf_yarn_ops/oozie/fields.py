@@ -48,7 +48,9 @@ def fill(document: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, An
         return _USE.sub(lambda match: values.get(match[1], match[0]), text)
 
     filled = _map(document, "", replaced)
-    return {**filled, "env": {**values, **(filled.get("env") or {})}} if values else filled
+    own = filled.get("env") or {}
+    # The reader of jobs refuses variables that are no mapping.
+    return {**filled, "env": {**values, **own}} if values and isinstance(own, Mapping) else filled
 
 
 def _map(value: Any, key: str, change: Callable[[str], str]) -> Any:

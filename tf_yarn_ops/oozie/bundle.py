@@ -1,0 +1,54 @@
+"""This package with its dependencies in one file (PEX), for nodes that have neither.
+
+The file fits the Python version and the platform of the machine that packs it.
+"""
+
+import importlib.util
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from ..errors import HadoopClientUnfit
+
+DISTRIBUTION = "tf-yarn-ops"
+_SECONDS = 600.0
+
+
+class BundleFailed(HadoopClientUnfit):
+    """The file can't be made on this machine."""
+
+    @property
+    def hint(self) -> str:
+        return "Correct what the message says, or name an interpreter of the nodes with --python instead of --bundle."
+
+
+def write_bundle(target: Path) -> None:
+    """Write the file.
+
+    In a virtual environment its installed packages are taken; otherwise pip fetches them.
+
+    Raises
+    ------
+    BundleFailed
+        PEX is not installed, or fails.
+    """
+    if importlib.util.find_spec("pex") is None:
+        raise BundleFailed("pex is missing, which packs the bundle: pip install 'tf-yarn-ops[oozie]'")
+    try:
+        needed = [one for one in metadata.requires(DISTRIBUTION) or () if "extra ==" not in one]
+    except metadata.PackageNotFoundError as error:
+        raise BundleFailed(f"{DISTRIBUTION} is not installed for {sys.executable}, so its dependencies are not known: "
+                           "pip install it") from error
+    package = Path(__file__).resolve().parents[1]
+    installed = ["--venv-repository", sys.prefix] if sys.prefix != sys.base_prefix else []
+    command = [sys.executable, "-m", "pex", *installed, "-P", f"{package.name}@{package.parent}", *needed,
+               "--python-shebang", "/usr/bin/env python3", "-o", str(target)]
+    try:
+        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                             timeout=_SECONDS, cwd=package.parent)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BundleFailed(f"pex could not pack the bundle: {error}") from error
+    if ran.returncode != 0:
+        said = "\n".join((ran.stderr or ran.stdout).splitlines()[-5:])
+        raise BundleFailed(f"pex could not pack the bundle (exit {ran.returncode}): {said}")

@@ -1,0 +1,221 @@
+"""``ytf oozie``: pack a job as an application of Oozie, and start it on a server."""
+
+import tempfile
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import Code, Fault, SpecInvalid
+from ..hadoop.configuration import system_user
+from ..terminal.output import configure_logging, say
+from ..validation import check
+from .contract import FAIL, PROPERTIES, STATUS
+
+if TYPE_CHECKING:
+    from ..hadoop.cluster import Cluster
+    from .package import Place
+    from .request import Request
+
+_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Wrong(Code):
+    """What is wrong with the words of a call."""
+
+    NEEDS_OUT = "missing; give a folder of this machine, or hdfs:///apps/NAME; --dry-run prints the documents"
+    NEEDS_SERVER = "missing; give the address of the Oozie server, http://host:11000/oozie, or set OOZIE_URL"
+    NOT_A_PAIR = "{given!r} is not NAME=VALUE"
+    IS_A_URI = "{given} is in HDFS already; app_path is for applications that are packed into a folder of this machine"
+
+
+@click.group()
+def oozie() -> None:
+    """Pack a job as an application of Oozie, and start it."""
+
+
+def _option(name: str, metavar: str, text: str, **settings: Any) -> _Decorator:
+    return click.option(f"--{name}", metavar=metavar, help=text, **settings)
+
+
+_PACKAGE_OPTIONS = (
+    _option("out", "<folder>", "Where to write the application: a folder of this machine, or hdfs:///apps/NAME."),
+    click.option("--dry-run", is_flag=True, help="Print the documents, and write nothing."),
+    _option("schedule", "<cron>", "When to train, as cron in UTC: '0 2 * * *'. Days of the week by name, MON-FRI."),
+    _option("frequency", "<n>m|h|d|w|mo", "Train every so often, counted from the start: 30m, 12h, 1d, 1mo."),
+    _option("timezone", "<zone>", "With frequency: the zone whose days and months count.  [default: UTC]"),
+    _option("start", "<time>", "2026-11-21T02:00Z, or with an offset.  [default: now]"),
+    _option("end", "<time>", "The end of the schedule.  [default: 2099-12-31T00:00Z]"),
+    _option("data", "[NAME=]<URI>", "Wait for this data, whose URI may use ${YEAR}, ${MONTH}, ${DAY}, ${HOUR} and "
+            "${MINUTE} in UTC. The job's fields use it as ${dataIn}, or as ${NAME}. Repeatable.", multiple=True),
+    _option("data-instances", "<n>[:<n>]", "Which instances of the data: 0 the newest, -1 the one before, -6:0 the "
+            "last seven.  [default: 0]"),
+    _option("data-frequency", "<n>m|h|d|w|mo", "How often the data comes.  [default: by the URI's finest variable]"),
+    _option("done-flag", "<file>", "The file that says that a folder of data is complete; '' for the folder itself.  "
+            "[default: _SUCCESS]"),
+    _option("output-data", "[NAME=]<URI>", "A URI with the same variables that the training writes. The job's fields "
+            "use it as ${dataOut}, or as ${NAME}. Repeatable.", multiple=True),
+    _option("timeout", "<n>m|h|d", "How long a run waits for its data; -1 for ever.  [default: the server's]"),
+    _option("concurrency", "<n>", "How many runs train at the same time.  [default: 1]"),
+    _option("throttle", "<n>", "How many runs wait at the same time.  [default: the server's]"),
+    _option("execution", "FIFO|LIFO|LAST_ONLY|NONE", "Which of several late runs comes first; LAST_ONLY skips all but "
+            "the newest.  [default: FIFO]"),
+    _option("sla-end", "<n>m|h|d", "The latest end after the nominal time; Oozie alerts if it is missed."),
+    _option("sla-start", "<n>m|h|d", "The latest start after the nominal time."),
+    _option("sla-duration", "<n>m|h|d", "The longest run."),
+    _option("sla-contact", "<addresses>", "Who gets the alerts, comma-separated."),
+    _option("property", "NAME=VALUE", "A value in job.properties; the job's fields use it as ${NAME}. Repeatable.",
+            multiple=True),
+    _option("name", "<name>", "The name of the application.  [default: that of the job]"),
+    _option("python", "<path>", "The nodes' interpreter, with tf_yarn_ops unless bundle is set.  [default: python3]"),
+    click.option("--bundle", is_flag=True, help="Pack tf_yarn_ops with its dependencies, for nodes without it. The "
+                 "nodes' Python must have the version of this one."),
+    _option("on-failure", f"{FAIL}|{STATUS}", "A training that fails: fail the action, or end it well with "
+            "status=FAILED, for a decision.  [default: fail]"),
+    _option("retry-max", "<n>", "How often Oozie repeats the action. It attaches to the training if that runs."),
+    _option("retry-interval", "<n>m", "The pause between repetitions.  [default: the server's]"),
+    _option("launcher-memory", "<memory>", "Memory of Oozie's launcher.  [default: the server's]"),
+    _option("launcher-queue", "<queue>", "The queue of Oozie's launcher.  [default: the job's]"),
+    _option("workflow", "<file>", "Your own workflow, whose empty action train is filled in."),
+    _option("include", "<file>", "Another file for the application, such as a script of your workflow. Repeatable.",
+            multiple=True),
+    _option("app-path", "<folder>", "Where the application will lie, if out is a folder of this machine.  "
+            "[default: /user/YOU/oozie/NAME]"),
+    _option("name-node", "<URL>", "nameNode for Oozie, hdfs://host:8020.  [default: the cluster's]"),
+    _option("resource-manager", "<address>", "resourceManager for Oozie, host:8032.  [default: the cluster's]"),
+)
+_CLUSTER_OPTIONS = (
+    _option("resourcemanager", "<URL>", "http://host:8088, comma-separated for several.  "
+            "[default: YTF_RESOURCEMANAGER, site.yaml, HADOOP_CONF_DIR]"),
+    _option("user", "<name>", "Act for this user, as Hadoop's proxyuser settings allow it.  [default: yourself]"),
+    click.option("-v", "--verbose", is_flag=True, help="Log each request to stderr."),
+)  # fmt: skip
+
+
+def _with(options: tuple[_Decorator, ...]) -> _Decorator:
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+@oozie.command()
+@click.argument("job", metavar="JOB.yaml")
+@_with((*_PACKAGE_OPTIONS, *_CLUSTER_OPTIONS))
+def package(job: str, out: str | None, dry_run: bool, app_path: str | None, name_node: str | None,
+            resource_manager: str | None, resourcemanager: str | None, user: str | None, verbose: bool,
+            **options: Any) -> None:
+    """Write workflow.xml, coordinator.xml, job.properties and the files of a job.
+
+    JOB.yaml is what ytf-submit --spec reads; ytf-submit --dry_run prints one.
+    """
+    configure_logging(verbose, requests=verbose)
+    from .package import Folder, documents_of, is_uri, write_folder
+    from .request import read_request
+
+    faults: list[Fault] = []
+    request = None
+    try:
+        request = read_request(job, options, datetime.now(timezone.utc))
+    except SpecInvalid as error:
+        faults += error.faults
+    if out is None and not dry_run:
+        faults.append(Fault("out", Wrong.NEEDS_OUT))
+    if out is not None and app_path is not None and is_uri(out):
+        faults.append(Fault("app_path", Wrong.IS_A_URI, {"given": out}))
+    check(faults)
+    assert request is not None  # without a request there are faults
+    in_cluster = out is not None and is_uri(out)
+    cluster = None
+    if not (name_node and resource_manager) or (in_cluster and not dry_run):
+        from ..hadoop.cluster import discover
+
+        cluster = discover(resourcemanager, user=user)
+    place = _place(request, cluster, out if in_cluster else app_path, name_node, resource_manager, user)
+    documents = documents_of(request, place)
+    for warning in request.warnings:
+        say(f"warning: {warning}")
+    if dry_run:
+        for name, text in documents.items():
+            click.echo(f"# {name}\n{text}")
+        return
+    assert out is not None
+    if not in_cluster:
+        written = write_folder(request, documents, Path(out))
+        say(f"wrote {', '.join(written)} into {out}; the application belongs in {place.path}")
+        say(f"next: ytf oozie run {out}")
+        return
+    assert cluster is not None
+    folder = Folder(cluster, place.path)
+    try:
+        with tempfile.TemporaryDirectory() as local:
+            write_folder(request, documents, Path(local))
+            written = folder.upload(Path(local))
+    finally:
+        folder.close()
+    say(f"wrote {', '.join(written)} into {place.path}")
+    say(f"next: ytf oozie run {place.path}")
+
+
+def _place(request: "Request", cluster: "Cluster | None", path: str | None, name_node: str | None,
+           resource_manager: str | None, user: str | None) -> "Place":
+    """Return where the application will lie; what the options do not say comes from the cluster."""
+    from .package import Place, absolute, default_path
+
+    if cluster is not None:
+        name_node = name_node or cluster.default_filesystem
+        # Oozie hands it to Hadoop's client, which takes the addresses of a pair from its own configuration.
+        resource_manager = resource_manager or next(iter(cluster.resourcemanager_services), "")
+        user = cluster.user
+    name_node = (name_node or "").rstrip("/")
+    where = path or default_path(request.application.name, user or system_user())
+    return Place(absolute(where, name_node).rstrip("/"), name_node, resource_manager or "")
+
+
+@oozie.command()
+@click.argument("folder", metavar="FOLDER")
+@_option("oozie", "<URL>", "The Oozie server, http://host:11000/oozie.  [default: OOZIE_URL]", envvar="OOZIE_URL")
+@_option("property", "NAME=VALUE", "Replace a value of job.properties. Repeatable.", multiple=True)
+@_with(_CLUSTER_OPTIONS)
+def run(folder: str, oozie: str | None, property: tuple[str, ...], resourcemanager: str | None, user: str | None,
+        verbose: bool) -> None:
+    """Upload a packed application, and start it on an Oozie server.
+
+    FOLDER is a folder of this machine, or one in HDFS, which is not uploaded again. Prints the id of Oozie's job.
+    """
+    configure_logging(verbose, requests=verbose)
+    from ..hadoop.cluster import discover
+    from .package import Folder, is_uri, path_of, read_properties
+    from .server import start_job
+
+    faults = [] if oozie else [Fault("oozie", Wrong.NEEDS_SERVER)]
+    faults += [Fault("property", Wrong.NOT_A_PAIR, {"given": text}) for text in property if "=" not in text]
+    local = None if is_uri(folder) else Path(folder)
+    text = None
+    if local is not None and (local / PROPERTIES).is_file():
+        text = (local / PROPERTIES).read_text(encoding="utf-8")
+    if local is not None:
+        try:
+            path_of(read_properties(text, folder))
+        except SpecInvalid as error:
+            faults += error.faults
+    check(faults)
+    assert oozie is not None
+    cluster = discover(resourcemanager, user=user)
+    files = Folder(cluster, path_of(read_properties(text, folder)) if local is not None else folder)
+    try:
+        if local is None:
+            text = files.read(PROPERTIES)
+        else:
+            say(f"uploaded {', '.join(files.upload(local))} to {files.path}")
+    finally:
+        files.close()
+    properties = read_properties(text, folder) | dict(text.split("=", 1) for text in property)
+    job_id = start_job(oozie, {**properties, "user.name": cluster.user}, cluster.authentication,
+                       cluster.site.request_timeout, cluster.site.ca_file)
+    say(f"next: oozie job -oozie {oozie} -info {job_id}")
+    click.echo(job_id)

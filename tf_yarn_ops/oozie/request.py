@@ -1,0 +1,320 @@
+"""From the options of ``ytf oozie package`` to a checked `Request`: the application, the job and its local files.
+
+Every fault is reported at once, with the name of its option, or with its path in the job's document.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..errors import Code, Fault, General, SpecInvalid, did_you_mean
+from ..job.document import read_document
+from ..job.request import build_job, doubts_about
+from ..job.spec import JobSpec
+from ..submit.preflight import check_files, local_sources
+from ..validation import check, noting, parse_count, parse_memory
+from .application import Application, Controls, Sla
+from .contract import COORDINATOR_NAMES, DATA_IN, DATA_OUT, FAIL, FILES_FOLDER, OWN_FILES, STATUS, WORKFLOW_NAMES
+from .data import DataSet, name_faults, read_data
+from .fields import commands, fill, uses
+from .flow import fill_workflow
+from .schedule import Schedule, read_frequency, read_minutes, read_schedule
+from .schedule import Wrong as WrongSchedule
+from .schedule import doubts_about as doubts_about_schedule
+
+EXECUTIONS = ("FIFO", "LIFO", "LAST_ONLY", "NONE")
+#: The names of the options that `read_request` takes.
+NAMES = ("schedule", "frequency", "timezone", "start", "end", "data", "data_frequency", "data_instances", "done_flag",
+         "output_data", "timeout", "concurrency", "throttle", "execution", "sla_start", "sla_end", "sla_duration",
+         "sla_contact", "property", "name", "python", "bundle", "on_failure", "retry_max", "retry_interval",
+         "launcher_memory", "launcher_queue", "workflow", "include")
+#: Options that only a coordinator has.
+_SCHEDULED = ("data", "output_data", "timeout", "concurrency", "throttle", "execution", "sla_start", "sla_end",
+              "sla_duration", "sla_contact")
+_OF_DATA = ("data_frequency", "data_instances", "done_flag")
+#: Values with a colon, which HDFS allows in no path.
+_WITH_COLON = ("nominalTime", "actualTime")
+#: Characters that XML can't hold.
+_NOT_IN_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+class Wrong(Code):
+    """What is wrong with a request."""
+
+    UNKNOWN_NAME = "${{{given}}} has no value{hint}; known: {allowed}; --property NAME=VALUE adds one"
+    NOT_SCHEDULED = "${{{given}}} has a value in a coordinator only; give --schedule or --frequency"
+    COLON = "${{{given}}} has a colon, which HDFS allows in no path; use ${{nominalStamp}} or ${{nominalDate}}"
+    NOT_YET = "{given!r} is a file of this machine, packed now, when ${{{name}}} has no value; name a file in HDFS"
+    NOT_A_PAIR = "{given!r} is not NAME=VALUE"
+    BAD_CHARACTER = "{given!r} has a character that XML can't hold"
+    EXPRESSION = "{given!r} holds ${{, which Oozie would evaluate; write the name as it is"
+    NAME_TAKEN = "{given!r} is also the name of another file of the application; give it another name"
+    NO_FILE = "there is no file {given} on this machine"
+    NOT_THE_JOBS_USER = "the user of the workflow submits the job; leave this away"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked request.
+
+    Attributes
+    ----------
+    application : Application
+    document : mapping
+        The job as the action reads it: its local sources are paths below ``files/``.
+    sources : mapping of str to Path
+        The local file or folder of each path below ``files/``.
+    flow : str
+        The text of the user's own workflow; empty for one with the single action that trains.
+    extra : mapping of str to Path
+        More files of the application by their names, for other actions of the workflow.
+    bundle : bool
+    warnings : tuple of str
+    """
+
+    application: Application
+    document: Mapping[str, Any]
+    sources: Mapping[str, Path]
+    flow: str
+    extra: Mapping[str, Path]
+    bundle: bool
+    warnings: tuple[str, ...]
+
+
+def read_request(job: str, options: Mapping[str, Any], now: datetime) -> Request:
+    """Return the request of a job's file and of the options.
+
+    Parameters
+    ----------
+    job : str
+        The path of the job's YAML.
+    options : mapping of str to value
+        By the names of `NAMES`. None, and an absent name, mean not given.
+    now : datetime
+        With a time zone.
+
+    Raises
+    ------
+    SpecInvalid
+        With every fault of the request.
+    """
+    faults: list[Fault] = [Fault(name, General.UNKNOWN_KEY, {"given": name, "allowed": NAMES})
+                           for name in options if name not in NAMES]
+    given = {name: value for name in NAMES if (value := options.get(name)) not in (None, (), [])}
+    schedule = read_schedule(given.get("schedule"), given.get("frequency"), given.get("timezone"), given.get("start"),
+                             given.get("end"), now, faults)
+    scheduled = "schedule" in given or "frequency" in given
+    if not scheduled:
+        faults += [Fault(name, WrongSchedule.NEEDS_SCHEDULE, {"other": "schedule or frequency"})
+                   for name in _SCHEDULED if name in given]
+    if "data" not in given:
+        faults += [Fault(name, WrongSchedule.NEEDS, {"other": "data"}) for name in _OF_DATA
+                   if name in given and not ("output_data" in given and name == "data_frequency")]
+    properties = _read_properties(given.get("property", ()), faults)
+    data = _read_data(given, schedule, properties, faults)
+    application = Application(
+        name="", python=given.get("python", "python3"), on_failure=given.get("on_failure", FAIL),
+        properties=properties, data=tuple(data), schedule=schedule,
+        controls=_read_controls(given, faults), sla=_read_sla(given, faults),
+        retry_max=_read_count(given, "retry_max", 0, faults),
+        retry_interval=read_minutes("retry_interval", given.get("retry_interval"), faults),
+        launcher_memory=_read_memory(given, faults), launcher_queue=given.get("launcher_queue", ""),
+        has_bundle=bool(given.get("bundle")))
+    faults += _choice_faults(given, "on_failure", (FAIL, STATUS))
+    document: dict[str, Any] = {}
+    with noting(faults):
+        document = read_document(job, key="job")
+    spec, warnings = None, []
+    if document:
+        known = {**{name.name: "" for name in WORKFLOW_NAMES}, **{name.name: "" for name in COORDINATOR_NAMES},
+                 **{one.name: one.uri for one in data}, **properties}
+        faults += _field_faults(document, known, scheduled)
+        warnings += _doubts(document, known)
+        with noting(faults):
+            spec = _read_job(document, {name: value or "value" for name, value in known.items()})
+    if spec is not None:
+        faults += _local_faults(document, spec)
+        warnings += doubts_about(spec)
+    flow, extra = _read_flow(given, application, faults)
+    application = replace(application, name=given.get("name") or _name_of(document, job))
+    faults += _text_faults(application)
+    check(dict.fromkeys(faults))
+    if spec is None:
+        raise SpecInvalid(Fault("job", General.SENTENCE, {"sentence": f"{job} is empty"}))
+    packed, sources = _pack_sources(document, spec)
+    if not application.launcher_queue and spec.queue != "default":
+        application = replace(application, launcher_queue=spec.queue)
+    if schedule:
+        warnings += doubts_about_schedule(schedule, now)
+    return Request(replace(application, has_files=bool(sources)), packed, sources, flow, extra,
+                   application.has_bundle, tuple(warnings))
+
+
+def _read_flow(given: Mapping[str, Any], application: Application,
+               faults: list[Fault]) -> tuple[str, dict[str, Path]]:
+    """Return the text of the user's own workflow, and the other files of the application by their names."""
+    text, extra = "", {}
+    if "workflow" in given:
+        try:
+            text = Path(given["workflow"]).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            faults.append(Fault("workflow", General.UNREADABLE_FILE, {"file": given["workflow"], "error": str(error)}))
+        else:
+            with noting(faults):
+                fill_workflow(text, application)
+    for path in map(Path, given.get("include", ())):
+        if path.name in OWN_FILES or path.name in extra:
+            faults.append(Fault("include", Wrong.NAME_TAKEN, {"given": path.name}))
+        elif not path.is_file():
+            faults.append(Fault("include", Wrong.NO_FILE, {"given": str(path)}))
+        extra[path.name] = path.absolute()
+    return text, extra
+
+
+def _read_properties(texts: Any, faults: list[Fault]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = str(text).partition("=")
+        if not equals:
+            faults.append(Fault("property", Wrong.NOT_A_PAIR, {"given": text}))
+            continue
+        faults += name_faults("property", name, pairs)
+        pairs[name] = value
+    return pairs
+
+
+def _read_data(given: Mapping[str, Any], schedule: Schedule | None, properties: Mapping[str, str],
+               faults: list[Fault]) -> list[DataSet]:
+    frequency = read_frequency("data_frequency", given["data_frequency"], faults) if "data_frequency" in given else None
+    data: list[DataSet] = []
+    for path, default in (("data", DATA_IN), ("output_data", DATA_OUT)):
+        data += read_data(path, given.get(path, ()), default, schedule, frequency, given.get("done_flag", "_SUCCESS"),
+                          given.get("data_instances"), properties, faults)
+    names = [one.name for one in data]
+    faults += [fault for name in {*properties} & {*names} for fault in name_faults("property", name, names)]
+    both = {one.name for one in data if one.output} & {one.name for one in data if not one.output}
+    faults += [fault for name in sorted(both) for fault in name_faults("output_data", name, names)]
+    return data
+
+
+def _read_controls(given: Mapping[str, Any], faults: list[Fault]) -> Controls:
+    faults += _choice_faults(given, "execution", EXECUTIONS)
+    timeout = given.get("timeout")
+    return Controls(
+        timeout=-1 if timeout == "-1" else read_minutes("timeout", timeout, faults),
+        concurrency=_read_count(given, "concurrency", 1, faults) or 1,
+        execution=given.get("execution", "FIFO"), throttle=_read_count(given, "throttle", 1, faults))
+
+
+def _read_sla(given: Mapping[str, Any], faults: list[Fault]) -> Sla | None:
+    start, end, duration = (read_minutes(name, given.get(name), faults)
+                            for name in ("sla_start", "sla_end", "sla_duration"))
+    if "sla_end" not in given:
+        faults += [Fault(name, WrongSchedule.NEEDS, {"other": "sla_end"})
+                   for name in ("sla_start", "sla_duration", "sla_contact") if name in given]
+        return None
+    return Sla(end or 0, start, duration, given.get("sla_contact", ""))
+
+
+def _read_count(given: Mapping[str, Any], name: str, least: int, faults: list[Fault]) -> int | None:
+    if name in given:
+        with noting(faults, name):
+            return parse_count(given[name], least=least)
+    return None
+
+
+def _read_memory(given: Mapping[str, Any], faults: list[Fault]) -> int | None:
+    if "launcher_memory" in given:
+        with noting(faults, "launcher_memory"):
+            return parse_memory(given["launcher_memory"])
+    return None
+
+
+def _choice_faults(given: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> Iterator[Fault]:
+    if given.get(name, choices[0]) not in choices:
+        yield Fault(name, General.NOT_A_CHOICE, {"given": given[name], "allowed": choices})
+
+
+def _field_faults(document: Mapping[str, Any], known: Mapping[str, str], scheduled: bool) -> Iterator[Fault]:
+    """Yield the faults of ``${name}`` in the fields of the job."""
+    coordinators = [name.name for name in COORDINATOR_NAMES]
+    allowed = tuple(name for name in known if scheduled or name not in coordinators)
+    for path, name in uses(document):
+        if name in coordinators and not scheduled:
+            yield Fault(path, Wrong.NOT_SCHEDULED, {"given": name})
+        elif name not in known:
+            yield Fault(path, Wrong.UNKNOWN_NAME, {"given": name, "allowed": allowed})
+        elif name in _WITH_COLON and path in ("input", "output"):
+            yield Fault(path, Wrong.COLON, {"given": name})
+    if document.get("user"):
+        yield Fault("user", Wrong.NOT_THE_JOBS_USER)
+
+
+def _doubts(document: Mapping[str, Any], known: Mapping[str, str]) -> list[str]:
+    """Return warnings about variables of commands that look like misspelt names of values."""
+    doubts = []
+    for path, text in commands(document):
+        for name in re.findall(r"\$\{?([a-z][A-Za-z0-9]+)\}?", text):
+            if name not in known and (near := did_you_mean(name, known)) and name.lower()[:3] in near.lower():
+                doubts.append(f"{path}: ${{{name}}} is a variable of the shell that nothing here sets{near}")
+    return doubts
+
+
+def _read_job(document: Mapping[str, Any], samples: Mapping[str, str]) -> JobSpec:
+    """Return the job with a sample of each value, to check all of its rules."""
+    return build_job({}, fill(document, samples))
+
+
+def _local_faults(document: Mapping[str, Any], spec: JobSpec) -> Iterator[Fault]:
+    """Yield the faults of files of this machine."""
+    used = dict(uses(document))
+    local = local_sources(spec)
+    late = {path for path in local if path in used}
+    for path in sorted(late):
+        yield Fault(path, Wrong.NOT_YET, {"given": _value(document, path), "name": used[path]})
+    found: list[Fault] = []
+    with noting(found):
+        check_files(spec)
+    yield from (fault for fault in found if fault.path not in late)
+
+
+def _pack_sources(document: Mapping[str, Any], spec: JobSpec) -> tuple[dict[str, Any], dict[str, Path]]:
+    """Return the document with its local sources below ``files/``, and the source of each of these paths."""
+    sources: dict[str, Path] = {}
+    packed = {key: dict(value) if key in ("files", "archives") else value for key, value in document.items()}
+    for where, path in local_sources(spec).items():
+        field, _, name = where.partition(".")
+        # A folder per field: a file and an archive may have the same name.
+        suffix = "".join(path.suffixes[-2:]) if field == "archives" else ""
+        place = f"{FILES_FOLDER}/{field}/{name or path.name}{suffix}"
+        sources[place] = path.absolute()
+        if name:
+            packed[field][name] = place
+        else:
+            packed[field] = place
+    return packed, sources
+
+
+def _value(document: Mapping[str, Any], path: str) -> Any:
+    field, _, name = path.partition(".")
+    value = document.get(field)
+    return value.get(name) if name and isinstance(value, Mapping) else value
+
+
+def _name_of(document: Mapping[str, Any], job: str) -> str:
+    name = document.get("name")
+    return name if isinstance(name, str) and name.strip() and "${" not in name else Path(job).stem
+
+
+def _text_faults(application: Application) -> Iterator[Fault]:
+    """Yield the faults of texts that stand in the XML."""
+    texts = {"name": application.name, "python": application.python, "launcher_queue": application.launcher_queue,
+             **{f"property {name}": value for name, value in application.properties.items()}}
+    for path, text in texts.items():
+        if _NOT_IN_XML.search(text):
+            yield Fault(path, Wrong.BAD_CHARACTER, {"given": text})
+    if "${" in application.name:
+        yield Fault("name", Wrong.EXPRESSION, {"given": application.name})

@@ -1,0 +1,237 @@
+"""When a training runs: cron or a fixed frequency, from start to end, as Oozie's coordinator reads them. Pure.
+
+References
+----------
+Oozie 5.2.1, "Coordinator functional specification", sections 4.4 (frequency) and 6.1 (synchronous coordinators).
+Oozie evaluates cron by Quartz in its processing time zone, which is UTC unless the server says otherwise; the time zone
+of the coordinator counts for ``coord:days`` and ``coord:months`` only.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
+from zoneinfo import available_timezones
+
+from ..errors import Code, Fault
+
+#: The end of a schedule that names none.
+NO_END = "2099-12-31T00:00Z"
+#: Oozie refuses a shorter frequency, unless oozie.service.coord.check.maximum.frequency is false.
+LEAST_MINUTES = 5
+MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+
+
+class Wrong(Code):
+    """What is wrong with a schedule."""
+
+    TWO_SCHEDULES = "{other} also says when the training runs; give one of them"
+    NOT_FIVE = ("{given!r} has {count} fields; give five: minute, hour, day of month, month, day of week, such as "
+                "'0 2 * * *'")
+    NOT_IN_FIELD = "{given!r} is not a value for the {field} of cron: {allowed}"
+    NUMBERED_DAY = ("{given!r} numbers a day of the week: Oozie counts from 1 for SUN, cron from 0; write names such "
+                    "as MON-FRI")
+    NOT_A_FREQUENCY = ("{given!r} is not a frequency; give a number of at least 1 and m, h, d, w or mo, such as 30m, "
+                       "12h or 1d")
+    NOT_A_PERIOD = "{given!r} is not a time; give a number and m, h or d, such as 30m or 6h"
+    ZONE_OF_CRON = ("Oozie reads cron in UTC, whatever the time zone; give {other} with it, or the hours of the "
+                    "schedule in UTC")
+    NO_ZONE = "{given!r} is not a time zone{hint}; give a name such as Europe/Berlin or GMT+01:00"
+    NOT_A_TIME = "{given!r} is not a time; give 2026-11-21T02:00Z, or with an offset 2026-11-21T02:00+01:00"
+    ENDS_FIRST = "{given} is not after the start {start}"
+    NEEDS = "needs {other}"
+    NEEDS_SCHEDULE = "needs {other}: only a coordinator has it"
+
+
+class Frequency(NamedTuple):
+    """A fixed frequency.
+
+    Attributes
+    ----------
+    number : int
+    unit : str
+        ``minutes``, ``hours``, ``days`` or ``months``.
+    """
+
+    number: int
+    unit: str
+
+    @property
+    def expression(self) -> str:
+        """Oozie's expression, ``${coord:days(1)}``."""
+        return f"${{coord:{self.unit}({self.number})}}"
+
+    @property
+    def minutes(self) -> int:
+        """The shortest length, minutes."""
+        return self.number * {"minutes": 1, "hours": 60, "days": 23 * 60, "months": 28 * 24 * 60}[self.unit]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When a coordinator runs.
+
+    Attributes
+    ----------
+    cron : str
+        Five fields; empty with a fixed frequency.
+    frequency : Frequency or None
+    start, end : str
+        UTC, ``2026-11-21T02:00Z``.
+    timezone : str
+    """
+
+    cron: str
+    frequency: Frequency | None
+    start: str
+    end: str
+    timezone: str
+
+    @property
+    def expression(self) -> str:
+        """The coordinator's attribute ``frequency``."""
+        return self.frequency.expression if self.frequency else self.cron
+
+
+_FREQUENCY = re.compile(r"([1-9][0-9]{0,5})\s*(m|min|minutes?|h|hours?|d|days?|w|weeks?|mo|months?)\Z", re.IGNORECASE)
+_UNITS = {"mo": ("months", 1), "m": ("minutes", 1), "h": ("hours", 1), "d": ("days", 1), "w": ("days", 7)}
+_OFFSET_ZONE = re.compile(r"(GMT|UTC)([+-](0?[0-9]|1[0-4])(:?[0-5][0-9])?)?\Z")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:00)?)?(Z|[+-]\d{2}:?\d{2})?\Z")
+
+
+def read_schedule(cron: str | None, frequency: str | None, zone: str | None, start: str | None, end: str | None,
+                  now: datetime, faults: list[Fault]) -> Schedule | None:
+    """Return the schedule of the options; None if there is none, or if it has faults.
+
+    Parameters
+    ----------
+    cron, frequency, zone, start, end : str, optional
+        The options ``schedule``, ``frequency``, ``timezone``, ``start`` and ``end``.
+    now : datetime
+        With a time zone; the default start, cut to the minute.
+    faults : list of Fault
+        Every fault is added to it.
+    """
+    before = len(faults)
+    if cron is None and frequency is None:
+        faults += [Fault(name, Wrong.NEEDS_SCHEDULE, {"other": "schedule or frequency"})
+                   for name, value in (("timezone", zone), ("start", start), ("end", end)) if value is not None]
+        return None
+    if cron is not None and frequency is not None:
+        faults.append(Fault("frequency", Wrong.TWO_SCHEDULES, {"other": "schedule"}))
+    if cron is not None:
+        faults += cron_faults(cron)
+        if zone not in (None, "UTC", "GMT"):
+            faults.append(Fault("timezone", Wrong.ZONE_OF_CRON, {"other": "frequency"}))
+    fixed = read_frequency("frequency", frequency, faults) if frequency is not None else None
+    if zone is not None and not _OFFSET_ZONE.match(zone) and zone not in available_timezones():
+        faults.append(Fault("timezone", Wrong.NO_ZONE,
+                            {"given": zone, "allowed": tuple(sorted(available_timezones()))}))
+    begins = read_time("start", start, faults) if start is not None else now.astimezone(timezone.utc)
+    ends = read_time("end", end if end is not None else NO_END, faults)
+    if begins and ends and ends <= begins:
+        faults.append(Fault("end", Wrong.ENDS_FIRST, {"given": format_time(ends), "start": format_time(begins)}))
+    if len(faults) > before or begins is None or ends is None:
+        return None
+    return Schedule(" ".join((cron or "").split()), fixed, format_time(begins), format_time(ends), zone or "UTC")
+
+
+def read_frequency(path: str, text: str, faults: list[Fault]) -> Frequency | None:
+    """Return the frequency of a text such as ``12h``; None, and a fault, for any other text."""
+    match = _FREQUENCY.match(text.strip())
+    if not match:
+        faults.append(Fault(path, Wrong.NOT_A_FREQUENCY, {"given": text}))
+        return None
+    word = match[2].lower()
+    unit, factor = _UNITS["mo" if word.startswith("mo") else word[0]]
+    return Frequency(int(match[1]) * factor, unit)
+
+
+def read_minutes(path: str, text: str | None, faults: list[Fault]) -> int | None:
+    """Return the minutes of a text such as ``6h``; None if it is not given or has a fault."""
+    if text is None:
+        return None
+    match = _FREQUENCY.match(text.strip())
+    if not match or match[2].lower().startswith("mo"):
+        faults.append(Fault(path, Wrong.NOT_A_PERIOD, {"given": text}))
+        return None
+    return int(match[1]) * {"m": 1, "h": 60, "d": 1440, "w": 10080}[match[2][0].lower()]
+
+
+def read_time(path: str, text: str, faults: list[Fault]) -> datetime | None:
+    """Return a moment in UTC; a text without an offset is in UTC. Return None, and add a fault, for any other text."""
+    try:
+        if not _TIME.match(text.strip()):
+            raise ValueError(text)
+        moment = datetime.fromisoformat(re.sub(r"([+-]\d{2})(\d{2})\Z", r"\1:\2", text.strip().replace("Z", "+00:00")))
+    except ValueError:
+        faults.append(Fault(path, Wrong.NOT_A_TIME, {"given": text}))
+        return None
+    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
+
+
+def format_time(moment: datetime) -> str:
+    """Return a moment as Oozie writes it: ``2026-11-21T02:00Z``."""
+    return f"{moment.astimezone(timezone.utc):%Y-%m-%dT%H:%MZ}"
+
+
+def doubts_about(schedule: Schedule, now: datetime) -> Iterator[str]:
+    """Yield warnings about a valid schedule that is probably a mistake."""
+    if schedule.frequency and schedule.frequency.minutes < LEAST_MINUTES:
+        yield (f"frequency: Oozie refuses less than {LEAST_MINUTES} minutes, unless the server sets "
+               "oozie.service.coord.check.maximum.frequency=false")
+    if schedule.start < format_time(now - timedelta(days=1)):
+        yield f"start: {schedule.start} is past; Oozie catches up from then on, unless execution is LAST_ONLY or NONE"
+
+
+class _Field(NamedTuple):
+    name: str
+    least: int
+    most: int
+    names: tuple[str, ...]
+    special: str
+    allowed: str
+
+
+_FIELDS = (
+    _Field("minute", 0, 59, (), r"(?!)", "0 to 59, *, lists, ranges and steps such as */15"),
+    _Field("hour", 0, 23, (), r"(?!)", "0 to 23, *, lists, ranges and steps such as */6"),
+    _Field("day of month", 1, 31, (), r"\?|L(-\d+)?|LW|\d+W", "1 to 31, *, ?, L, W, lists, ranges and steps"),
+    _Field("month", 1, 12, MONTHS, r"(?!)", "1 to 12, JAN to DEC, *, lists, ranges and steps"),
+    _Field("day of week", 1, 7, DAYS, rf"\?|({'|'.join(DAYS)})(L|#[1-5])",
+           "SUN to SAT, *, ?, L, #, lists, ranges and steps"),
+)
+
+
+def cron_faults(text: str) -> Iterator[Fault]:
+    """Yield the faults of a cron expression of Oozie."""
+    fields = text.split()
+    if len(fields) != len(_FIELDS):
+        yield Fault("schedule", Wrong.NOT_FIVE, {"given": text, "count": len(fields)})
+        return
+    for value, field in zip(fields, _FIELDS, strict=True):
+        for item in value.upper().split(","):
+            if field.names == DAYS and re.search(r"\d", item.partition("#")[0].partition("/")[0]):
+                yield Fault("schedule", Wrong.NUMBERED_DAY, {"given": item})
+            elif not _is_item(item, field):
+                yield Fault("schedule", Wrong.NOT_IN_FIELD,
+                            {"given": item, "field": field.name, "allowed": field.allowed})
+
+
+def _is_item(item: str, field: _Field) -> bool:
+    if re.fullmatch(field.special, item):
+        return True
+    span, slash, step = item.partition("/")
+    if slash and not (step.isdecimal() and 1 <= int(step) <= field.most):
+        return False
+    ends = [_number(end, field) for end in span.split("-")]
+    # Quartz reads FRI-MON and 22-2 as ranges over the end.
+    return span == "*" or (len(ends) <= 2 and all(field.least <= end <= field.most for end in ends))
+
+
+def _number(text: str, field: _Field) -> int:
+    if text in field.names:
+        return field.names.index(text) + field.least
+    return int(text) if text.isdecimal() and len(text) < 4 else -1
