@@ -20,7 +20,7 @@ import grpc
 from skein.proto import skein_pb2, skein_pb2_grpc
 
 from tf_yarn_ops.job.spec import JobSpec
-from tf_yarn_ops.runtime.common.contract import JOB_FILE, RUNTIME_FILE, load_job
+from tf_yarn_ops.runtime.common.contract import JOB_FILE, RUNTIME_FILE, HistoryPlan, load_job
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
 from tf_yarn_ops.submit.application import job_file
 from tf_yarn_ops.submit.bundle import runtime_zip
@@ -91,6 +91,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         How many calls of a method fail before one is answered.
     resourcemanagers : tuple of str, optional
         URLs that the coordinator may ask.
+    history : HistoryPlan, optional
+        Where the coordinator writes its record.
     """
 
     folder: Path
@@ -102,6 +104,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
     agents_see: int = 0
     hiccups: dict[str, int] = field(default_factory=dict)
     resourcemanagers: tuple[str, ...] = ()
+    history: HistoryPlan | None = None
     containers: list[LocalContainer] = field(default_factory=list)
     progress: list[float] = field(default_factory=list)
     pages: dict[str, str] = field(default_factory=dict)
@@ -142,7 +145,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         self.server.stop(None)
 
     def job_file(self, base_port):
-        return job_file(self.spec, base_port=base_port, user="tester", resourcemanagers=self.resourcemanagers)
+        return job_file(self.spec, base_port=base_port, user="tester", resourcemanagers=self.resourcemanagers,
+                        history=self.history)
 
     def lay_out(self, folder, base_port=0):
         folder.mkdir()

@@ -14,6 +14,7 @@ from ..hadoop.cluster import Cluster
 from ..runtime.common.report import JobReport
 from ..staging.staging_directory import StagingDirectory
 from .live_report import LiveReports
+from .record import keep_record
 from .yarn_report import lost_report, read_report
 
 logger = logging.getLogger(__name__)
@@ -100,10 +101,14 @@ class Session:
         return report
 
     def forget(self, ended: JobReport) -> None:
-        """Delete the directory of an ended application of our user, because the job's key lies there."""
+        """Delete the directory of an ended application of our user, because the job's key lies there.
+
+        Before that, write its record into the history if its coordinator could not.
+        """
         if ended.user not in ("", self.cluster.user):
             return
         try:
+            keep_record(self.staging(), ended)
             if self.staging().delete(ended.application_id):
                 logger.debug("deleted the directory of %s", ended.application_id)
         except (TfYarnError, OSError) as error:  # the end of the application is told all the same

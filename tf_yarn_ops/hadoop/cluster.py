@@ -114,6 +114,11 @@ class Cluster:
         """The path of the staging directory."""
         return self.staging_template.replace("{user}", self.user)
 
+    @property
+    def history(self) -> str:
+        """The path of the folder with the records of ended jobs."""
+        return f"{self.staging}/history"
+
     def acting_for(self, user: str) -> "Cluster":
         """Return the same cluster for another user; Hadoop's ``proxyuser`` settings have to allow it."""
         return self if user == self.user else replace(self, user=user)

@@ -8,13 +8,16 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from ..errors import SubmissionRejected
+
+#: All users in an ACL, and the mode of a file that all may read.
+EVERYBODY, EVERYBODY_MAY_READ = "*", 0o644
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,9 @@ class FileSystem(Protocol):
 
     def set_modified(self, path: str, modified: int) -> None:
         """Set a file's modification time, milliseconds since the epoch."""
+
+    def let_read(self, path: str, users: Iterable[str], groups: Iterable[str]) -> None:
+        """Let further users and groups read a file; ``*`` is every user."""
 
     def rename(self, source: str, target: str) -> bool:
         """Rename a file; return False when the target exists."""
@@ -164,6 +170,11 @@ class MountedFileSystem:
     def set_modified(self, path: str, modified: int) -> None:
         with self._translated(f"setting the time of {path}"):
             os.utime(self._path(path), ns=(modified * 1_000_000, modified * 1_000_000))
+
+    def let_read(self, path: str, users: Iterable[str], groups: Iterable[str]) -> None:
+        if EVERYBODY in users:
+            with self._translated(f"opening {path}"):
+                self._path(path).chmod(EVERYBODY_MAY_READ)
 
     def rename(self, source: str, target: str) -> bool:
         with self._translated(f"renaming {source}"):

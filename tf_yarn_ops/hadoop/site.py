@@ -17,6 +17,7 @@ from ..validation import (
     not_a_mapping,
     optional,
     read_choice,
+    read_count,
     read_part,
     read_seconds,
     read_text,
@@ -94,6 +95,8 @@ class Site:
         Directory of a second cache, which ``trusted_owner`` fills for all users; it is searched first.
     trusted_owner : str, optional
         A user whose cached files are used besides those of the submitting user.
+    history_days : int, optional
+        Days for which the records of ended jobs stay below the staging directory. Default 365; 0 keeps none.
     application_classpath : sequence of str, optional
         Replaces ``yarn.application.classpath`` of the cluster. Default: the cluster's value.
     log_server : str, optional
@@ -140,6 +143,7 @@ class Site:
     staging: str = "/user/{user}/.skein"
     shared_cache: str | None = None
     trusted_owner: str | None = None
+    history_days: int = 365
     application_classpath: tuple[str, ...] = ()
     log_server: str | None = None
     coordinator_ports: str = COORDINATOR_PORTS
@@ -161,7 +165,7 @@ class Site:
             "namenodes": _read_namenodes, "resourcemanager_service": read_texts,
             "token_renewer": optional(read_text),
             "shared_cache": optional(read_text), "staging": read_text, "trusted_owner": optional(read_text),
-            "application_classpath": read_texts, "log_server": optional(read_text),
+            "history_days": read_count(0), "application_classpath": read_texts, "log_server": optional(read_text),
             "coordinator_ports": _read_port_range, "am_java_options": read_text, "docker_folders": read_texts,
             "request_timeout": read_seconds,
             "unreachable_timeout": read_seconds, "submit_with": read_choice(*SUBMIT_WITH),

@@ -7,14 +7,14 @@ to the address (307) that takes or gives the content.
 """
 
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from ..errors import ClusterUnreachable, SubmissionRejected
 from .authentication import Authentication
 from .fast_import import import_httpx
-from .filesystem import Content, FileStatus
+from .filesystem import EVERYBODY, EVERYBODY_MAY_READ, Content, FileStatus
 from .transport import (
     CONNECT_TIMEOUT,
     NAMENODE,
@@ -101,6 +101,12 @@ class WebHdfs:
 
     def set_modified(self, path: str, modified: int) -> None:
         self._ask(f"setting the time of {path}", "PUT", path, "SETTIMES", modificationtime=str(modified))
+
+    def let_read(self, path: str, users: Iterable[str], groups: Iterable[str]) -> None:
+        if EVERYBODY in users:
+            self._ask(f"opening {path}", "PUT", path, "SETPERMISSION", permission=f"{EVERYBODY_MAY_READ:o}")
+        elif entries := [f"user:{name}:r--" for name in users] + [f"group:{name}:r--" for name in groups]:
+            self._ask(f"setting the ACL of {path}", "PUT", path, "MODIFYACLENTRIES", aclspec=",".join(entries))
 
     def rename(self, source: str, target: str) -> bool:
         what = f"renaming {source}"

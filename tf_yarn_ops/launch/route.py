@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Cancelled, ClusterUnreachable, HadoopClientUnfit, SubmissionRejected, TfYarnError
 from ..follow.kill import kill
+from ..follow.record import keep_record
 from ..follow.session import Session
+from ..follow.yarn_report import read_report
 from ..hadoop.resourcemanager import ENDED, LIVE
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
@@ -142,7 +144,8 @@ class Route:
     def _sweep(self, application_id: str) -> None:
         """Delete directories of ended applications; an error is only logged."""
         try:
-            sweep(self._session.staging(), self._session.resourcemanager, keep=application_id)
+            sweep(self._session.staging(), self._session.resourcemanager, keep=application_id,
+                  on_ended=lambda application: keep_record(self._session.staging(), read_report(application)))
         except TfYarnError as error:
             logger.debug("not swept: %s", error)
 

@@ -15,6 +15,8 @@ from ..hadoop.filesystem import Content, FileSystem
 from .local_resource import LocalResource, type_of
 
 SECRET_DIRECTORY, SECRET_FILE = 0o700, 0o600
+#: The job file in the folder of a submitter.
+JOB_NAME = "job.json"
 
 
 class ApplicationDirectory:

@@ -20,6 +20,7 @@ from ..hadoop.cluster import Cluster
 from ..hadoop.filesystem import Content, FileStatus, FileSystem
 from .application_directory import ApplicationDirectory
 from .local_resource import PRIVATE, PUBLIC, LocalResource, type_of
+from .records import Records
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +85,10 @@ class StagingDirectory:
     def directory(self, application_id: str) -> ApplicationDirectory:
         """Return the directory of an application, for this submitter to fill."""
         return ApplicationDirectory(self.cluster, self.filesystem, application_id)
+
+    def records(self) -> Records:
+        """Return the history of the user."""
+        return Records(self.filesystem, self.cluster.history, owned=True)
 
     def delete(self, application_id: str) -> bool:
         """Delete an application's directory with the key in it; return False if there was none.

@@ -1,9 +1,11 @@
-"""Delete the directories that killed clients left behind, and old claims."""
+"""Delete the directories that killed clients left behind, old claims, and old records of the history."""
 
 import logging
 import random
 import re
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ..errors import ApplicationNotFound
 from ..hadoop.resourcemanager import ENDED, ResourceManager
@@ -20,11 +22,14 @@ FORGOTTEN_AFTER = 14 * 24 * 3600 * 1000
 CLAIMS_FORGOTTEN_AFTER = 90 * 24 * 3600 * 1000
 #: The share of submissions that list the folder of claims, which may hold thousands, and the most that each deletes.
 CLAIMS_CHANCE, CLAIMS_AT_MOST = 0.02, 200
+#: The share of submissions that delete old records of the history and index the last days, and how many days.
+RECORDS_CHANCE, RECORDS_DAYS = 0.05, 3
 
 _APPLICATION = re.compile(r"application_\d+_\d+\Z")
 
 
-def sweep(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str = "") -> list[str]:
+def sweep(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str = "",
+          on_ended: Callable[[Mapping[str, Any]], object] | None = None) -> list[str]:
     """Delete directories of the user's applications that have ended.
 
     Parameters
@@ -33,6 +38,8 @@ def sweep(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str
     resourcemanager : ResourceManager
     keep : str, optional
         The id of the application that is being submitted. Default: none.
+    on_ended : callable, optional
+        Called with YARN's object of each ended application before its directory is deleted.
 
     Returns
     -------
@@ -46,7 +53,10 @@ def sweep(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str
     deleted = []
     for status in random.sample(found, min(AT_MOST, len(found))):
         try:
-            over = resourcemanager.state(status.name) in ENDED
+            application = resourcemanager.get(status.name)
+            over = application["state"] in ENDED
+            if over and on_ended is not None:
+                on_ended(application)
         except ApplicationNotFound:
             over = time.time() * 1000 - status.modified > FORGOTTEN_AFTER
         if over and staging.delete(status.name):
@@ -55,6 +65,17 @@ def sweep(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str
         logger.info("deleted the directories of %s ended applications", len(deleted))
     if random.random() < CLAIMS_CHANCE:
         sweep_claims(staging)
+    if random.random() < RECORDS_CHANCE:
+        sweep_records(staging)
+    return deleted
+
+
+def sweep_records(staging: StagingDirectory) -> list[str]:
+    """Delete the days of the history that are older than the site keeps them; return them. Index the last days."""
+    records = staging.records()
+    deleted = records.sweep(staging.cluster.site.history_days)
+    for day in records.days()[:RECORDS_DAYS]:
+        records.summaries(day)
     return deleted
 
 

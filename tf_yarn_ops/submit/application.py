@@ -16,7 +16,16 @@ from ..hadoop.site import Site
 from ..hadoop.tls import read_authorities
 from ..job.parts import Resources
 from ..job.spec import JobSpec, TaskSpec
-from ..runtime.common.contract import JOB_FILE, RUNTIME_FILE, VERSION, Job, ServicePlan, TypePlan, dump_job
+from ..runtime.common.contract import (
+    JOB_FILE,
+    RUNTIME_FILE,
+    VERSION,
+    HistoryPlan,
+    Job,
+    ServicePlan,
+    TypePlan,
+    dump_job,
+)
 from ..runtime.common.protocol import PORTS
 from ..runtime.common.roles import ROLES, TENSORBOARD
 from .container_environment import ANY_PYTHON, ContainerEnvironment, build_container_environment
@@ -47,6 +56,7 @@ def build(
     resourcemanagers: Sequence[str] = (),
     user: str = "",
     authorities: str = "",
+    history: HistoryPlan | None = None,
     site: Site | None = None,
 ) -> "skein.ApplicationSpec":
     """Return the Skein application of a job.
@@ -62,6 +72,8 @@ def build(
         The submitting user, for the job file.
     authorities : str, optional
         Certificates (PEM) of the ResourceManagers' CAs, for the job file. Default: those of the nodes.
+    history : HistoryPlan, optional
+        Where the coordinator writes the job's record, for the job file. Default: nowhere.
     site : Site, optional
         For the JVM options of the application master and the folders to mount into Docker containers. Default:
         ``Site()``.
@@ -117,13 +129,13 @@ def build(
 
 
 def job_file(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str] = (), user: str = "",
-             authorities: str = "") -> bytes:
+             authorities: str = "", history: HistoryPlan | None = None) -> bytes:
     """Return the content of the job file. It holds the user's variables, so only the job's user may read it.
 
     The arguments are those of `build`.
     """
     return dump_job(job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user,
-                           authorities=authorities))
+                           authorities=authorities, history=history))
 
 
 def settings_of(cluster: Cluster, number: int) -> dict[str, Any]:
@@ -138,11 +150,23 @@ def settings_of(cluster: Cluster, number: int) -> dict[str, Any]:
     site, resourcemanagers = cluster.site, cluster.resourcemanagers if cluster.inside is None else cluster.inside
     encrypted = any(url.startswith("https:") for url in resourcemanagers)
     return {"base_port": site.base_port(number), "resourcemanagers": resourcemanagers, "user": cluster.user,
-            "authorities": read_authorities(site.ca_file) if site.ca_file and encrypted else ""}
+            "authorities": read_authorities(site.ca_file) if site.ca_file and encrypted else "",
+            "history": plan_history(cluster)}
+
+
+def plan_history(cluster: Cluster) -> HistoryPlan | None:
+    """Return where a coordinator writes its record; None if the site keeps no history, or nodes can't reach the place.
+
+    Behind a gateway the known addresses are the gateway's, where a node has no login; a client writes the record then.
+    """
+    inside = cluster.webhdfs if cluster.inside is None else ()
+    if not cluster.site.history_days or not (inside or cluster.local_root):
+        return None
+    return HistoryPlan(cluster.history, cluster.user, inside, "" if inside else cluster.local_root or "")
 
 
 def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], user: str,
-           authorities: str = "") -> Job:
+           authorities: str = "", history: HistoryPlan | None = None) -> Job:
     """Return the job as the coordinator and the agents read it from the job file; arguments as in `build`."""
     placed = build_container_environment(spec.environment, (spec.input, spec.output))
     types = {
@@ -164,6 +188,7 @@ def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], us
         deadlines=asdict(spec.deadlines), linger=spec.tensorboard.linger if spec.tensorboard else 0.0,
         report_log_tail=spec.report_log_tail, resourcemanagers=tuple(resourcemanagers), version_of_package=__version__,
         authorities=authorities,
+        history=history and history._replace(view_users=spec.acls.view_users, view_groups=spec.acls.view_groups),
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, ResourcesImpossible, SubmissionRejected, TfYarnError
+from ..follow.record import keep_record
 from ..follow.yarn_report import read_report
 from ..hadoop.cluster import Cluster
 from ..hadoop.delegation import Credentials, obtain
@@ -20,7 +21,7 @@ from ..hadoop.fast_import import import_skein
 from ..hadoop.resourcemanager import ResourceManager
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
-from ..staging.application_directory import ApplicationDirectory
+from ..staging.application_directory import JOB_NAME, ApplicationDirectory
 from ..staging.archive import pack
 from ..staging.local_resource import ARCHIVE, LocalResource
 from ..staging.staging_directory import StagingDirectory
@@ -38,7 +39,6 @@ logger = logging.getLogger(__name__)
 _WORKERS = 8
 #: Seconds until YARN has accepted or refused a submission that it answered with 202.
 _ACCEPT_TIMEOUT = 30.0
-_JOB_NAME = "job.json"
 
 
 class RestSubmitter:
@@ -168,7 +168,7 @@ class RestSubmitter:
         with ThreadPoolExecutor(_WORKERS) as pool:
             importing = pool.submit(import_skein)
             own = {CERTIFICATE: (credentials := mint()).certificate, KEY: credentials.key,
-                   _JOB_NAME: job_file(spec, **settings)}
+                   JOB_NAME: job_file(spec, **settings)}
             self._staging.prepare(pool)
             directory.make()
             self._checkpoint()
@@ -182,7 +182,7 @@ class RestSubmitter:
             scripts = {name: pool.submit(self._staging.store, directory, service.script.encode(), "service.sh")
                        for name, service in application.services.items()}
             planned = {name: directory.planned(name, data) for name, data in own.items()}
-            located = {key: planned[_JOB_NAME] for key in sources(application) if key[0] == JOB_SOURCE}
+            located = {key: planned[JOB_NAME] for key in sources(application) if key[0] == JOB_SOURCE}
             located |= {key: future.result() for key, future in shared.items()}
             staged = Staged(jar.result(), planned[CERTIFICATE], planned[KEY],
                             {name: future.result() for name, future in scripts.items()}, located)
@@ -198,7 +198,8 @@ class RestSubmitter:
     def _sweep(self, application_id: str) -> None:
         """Delete directories of ended applications, in a thread of its own; an error is only logged."""
         try:
-            sweep(self._staging, self._resourcemanager, keep=application_id)
+            sweep(self._staging, self._resourcemanager, keep=application_id,
+                  on_ended=lambda application: keep_record(self._staging, read_report(application)))
         except TfYarnError as error:
             logger.debug("could not sweep the staging directory: %s", error)
 

@@ -62,6 +62,31 @@ class ServicePlan(NamedTuple):
     indices: Sequence[int]
 
 
+class HistoryPlan(NamedTuple):
+    """Where the coordinator writes the record of the ended job, and who may read it.
+
+    Attributes
+    ----------
+    folder : str
+        The folder of the history in the file system.
+    user : str
+        The user of requests on an unsecured cluster.
+    urls : sequence of str
+        HTTP addresses of the NameNodes, or of an HttpFS.
+    root : str
+        The local folder that is ``/`` of the file system, if it is a mount of a local one; else empty.
+    view_users, view_groups : sequence of str
+        Of the application's view ACLs.
+    """
+
+    folder: str
+    user: str
+    urls: Sequence[str] = ()
+    root: str = ""
+    view_users: Sequence[str] = ()
+    view_groups: Sequence[str] = ()
+
+
 class Job(NamedTuple):
     """The job file.
 
@@ -91,6 +116,8 @@ class Job(NamedTuple):
     authorities : str
         Certificates (PEM) of the CAs that signed those of the ResourceManagers; empty: the node's own.
     version_of_package : str
+    history : HistoryPlan or None
+        None keeps no history.
     """
 
     version: int
@@ -114,6 +141,7 @@ class Job(NamedTuple):
     resourcemanagers: Sequence[str]
     version_of_package: str
     authorities: str = ""
+    history: Optional[HistoryPlan] = None
 
     def tasks(self) -> List[TaskId]:
         """Return all tasks of the job, in the order of the request."""
@@ -125,6 +153,7 @@ def dump_job(job: Job) -> bytes:
     document = job._asdict()
     document["types"] = {name: plan._asdict() for name, plan in job.types.items()}
     document["services"] = {name: plan._asdict() for name, plan in job.services.items()}
+    document["history"] = job.history._asdict() if job.history else None
     return json.dumps(document, indent=1, ensure_ascii=True).encode()
 
 
@@ -135,6 +164,8 @@ def load_job(content: bytes) -> Job:
         raise ValueError("job file of version %r, this runtime reads %d" % (document.get("version"), VERSION))
     document["types"] = {name: TypePlan(**plan) for name, plan in document["types"].items()}
     document["services"] = {name: ServicePlan(**plan) for name, plan in document["services"].items()}
+    history = document.get("history")
+    document["history"] = HistoryPlan(**history) if history else None
     return Job(**document)
 
 

@@ -18,7 +18,7 @@ from ..common.contract import JOB_FILE, Job, load_job
 from ..common.processes import set_parent_death_signal
 from ..common.reasons import Reason
 from ..common.report import JobReport, compose_diagnostics
-from . import page
+from . import history, page
 from .containers import Containers, exit_now
 from .coordinator import Coordinator
 from .ending import VerdictNotTaken, end_application, kill_by_rest, knows_us, until_known
@@ -108,9 +108,13 @@ async def run(job: Job, application_id: str) -> None:
                 logger.error("A part of the coordinator ended", exc_info=fault)
                 coordinator.failed(fault)
     await coordinator.stop_tasks()
+    report = coordinator.report()
+    keeping = history.begin_record(job, application_id, coordinator.status())
     if await reachable:
         await until_known(job.resourcemanagers, application_id, job.authorities)
-    await end_application(containers, job, coordinator.report())
+    await asyncio.wait([keeping], timeout=history.HOLD_SECONDS)
+    await end_application(containers, job, report)
+    await asyncio.wait([keeping], timeout=history.WRITE_SECONDS)
     logger.info("Ended after %.1f s", time.monotonic() - began)
 
 

@@ -14,7 +14,7 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from typing import Dict, Mapping, Sequence
+from typing import Any, Dict, Mapping, Sequence
 
 from ..common.contract import Job
 from ..common.reasons import Reason
@@ -107,7 +107,7 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: 
     An answer that asks for authentication counts too. A standby redirects to the active ResourceManager, whose address
     may be missing in the job file.
     """
-    opener = _opener(authorities)
+    opener = opener_of(authorities)
     for base in resourcemanagers:
         request = urllib.request.Request(f"{base}/ws/v1/cluster/apps/{application_id}/state",
                                          headers=token_header(os.environ))
@@ -123,6 +123,23 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: 
     return False
 
 
+def ask_for_application(resourcemanagers: Sequence[str], application_id: str,
+                        authorities: str = "") -> Mapping[str, Any]:
+    """Return YARN's object of the application, with its times; empty if no ResourceManager shows it."""
+    opener = opener_of(authorities)
+    for base in resourcemanagers:
+        url = f"{base}/ws/v1/cluster/apps/{application_id}?deSelects=resourceRequests"
+        try:
+            with opener.open(urllib.request.Request(url, headers=token_header(os.environ)),
+                             timeout=LOOK_SECONDS) as answer:
+                found = json.loads(answer.read()).get("app")
+        except (*_NO_ANSWER, AttributeError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
 def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str,
                  authorities: str = "") -> None:
     """Ask the ResourceManager to kill the application, with our diagnostics.
@@ -131,7 +148,7 @@ def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str
     Skein does not take the verdict, or if the coordinator itself has failed. YARN ends this process after an accepted
     kill, so a return means that no ResourceManager accepted the kill, or that it was forgotten in a restart.
     """
-    body, opener = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode(), _opener(authorities)
+    body, opener = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode(), opener_of(authorities)
     for base in resourcemanagers:
         url = f"{base}/ws/v1/cluster/apps/{application_id}/state?user.name={user}"
         request = urllib.request.Request(url, body, {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf",
@@ -159,7 +176,7 @@ def token_header(environ: Mapping[str, str]) -> Dict[str, str]:
 
 
 @functools.lru_cache(maxsize=None)
-def _opener(authorities: str) -> urllib.request.OpenerDirector:
+def opener_of(authorities: str) -> urllib.request.OpenerDirector:
     """Return an opener that takes no proxy from the environment, and trusts these CAs (PEM) or else the node's.
 
     If they can't be used, https gets no answer: a fault of a node's certificates must not fail a successful job.

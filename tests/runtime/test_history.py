@@ -1,0 +1,162 @@
+"""The coordinator writes the record of the ended job over WebHDFS; a file system that fails never costs the verdict."""
+
+import json
+import re
+import time
+
+import pytest
+
+from support.appmaster import APPLICATION, AppMaster, until
+from support.fake_webhdfs import serving_files
+from support.fake_yarn import FakeYarn, application, serving
+from support.runtime_jobs import FOREVER, job
+from support.tokens import credentials_file, token
+from tf_yarn_ops.job.parts import Acls
+from tf_yarn_ops.runtime.common.contract import HistoryPlan, load_job
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.record import record_path, unpack_record
+from tf_yarn_ops.runtime.common.report import JobReport
+from tf_yarn_ops.runtime.common.status import Facts, build_status
+from tf_yarn_ops.runtime.common.tokens import encode_token
+from tf_yarn_ops.runtime.master import history
+from tf_yarn_ops.submit.application import job_file
+
+FOLDER = "/user/ann/.skein/history"
+ENDED = 1_700_000_100.0
+PATH = record_path(FOLDER, APPLICATION, ENDED)
+
+
+@pytest.fixture
+def files():
+    with serving_files() as files:
+        yield files
+
+
+def job_with(plan, resourcemanagers=(), **fields):
+    content = job_file(job("true", **fields), base_port=21000, user="ann", resourcemanagers=resourcemanagers, history=plan)
+    return load_job(content)
+
+
+def status(**fields):
+    report = JobReport(APPLICATION, name="digits", reason=Reason.SUCCEEDED, started_at=ENDED - 60, finished_at=ENDED, **fields)
+    return build_status(report, Facts(ENDED))
+
+
+def plan(*urls, **fields):
+    return HistoryPlan(FOLDER, "ann", urls, **fields)
+
+
+def test_the_path_has_the_day_in_utc():
+    assert f"{FOLDER}/2023/11/14/{APPLICATION}.json.gz" == PATH
+
+
+def test_a_record_is_complete_when_its_name_appears_and_only_its_owner_reads_it(files):
+    assert history.keep(job_with(plan(files.url)), APPLICATION, status()) == PATH
+    record = unpack_record(files.files[PATH])
+    assert (record["name"], record["reason"], record["written_by"]) == ("digits", "SUCCEEDED", "coordinator")
+    assert list(files.files) == [PATH] and files.modes[PATH] == "600" and files.acls == {}
+    assert files.folders == {PATH.rpartition("/")[0]: "755"}
+    operations = [operation for _, operation, _, _ in files.requests]
+    assert operations == ["MKDIRS", "CREATE", "CREATE", "RENAME"]
+    assert all(parameters["user.name"] == "ann" for *_, parameters in files.requests if "step" not in parameters)
+
+
+def test_the_view_acls_may_read_the_record(files):
+    acls = Acls(view_users=["bob"], view_groups=["ml"])
+    assert history.keep(job_with(plan(files.url), acls=acls), APPLICATION, status()) == PATH
+    assert (files.modes[PATH], files.acls[PATH]) == ("600", "user:bob:r--,group:ml:r--")
+
+
+def test_all_users_may_read_the_record_where_all_may_view_the_application(files):
+    assert history.keep(job_with(plan(files.url), acls=Acls(view_users=["*"])), APPLICATION, status()) == PATH
+    assert (files.modes[PATH], files.acls) == ("644", {})
+
+
+def test_without_acls_in_hdfs_the_record_stays_its_owners(files):
+    files.faults.append(lambda operation, path: (403, "AclException") if operation == "MODIFYACLENTRIES" else None)
+    assert history.keep(job_with(plan(files.url), acls=Acls(view_users=["bob"])), APPLICATION, status()) == PATH
+    assert files.modes[PATH] == "600"
+
+
+def test_the_coordinators_record_replaces_the_one_of_a_client_that_was_faster(files):
+    files.files[PATH] = b"poorer"
+    assert history.keep(job_with(plan(files.url)), APPLICATION, status()) == PATH
+    assert unpack_record(files.files[PATH])["written_by"] == "coordinator" and len(files.files) == 1
+
+
+def test_a_standby_is_passed_over_and_a_fault_is_tried_again(files):
+    failures = [(500, "IOException"), (503, "RetriableException")]
+    files.faults.append(lambda operation, path: failures.pop(0) if operation == "RENAME" and failures else None)
+    with serving_files() as standby:
+        standby.faults.append(lambda operation, path: (403, "StandbyException"))
+        assert history.keep(job_with(plan(standby.url, files.url)), APPLICATION, status()) == PATH
+    assert failures == [] and PATH in files.files
+
+
+def test_it_gives_up_at_the_deadline_and_says_why(files, caplog):
+    files.faults.append(lambda operation, path: (403, "SafeModeException", "Name node is in safe mode."))
+    assert history.keep(job_with(plan(files.url)), APPLICATION, status(), until=time.monotonic() + 0.3) is None
+    assert re.search(r"was not written: MKDIRS \S+: SafeModeException: Name node is in safe mode", caplog.text)
+
+
+def test_the_tokens_of_the_container_are_tried_one_after_the_other_and_never_logged(files, tmp_path, monkeypatch, caplog):
+    made = [token("HDFS_DELEGATION_TOKEN", "127.0.0.1:8020", number) for number in (1, 2)]
+    (tmp_path / "tokens").write_bytes(credentials_file(made))
+    other, good = map(encode_token, made)
+    monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(tmp_path / "tokens"))
+    files.tokens = [good]
+    assert history.keep(job_with(plan(files.url)), APPLICATION, status()) == PATH
+    files.tokens = []
+    assert history.keep(job_with(plan(files.url)), APPLICATION, status(), until=time.monotonic()) is None
+    assert "InvalidToken" in caplog.text and other not in caplog.text and good not in caplog.text
+
+
+def test_yarn_tells_when_the_job_was_submitted_and_launched(files):
+    yarn = FakeYarn()
+    yarn.add(application(42, startedTime=1_700_000_000_000, launchTime=1_700_000_030_000, id=APPLICATION))
+    with serving(yarn) as url:
+        history.keep(job_with(plan(files.url), (url,)), APPLICATION, status())
+    record = unpack_record(files.files[PATH])
+    assert (record["submitted_at"], record["started_at"], record["queue_seconds"]) == (1_700_000_000.0, 1_700_000_030.0, 30.0)
+
+
+def test_a_folder_that_is_the_clusters_file_system_is_written_directly(tmp_path):
+    assert history.keep(job_with(plan(root=str(tmp_path))), APPLICATION, status()) == PATH
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [str(path).removeprefix(str(tmp_path)) for path in written] == [PATH]
+    assert written[0].stat().st_mode & 0o777 == 0o600
+
+
+def test_secrets_are_masked_wherever_the_program_prints_them(files):
+    secret = "hunter2-long"
+    document = {**status(message=f"no {secret}"), "tasks": [{"task": "worker:0", "log_tail": f"key {secret}\n"}]}
+    history.keep(job_with(plan(files.url), env={"API_KEY": secret}), APPLICATION, document)
+    record = unpack_record(files.files[PATH])
+    assert secret not in json.dumps(record)
+    assert (record["message"], record["tasks"][0]["log_tail"]) == ("no ***", "key ***\n")
+
+
+def record_of(files):
+    path = until(lambda: next((path for path in files.files if path.endswith(f"/{APPLICATION}.json.gz")), None))
+    return unpack_record(files.files[path])
+
+
+def test_a_real_coordinator_writes_what_its_report_says(tmp_path, files):
+    command = f'if [ $TASK_INDEX = 1 ]; then echo "key $API_KEY"; exit 3; fi; {FOREVER}'
+    with AppMaster(tmp_path / "job", job(command, env={"API_KEY": "hunter2-long"}), history=plan(files.url)) as am:
+        report = am.wait()
+    record = record_of(files)
+    assert JobReport.from_dict(record).reason is report.reason is Reason.TASK_FAILED
+    assert {task["task"]: task["state"] for task in record["tasks"]} == {task.task: task.state for task in report.tasks}
+    failed = next(task for task in record["tasks"] if task["task"] == record["first_failure"])
+    assert "key ***" in failed["log_tail"] and "hunter2" not in json.dumps(record)
+
+
+def test_a_file_system_that_hangs_does_not_keep_the_verdict(tmp_path, files):
+    files.released.clear()
+    with AppMaster(tmp_path / "job", job("true"), history=plan(files.url)) as am:
+        until(lambda: am.ended)
+        assert am.coordinator.poll() is None and files.requests and not files.files  # the write still hangs
+        files.released.set()
+        assert am.wait().reason is Reason.SUCCEEDED
+    assert record_of(files)["reason"] == "SUCCEEDED"

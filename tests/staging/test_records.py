@@ -1,0 +1,134 @@
+"""The records of a user: paths by day, an index per day, rights, retention. On a real local file system."""
+
+import gzip
+import json
+import os
+import time
+
+import pytest
+
+from support.records import DAY, STAMP, application_id, keep, record
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.record import pack_record, summarise, unpack_record
+from tf_yarn_ops.staging.records import LOOSE, Records
+from tf_yarn_ops.staging.sweep import sweep_records
+
+
+@pytest.fixture
+def records(staging):
+    return staging.records()
+
+
+class Counting:
+    """The file system, with the paths of the files that were read."""
+
+    def __init__(self, filesystem):
+        self._filesystem, self.read_paths = filesystem, []
+
+    def __getattr__(self, name):
+        return getattr(self._filesystem, name)
+
+    def read(self, path, *words):
+        self.read_paths.append(path)
+        return self._filesystem.read(path, *words)
+
+
+def test_a_record_is_found_by_its_application_and_listed_by_its_day(records):
+    made = record(7, loss=0.5)
+    assert records.write(application_id(7), made["finished_at"], pack_record(made)) is True
+    assert records.write(application_id(7), made["finished_at"], b"another") is False
+    assert records.days() == ["2023/11/14"]
+    assert records.read(application_id(7)) == made
+    assert records.read(application_id(8)) is None and records.read("../etc") is None
+    assert records.summaries("2023/11/14") == [summarise(made)]
+
+
+def test_a_client_finds_the_record_that_a_coordinator_wrote_before_midnight(records):
+    midnight = float(STAMP - STAMP % DAY + DAY)
+    made = record(1, ended=midnight - 2)
+    keep(records.filesystem, records.folder, made)
+    assert records.has(application_id(1), midnight + 3) and not records.has(application_id(2), midnight + 3)
+
+
+def test_an_index_spares_the_reader_the_records_and_follows_them(records, staging):
+    for number in range(LOOSE + 3):
+        keep(records.filesystem, records.folder, record(number, ended=STAMP + number))
+    first = records.summaries("2023/11/14")
+    assert [one["application_id"] for one in first] == [application_id(n) for n in reversed(range(LOOSE + 3))]
+    counting = Counting(records.filesystem)
+    again = Records(counting, records.folder)
+    assert again.summaries("2023/11/14") == first
+    assert [path.rpartition("/")[2][:7] for path in counting.read_paths] == [".index-"]
+    keep(records.filesystem, records.folder, record(99, ended=STAMP + 99))
+    records.filesystem.delete(f"{records.folder}/2023/11/14/{application_id(0)}.json.gz")
+    now = Records(counting, records.folder).summaries("2023/11/14")
+    assert [one["application_id"] for one in now] == [application_id(99), *(one["application_id"] for one in first[:-1])]
+    assert sum(path.endswith(f"{application_id(99)}.json.gz") for path in counting.read_paths) == 1
+
+
+def test_only_the_owner_writes_an_index_and_there_is_one(records, root):
+    for number in range(LOOSE + 1):
+        keep(records.filesystem, records.folder, record(number))
+    Records(records.filesystem, records.folder).summaries("2023/11/14")
+    indexes = lambda: list(root.rglob(".index-*"))  # noqa: E731
+    assert indexes() == []
+    records.summaries("2023/11/14")
+    for number in range(100, 100 + LOOSE + 1):
+        keep(records.filesystem, records.folder, record(number))
+    records.summaries("2023/11/14")
+    assert len(indexes()) == 1 and indexes()[0].stat().st_mode & 0o777 == 0o600
+
+
+def test_files_that_are_no_records_are_left_out(records, root):
+    made = record(1)
+    keep(records.filesystem, records.folder, made)
+    day = root / records.folder.lstrip("/") / "2023/11/14"
+    (day / f"{application_id(2)}.json.gz").write_bytes(b"broken")
+    (day / f"{application_id(3)}.json.gz").write_bytes(gzip.compress(b"[1]"))
+    (day / "notes.txt").write_text("x")
+    (day / ".index-0123456789ab.json.gz").write_bytes(b"broken")
+    assert records.summaries("2023/11/14") == [summarise(made)]
+    assert records.read(application_id(2)) is None
+
+
+def test_a_record_can_not_pass_for_another_application(records):
+    made = record(1)
+    path = keep(records.filesystem, records.folder, made)
+    records.filesystem.rename(path, path.replace("_0001", "_0002"))
+    assert [one["application_id"] for one in records.summaries("2023/11/14")] == [application_id(2)]
+
+
+def test_old_days_are_swept_with_their_empty_months(records, staging, root):
+    now = STAMP + 400 * DAY
+    for number, ended in enumerate((STAMP, STAMP + 300 * DAY, now)):
+        keep(records.filesystem, records.folder, record(number, ended=float(ended)))
+    assert records.sweep(365, now) == ["2023/11/14"]
+    assert records.days() == ["2024/12/18", "2024/09/09"]
+    assert sorted(path.name for path in (root / records.folder.lstrip("/")).iterdir()) == ["2024"]
+    assert sweep_records(staging) == ["2024/12/18", "2024/09/09"]  # both are older than a year now
+
+
+def test_unfinished_files_are_deleted_after_a_day(records, root):
+    keep(records.filesystem, records.folder, record(1))
+    day = root / records.folder.lstrip("/") / "2023/11/14"
+    old, new = day / ".a.json.gz.012345678901", day / ".b.json.gz.012345678901"
+    for path in (old, new):
+        path.write_bytes(b"x")
+    os.utime(old, (time.time() - 2 * DAY,) * 2)
+    records.summaries("2023/11/14")
+    assert new.exists() and not old.exists()
+
+
+def test_a_summary_has_a_short_curve_and_the_last_metrics():
+    summary = summarise(record(metrics={"accuracy": 0.9, "note": "text", "good": True}))
+    assert summary["metrics"] == {"loss": 0.275, "accuracy": 0.9}
+    assert summary["curve"][0] == "loss" and len(summary["curve"][1]) == 24 and summary["curve"][1][-1] == 0.275
+    assert len(json.dumps(summary)) < 1200
+
+
+def test_a_large_record_loses_the_logs_of_tasks_that_failed_later():
+    made = record(reason=Reason.TASK_FAILED, tail="first")
+    made["tasks"] += [{"task": f"worker:{number}", "log_tail": "x" * 1000} for number in range(1, 50)]
+    kept = unpack_record(pack_record(made, 20_000))
+    assert kept["tasks"][0]["log_tail"] == "first" and not any(task["log_tail"] for task in kept["tasks"][1:])
+    assert kept["series"] and not unpack_record(pack_record(made, 100))["series"]

@@ -1,0 +1,100 @@
+"""WebHDFS on the wire over a dictionary: as much of it as the coordinator's writer speaks, and faults on demand."""
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, unquote, urlsplit
+
+
+class FakeWebHdfs:
+    """A NameNode with one DataNode at the same address; tests read and write it freely."""
+
+    def __init__(self):
+        self.url = ""
+        self.files = {}  # path: content
+        self.modes = {}  # path: mode as text
+        self.acls = {}  # path: aclspec
+        self.folders = {}  # path: mode as text
+        self.requests = []  # (method, operation, path, parameters)
+        self.tokens = None  # the good ones; None asks for no token
+        self.faults = []  # callables (operation, path) -> (status, exception) or None, asked first
+        self.released = threading.Event()
+        self.released.set()  # a test clears it to let every request hang
+
+    def answer(self, method, path, parameters, body):
+        operation = parameters.get("op", "")
+        self.requests.append((method, operation, path, parameters))
+        self.released.wait(60)
+        for fault in self.faults:
+            if found := fault(operation, path):
+                return found[0], {}, remote(*found[1:])
+        if self.tokens is not None and "step" not in parameters and parameters.get("delegation") not in self.tokens:
+            return 403, {}, remote("InvalidToken", "token is unknown")
+        if operation == "MKDIRS":
+            self.folders[path] = parameters["permission"]
+            return 200, {}, {"boolean": True}
+        if operation == "CREATE" and "step" not in parameters:
+            self.modes[path] = parameters["permission"]
+            return 307, {"Location": f"{self.url}/webhdfs/v1{path}?op=CREATE&step=2"}, {}
+        if operation == "CREATE":
+            self.files[path] = body
+            return 201, {}, {}
+        if operation == "MODIFYACLENTRIES":
+            self.acls[path] = parameters["aclspec"]
+            return 200, {}, {}
+        if operation == "RENAME":
+            target = parameters["destination"]
+            if target in self.files or path not in self.files:
+                return 200, {}, {"boolean": False}
+            for kept in (self.files, self.modes, self.acls):
+                if path in kept:
+                    kept[target] = kept.pop(path)
+            return 200, {}, {"boolean": True}
+        if operation == "DELETE":
+            return 200, {}, {"boolean": self.files.pop(path, None) is not None}
+        return 400, {}, remote("UnsupportedOperationException", operation)
+
+
+def remote(exception, message="no"):
+    return {"RemoteException": {"exception": exception, "message": message}}
+
+
+@contextmanager
+def serving_files():
+    """Serve a new file system; yields it, with its URL."""
+    files = FakeWebHdfs()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_any(self):
+            split = urlsplit(self.path)
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            parameters = {name: values[0] for name, values in parse_qs(split.query).items()}
+            status, headers, document = files.answer(
+                self.command, unquote(split.path).removeprefix("/webhdfs/v1"), parameters, body)
+            content = json.dumps(document).encode()
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_PUT = do_DELETE = handle_any
+
+        def log_message(self, *words):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    files.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield files
+    finally:
+        files.released.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()

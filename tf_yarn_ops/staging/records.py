@@ -1,0 +1,247 @@
+"""`Records`: the history of one user, ``<staging>/history/<year>/<month>/<day>/<application id>.json.gz``.
+
+Records never change, so an index file per day, which the owner's clients write, spares readers most of them.
+"""
+
+import gzip
+import json
+import logging
+import re
+import time
+import uuid
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from ..errors import SubmissionRejected
+from ..hadoop.filesystem import FileStatus, FileSystem
+from ..runtime.common.record import MAX_UNPACKED, SUFFIX, record_path, summarise, unpack_record
+
+logger = logging.getLogger(__name__)
+
+#: Version of the index files.
+INDEX_SCHEMA = 1
+#: Other users may list the days; each file has rights of its own.
+DAY_MODE, FILE_MODE = 0o755, 0o600
+#: Requests at the same time.
+THREADS = 8
+#: Records without an index entry that a reader reads one by one before it writes a new index of the day.
+LOOSE = 5
+#: Days that are searched for an application at the same time.
+_CHUNK = 32
+#: Milliseconds after which an unfinished file counts as abandoned.
+_ABANDONED = 24 * 3600 * 1000
+_INDEX = re.compile(r"\.index-[0-9a-f]{12}\.json\.gz\Z")
+_RECORD = re.compile(r"(application_(\d+)_\d+)\.json\.gz\Z")
+_PARTS = (re.compile(r"\d{4}\Z"), re.compile(r"\d{2}\Z"), re.compile(r"\d{2}\Z"))
+
+
+class Records:
+    """The records of one user.
+
+    Parameters
+    ----------
+    filesystem : FileSystem
+    folder : str
+        `Cluster.history` of that user.
+    owned : bool, optional
+        Whether we may write there: indexes of days are written, and abandoned files deleted. Default False.
+    """
+
+    def __init__(self, filesystem: FileSystem, folder: str, owned: bool = False):
+        self.filesystem, self.folder, self.owned = filesystem, folder, owned
+        self._read: dict[str, tuple[int, dict[str, Any]]] = {}
+
+    def days(self) -> list[str]:
+        """Return the days that have records, ``2026/11/22``, the latest first."""
+        found = [""]
+        with ThreadPoolExecutor(THREADS) as pool:
+            for part in _PARTS:
+                listed = pool.map(lambda above: (above, self._list(above)), found)
+                found = [f"{above}/{status.name}".lstrip("/") for above, entries in listed for status in entries
+                         if status.is_directory and part.match(status.name)]
+        return sorted(found, reverse=True)
+
+    def _list(self, day: str) -> list[FileStatus]:
+        try:
+            return self.filesystem.list(f"{self.folder}/{day}".rstrip("/"))
+        except SubmissionRejected as error:  # another user's history that we may not see
+            logger.debug("%s", error)
+            return []
+
+    def summaries(self, day: str) -> list[dict[str, Any]]:
+        """Return the summaries of a day's records that we may read, the latest first; see `summarise`.
+
+        Raises
+        ------
+        ClusterUnreachable
+            The file system does not answer.
+        """
+        entries = self._list(day)
+        indexes = sorted((status for status in entries if _INDEX.match(status.name)), key=lambda one: one.modified)
+        known = self._read_index(day, indexes[-1]) if indexes else {}
+        files = [status for status in entries if _RECORD.match(status.name)]
+        for status in files:
+            cached = self._read.get(f"{day}/{status.name}")
+            if cached:
+                known[status.name] = cached
+        loose = [status for status in files if known.get(status.name, (0, {}))[0] != status.modified]
+        with ThreadPoolExecutor(THREADS) as pool:
+            for status, summary in zip(loose, pool.map(lambda one: self._summary(day, one.name), loose), strict=True):
+                known[status.name] = self._read[f"{day}/{status.name}"] = (status.modified, summary)
+        known = {status.name: known[status.name] for status in files}
+        if self.owned and len(loose) > LOOSE:
+            self._write_index(day, known, indexes)
+        if self.owned:
+            self._clean(day, entries)
+        found = [summary for _, summary in known.values() if summary]
+        return sorted(found, key=lambda summary: summary.get("finished_at") or 0.0, reverse=True)
+
+    def _summary(self, day: str, name: str) -> dict[str, Any]:
+        """Return the summary of a record; empty if it can't be read."""
+        record = self._load(f"{self.folder}/{day}/{name}")
+        return summarise({**record, "application_id": name.removesuffix(SUFFIX)}) if record else {}
+
+    def _load(self, path: str) -> dict[str, Any] | None:
+        try:
+            content = self.filesystem.read(path)
+            return None if content is None else unpack_record(content)
+        except (SubmissionRejected, ValueError) as error:
+            logger.debug("%s is left out: %s", path, error)
+            return None
+
+    def _read_index(self, day: str, status: FileStatus) -> dict[str, tuple[int, dict[str, Any]]]:
+        try:
+            content = self.filesystem.read(f"{self.folder}/{day}/{status.name}")
+            document = json.loads(zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(content or b"", MAX_UNPACKED))
+            if document["schema"] != INDEX_SCHEMA:
+                return {}
+            return {name: (int(modified), dict(summary)) for name, (modified, summary) in document["records"].items()}
+        except (SubmissionRejected, ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+            logger.debug("the index of %s is left out: %s", day, error)
+            return {}
+
+    def _write_index(self, day: str, known: Mapping[str, tuple[int, Mapping[str, Any]]],
+                     old: Iterable[FileStatus]) -> None:
+        """Write the index of a day under a new name, then delete the old ones; readers take the latest."""
+        document = {"schema": INDEX_SCHEMA, "records": known}
+        content = gzip.compress(json.dumps(document, separators=(",", ":")).encode(), 6)
+        folder = f"{self.folder}/{day}"
+        try:
+            if self._put(f"{folder}/.index-{uuid.uuid4().hex[:12]}{SUFFIX}", content):
+                for status in old:
+                    self.filesystem.delete(f"{folder}/{status.name}")
+        except SubmissionRejected as error:  # a reader can do without
+            logger.debug("the index of %s was not written: %s", day, error)
+
+    def _clean(self, day: str, entries: Iterable[FileStatus]) -> None:
+        """Delete unfinished files that killed writers left behind."""
+        for status in entries:
+            unfinished = status.name.startswith(".") and not _INDEX.match(status.name)
+            if unfinished and time.time() * 1000 - status.modified > _ABANDONED:
+                self.filesystem.delete(f"{self.folder}/{day}/{status.name}")
+
+    def read(self, application_id: str) -> dict[str, Any] | None:
+        """Return the record of an application; None if there is none that we may read.
+
+        Raises
+        ------
+        ClusterUnreachable
+            The file system does not answer.
+        """
+        name = f"{application_id}{SUFFIX}"
+        match = _RECORD.match(name)
+        if not match:
+            return None
+        # The id holds the start of its ResourceManager; no application ends before. A clock may be a day off.
+        earliest = (_utc(int(match[2]) / 1000) - timedelta(days=1)).strftime("%Y/%m/%d")
+        days = [day for day in self.days() if day >= earliest]
+        with ThreadPoolExecutor(THREADS) as pool:
+            for start in range(0, len(days), _CHUNK):
+                paths = [f"{self.folder}/{day}/{name}" for day in days[start:start + _CHUNK]]
+                for path, status in zip(paths, pool.map(self._status, paths), strict=True):
+                    if status is not None:
+                        return self._load(path)
+        return None
+
+    def _status(self, path: str) -> FileStatus | None:
+        try:
+            return self.filesystem.status(path)
+        except SubmissionRejected:
+            return None
+
+    def has(self, application_id: str, at: float) -> bool:
+        """Return whether there is a record of an application that ended for YARN at this moment.
+
+        Its coordinator may have written it up to an hour before, perhaps on the day before.
+        """
+        paths = {record_path(self.folder, application_id, moment) for moment in (at, at - 3600)}
+        return any(self._status(path) is not None for path in paths)
+
+    def write(self, application_id: str, at: float, content: bytes, users: Iterable[str] = (),
+              groups: Iterable[str] = ()) -> bool:
+        """Write a record unless there is one.
+
+        Parameters
+        ----------
+        application_id : str
+        at : float
+            When the job ended, seconds since the epoch.
+        content : bytes
+            Of `pack_record`.
+        users, groups : iterable of str, optional
+            Who may read it besides the owner.
+
+        Returns
+        -------
+        bool
+            False if there was one.
+        """
+        path = record_path(self.folder, application_id, at)
+        folder, _, name = path.rpartition("/")
+        self.filesystem.makedirs(folder, DAY_MODE)
+        return self._put(path, content, f"{folder}/.{name}.{uuid.uuid4().hex[:12]}", tuple(users), tuple(groups))
+
+    def _put(self, path: str, content: bytes, passing: str = "", users: tuple[str, ...] = (),
+             groups: tuple[str, ...] = ()) -> bool:
+        passing = passing or f"{path}.{uuid.uuid4().hex[:12]}"
+        self.filesystem.create(passing, content, FILE_MODE)
+        if users or groups:
+            try:
+                self.filesystem.let_read(passing, users, groups)
+            except SubmissionRejected as error:
+                logger.warning("only its owner may read %s: %s", path, error)
+        if self.filesystem.rename(passing, path):
+            return True
+        self.filesystem.delete(passing)
+        return False
+
+    def sweep(self, keep_days: int, now: float | None = None) -> list[str]:
+        """Delete the days that are older than so many days; return them.
+
+        Parameters
+        ----------
+        keep_days : int
+        now : float, optional
+            Seconds since the epoch. Default: now.
+        """
+        oldest = (_utc(time.time() if now is None else now) - timedelta(days=keep_days)).strftime("%Y/%m/%d")
+        old = [day for day in self.days() if day < oldest]
+        for day in old:
+            self.filesystem.delete(f"{self.folder}/{day}")
+        for above in sorted({part for day in old for part in _above(day)}, reverse=True):
+            if not self.filesystem.list(f"{self.folder}/{above}"):
+                self.filesystem.delete(f"{self.folder}/{above}")
+        return old
+
+
+def _above(day: str) -> Iterator[str]:
+    year, month, _ = day.split("/")
+    yield f"{year}/{month}"
+    yield year
+
+
+def _utc(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, timezone.utc)
