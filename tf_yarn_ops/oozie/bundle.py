@@ -43,7 +43,7 @@ def write_bundle(target: Path) -> None:
     package = Path(__file__).resolve().parents[1]
     installed = ["--venv-repository", sys.prefix] if sys.prefix != sys.base_prefix else []
     command = [sys.executable, "-m", "pex", *installed, "-P", f"{package.name}@{package.parent}", *needed,
-               "--python-shebang", "/usr/bin/env python3", "-o", str(target)]
+               "--python-shebang", "/usr/bin/env python3", "-o", str(target.absolute())]
     try:
         ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
                              timeout=_SECONDS, cwd=package.parent)

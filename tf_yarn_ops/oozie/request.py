@@ -50,6 +50,7 @@ class Wrong(Code):
     NOT_YET = "{given!r} is a file of this machine, packed now, when ${{{name}}} has no value; name a file in HDFS"
     NOT_A_PAIR = "{given!r} is not NAME=VALUE"
     BAD_CHARACTER = "{given!r} has a character that XML can't hold"
+    MARKUP = "{given!r} has < or &; Oozie puts the value into its XML as it is, so write it without them"
     EXPRESSION = "{given!r} holds ${{, which Oozie would evaluate; write the name as it is"
     NAME_TAKEN = "{given!r} is also the name of another file of the application; give it another name"
     NO_FILE = "there is no file {given} on this machine"
@@ -316,5 +317,7 @@ def _text_faults(application: Application) -> Iterator[Fault]:
     for path, text in texts.items():
         if _NOT_IN_XML.search(text):
             yield Fault(path, Wrong.BAD_CHARACTER, {"given": text})
+        if re.search("[<&]", text):
+            yield Fault(path, Wrong.MARKUP, {"given": text})
     if "${" in application.name:
         yield Fault("name", Wrong.EXPRESSION, {"given": application.name})

@@ -1,0 +1,308 @@
+"""Applications as files: golden documents, Oozie's schemas, folders here and in the cluster, and the server on the wire."""
+
+import http.server
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import threading
+import zipfile
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from datetime import datetime, timezone
+from pathlib import Path
+from unittest import mock
+from xml.etree import ElementTree
+
+import javaproperties
+import pytest
+import yaml
+
+from support.fake_yarn import FakeYarn, serving
+from support.programs import ROOT
+from tf_yarn_ops.cli import program
+from tf_yarn_ops.cli.ytf import ytf
+from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.oozie import schemas
+from tf_yarn_ops.oozie.package import Place, documents_of
+from tf_yarn_ops.oozie.request import read_request
+from tf_yarn_ops.terminal.signals import Interruption
+
+GOLDEN = Path(__file__).parent / "golden"
+NOW = datetime(2026, 11, 21, 10, 7, tzinfo=timezone.utc)
+PLACE = Place("hdfs://nn:8020/apps/digits", "hdfs://nn:8020", "rm:8032")
+JOB = "name: digits \"more\"\ncommand: python3 train.py\ntasks: {worker: 1}\nfiles: {train.py: train.py}\nqueue: science\n"
+FLOW = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="mine">
+    <start to="train"/>
+    <!-- kept -->
+    <action name="train">
+        <shell xmlns="uri:oozie:shell-action:1.0"/>
+        <ok to="judge"/>
+        <error to="end"/>
+    </action>
+    <decision name="judge">
+        <switch>
+            <case to="end">${wf:actionData('train')['metric.accuracy'] ge 0.9}</case>
+            <default to="end"/>
+        </switch>
+    </decision>
+    <end name="end"/>
+</workflow-app>
+"""
+REQUESTS = {
+    "plain": {"property": ["rate=0.1 a=b"], "on_failure": "status", "bundle": True, "python": "/opt/tf/bin/python"},
+    "cron": {"schedule": "0 2 * * MON-FRI", "data": ["hdfs:///clicks/${YEAR}-${MONTH}-${DAY}"], "done_flag": "",
+             "data_instances": "-6:0", "retry_max": "2", "retry_interval": "1m", "launcher_memory": "512m"},
+    "frequency": {"frequency": "1d", "timezone": "Europe/Berlin", "start": "2026-12-01T02:00+01:00", "end": "2027-01-01",
+                  "data": ["clicks=/clicks/dt=${YEAR}${MONTH}${DAY}", "${nameNode}/stock/${YEAR}"],
+                  "output_data": ["/models/${YEAR}${MONTH}${DAY}"], "timeout": "-1", "concurrency": "2", "throttle": "3",
+                  "execution": "LAST_ONLY", "sla_end": "6h", "sla_start": "30m", "sla_duration": "2h", "sla_contact": "a@b.c"},
+    "flow": {"frequency": "12h", "workflow": "flow.xml", "include": ["extra.sh"]},
+}  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"job.yaml": JOB, "train.py": "print()", "flow.xml": FLOW, "extra.sh": "true\n"}.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_the_documents_are_what_they_were(place, name):
+    documents = documents_of(read_request("job.yaml", REQUESTS[name], NOW), PLACE)
+    text = "".join(f"# {file}\n{text}" for file, text in documents.items() if file != "launch.sh")
+    golden = GOLDEN / f"{name}.txt"
+    if os.environ.get("ACCEPT_GOLDEN"):
+        golden.write_text(text)
+    assert text == golden.read_text(), "if that is meant, accept it with ACCEPT_GOLDEN=1 and read the diff"
+    assert javaproperties.loads(documents["job.properties"])["nameNode"] == "hdfs://nn:8020"
+
+
+@pytest.mark.parametrize(("flow", "fault"), [
+    (FLOW.replace('name="train"', 'name="fit"'), "workflow: it needs one action 'train' with an empty shell"),
+    (FLOW.replace("<shell ", "<shell><exec/></shell><x "), "and has 0; the workflow's own namespace is"),
+    (FLOW.replace("</workflow-app>", ""), "workflow: not XML: "),
+])  # fmt: skip
+def test_a_flow_without_a_place_for_the_training_is_a_fault(place, flow, fault):
+    (place / "flow.xml").write_text(flow)
+    with pytest.raises(SpecInvalid) as caught:
+        read_request("job.yaml", {"workflow": "flow.xml"}, NOW)
+    assert fault in str(caught.value)
+
+
+def test_a_flow_that_oozie_would_refuse_is_refused_before_anything_is_written(place):
+    (place / "flow.xml").write_text(FLOW.replace('<default to="end"/>', '<default/><otherwise to="0"/>'))
+    with pytest.raises(SpecInvalid) as caught:
+        documents_of(read_request("job.yaml", {"workflow": "flow.xml"}, NOW), PLACE)
+    assert [fault.path for fault in caught.value.faults] == ["workflow.xml"] * 2, caught.value
+    assert "line 32: " in str(caught.value) and "The attribute 'to' is required but missing" in str(caught.value)
+
+
+def test_the_schemas_are_those_of_oozies_client():
+    jar = next(Path.home().glob(".m2/repository/org/apache/oozie/oozie-client/5.2.1/*.jar"), None)
+    if jar is None:
+        pytest.skip("Maven has not fetched oozie-client yet; the rows on a real Oozie do that")
+    with zipfile.ZipFile(jar) as archive:
+        for file in (*schemas.FILES.values(), "oozie-common-1.0.xsd"):
+            assert archive.read(file) == (schemas.FOLDER / file).read_bytes()
+
+
+def test_without_the_library_it_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lxml", None)
+    with pytest.raises(schemas.SchemasMissing, match=r"pip install 'tf-yarn-ops\[oozie\]'"):
+        schemas.parse_xml("workflow", "<a/>")
+
+
+def test_an_entity_is_never_read(tmp_path):
+    (tmp_path / "secret").write_text("secret")
+    text = f'<!DOCTYPE a [<!ENTITY e SYSTEM "file://{tmp_path}/secret">]><a>&e;</a>'
+    assert "secret" not in "".join(schemas.parse_xml("workflow", text).itertext())
+
+
+def run(*words, **env):
+    """Call ``ytf oozie`` in this process; return what `subprocess.run` would."""
+    clean = {name: value for name, value in os.environ.items()
+             if name not in ("YTF_RESOURCEMANAGER", "HADOOP_CONF_DIR", "OOZIE_URL")}
+    out, err = io.StringIO(), io.StringIO()
+    with mock.patch.dict(os.environ, {**clean, "YTF_SITE": "", **env}, clear=True), \
+            mock.patch.object(sys, "argv", ["ytf", "oozie", *words]), redirect_stdout(out), redirect_stderr(err), \
+            Interruption() as interruption, pytest.raises(SystemExit) as ended:
+        program.run(ytf, "ytf", interruption)
+    return subprocess.CompletedProcess(words, ended.value.code or 0, out.getvalue(), err.getvalue())
+
+
+ADDRESSES = ("--name-node", "hdfs://nn:8020", "--resource-manager", "rm:8032")
+
+
+def test_a_folder_gets_the_application_and_loses_files_of_an_earlier_one(place):
+    (place / "data").mkdir()
+    (place / "data" / "run.sh").write_text("true")
+    (place / "data" / "run.sh").chmod(0o755)
+    (place / "job.yaml").write_text(JOB.replace("{train.py: train.py}", "{train.py: train.py, d: data}"))
+    done = run("package", "job.yaml", "--frequency", "1d", "--out", "app", *ADDRESSES)
+    assert done.returncode == 0, done.stderr
+    files = {"workflow.xml", "coordinator.xml", "job.properties", "job.yaml", "launch.sh", "files.tar.gz"}
+    assert {path.name for path in (place / "app").iterdir()} == files
+    assert "next: ytf oozie run app" in done.stderr and done.stdout == ""
+    with tarfile.open(place / "app" / "files.tar.gz") as archive:
+        modes = {member.name: member.mode & 0o777 for member in archive if member.isfile()}
+    assert set(modes) == {"files/train.py", "files/d/run.sh"} and modes["files/d/run.sh"] == 0o755
+    document = yaml.safe_load((place / "app" / "job.yaml").read_text())
+    assert document["files"] == {"train.py": "files/files/train.py", "d": "files/files/d"}
+
+    (place / "job.yaml").write_text("command: x\ntasks: {worker: 1}\n")
+    assert run("package", "job.yaml", "--out", "app", *ADDRESSES).returncode == 0
+    assert {path.name for path in (place / "app").iterdir()} == files - {"coordinator.xml", "files.tar.gz"}
+
+    (place / "other").mkdir()
+    (place / "other" / "mine").touch()
+    refused = run("package", "job.yaml", "--out", "other", *ADDRESSES)
+    assert (refused.returncode, [path.name for path in (place / "other").iterdir()]) == (2, ["mine"])
+    assert "out: other has files, and no application of ours; give an empty or a new folder" in refused.stderr
+
+
+def test_a_dry_run_writes_nothing_and_faults_come_together(place):
+    shown = run("package", "job.yaml", "--dry-run", *ADDRESSES)
+    assert shown.returncode == 0 and shown.stdout.startswith("# workflow.xml\n<?xml") and "# job.properties" in shown.stdout
+    refused = run("package", "job.yaml", "--frequency", "often", *ADDRESSES)
+    assert refused.returncode == 2 and "\n  - out: missing; give a folder of this machine" in refused.stderr
+    assert "\n  - frequency: 'often' is not a frequency" in refused.stderr
+    assert sorted(path.name for path in place.iterdir()) == ["extra.sh", "flow.xml", "job.yaml", "train.py"]
+
+
+class FakeOozie(http.server.BaseHTTPRequestHandler):
+    """Oozie on the wire: the answer to ``POST /oozie/v2/jobs``, and what was sent."""
+
+    answer = (201, {}, '{"id": "0000001-oozie-C"}')
+    seen: list = []
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.seen.append((self.path, dict(self.headers), body.decode()))
+        status, headers, text = self.answer
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(text)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *words):
+        """Say nothing."""
+
+
+@contextmanager
+def oozie(*answer):
+    handler = type("Oozie", (FakeOozie,), {"seen": [], **({"answer": answer} if answer else {})})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/oozie", handler.seen
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def cluster(folder):
+    """Serve a ResourceManager whose file system is a folder here."""
+    yarn = FakeYarn()
+    yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{folder}",
+                 "yarn.resourcemanager.address": "rm:8032"}
+    with serving(yarn) as url:
+        yield url
+
+
+def test_run_uploads_and_starts_and_prints_the_id(place):
+    files = place / "hdfs"
+    files.mkdir()
+    with cluster(files) as url, oozie() as (server, seen):
+        packed = run("package", "job.yaml", "--frequency", "1d", "--out", "app", "--app-path", "/apps/digits",
+                     "--property", "rate=0.1", YTF_RESOURCEMANAGER=url)
+        assert packed.returncode == 0, packed.stderr
+        for _ in range(2):  # the second one replaces the files
+            started = run("run", "app", "--property", "rate=0.2", "--user", "root", YTF_RESOURCEMANAGER=url, OOZIE_URL=server)
+            assert (started.returncode, started.stdout) == (0, "0000001-oozie-C\n"), started.stderr
+        assert {path.name for path in (files / "apps" / "digits").iterdir()} == {
+            path.name for path in (place / "app").iterdir()}
+        assert oct((files / "apps" / "digits" / "job.yaml").stat().st_mode)[-3:] == "640"
+        again = run("run", "viewfs://mini/apps/digits", "--oozie", server, YTF_RESOURCEMANAGER=url)
+        assert again.returncode == 0, again.stderr
+    path, headers, body = seen[0]
+    assert path.startswith("/oozie/v2/jobs?user.name=") and "action=start" not in path
+    assert headers["Content-Type"].startswith("application/xml")
+    sent = {pair.findtext("name"): pair.findtext("value") for pair in ElementTree.fromstring(body)}
+    assert sent["oozie.coord.application.path"] == sent["appPath"] == "viewfs://mini/apps/digits"
+    assert (sent["rate"], sent["resourceManager"], sent["oozie.use.system.libpath"]) == ("0.2", "rm:8032", "true")
+    assert "user.name" in sent and len(seen) == 3
+
+
+def test_package_writes_into_the_cluster_itself(place):
+    with cluster(place) as url, oozie() as (server, seen):
+        packed = run("package", "job.yaml", "--out", "viewfs:///apps/digits", YTF_RESOURCEMANAGER=url)
+        assert packed.returncode == 0 and "next: ytf oozie run viewfs://mini/apps/digits" in packed.stderr, packed.stderr
+        assert (place / "apps" / "digits" / "workflow.xml").is_file()
+        assert run("run", "viewfs://mini/apps/digits", "--oozie", server, YTF_RESOURCEMANAGER=url).returncode == 0
+    assert "action=start" in seen[0][0]
+
+
+@pytest.mark.parametrize(("answer", "code", "message"), [
+    ((400, {"oozie-error-code": "E1021", "oozie-error-message": "E1021: no such zone"}, ""), 3,
+     "Oozie refuses the application (E1021): E1021: no such zone"),
+    ((401, {}, ""), 3, "Oozie refuses the application (401): HTTP 401"),
+    ((500, {}, "<html>broken</html>"), 4, "/oozie answers 500: broken"),
+    ((200, {}, "<html>login</html>"), 4, "/oozie answers, but not as an Oozie server: login"),
+])  # fmt: skip
+def test_what_oozie_says_is_told(place, answer, code, message):
+    with cluster(place) as url, oozie(*answer) as (server, _):
+        run("package", "job.yaml", "--out", "app", YTF_RESOURCEMANAGER=url)
+        done = run("run", "app", "--oozie", server, YTF_RESOURCEMANAGER=url)
+    assert (done.returncode, done.stdout) == (code, "") and message in done.stderr, done.stderr
+
+
+def test_run_names_what_is_missing(place):
+    (place / "empty").mkdir()
+    done = run("run", "empty", "--property", "x")
+    assert done.returncode == 2 and done.stderr.splitlines()[1:4] == [
+        "  - oozie: missing; give the address of the Oozie server, http://host:11000/oozie, or set OOZIE_URL",
+        "  - property: 'x' is not NAME=VALUE", "  - there is no job.properties in empty; ytf oozie package writes one"]
+
+
+LAUNCH = ROOT / "tf_yarn_ops" / "oozie" / "launch.sh"
+
+
+def launch(folder, python, *words, **env):
+    return subprocess.run(["bash", str(LAUNCH), python, *words], cwd=folder, capture_output=True, text=True, timeout=120,
+                          env={"PATH": "/usr/bin:/bin", **env})
+
+
+def test_a_node_without_the_interpreter_or_the_package_says_which_option_helps(tmp_path):
+    none = launch(tmp_path, "/nowhere/python")
+    assert none.returncode == 2 and "has no interpreter '/nowhere/python'; pack the application again with --python" in none.stderr
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/bash\nexec {sys.executable} -S -I "$@"\n')
+    bare.chmod(0o755)
+    lacks = launch(tmp_path, str(bare))
+    assert lacks.returncode == 2 and "ModuleNotFoundError" in lacks.stderr
+    assert "--python /opt/tf/bin/python, or with --bundle, so that the package travels" in lacks.stderr
+    assert none.stdout == lacks.stdout == ""
+
+
+def test_the_log_of_the_check_never_stands_among_the_outputs(tmp_path):
+    loud = tmp_path / "python"
+    loud.write_text('#!/bin/bash\n[ "$1" = -c ] && echo noise || echo "action $*"\n')
+    loud.chmod(0o755)
+    ran = launch(tmp_path, str(loud), "--on-failure", "status")
+    assert (ran.stdout, ran.stderr) == ("action -m tf_yarn_ops.oozie.action --on-failure status\n", "noise\n")
+
+
+@pytest.mark.slow
+def test_a_bundle_runs_the_action_on_an_interpreter_without_the_package(place):
+    packed = run("package", "job.yaml", "--out", "app", "--bundle", *ADDRESSES)
+    assert packed.returncode == 0 and (place / "app" / "ytf.pex").stat().st_size > 10 << 20, packed.stderr
+    base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    asked = launch(place / "app", str(base), "--help", HOME="/nowhere")
+    assert asked.returncode == 0 and "--on-failure" in asked.stdout, asked.stderr
+    with zipfile.ZipFile(io.BytesIO((place / "app" / "ytf.pex").read_bytes())) as bundle:
+        assert {"tf_yarn_ops/oozie/launch.sh", "tf_yarn_ops/oozie/schemas/NOTICE"} <= set(bundle.namelist())

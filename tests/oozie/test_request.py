@@ -1,0 +1,144 @@
+"""Requests of ``ytf oozie package``: every fault at once, and what the fields of a job may use."""
+
+from datetime import datetime, timezone
+
+import pytest
+
+from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.job.spec import JobSpec
+from tf_yarn_ops.oozie.contract import values_of
+from tf_yarn_ops.oozie.fields import fill, uses
+from tf_yarn_ops.oozie.request import NAMES, read_request
+
+NOW = datetime(2026, 11, 21, 10, 7, tzinfo=timezone.utc)
+JOB = """\
+name: digits
+command: python3 train.py "${dataIn}" ${HOME}
+tasks: {worker: 2}
+files: {train.py: train.py}
+output: hdfs:///models/${nominalStamp}
+env: {RATE: "${rate}"}
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("")
+    return tmp_path
+
+
+def read(place, text=JOB, **options):
+    (place / "job.yaml").write_text(text)
+    return read_request("job.yaml", options, NOW)
+
+
+def faults_of(place, text=JOB, **options):
+    with pytest.raises(SpecInvalid) as caught:
+        read(place, text, **options)
+    return [str(fault) for fault in caught.value.faults]
+
+
+def test_a_request_is_the_job_its_files_and_the_application(place):
+    request = read(place, schedule="0 2 * * *", data=["hdfs:///clicks/${YEAR}-${MONTH}-${DAY}"], property=["rate=0.1"])
+    assert request.document["files"] == {"train.py": "files/files/train.py"}
+    assert request.sources == {"files/files/train.py": place / "train.py"}
+    assert (request.application.name, request.application.has_files, request.warnings) == ("digits", True, ())
+    assert request.application.properties == {"rate": "0.1"}
+
+
+def test_every_fault_is_told_at_once(place):
+    text = JOB.replace("nominalStamp", "nominalStmp").replace("{worker: 2}", "{worker: 0}").replace("train.py: train.py",
+                                                                                                     "train.py: nowhere.py")
+    assert faults_of(place, text, schedule="0 2 * *", data=["clicks/${YER}", "x-y=hdfs:///a", "hdfs:///b"], timeout="5",
+                     execution="LASTONLY", concurrency="0", retry_max="-1", property=["user=1", "x", "rate=1"],
+                     data_instances="1", sla_start="5m", on_failure="ignore", launcher_memory="much", nme="x",
+                     include=["job.yaml", "nowhere"], workflow="nowhere.xml") == [
+        f"nme: unknown key (did you mean 'name'?); known: {', '.join(NAMES)}",
+        "schedule: '0 2 * *' has 4 fields; give five: minute, hour, day of month, month, day of week, such as '0 2 * * *'",
+        "property: 'user' is a name of Oozie's or ours; choose another one",
+        "property: 'x' is not NAME=VALUE",
+        "data: 'clicks/${YER}' is not an absolute path or a URI such as hdfs:///clicks/${YEAR}-${MONTH}-${DAY}",
+        "data 'clicks/${YER}': unknown variable ${YER} (did you mean 'YEAR'?); a URI may use YEAR, MONTH, DAY, HOUR, MINUTE, "
+        "nameNode, user, rate",
+        "data_instances: '1' is not a range of instances; give 0 for the newest, -1 for the one before, or -6:0",
+        "data 'x-y=hdfs:///a': 'dataIn' is given twice; name each with NAME=...",
+        "data: 'x-y=hdfs:///a' is not an absolute path or a URI such as hdfs:///clicks/${YEAR}-${MONTH}-${DAY}",
+        "data 'hdfs:///b': 'dataIn' is given twice; name each with NAME=...",
+        "execution: 'LASTONLY' is not one of FIFO, LIFO, LAST_ONLY, NONE (did you mean 'LAST_ONLY'?)",
+        "timeout: '5' is not a time; give a number and m, h or d, such as 30m or 6h",
+        "concurrency: '0' is not a whole number of at least 1",
+        "sla_start: needs sla_end",
+        "retry_max: '-1' is not a whole number of at least 0",
+        "launcher_memory: 'much' is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)",
+        "on_failure: 'ignore' is not one of fail, status",
+        "output: ${nominalStmp} has no value (did you mean 'nominalStamp'?); known: workflowId, workflowName, workflowRun, "
+        "user, nominalTime, nominalDate, nominalStamp, actualTime, actionId, coordinatorName, dataIn, rate; --property "
+        "NAME=VALUE adds one",
+        "tasks.worker.instances: 0 is not a whole number of at least 1",
+        "workflow: 'nowhere.xml' can't be read: [Errno 2] No such file or directory: 'nowhere.xml'",
+        "include: 'job.yaml' is also the name of another file of the application; give it another name",
+        "include: there is no file nowhere on this machine",
+    ]
+
+
+@pytest.mark.parametrize(("text", "options", "fault"), [
+    (JOB, {}, "output: ${nominalStamp} has a value in a coordinator only; give --schedule or --frequency"),
+    (JOB.replace("Stamp", "Time"), {"frequency": "1d"},
+     "output: ${nominalTime} has a colon, which HDFS allows in no path; use ${nominalStamp} or ${nominalDate}"),
+    ("command: x\ntasks: {worker: 1}\nuser: ann\n", {}, "user: the user of the workflow submits the job; leave this away"),
+    ("command: x\ntasks: {worker: 1}\nscript: train-${user}.py\n", {},
+     "script: 'train-${user}.py' is a file of this machine, packed now, when ${user} has no value; name a file in HDFS"),
+    ("command: x\ntasks: {worker: 1}\nfiles: {a: nowhere.py}\n", {}, "files.a: there is no nowhere.py on this machine"),
+    ("command: x\ntasks: {worker: 1}\n", {"data": ["hdfs:///x"], "execution": "FIFO"},
+     "data: needs schedule or frequency: only a coordinator has it"),
+    ("command: x\ntasks: {worker: 1}\n", {"done_flag": ""}, "done_flag: needs data"),
+    ("command: x\ntasks: {worker: 1}\n", {"name": "a ${b}"}, "name: 'a ${b}' holds ${, which Oozie would evaluate; write "
+                                                             "the name as it is"),
+    ("command: x\ntasks: {worker: 1}\nname: this & that\n", {},
+     "name: 'this & that' has < or &; Oozie puts the value into its XML as it is, so write it without them"),
+    ("command: x\ntasks: {worker: 1}\n", {"property": ["a=\x01"]}, "property a: '\\x01' has a character that XML can't hold"),
+    ("command: x\ntasks: {worker: 1}\n", {"schedule": "0 2 * * *", "data": ["/m/${MINUTE}"]},
+     "data '/m/${MINUTE}': the URI has ${MINUTE} and the schedule is cron; say with data_frequency how often the data comes"),
+    ("command: x\ntasks: {worker: 1}\n", {"frequency": "1d", "data": ["a=/x"], "output_data": ["a=/y"]},
+     "output_data: 'a' is given twice; name each with NAME=..."),
+    ("command: x\ntasks: {worker: 1}\n", {"frequency": "1d", "data": ["a=/x"], "property": ["a=1"]},
+     "property: 'a' is given twice; name each with NAME=..."),
+    ("[]", {}, "job: 'job.yaml' is not a mapping of keys to values; ytf-submit --dry_run prints one"),
+])  # fmt: skip
+def test_a_fault_names_its_value(place, text, options, fault):
+    assert fault in faults_of(place, text, **options)
+
+
+def test_a_variable_of_the_shell_that_looks_like_a_value_is_doubted(place):
+    request = read(place, "command: echo ${nominalDat} ${HOME} $rank ${user}\ntasks: {worker: 1}\n", frequency="1d")
+    assert [text for text in request.warnings if text.startswith("command")] == [
+        "command: ${nominalDat} is a variable of the shell that nothing here sets (did you mean 'nominalDate'?)"]
+
+
+def test_the_launcher_is_in_the_queue_of_the_job(place):
+    text = "command: x\ntasks: {worker: 1}\nqueue: science\n"
+    assert read(place, text).application.launcher_queue == "science"
+    assert read(place, text, launcher_queue="oozie").application.launcher_queue == "oozie"
+
+
+def test_values_replace_names_except_in_commands_which_find_them_as_variables():
+    document = {"command": "echo ${day} $day", "output": "/m/${day}/${other}", "env": {"A": "${day}", "day": "own"},
+                "tasks": {"worker": {"command": "${day}", "env": {"B": "x${day}"}}}, "tags": ["t-${day}"], "priority": 3}
+    filled = fill(document, {"day": "2026-11-21", "user": "ann"})
+    assert filled == {
+        "command": "echo ${day} $day", "output": "/m/2026-11-21/${other}", "tags": ["t-2026-11-21"], "priority": 3,
+        "env": {"day": "own", "user": "ann", "A": "2026-11-21"},
+        "tasks": {"worker": {"command": "${day}", "env": {"B": "x2026-11-21"}}}}  # fmt: skip
+    assert JobSpec.from_dict(filled).output == "/m/2026-11-21/${other}"
+    assert set(uses(document)) == {("output", "day"), ("output", "other"), ("env.A", "day"), ("tasks.worker.env.B", "day"),
+                                   ("tags", "day")}
+
+
+def test_a_value_is_never_read_a_second_time():
+    assert fill({"output": "${a}"}, {"a": "${b}", "b": "x"})["output"] == "${b}"
+
+
+def test_the_action_finds_the_values_in_its_environment():
+    assert values_of({"YTF_OOZIE_nominalTime": "2026-11-21T02:00Z", "YTF_OTHER": "x", "PATH": "/"}) == {
+        "nominalTime": "2026-11-21T02:00Z"}
