@@ -14,9 +14,9 @@ import sys
 import time
 from typing import Any
 
-from tf_yarn_ops.runtime.agent.contact import client_context
 from tf_yarn_ops.runtime.common import protocol
 from tf_yarn_ops.runtime.common.contract import VERSION
+from tf_yarn_ops.runtime.common.mutual_tls import client_context
 
 #: Longest line from the coordinator: a cluster spec of thousands of tasks.
 LIMIT = 1 << 24

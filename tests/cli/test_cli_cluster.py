@@ -340,13 +340,15 @@ def test_tensorboard_shows_the_training_lingers_as_told_and_ends_with_the_job(ru
     gate = tmp_path / "done"
     (tmp_path / "train").mkdir()
     (tmp_path / "curve.py").write_text(CURVE)
+    (tmp_path / "site.yaml").write_text("tensorboard_direct: true\n")
     command = f"""[ $DTF_TASK_JOB_NAME = worker ] || exec sleep 600
         [ $DTF_TASK_INDEX = 1 ] || python '{tmp_path}/curve.py' ${{DTF_OUTPUT_PATH}} ${{DTF_INPUT_PATH}} || exit
         until [ -e '{gate}' ]; do sleep 0.2; done"""
     client = subprocess.Popen(
         [*SUBMIT, "--wait", "--json", "--tensorboard", "-i", "mnist", "-o", str(tmp_path / "train"), *SMALL,
          "--tensorboard_memory", "1g", "--tensorboard_linger", "6", "-r", "ps:1,worker:2", command],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(minicluster))  # fmt: skip
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**environment(minicluster), "YTF_SITE": str(tmp_path / "site.yaml")})  # fmt: skip
 
     def told(pattern):
         while line := client.stderr.readline():

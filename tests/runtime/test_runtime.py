@@ -629,13 +629,18 @@ def test_progress_moves_with_the_tasks_that_have_finished(tmp_path):
         am.wait()
 
 
-def test_tensorboard_is_ended_with_the_job_and_its_failure_is_no_matter(run, tmp_path):
+def test_tensorboard_is_ended_with_the_job_and_its_failure_is_no_matter(tmp_path):
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "tensorboard").write_text("#!/bin/bash\nexit 1\n")
     (folder / "tensorboard").chmod(0o755)
     env = {"PATH": f"{folder}:{os.environ['PATH']}"}
-    _, report = run(job("sleep 0.5", ps=False, output="/out", tensorboard=TensorBoard(), env=env))
+    spec = job("until [ -e go ]; do sleep 0.05; done", ps=False, output="/out", tensorboard=TensorBoard(), env=env)
+    with AppMaster(tmp_path / "job", spec) as am:
+        am.log_says("TensorBoard failed with exit code 1")
+        for name in ("worker_0", "worker_1"):
+            (am.container(name).folder / "go").touch()
+        report = am.wait()
     assert report.reason is Reason.SUCCEEDED
     assert (task(report, "tensorboard:0").state, task(report, "tensorboard:0").exit_code) == ("failed", 1)
 

@@ -258,7 +258,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         return skein_pb2.Empty()
 
     def UiInfo(self, request, context):
-        return skein_pb2.UIInfoResponse(ui_address=["http://127.0.0.1:1/"], proxy_prefix="/pages/")
+        return skein_pb2.UIInfoResponse(ui_address=["http://127.0.0.1:1/"], proxy_prefix="/pages")
 
     def shutdown(self, request, context):
         self.hiccup("shutdown", context)

@@ -121,6 +121,7 @@ class TensorFlowYarnOperator(BaseOperator):
         retry_exit_codes: Number | Sequence[int] | None = None, fatal_exit_codes: Number | Sequence[int] | None = None,
         tensorboard: bool | None = None, tensorboard_memory: Number | None = None,
         tensorboard_vcores: Number | None = None, tensorboard_linger: Number | None = None,
+        tensorboard_logdir: str | None = None, tensorboard_args: str | None = None,
         am_memory: Number | None = None, am_vcores: Number | None = None, report_log_tail: Number | None = None,
         queue_timeout: Number | None = None, allocation_timeout: Number | None = None,
         registration_timeout: Number | None = None, heartbeat_timeout: Number | None = None,

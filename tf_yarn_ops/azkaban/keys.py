@@ -148,6 +148,8 @@ JOB = (
     _key("tensorboard_memory", alias="tony.tensorboard.memory"),
     _key("tensorboard_vcores", alias="tony.tensorboard.vcores"),
     _key("tensorboard_linger"),
+    _key("tensorboard_logdir", text=True),
+    _key("tensorboard_args", text=True),
 )
 ENDING = (
     _key("success", default="all_workers; chief for a TonY job with a chief"),

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..hadoop.resourcemanager import ENDED
+from ..runtime.common.contract import TENSORBOARD_PAGE
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, parse_diagnostics
 
@@ -101,12 +102,16 @@ def read_report(application: Mapping[str, Any], live: JobReport | None = None) -
     elif not ended:
         report = replace(report, reason=None, message=report.message or _first_line(diagnostics))
     report = replace(report, tasks=_with_scheme(report.tasks, str(application.get("amContainerLogs") or "")))
+    tracking_url = _tracking_url(application) or report.tracking_url
+    if not ended and tracking_url and (report.tensorboard_url or "").endswith(TENSORBOARD_PAGE):
+        # The coordinator names one of the ResourceManagers; the reader may see it behind a gateway.
+        report = replace(report, tensorboard_url=f"{tracking_url.rstrip('/')}/{TENSORBOARD_PAGE}")
     submitted, launched = _seconds(application.get("startedTime")), _seconds(application.get("launchTime"))
     started = launched or report.started_at
     return replace(
         report, application_id=str(application["id"]), name=str(application.get("name") or ""),
         queue=str(application.get("queue") or "").removeprefix("root."), user=str(application.get("user") or ""),
-        state=state, final_status=final_status, tracking_url=_tracking_url(application) or report.tracking_url,
+        state=state, final_status=final_status, tracking_url=tracking_url,
         submitted_at=submitted, started_at=started, finished_at=_seconds(application.get("finishedTime")),
         queue_seconds=round(max(0.0, started - submitted), 3) if started and submitted else None)
 

@@ -183,11 +183,33 @@ class Cluster:
         if self.site.credentials is not None and filesystem not in self.site.namenodes:
             raise RestUnavailable(f"behind a gateway the address of {filesystem} has to be configured; add a line to "
                                   f"site.yaml: 'namenodes: {{{filesystem}: https://...}}'")
+        return WebHdfs(self._namenodes(filesystem), self.storage_authentication, self.site.request_timeout,
+                       self.site.ca_file)
+
+    def _namenodes(self, filesystem: str) -> tuple[str, ...]:
         scheme, port = ("https", 9871) if self.webhdfs and self.webhdfs[0].startswith("https:") else ("http", 9870)
         split = urlsplit(filesystem)
-        urls = (self.site.namenodes.get(filesystem) or self.nameservices.get(split.netloc)
+        return (self.site.namenodes.get(filesystem) or self.nameservices.get(split.netloc)
                 or (f"{scheme}://{split.hostname}:{port}",))
-        return WebHdfs(urls, self.storage_authentication, self.site.request_timeout, self.site.ca_file)
+
+    def namenodes_of(self, url: str) -> tuple[str, ...]:
+        """Return the addresses at which the nodes of the cluster read a URL over WebHDFS; none if it is not in HDFS."""
+        split = urlsplit(url)
+        if split.scheme != "hdfs":
+            return ()
+        filesystem = f"hdfs://{split.netloc}" if split.netloc else self.default_filesystem
+        own = filesystem == self.filesystem and self.webhdfs and self.inside is None
+        return self.webhdfs if own else self._namenodes(filesystem) if filesystem.startswith("hdfs://") else ()
+
+    def open_path(self, url: str) -> tuple[FileSystem, str]:
+        """Return a client of the file system of a URL or path, and the path there; raise `RestUnavailable`."""
+        split = urlsplit(url)
+        filesystem = f"{split.scheme}://{split.netloc}" if split.netloc else self.default_filesystem
+        if filesystem in (self.filesystem, self.default_filesystem) and (self.webhdfs or self.local_root):
+            return self.open_filesystem(), split.path
+        if not filesystem.startswith("hdfs:"):
+            raise RestUnavailable(f"{url} is not in HDFS; give a URL such as hdfs:///models/digits")
+        return self.open_namenodes(filesystem), split.path
 
     def open_logs(self) -> tuple[FileSystem, str] | None:
         """Return a client of the file system of aggregated logs, and their directory there; None if it is not HDFS.

@@ -18,6 +18,7 @@ from ..validation import (
     optional,
     read_choice,
     read_count,
+    read_flag,
     read_part,
     read_seconds,
     read_text,
@@ -108,6 +109,9 @@ class Site:
     docker_folders : sequence of str, optional
         Folders of the nodes that Docker containers see read-only, such as the nodes' HADOOP_HOME,
         HADOOP_CONF_DIR and JAVA_HOME. Default: none.
+    tensorboard_direct : bool, optional
+        Whether TensorBoard also listens on its node's own name, where everybody who reaches the node may look. Default
+        false: it is reached through YARN's proxy only.
     request_timeout : float, optional
         Seconds for one request to the ResourceManager or a NameNode. Default 10.
     unreachable_timeout : float, optional
@@ -149,6 +153,7 @@ class Site:
     coordinator_ports: str = COORDINATOR_PORTS
     am_java_options: str = AM_JAVA_OPTIONS
     docker_folders: tuple[str, ...] = ()
+    tensorboard_direct: bool = False
     request_timeout: float = 10.0
     unreachable_timeout: float = 600.0
     submit_with: str = "auto"
@@ -167,6 +172,7 @@ class Site:
             "shared_cache": optional(read_text), "staging": read_text, "trusted_owner": optional(read_text),
             "history_days": read_count(0), "application_classpath": read_texts, "log_server": optional(read_text),
             "coordinator_ports": _read_port_range, "am_java_options": read_text, "docker_folders": read_texts,
+            "tensorboard_direct": read_flag,
             "request_timeout": read_seconds,
             "unreachable_timeout": read_seconds, "submit_with": read_choice(*SUBMIT_WITH),
             "ca_file": optional(read_text), "gateway_password_file": optional(read_text),

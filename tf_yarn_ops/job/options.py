@@ -181,8 +181,9 @@ _ROWS = (
            ("acls", "ui_users"), default="none", doors=(DOCUMENT,)),
     # TensorBoard
     Option("tensorboard", "flag", "tensorboard",
-           "Run TensorBoard on the output path, as a separate task, until the job ends. Its address is in the "
-           "report, on the terminal and on the page of the application.", ("tensorboard",), short="-t"),
+           "Run TensorBoard on the output path, as a separate task, until the job ends. It is shown through YARN's "
+           "proxy; its address is in the report, on the terminal and on the page of the application.",
+           ("tensorboard",), short="-t"),
     Option("tensorboard_memory", "memory", "tensorboard", "Memory of the TensorBoard task, in MiB or with a unit.",
            ("tensorboard", "memory"), unit="MiB"),
     Option("tensorboard_vcores", "count", "tensorboard", "Virtual cores of the TensorBoard task.",
@@ -190,6 +191,12 @@ _ROWS = (
     Option("tensorboard_linger", "seconds", "tensorboard",
            "How long TensorBoard continues after the last awaited task has ended.",
            ("tensorboard", "linger"), unit="seconds"),
+    Option("tensorboard_logdir", "text", "tensorboard",
+           "The folder that TensorBoard shows, if it is not the output path: a path of the nodes, or a URL such as "
+           "hdfs:///models/digits/logs.", ("tensorboard", "logdir"), value="<path or URL>"),
+    Option("tensorboard_args", "text", "tensorboard",
+           "Further arguments of the program tensorboard: --samples_per_plugin=images=100.",
+           ("tensorboard", "args"), value="<arguments>"),
     # Success and restarts
     Option("success", "choice", "restarts",
            "all_workers: the job succeeds when every awaited task has ended with exit code 0. chief: the job succeeds, "

@@ -3,6 +3,7 @@
 Each is a frozen value that can't exist in an invalid state; `spec` puts them together.
 """
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
@@ -15,6 +16,7 @@ from ..validation import (
     check,
     invalid,
     normalise,
+    optional,
     read_choice,
     read_count,
     read_exit_codes,
@@ -26,6 +28,8 @@ from ..validation import (
 from .options import OPTIONS
 
 RESTART_MODES = OPTIONS["restart"].choices
+#: Arguments of TensorBoard that the program in front of it gives itself.
+TENSORBOARD_OWN = ("--logdir", "--logdir_spec", "--host", "--bind_all", "--port", "--reuse_port", "--path_prefix")
 ENVIRONMENT_SCHEMES = ("python", "venv", "conda", "docker")
 
 
@@ -37,6 +41,8 @@ class Wrong(Code):
     IN_BOTH_LISTS = "{other} names {codes} too; give each code in one of the two lists"
     NO_LOCATION = "{scheme}:// names nothing; {advice}"
     NOT_ABSOLUTE = "{given} needs an absolute path on the nodes: {scheme}:///path, with three slashes"
+    NOT_WORDS = "{given!r} can't be split into words: {error}"
+    TAKEN_ARGUMENT = "{given} is set by the program in front of TensorBoard; leave it out; the folder is {other}"
     NOT_AN_ENVIRONMENT = "{given} is not an environment; {advice}"
 
 
@@ -83,6 +89,11 @@ class TensorBoard:
         Virtual cores, at least 1. Default 1.
     linger : float, optional
         Seconds for which it continues after the last awaited task has ended. Default 0.
+    logdir : str, optional
+        The folder that it shows: a path of the nodes, or a URL such as ``hdfs:///models/digits/logs``. Default: the
+        job's ``output``.
+    args : str, optional
+        Further arguments of the program, as one types them in a shell: ``--samples_per_plugin=images=100``.
 
     Raises
     ------
@@ -93,9 +104,25 @@ class TensorBoard:
     memory: int = 2048
     vcores: int = 1
     linger: float = 0.0
+    logdir: str | None = None
+    args: str = ""
 
     def __post_init__(self) -> None:
-        check(normalise(self, {"memory": read_memory, "vcores": read_count(1), "linger": read_seconds}))
+        check(normalise(self, {"memory": read_memory, "vcores": read_count(1), "linger": read_seconds,
+                               "logdir": optional(read_text), "args": _read_arguments}))
+
+
+def _read_arguments(value: object) -> str:
+    """Return the arguments of TensorBoard; refuse those that the front of TensorBoard needs for itself."""
+    text = read_text(value)
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise invalid(Wrong.NOT_WORDS, given=text, error=error) from None
+    taken = [word.partition("=")[0] for word in words if word.partition("=")[0] in TENSORBOARD_OWN]
+    if taken:
+        raise invalid(Wrong.TAKEN_ARGUMENT, given=taken[0], other="logdir")
+    return text
 
 
 @dataclass(frozen=True)

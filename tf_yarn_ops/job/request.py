@@ -22,9 +22,12 @@ _OPTIONS = options_of(OPERATOR, submission=False)
 NAMES = tuple(_OPTIONS)
 #: Options with the three forms of an override.
 _PER_TASK = {name: option for name, option in _OPTIONS.items() if option.per_task}
+#: Options of the part ``tensorboard``.
+_TENSORBOARD = {name: option for name, option in _OPTIONS.items()
+                if option.path[:1] == ("tensorboard",) and len(option.path) == 2}
 #: Options that `_apply_tasks` and `_apply_tensorboard` put into the document.
 _SPECIAL = (*_PER_TASK, "cluster_requirement", "command", "node_label",
-            "tensorboard", "tensorboard_memory", "tensorboard_vcores", "tensorboard_linger")  # fmt: skip
+            "tensorboard", *_TENSORBOARD)  # fmt: skip
 #: Options that are one key of the document.
 _SIMPLE = {name: option for name, option in _OPTIONS.items() if option.path and name not in _SPECIAL}
 #: Names that often stand first in a path and seldom name a host.
@@ -180,12 +183,12 @@ def _apply_tensorboard(job: dict[str, Any], given: Mapping[str, Any], faults: li
     """Write the options about TensorBoard into the document."""
     if "tensorboard" in given:
         job["tensorboard"] = bool(given["tensorboard"]) and (job.get("tensorboard") or True)
-    for name in ("tensorboard_memory", "tensorboard_vcores", "tensorboard_linger"):
+    for name, option in _TENSORBOARD.items():
         if name in given and not job.get("tensorboard"):
             faults.append(Fault(name, Wrong.NO_TENSORBOARD, {"other": "tensorboard"}))
         elif name in given:
             settings = job["tensorboard"] if isinstance(job["tensorboard"], dict) else {}
-            job["tensorboard"] = {**settings, _OPTIONS[name].path[1]: given[name]}
+            job["tensorboard"] = {**settings, option.path[1]: given[name]}
 
 
 def _names_of_paths(given: Mapping[str, Any], document: Mapping[str, Any]) -> Callable[[str], str]:

@@ -376,7 +376,7 @@ def _success_faults(job: JobSpec) -> Iterator[Fault]:
 
 
 def _tensorboard_faults(job: JobSpec) -> Iterator[Fault]:
-    if job.tensorboard and not job.output:
+    if job.tensorboard and not (job.output or job.tensorboard.logdir):
         yield Fault("tensorboard", Wrong.NEEDS_OUTPUT, {"other": "output"})
 
 

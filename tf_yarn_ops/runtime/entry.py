@@ -18,7 +18,7 @@ def newer():  # type: ignore[no-untyped-def]  # readable by Python 2
 
 
 def main():  # type: ignore[no-untyped-def]
-    """Run the part that the first argument names, ``agent`` or ``coordinator``."""
+    """Run the part that the first argument names, ``agent``, ``coordinator`` or ``tensorboard``."""
     if sys.version_info < (3, 9):
         path = newer()
         if path:
@@ -28,6 +28,8 @@ def main():  # type: ignore[no-untyped-def]
     gc.disable()  # imports leave no garbage: looking for it costs each agent 2 ms
     if sys.argv[1] == "coordinator":
         from tf_yarn_ops.runtime.master.driver import main as part
+    elif sys.argv[1] == "tensorboard":
+        from tf_yarn_ops.runtime.agent.tensorboard import main as part
     else:
         from tf_yarn_ops.runtime.agent.program import main as part
     gc.enable()

@@ -23,6 +23,7 @@ from ..runtime.common.contract import (
     HistoryPlan,
     Job,
     ServicePlan,
+    TensorBoardPlan,
     TypePlan,
     dump_job,
 )
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 #: Placeholders for files that are made during the submission.
 RUNTIME_SOURCE = "ytf:///runtime.zip"
 JOB_SOURCE = "ytf:///job.json"
-#: TensorBoard has no authentication, so it listens on the node's own name only, not on every interface.
-TENSORBOARD_COMMAND = 'exec tensorboard --logdir "$DTF_OUTPUT_PATH" --host "$YTF_HOST" --port "$YTF_PORT"'
+#: TensorBoard has no authentication: our program stands in front of it.
+_TENSORBOARD_COMMAND = "exec {interpreter} -I -S {runtime} tensorboard"
 
 _SCRIPT = """\
 {before}exec {interpreter} {flags} {runtime} {part} {words}
@@ -57,6 +58,7 @@ def build(
     user: str = "",
     authorities: str = "",
     history: HistoryPlan | None = None,
+    namenodes: Sequence[str] = (),
     site: Site | None = None,
 ) -> "skein.ApplicationSpec":
     """Return the Skein application of a job.
@@ -71,9 +73,11 @@ def build(
     user : str, optional
         The submitting user, for the job file.
     authorities : str, optional
-        Certificates (PEM) of the ResourceManagers' CAs, for the job file. Default: those of the nodes.
+        Certificates (PEM) of the CAs of ResourceManagers and NameNodes, for the job file. Default: those of the nodes.
     history : HistoryPlan, optional
         Where the coordinator writes the job's record, for the job file. Default: nowhere.
+    namenodes : sequence of str, optional
+        HTTP addresses of the NameNodes that hold TensorBoard's event files. Default: none; TensorBoard reads them.
     site : Site, optional
         For the JVM options of the application master and the folders to mount into Docker containers. Default:
         ``Site()``.
@@ -87,7 +91,8 @@ def build(
     skein = import_skein()
     site = site or Site()
     placed = build_container_environment(spec.environment, (spec.input, spec.output), site.docker_folders)
-    job = job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user, authorities=authorities)
+    job = job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user, authorities=authorities,
+                 namenodes=namenodes, direct=site.tensorboard_direct)
     ours = {
         RUNTIME_FILE: skein.File(RUNTIME_SOURCE, type="file"),
         JOB_FILE: skein.File(JOB_SOURCE, type="file", visibility="application"),
@@ -129,29 +134,33 @@ def build(
 
 
 def job_file(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str] = (), user: str = "",
-             authorities: str = "", history: HistoryPlan | None = None) -> bytes:
+             authorities: str = "", history: HistoryPlan | None = None, namenodes: Sequence[str] = (),
+             site: Site | None = None) -> bytes:
     """Return the content of the job file. It holds the user's variables, so only the job's user may read it.
 
     The arguments are those of `build`.
     """
     return dump_job(job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user,
-                           authorities=authorities, history=history))
+                           authorities=authorities, history=history, namenodes=namenodes,
+                           direct=(site or Site()).tensorboard_direct))
 
 
-def settings_of(cluster: Cluster, number: int) -> dict[str, Any]:
+def settings_of(cluster: Cluster, spec: JobSpec, number: int) -> dict[str, Any]:
     """Return the arguments of `build` and `job_file` that a cluster determines.
 
     Parameters
     ----------
     cluster : Cluster
+    spec : JobSpec
     number : int
         Chooses the coordinator's ports: the number in the application id, or a random one.
     """
     site, resourcemanagers = cluster.site, cluster.resourcemanagers if cluster.inside is None else cluster.inside
-    encrypted = any(url.startswith("https:") for url in resourcemanagers)
+    namenodes = cluster.namenodes_of(_logdir(spec)) if spec.tensorboard else ()
+    encrypted = any(url.startswith("https:") for url in (*resourcemanagers, *namenodes))
     return {"base_port": site.base_port(number), "resourcemanagers": resourcemanagers, "user": cluster.user,
             "authorities": read_authorities(site.ca_file) if site.ca_file and encrypted else "",
-            "history": plan_history(cluster)}
+            "history": plan_history(cluster), "namenodes": namenodes, "site": site}
 
 
 def plan_history(cluster: Cluster) -> HistoryPlan | None:
@@ -165,9 +174,12 @@ def plan_history(cluster: Cluster) -> HistoryPlan | None:
     return HistoryPlan(cluster.history, cluster.user, inside, "" if inside else cluster.local_root or "")
 
 
-def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], user: str,
-           authorities: str = "", history: HistoryPlan | None = None) -> Job:
-    """Return the job as the coordinator and the agents read it from the job file; arguments as in `build`."""
+def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], user: str, authorities: str = "",
+           history: HistoryPlan | None = None, namenodes: Sequence[str] = (), direct: bool = False) -> Job:
+    """Return the job as the coordinator and the agents read it from the job file.
+
+    ``direct`` says whether everybody may reach TensorBoard; the other arguments are those of `build`.
+    """
     placed = build_container_environment(spec.environment, (spec.input, spec.output))
     types = {
         name: TypePlan(task.instances, task.command or spec.command or "", {**spec.env, **task.env},
@@ -177,8 +189,11 @@ def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], us
     services = {}
     for name, task in spec.tasks.items():
         services.update(_services(name, task))
+    board = None
     if spec.tensorboard:
-        types[TENSORBOARD] = TypePlan(1, TENSORBOARD_COMMAND, dict(spec.env), *ROLES[TENSORBOARD], False)
+        board = TensorBoardPlan(_logdir(spec), tuple(shlex.split(spec.tensorboard.args)), direct, tuple(namenodes))
+        command = _TENSORBOARD_COMMAND.format(interpreter=shlex.quote(placed.interpreter), runtime=RUNTIME_FILE)
+        types[TENSORBOARD] = TypePlan(1, command, dict(spec.env), *ROLES[TENSORBOARD], False)
         services[TENSORBOARD] = ServicePlan(TENSORBOARD, (0,))
     return Job(
         version=VERSION, name=spec.name, queue=spec.queue, user=spec.user or user, program=spec.command or "",
@@ -187,9 +202,14 @@ def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], us
         docker_image=placed.docker_image, success=spec.success, restart=asdict(spec.restart),
         deadlines=asdict(spec.deadlines), linger=spec.tensorboard.linger if spec.tensorboard else 0.0,
         report_log_tail=spec.report_log_tail, resourcemanagers=tuple(resourcemanagers), version_of_package=__version__,
-        authorities=authorities,
+        authorities=authorities, tensorboard=board,
         history=history and history._replace(view_users=spec.acls.view_users, view_groups=spec.acls.view_groups),
     )
+
+
+def _logdir(spec: JobSpec) -> str:
+    """Return the folder that TensorBoard shows; empty for a job without TensorBoard."""
+    return (spec.tensorboard.logdir or spec.output or "") if spec.tensorboard else ""
 
 
 def user_files(spec: JobSpec, placed: ContainerEnvironment) -> Mapping[str, "skein.File"]:

@@ -164,7 +164,7 @@ class RestSubmitter:
     def _stage(self, spec: JobSpec, application_id: str, directory: ApplicationDirectory,
                tags: Iterable[str]) -> dict[str, Any]:
         """Write all files; return the body of the submission."""
-        settings = settings_of(self._cluster, int(application_id.rsplit("_", 1)[-1]))
+        settings = settings_of(self._cluster, spec, int(application_id.rsplit("_", 1)[-1]))
         with ThreadPoolExecutor(_WORKERS) as pool:
             importing = pool.submit(import_skein)
             own = {CERTIFICATE: (credentials := mint()).certificate, KEY: credentials.key,
@@ -176,7 +176,7 @@ class RestSubmitter:
             pool.submit(self._sweep, application_id)
             jar = pool.submit(self._staging.store, directory, skein_jar(), "skein.jar", public=True)
             importing.result()
-            application = build(spec, site=self._cluster.site, **settings)
+            application = build(spec, **settings)
             shared = {(source, kind): pool.submit(self._file, directory, source, kind)
                       for source, kind in sources(application) if source != JOB_SOURCE}
             scripts = {name: pool.submit(self._staging.store, directory, service.script.encode(), "service.sh")

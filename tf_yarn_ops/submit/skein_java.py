@@ -205,8 +205,8 @@ class SkeinJavaSubmitter:
     def _write(self, spec: JobSpec, folder: Path, tags: Iterable[str]) -> None:
         skein = import_skein()
         spec = with_absolute_sources(spec)
-        settings = settings_of(self._cluster, secrets.randbelow(1 << 16))
-        application = build(spec, site=self._cluster.site, **settings)
+        settings = settings_of(self._cluster, spec, secrets.randbelow(1 << 16))
+        application = build(spec, **settings)
         own = {RUNTIME_SOURCE: _secret(folder / "runtime.zip", runtime_zip()),
                JOB_SOURCE: _secret(folder / "job.json", job_file(spec, **settings))}
         packed: dict[Path, Path] = {}

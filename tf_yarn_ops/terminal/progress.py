@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..runtime.common.report import JobReport, TaskReport, list_names
 from .output import say
-from .summary import clock, duration, elapsed, ending
+from .summary import clock, describe_tensorboard, duration, elapsed, ending
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -53,7 +53,7 @@ class Lines:
         self._job: tuple[str, str | None] = ("", None)
         self._tasks: dict[str, tuple[str, int, str]] = {}
         self._round = 0
-        self._tensorboard: str | None = None
+        self._tensorboard = ""
         self._reminded = -REMINDER_SECONDS
         self._cause = ""
         self._began: float | None = None
@@ -99,9 +99,10 @@ class Lines:
             lines.append(f"round {last.number}: {last.cause}")
         self._round = len(report.rounds)
         lines += self._task_changes(report)
-        if report.tensorboard_url and report.tensorboard_url != self._tensorboard:
-            lines.append(f"TensorBoard at {report.tensorboard_url}")
-            self._tensorboard = report.tensorboard_url
+        board = describe_tensorboard(report)
+        if board and board != self._tensorboard:
+            lines.append(f"TensorBoard {'at ' if board == report.tensorboard_url else ''}{board}")
+            self._tensorboard = board
         waiting = [task.task for task in report.tasks if task.state == "pending"]
         if waiting and report.reason is None and followed - self._reminded >= REMINDER_SECONDS:
             self._reminded = followed
@@ -181,7 +182,7 @@ class Table:
             duration((report.finished_at or now) - report.submitted_at) if report.submitted_at else "",
         )
         links = [Text(f"{name} {url}", style="dim", overflow="fold")
-                 for name, url in (("page", report.tracking_url), ("TensorBoard", report.tensorboard_url)) if url]
+                 for name, url in (("page", report.tracking_url), ("TensorBoard", describe_tensorboard(report))) if url]
         grid = Grid(box=None, pad_edge=False, header_style="dim")
         for column in ("task", "state", "", "for", "host", "starts"):
             grid.add_column(column, no_wrap=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport
+from ..runtime.common.roles import TENSORBOARD
 
 #: Width of a task's timeline, characters.
 WIDTH = 32
@@ -54,6 +55,15 @@ def ending(task: TaskReport) -> str:
     return "" if task.exit_code is None else f"exit {task.exit_code}"
 
 
+def describe_tensorboard(report: JobReport) -> str:
+    """Return TensorBoard's address, or how it failed with the last line of its log; empty if the job has none."""
+    board = next((task for task in report.tasks if task.task == f"{TENSORBOARD}:0"), None)
+    if board is None or board.state != "failed":
+        return report.tensorboard_url or ""
+    last = next((line.strip() for line in reversed(board.log_tail.splitlines()) if line.strip()), "")
+    return f"failed with {ending(board)}{f': {last}' if last else ''}"
+
+
 def elapsed(task: TaskReport, now: float) -> float | None:
     """Return the seconds that the task's last command has run; None if it never started."""
     return None if task.started_at is None else max(0.0, (task.finished_at or now) - task.started_at)
@@ -81,7 +91,7 @@ def describe(report: JobReport, now: float, options: str = "") -> Iterator[str]:
         "took": duration((report.finished_at or now) - report.submitted_at) if report.submitted_at else "",
         "rounds": str(len(report.rounds)) if len(report.rounds) > 1 else "",
         "tracking URL": report.tracking_url or "",
-        "TensorBoard": report.tensorboard_url or "",
+        "TensorBoard": describe_tensorboard(report),
         "output": report.output_path or "",
         "metrics": ", ".join(f"{name} {_number(value)}" for name, value in (report.metrics or {}).items()),
     }  # fmt: skip

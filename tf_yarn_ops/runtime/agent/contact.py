@@ -13,7 +13,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from ..common import protocol
-from ..common.contract import CERTIFICATE_FILE, KEY_FILE
+from ..common.mutual_tls import client_context
 
 #: The least time for which a new agent looks for the coordinator, seconds.
 FIRST_CONTACT = 60.0
@@ -24,16 +24,6 @@ SEND_SECONDS = 10.0
 
 class LinkLost(Exception):
     """The connection is lost or could not be made."""
-
-
-def client_context() -> ssl.SSLContext:
-    """Return the context in which both ends prove that they hold the job's key."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_REQUIRED
-    context.load_verify_locations(CERTIFICATE_FILE)
-    context.load_cert_chain(CERTIFICATE_FILE, KEY_FILE)
-    return context
 
 
 def connect(host: str, ports: Sequence[int], context: ssl.SSLContext) -> "Link":

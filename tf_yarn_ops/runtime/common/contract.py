@@ -18,6 +18,8 @@ CERTIFICATE_FILE = ".skein.crt"
 KEY_FILE = ".skein.pem"
 #: The folder in the working directory into which YARN unpacks an archive environment.
 ENVIRONMENT_FOLDER = "environment"
+#: TensorBoard's page below the tracking URL.
+TENSORBOARD_PAGE = "pages/tensorboard/"
 #: Linux allows 128 KiB for one environment string.
 MAX_TF_CONFIG = 120 * 1024
 
@@ -87,6 +89,27 @@ class HistoryPlan(NamedTuple):
     view_groups: Sequence[str] = ()
 
 
+class TensorBoardPlan(NamedTuple):
+    """The TensorBoard task in the job file.
+
+    Attributes
+    ----------
+    logdir : str
+        The folder that TensorBoard shows: a path of the node, or a URL.
+    arguments : sequence of str
+        Further arguments of the program.
+    direct : bool
+        Whether everybody may reach TensorBoard at its task's port.
+    namenodes : sequence of str
+        HTTP addresses of the NameNodes from which event files are copied; empty: TensorBoard itself reads ``logdir``.
+    """
+
+    logdir: str
+    arguments: Sequence[str] = ()
+    direct: bool = False
+    namenodes: Sequence[str] = ()
+
+
 class Job(NamedTuple):
     """The job file.
 
@@ -114,10 +137,11 @@ class Job(NamedTuple):
     resourcemanagers : sequence of str
         URLs, for a coordinator that cannot reach Skein.
     authorities : str
-        Certificates (PEM) of the CAs that signed those of the ResourceManagers; empty: the node's own.
+        Certificates (PEM) of the CAs that signed those of the daemons; empty: the node's own.
     version_of_package : str
     history : HistoryPlan or None
         None keeps no history.
+    tensorboard : TensorBoardPlan or None
     """
 
     version: int
@@ -142,6 +166,7 @@ class Job(NamedTuple):
     version_of_package: str
     authorities: str = ""
     history: Optional[HistoryPlan] = None
+    tensorboard: Optional[TensorBoardPlan] = None
 
     def tasks(self) -> List[TaskId]:
         """Return all tasks of the job, in the order of the request."""
@@ -154,6 +179,7 @@ def dump_job(job: Job) -> bytes:
     document["types"] = {name: plan._asdict() for name, plan in job.types.items()}
     document["services"] = {name: plan._asdict() for name, plan in job.services.items()}
     document["history"] = job.history._asdict() if job.history else None
+    document["tensorboard"] = job.tensorboard._asdict() if job.tensorboard else None
     return json.dumps(document, indent=1, ensure_ascii=True).encode()
 
 
@@ -166,6 +192,7 @@ def load_job(content: bytes) -> Job:
     document["services"] = {name: ServicePlan(**plan) for name, plan in document["services"].items()}
     history = document.get("history")
     document["history"] = HistoryPlan(**history) if history else None
+    document["tensorboard"] = TensorBoardPlan(**document["tensorboard"]) if document["tensorboard"] else None
     return Job(**document)
 
 

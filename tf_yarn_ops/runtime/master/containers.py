@@ -124,9 +124,10 @@ class Containers:
         """Report the job's progress to YARN, 0 to 1."""
         await self._call(self._client.set_progress, fraction)
 
-    async def add_page(self, route: str, target: str, link: str) -> None:
-        """Add a page below the tracking URL, ``/pages/<route>/``."""
-        await self._call(self._client.ui.add_page, route, target, link)
+    async def add_page(self, route: str, target: str, link: str) -> str:
+        """Add a page below the tracking URL, ``/pages/<route>/``; return its URL."""
+        page = await self._call(self._client.ui.add_page, route, target, link)
+        return str(page.address)
 
     async def shutdown(self, succeeded: bool, diagnostics: str) -> None:
         """End the application with a final status and diagnostics."""

@@ -10,10 +10,11 @@ import platform
 import socket
 import ssl
 import time
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Union
 
 from ..common import protocol
 from ..common.contract import MAX_TF_CONFIG, Job, TaskId, cluster_spec, tf_config
+from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
 from ..common.report import JobReport, Round, list_names
 from ..common.roles import TENSORBOARD
@@ -23,6 +24,7 @@ from .lifecycle import Decision, Event, Exited, Expired, Lost, Registered, Verdi
 from .overseer import Gone, Overseer, View
 from .registry import Peer, Refused, Registry
 from .server import Connection, Server
+from .tunnel import Tunnel
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +70,10 @@ class Coordinator:
         self._decided = asyncio.Event()
         self._stopping = False
         self._quiet = asyncio.Event()
-        self._page: Optional["asyncio.Future[None]"] = None
+        self._direct = job.tensorboard is not None and job.tensorboard.direct
+        self._tunnel = job.tensorboard and Tunnel(None if self._direct else client_context(), self._why_no_tensorboard)
+        self._board_shown: Optional["asyncio.Future[None]"] = None
+        self._board_page: Optional[str] = None
         self._listing = asyncio.Lock()
         self._listed_at = self._look_at = 0.0
         self._to_replace: List[Container] = []
@@ -167,7 +172,7 @@ class Coordinator:
     def _started(self, peer: Peer, message: Mapping[str, Any]) -> None:
         """Note that a command began. Every message that shows it counts, because each may be lost."""
         if peer.means(message) and self.registry.started(peer) and peer.task.type == TENSORBOARD:
-            self._page = asyncio.ensure_future(self.show_page("tensorboard", peer.address, "TensorBoard"))
+            self._board_shown = asyncio.ensure_future(self._show_tensorboard(peer))
 
     def _renewed(self, peer: Peer, message: Mapping[str, Any]) -> None:
         """Take the new port of an agent that has ended its command for this round."""
@@ -191,9 +196,12 @@ class Coordinator:
                 self._quiet.set()
             return
         self.registry.ended(peer, message)
-        self.apply(self._event_of(peer, message))
+        event = self._event_of(peer, message)
+        if peer.task.type == TENSORBOARD and isinstance(event, Exited):
+            logger.warning("TensorBoard %s; the training goes on", event.cause)
+        self.apply(event)
 
-    def _event_of(self, peer: Peer, message: Mapping[str, Any]) -> Event:
+    def _event_of(self, peer: Peer, message: Mapping[str, Any]) -> Union[Exited, Lost]:
         """Return the event of a command that ended by itself."""
         code, number, tail = message["code"], message["signal"], message["log_tail"]
         status = 1 if code is None else code
@@ -351,11 +359,26 @@ class Coordinator:
         lingering = board if succeeded and self.job.linger and board is not None and board.running else None
         await self._stop([peer for peer in self.registry.peers.values() if peer is not lingering])
         if lingering:
-            logger.info("TensorBoard stays for %g s", self.job.linger)
-            await asyncio.sleep(self.job.linger)
+            await self._linger(lingering)
             await self._stop([lingering])
         for peer in self.registry.peers.values():
             peer.send("bye")
+
+    async def _linger(self, board: Peer) -> None:
+        """Wait for the time that TensorBoard stays, or until it has ended or its container is lost."""
+        logger.info("TensorBoard stays for %g s", self.job.linger)
+        until = time.monotonic() + self.job.linger
+        heartbeat = self.job.deadlines["heartbeat"]
+        while board.running and time.monotonic() < until:
+            silent = heartbeat and time.monotonic() - board.heard_at > heartbeat
+            if board.connection is None and (silent or board.terminated):
+                logger.info("TensorBoard is lost, so nobody waits for it")
+                return
+            self._quiet.clear()
+            try:
+                await asyncio.wait_for(self._quiet.wait(), min(TICK_SECONDS, max(0.0, until - time.monotonic())))
+            except asyncio.TimeoutError:
+                pass
 
     async def _stop(self, peers: List[Peer]) -> None:
         grace = self.job.deadlines["stop_grace"]
@@ -376,12 +399,36 @@ class Coordinator:
 
     # -- page and report --------------------------------------------------------------------
 
-    async def show_page(self, route: str, address: str, link: str) -> None:
-        """Add a page below the tracking URL; log a failure, because the training needs no page."""
+    async def show_page(self, route: str, address: str, link: str) -> Optional[str]:
+        """Add a page below the tracking URL; return its URL, or log a failure, because the training needs no page."""
         try:
-            await self._containers.add_page(route, f"http://{address}", link)
+            return await self._containers.add_page(route, f"http://{address}", link)
         except SkeinFailed as error:
             logger.warning("%s has no page below the tracking URL: %s", link, error)
+            return None
+
+    async def offer_tensorboard(self) -> None:
+        """Add TensorBoard's page. Until TensorBoard answers, and if it fails, the page says so."""
+        if self._tunnel is not None:
+            port = await self._tunnel.listen()
+            self._board_page = await self.show_page("tensorboard", f"127.0.0.1:{port}", "TensorBoard")
+
+    async def _show_tensorboard(self, board: Peer) -> None:
+        """Wait until TensorBoard answers, then tell its address; after a lost container it has another one."""
+        if self._tunnel and await self._tunnel.reach(board.address, lambda: board.running):
+            logger.info("TensorBoard answers at %s", self._tensorboard_url())
+
+    def _tensorboard_url(self) -> Optional[str]:
+        """Return the address of TensorBoard; None until it answers, and after it has failed."""
+        failed = self.state.phases.get(TaskId(TENSORBOARD, 0)) == lifecycle.FAILED
+        if self._tunnel is None or self._tunnel.address is None or failed:
+            return None
+        return f"http://{self._tunnel.address}" if self._direct else self._board_page
+
+    def _why_no_tensorboard(self) -> str:
+        board = next(task for task in self.registry.reports(self.state.phases) if task.task == f"{TENSORBOARD}:0")
+        last = next((line.strip() for line in reversed(board.log_tail.splitlines()) if line.strip()), "")
+        return f"TensorBoard does not answer; its task is {board.state}" + (f": {last[:300]}" if last else "")
 
     def report(self, *, live: bool = False) -> JobReport:
         """Return the present report; it is final if there is a verdict.
@@ -392,7 +439,7 @@ class Coordinator:
             True keeps the present states of the tasks. False (default) counts a task as lost that has not ended at the
             verdict: its container ends with the job.
         """
-        job, verdict, board = self.job, self.state.verdict, self.registry.tensorboard()
+        job, verdict = self.job, self.state.verdict
         phases = self.state.phases
         if verdict and not live:
             phases = {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase for task, phase in phases.items()}
@@ -412,7 +459,7 @@ class Coordinator:
             tasks=self.registry.reports(phases),
             first_failure=str(verdict.task) if verdict and verdict.task else None,
             metrics=self.registry.metrics(),
-            tensorboard_url=f"http://{board.address}" if board is not None else None,
+            tensorboard_url=self._tensorboard_url(),
             output_path=job.output,
             versions={"tf_yarn_ops": job.version_of_package, "skein": self._containers.version,
                       "python": platform.python_version()},

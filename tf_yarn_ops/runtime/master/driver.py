@@ -12,9 +12,10 @@ import select
 import signal
 import sys
 import time
-from typing import List, Optional
+from typing import Any, List, Optional
 
 from ..common.contract import JOB_FILE, Job, load_job
+from ..common.mutual_tls import server_context
 from ..common.processes import set_parent_death_signal
 from ..common.reasons import Reason
 from ..common.report import JobReport, compose_diagnostics
@@ -23,7 +24,7 @@ from .containers import Containers, exit_now
 from .coordinator import Coordinator
 from .ending import VerdictNotTaken, end_application, kill_by_rest, knows_us, until_known
 from .lifecycle import Expired
-from .server import PortsTaken, listen, server_context
+from .server import PortsTaken, listen
 
 logger = logging.getLogger(__name__)
 
@@ -93,11 +94,12 @@ async def run(job: Job, application_id: str) -> None:
     reachable = asyncio.get_running_loop().run_in_executor(
         None, knows_us, job.resourcemanagers, application_id, job.authorities)
     reachable.add_done_callback(lambda known: warn_unless(known.result(), job))
-    background = [asyncio.ensure_future(coordinator.watch())]
+    background: List["asyncio.Future[Any]"] = [asyncio.ensure_future(coordinator.watch())]
     if listener:
         background.append(asyncio.ensure_future(coordinator.serve(listener, context)))
     _server, port = await page.serve(coordinator.status)
     background.append(asyncio.ensure_future(coordinator.show_page("ytf", f"127.0.0.1:{port}", "Training")))
+    background.append(asyncio.ensure_future(coordinator.offer_tensorboard()))
     verdict = asyncio.ensure_future(coordinator.verdict())
     while not verdict.done():
         await asyncio.wait([verdict, *background], return_when=asyncio.FIRST_COMPLETED)

@@ -12,7 +12,6 @@ import socket
 import ssl
 from typing import Any, Awaitable, Callable, Dict, Optional, Sequence, Set
 
-from ..common.contract import CERTIFICATE_FILE, KEY_FILE
 from ..common.protocol import FIRST_LINE_SECONDS, HANDSHAKE_SECONDS, MAX_LINE, ProtocolError, decode
 
 logger = logging.getLogger(__name__)
@@ -63,15 +62,6 @@ def listen(ports: Sequence[int]) -> socket.socket:
         listener.setblocking(False)
         return listener
     raise PortsTaken(f"the ports {ports[0]} to {ports[-1]} are all taken")
-
-
-def server_context() -> ssl.SSLContext:
-    """Return the context that accepts only the job's own certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.verify_mode = ssl.CERT_REQUIRED
-    context.load_verify_locations(CERTIFICATE_FILE)
-    context.load_cert_chain(CERTIFICATE_FILE, KEY_FILE)
-    return context
 
 
 class Server:

@@ -1,0 +1,194 @@
+"""TensorBoard behind the coordinator's tunnel and its own front, with a small program in place of TensorBoard."""
+
+import base64
+import http.client
+import json
+import sys
+import threading
+import urllib.error
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from support.appmaster import AppMaster, until
+from support.runtime_jobs import job, task
+from tf_yarn_ops.job.parts import TensorBoard
+from tf_yarn_ops.runtime.agent import page_script
+from tf_yarn_ops.runtime.agent.front import Front
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+#: Answers a request with what it has received, and the page like TensorBoard.
+PAGE = b"<!doctype html><html><head><title>x</title><style>@font-face{src:url(/font-roboto/a.woff2)}</style></head></html>"
+PROGRAM = f"""\
+#!{sys.executable}
+import http.server, json, socket, sys
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        answer = {PAGE!r} if self.path == "/" else json.dumps(
+            {{"method": self.command, "path": self.path, "type": self.headers.get("Content-Type"), "body": body.decode(),
+              "words": sys.argv[1:]}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+    do_POST = do_PUT = do_GET
+
+class Server(http.server.ThreadingHTTPServer):
+    def server_bind(self):
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        super().server_bind()
+
+port = int(sys.argv[sys.argv.index("--port") + 1])
+Server(("127.0.0.1", port), Handler).serve_forever()
+"""
+GATE = "until [ -e go ]; do sleep 0.05; done"
+
+
+@pytest.fixture
+def board(tmp_path):
+    """Return the variables with which a job finds the program ``tensorboard`` of these tests."""
+
+    def write(text):
+        folder = tmp_path / "bin"
+        folder.mkdir(exist_ok=True)
+        (folder / "tensorboard").write_text(text)
+        (folder / "tensorboard").chmod(0o755)
+        return {"PATH": f"{folder}:/usr/local/bin:/usr/bin:/bin"}
+
+    return write
+
+
+def get(url, **options):
+    with urllib.request.urlopen(urllib.request.Request(url, **options), timeout=10) as answer:
+        return answer.read()
+
+
+def status_of(am):
+    return json.loads(get(am.pages["ytf"] + "/status.json"))
+
+
+def test_the_page_leads_to_tensorboard_on_the_loopback_interface_and_to_nobody_else(tmp_path, board):
+    spec = job(GATE, ps=False, workers=1, output="/out", env=board(PROGRAM),
+               tensorboard=TensorBoard(args="--samples_per_plugin 'images=100'", logdir="/logs"))
+    with AppMaster(tmp_path / "job", spec) as am:
+        url = until(lambda: "ytf" in am.pages and status_of(am)["tensorboard_url"])
+        assert url.endswith("/pages/tensorboard/")
+        page = am.pages["tensorboard"]
+        assert page.startswith("http://127.0.0.1:")
+        seen = json.loads(get(page + "/data?run=a%2Fb"))
+        assert (seen["method"], seen["path"], seen["body"]) == ("GET", "/data?run=a%2Fb", "")
+        assert seen["words"][:4] == ["--logdir", "/logs", "--host", "127.0.0.1"]
+        assert seen["words"][-2:] == ["--samples_per_plugin", "images=100"]
+        line = json.dumps({"type": "a/b; boundary=x", "body": base64.b64encode(b"one\r\ntwo\n").decode()}).encode()
+        seen = json.loads(get(page + "/series", method="PUT", data=line))
+        assert (seen["method"], seen["type"], seen["body"]) == ("POST", "a/b; boundary=x", "one\r\ntwo\n")
+        front = next(line.split()[-1] for line in am.container("tensorboard_0").log.splitlines() if "starts, round" in line)
+        with pytest.raises((OSError, http.client.HTTPException)):  # without the job's certificate
+            get(f"http://127.0.0.1:{front.rpartition(':')[2]}/")
+        (am.container("worker_0").folder / "go").touch()
+        report = am.wait()
+        assert (report.reason, report.tensorboard_url) == (Reason.SUCCEEDED, url)
+        assert task(report, "tensorboard:0").state == "stopped"
+
+
+def test_a_tensorboard_that_fails_is_told_with_its_last_line(tmp_path, board):
+    spec = job(GATE, ps=False, workers=1, output="/out", tensorboard=TensorBoard(linger=600),
+               env=board("#!/bin/bash\necho 'No scheme for hdfs://x' >&2; exit 3\n"))
+    with AppMaster(tmp_path / "job", spec) as am:
+        am.log_says("the training goes on")
+        assert "TensorBoard failed with exit code 3 on 127.0.0.1" in am.coordinator_log.read_text()
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            get(am.pages["tensorboard"] + "/")
+        assert refused.value.code == 502
+        assert refused.value.read().decode().startswith("TensorBoard does not answer; its task is failed: ")
+        (am.container("worker_0").folder / "go").touch()
+        report = am.wait()  # nobody waits for a TensorBoard that has ended
+        assert (report.reason, report.tensorboard_url) == (Reason.SUCCEEDED, None)
+        assert "No scheme for hdfs://x" in task(report, "tensorboard:0").log_tail
+
+
+def test_nobody_waits_for_a_tensorboard_that_ends_while_it_lingers(tmp_path, board):
+    spec = job(GATE, ps=False, workers=1, output="/out", env=board(PROGRAM), tensorboard=TensorBoard(linger=600))
+    with AppMaster(tmp_path / "job", spec) as am:
+        until(lambda: "ytf" in am.pages and status_of(am)["tensorboard_url"])
+        (am.container("worker_0").folder / "go").touch()
+        am.log_says("TensorBoard stays for 600 s")
+        assert json.loads(get(am.pages["tensorboard"] + "/x"))["path"] == "/x"
+        am.container("tensorboard_0").kill()
+        assert am.wait().reason is Reason.SUCCEEDED
+
+
+# -- the front -------------------------------------------------------------------------------------
+
+
+class Upstream(BaseHTTPRequestHandler):
+    """Answers like TensorBoard."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.server.seen.append((self.command, self.path, dict(self.headers)))
+        body = PAGE if self.path == "/" else b"x" * 300_000 if self.path == "/large" else b""
+        self.send_response({"/moved": 302, "/none": 204}.get(self.path, 200))
+        if self.path == "/moved":
+            self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/there/?a=1")
+        self.send_header("Content-Security-Policy", "script-src 'self'")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def front():
+    """Yield a front before an `Upstream`, with the requests that this one has seen."""
+    upstream = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
+    upstream.seen = []
+    front = Front(("127.0.0.1", 0), upstream.server_port)
+    for server in (upstream, front):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    front.seen = upstream.seen
+    yield front
+    for server in (front, upstream):
+        server.shutdown()
+        server.server_close()
+
+
+def ask(front, path, method="GET", body=None, headers=None):
+    connection = http.client.HTTPConnection("127.0.0.1", front.server_port, timeout=10)
+    connection.request(method, path, body, headers or {})
+    answer = connection.getresponse()
+    return answer.status, dict(answer.getheaders()), answer.read()
+
+
+def test_the_page_gets_the_script_first_and_fonts_that_a_proxy_finds(front):
+    status, headers, page = ask(front, "/", headers={"Accept-Encoding": "gzip"})
+    assert status == 200 and page.startswith(b'<!doctype html><html><head><script src="ytf-post.js"></script><title>')
+    assert b"url(font-roboto/a.woff2)" in page and headers["Content-Security-Policy"] == "script-src 'self'"
+    assert "Accept-Encoding" not in front.seen[0][2] or front.seen[0][2]["Accept-Encoding"] == "identity"
+    status, headers, script = ask(front, "/ytf-post.js")
+    assert headers["Content-Type"].startswith("text/javascript") and script == page_script.SCRIPT.encode()
+
+
+def test_large_answers_redirects_and_refusals_pass(front):
+    assert ask(front, "/large")[2] == b"x" * 300_000
+    assert ask(front, "/moved")[1]["Location"] == "there/?a=1"
+    assert ask(front, "/none")[0] == 204
+    assert ask(front, "/x", "POST", b"", {"Content-Length": "99999999999"})[0] == 413
+    assert ask(front, "/x", "PUT", b"no json", {"Content-Type": "text/plain"})[0] == 501  # as TensorBoard answers it
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"type": "a", "body": "%"}', b'{"type": "a", "body": 1}', b"\xff"])
+def test_another_body_is_no_post(body):
+    assert page_script.decode_post(body) is None
+
+
+def test_a_front_without_tensorboard_says_so(front):
+    front.target = 1
+    status, _, text = ask(front, "/")
+    assert status == 502 and b"TensorBoard does not answer" in text

@@ -1,0 +1,117 @@
+"""`Mirror`: a local copy of the event files below a folder of HDFS, brought up to date piece by piece.
+
+TensorBoard reads the copy, so that its machine needs no library of HDFS. In the cluster the copy is made by the task of
+TensorBoard (`hdfs.Hdfs` reads), elsewhere by ``ytf tensorboard``.
+"""
+
+import os
+import shutil
+from typing import Dict, List, NamedTuple, Optional, Protocol, Set
+
+#: Part of the name of each event file.
+EVENTS = "tfevents"
+#: Files in folders of this name belong to TensorBoard's plugins: traces of the profiler, labels of embeddings.
+PLUGINS = "plugins"
+#: Seconds between two looks for news, as long as TensorBoard takes between two looks at its files.
+INTERVAL = 5.0
+#: Between two looks there is at least this multiple of the time of one, so that a large tree costs the NameNode little.
+REST = 20
+
+
+class Entry(NamedTuple):
+    """An entry of a folder.
+
+    Attributes
+    ----------
+    name : str
+    is_directory : bool
+    length : int
+        Bytes, as the NameNode knows them: without the last block of a file that is being written.
+    block_size : int
+        Bytes.
+    """
+
+    name: str
+    is_directory: bool
+    length: int
+    block_size: int
+
+    def may_grow_unseen(self, copied: int) -> bool:
+        """Return whether the file may have more bytes than the NameNode knows, after ``copied`` bytes of it."""
+        full_blocks = self.length == 0 or (self.block_size > 0 and self.length % self.block_size == 0)
+        return full_blocks or copied > self.length
+
+
+class Source(Protocol):
+    """A file system; each method raises OSError or an error of its own if it can't be asked."""
+
+    def entries(self, path: str) -> List[Entry]:
+        """Return the entries of a folder; an empty list if there is none."""
+
+    def piece(self, path: str, offset: int, known: int) -> Optional[bytes]:
+        """Return bytes of a file from an offset on, empty if there are no more; None if the file is shorter."""
+
+
+class Mirror:
+    """Copies the event files below a folder.
+
+    Parameters
+    ----------
+    source : Source
+    path : str
+        The folder, absolute.
+    folder : str
+        The local folder; it is made.
+    """
+
+    def __init__(self, source: Source, path: str, folder: str):
+        self._source, self._path, self._folder = source, path.rstrip("/") or "/", folder
+        os.makedirs(folder, exist_ok=True)
+        self._copied: Dict[str, int] = {}
+
+    def refresh(self) -> int:
+        """Copy what is new, and delete the copies of files that are gone; return the number of new bytes."""
+        found: Set[str] = set()
+        fetched, waiting = 0, [""]
+        while waiting:
+            below = waiting.pop()
+            for entry in self._source.entries(os.path.join(self._path, below) if below else self._path):
+                name = os.path.join(below, entry.name)
+                if entry.is_directory:
+                    if not entry.name.startswith((".", "_")):
+                        waiting.append(name)
+                elif EVENTS in entry.name or PLUGINS in below.split("/"):
+                    found.add(name)
+                    fetched += self._copy(name, entry)
+        for name in set(self._copied) - found:
+            self._remove(name)
+        return fetched
+
+    def _copy(self, name: str, entry: Entry) -> int:
+        copied = self._copied.get(name, 0)
+        if name not in self._copied:
+            os.makedirs(os.path.dirname(self._local(name)), exist_ok=True)
+            open(self._local(name), "wb").close()
+            self._copied[name] = 0
+        if copied == entry.length and not entry.may_grow_unseen(copied):
+            return 0
+        fetched = 0
+        while piece := self._source.piece(os.path.join(self._path, name), copied + fetched, entry.length):
+            with open(self._local(name), "ab") as file:
+                file.write(piece)
+            fetched += len(piece)
+            self._copied[name] = copied + fetched
+        if piece is None and copied + fetched:
+            self._remove(name)  # another, shorter file has its name now; the next look copies it
+        return fetched
+
+    def _remove(self, name: str) -> None:
+        del self._copied[name]
+        os.unlink(self._local(name))
+
+    def _local(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+    def delete(self) -> None:
+        """Delete the copy."""
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,25 @@
+"""The contexts in which two programs of a job prove to each other that they hold the job's key."""
+
+import ssl
+
+from .contract import CERTIFICATE_FILE, KEY_FILE
+
+
+def server_context() -> ssl.SSLContext:
+    """Return the context that accepts only the job's own certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    return _with_the_jobs_key(context)
+
+
+def client_context() -> ssl.SSLContext:
+    """Return the context of a client that shows, and expects, the job's own certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    return _with_the_jobs_key(context)
+
+
+def _with_the_jobs_key(context: ssl.SSLContext) -> ssl.SSLContext:
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(CERTIFICATE_FILE)
+    context.load_cert_chain(CERTIFICATE_FILE, KEY_FILE)
+    return context

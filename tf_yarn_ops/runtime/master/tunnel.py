@@ -1,0 +1,100 @@
+"""The coordinator's end of the way to TensorBoard: a loopback port behind YARN's proxy, connected to the task's front.
+
+Between the machines the bytes travel over mutual TLS with the job's certificate, so nobody reaches TensorBoard except
+through YARN's proxy.
+"""
+
+import asyncio
+import logging
+import ssl
+from typing import Callable, Optional
+
+logger = logging.getLogger(__name__)
+
+#: Seconds for one connection to the front, and between two while TensorBoard is not up.
+CONNECT_SECONDS = 5.0
+LOOK_SECONDS = 0.5
+_PIECE = 64 * 1024
+
+
+class Tunnel:
+    """Passes connections of the loopback interface on to the front of TensorBoard.
+
+    Parameters
+    ----------
+    context : ssl.SSLContext or None
+        How to speak to the front; None for plain HTTP.
+    why_not : callable
+        Returns a sentence for a reader while TensorBoard does not answer.
+
+    Attributes
+    ----------
+    address : str or None
+        ``host:port`` of the front; None until it has answered.
+    """
+
+    def __init__(self, context: Optional[ssl.SSLContext], why_not: Callable[[], str]):
+        self.address: Optional[str] = None
+        self._context = context
+        self._why_not = why_not
+        self._server: Optional[asyncio.base_events.Server] = None
+
+    async def reach(self, address: str, wanted: Callable[[], bool]) -> bool:
+        """Wait until the front at an address accepts connections; return False once it is not ``wanted``."""
+        while wanted():
+            try:
+                _, writer = await self._connect(address)
+                writer.close()
+                self.address = address
+                return True
+            except (OSError, asyncio.TimeoutError):
+                await asyncio.sleep(LOOK_SECONDS)
+        return False
+
+    async def listen(self) -> int:
+        """Listen on the loopback interface; return the port, the same at each call."""
+        if self._server is None:
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def _connect(self, address: str) -> "tuple[asyncio.StreamReader, asyncio.StreamWriter]":
+        host, _, port = address.rpartition(":")
+        return await asyncio.wait_for(
+            asyncio.open_connection(host, int(port), ssl=self._context, limit=_PIECE), CONNECT_SECONDS)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            far_reader, far_writer = await self._connect(self.address or "")
+        except (OSError, ValueError, asyncio.TimeoutError):
+            await self._refuse(reader, writer)
+            return
+        there = asyncio.ensure_future(_pump(reader, far_writer))
+        try:
+            await _pump(far_reader, writer)  # the front closes each connection after its answer
+        finally:
+            there.cancel()
+            for end in (writer, far_writer):
+                end.close()
+
+    async def _refuse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer a request without TensorBoard: say why it does not answer."""
+        try:
+            await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), CONNECT_SECONDS)
+            text = (self._why_not() + "\n").encode()
+            writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain; charset=utf-8\r\n"
+                         b"Content-Length: %d\r\nRefresh: 5\r\nConnection: close\r\n\r\n%b" % (len(text), text))
+            await writer.drain()
+        except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.TimeoutError):
+            pass
+        finally:
+            writer.close()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass bytes on, not faster than the receiver takes them, until an end is closed."""
+    try:
+        while piece := await reader.read(_PIECE):
+            writer.write(piece)
+            await writer.drain()
+    except OSError:
+        pass
