@@ -11,10 +11,10 @@ from tf_yarn_ops.cli.cache import cache
 from tf_yarn_ops.cli.options import ALL
 from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.follow.identity import LAUNCH_RETRIES
+from tf_yarn_ops.follow.lease import LIFETIME_SLACK
 from tf_yarn_ops.hadoop.resourcemanager import RECOVERY_TIME
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import RESTART_MODES, Deadlines, RestartPolicy
-from tf_yarn_ops.launch import route as submitting
 from tf_yarn_ops.launch.retry import LAUNCH_PAUSE, RETRY_PAUSE
 from tf_yarn_ops.runtime.common.contract import MAX_TF_CONFIG, RUNTIME_FILE
 from tf_yarn_ops.runtime.common.protocol import PORTS
@@ -96,7 +96,7 @@ def test_policies_and_budgets_are_those_of_the_code():
     f"A verdict waits up to {ending.RESOURCEMANAGER_SECONDS:g} s for it",
     f"may still have to recover, not before {RECOVERY_TIME:g} s |",
     f"every {overseer.LOG_SECONDS:g} s `Waiting for all ports",
-    f"`queue` + `total` + {submitting.LIFETIME_SLACK:g} s",
+    f"`queue` + `total` + {LIFETIME_SLACK:g} s",
     f"{PORTS} consecutive ports",
     f"in {Site().coordinator_ports} ",
     f"(`unreachable_timeout` ({Site().unreachable_timeout:g} s)"[1:],

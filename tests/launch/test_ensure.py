@@ -30,7 +30,7 @@ from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.launch.claims import Claims
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
-from tf_yarn_ops.staging.sweep import sweep_claims
+from tf_yarn_ops.staging.sweep import sweep_old
 
 ME = Identity("server dag run task", generation=1, attempt=2, deployment="server")
 
@@ -185,9 +185,9 @@ def test_old_claims_are_swept(place, monkeypatch):
     claims = claims_of(place)
     claims.make(0, number(1))
     staging = place.launcher().staging(USER)
-    assert sweep_claims(staging) == 0
+    assert sweep_old(staging, "claims") == 0
     monkeypatch.setattr("tf_yarn_ops.staging.sweep.CLAIMS_FORGOTTEN_AFTER", -1000)
-    assert sweep_claims(staging) == 1 and claims.latest() is None
+    assert sweep_old(staging, "claims") == 1 and claims.latest() is None
 
 
 def live(place):

@@ -177,6 +177,7 @@ class FakeYarn:
             return 200, body
         if words[1:] == ["timeout"]:
             app["lifetime"] = body["timeout"]
+            app["timeouts"] = {"timeout": [body["timeout"]]}
             return 200, body
         return 200, {"app": self.shown(app)}
 

@@ -27,8 +27,10 @@ class Place:
                      "yarn.application.classpath": "/etc/hadoop/conf,/opt/hadoop/*"}
 
     def launcher(self, site=None, **options):
-        cluster = discover(self.url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER}, site=site or Site())
-        return Launcher(cluster, **options)
+        return Launcher(self.cluster(site), **options)
+
+    def cluster(self, site=None):
+        return discover(self.url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER}, site=site or Site())
 
     @property
     def staging(self):

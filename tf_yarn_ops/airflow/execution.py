@@ -29,10 +29,10 @@ from .hook import YarnHook
 from .job import job_of
 from .kill import LIMIT, kill_now, quieten
 from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, mask_texts, masked, sentence_of, to_xcom
-from .serialization import cluster_to_dict, identity_to_dict
+from .serialization import cluster_to_dict, identity_to_dict, lease_to_dict
 from .synchronous import run_trigger
 from .task_instance import deployment_id, ended_state, identity_of, pull, push_application, push_other_application
-from .trigger import TensorFlowYarnTrigger
+from .trigger import HOLDER, TensorFlowYarnTrigger
 
 #: Seconds between the deadline, at which the trigger kills, and the moment at which Airflow ends the deferral.
 BACKSTOP = 20.0
@@ -183,7 +183,8 @@ class Execution:
             cluster = hook.get_cluster()
             self._cluster = cluster
             self._launcher = Launcher(cluster, submit_with=self.operator.submit_with,
-                                      strict_placement=self.operator.strict_placement, environ=hook.environ)
+                                      strict_placement=self.operator.strict_placement, environ=hook.environ,
+                                      holder=HOLDER)
         return self._launcher
 
     def _prepare(self) -> tuple[JobSpec, Launcher]:
@@ -228,7 +229,8 @@ class Execution:
         return TensorFlowYarnTrigger(
             application_id, cluster_to_dict(self._cluster or launcher.cluster), identity_to_dict(self.identity),
             deadline=self._deadline(), queue_timeout=spec.deadlines.queue,
-            poll_interval=float(self.operator.poll_interval), on_kill=self.operator.kill_policy)  # fmt: skip
+            poll_interval=float(self.operator.poll_interval), on_kill=self.operator.kill_policy,
+            lease=lease_to_dict(spec))  # fmt: skip
 
     def _deadline(self) -> float | None:
         """Return the end of the task's execution_timeout, seconds since the epoch; None if it has none."""

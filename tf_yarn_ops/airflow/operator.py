@@ -126,7 +126,7 @@ class TensorFlowYarnOperator(BaseOperator):
         queue_timeout: Number | None = None, allocation_timeout: Number | None = None,
         registration_timeout: Number | None = None, heartbeat_timeout: Number | None = None,
         job_execution_timeout: Number | None = None, total_timeout: Number | None = None,
-        stop_grace: Number | None = None,
+        lease: Number | None = None, stop_grace: Number | None = None,
         tf_yarn_conn_id: str | None = "tf_yarn_default",
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_interval: float = 5.0, on_kill: str = "kill", wait_for_completion: bool = True,
@@ -250,6 +250,8 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
         faults.append(f"log_tail_lines: {given['log_tail_lines']!r} is not a whole number")
     if given["model_asset"] is not None and not given["wait_for_completion"]:
         faults.append("model_asset: a task with wait_for_completion=False ends before the model exists")
+    if given["lease"] and not given["wait_for_completion"]:
+        faults.append("lease: a task with wait_for_completion=False does not stay to move it")
     lifetime = given["yarn_lifetime"]
     if not (lifetime is None or lifetime == "auto" or isinstance(lifetime, timedelta) or _is_number(lifetime)):
         faults.append(f"yarn_lifetime: {lifetime!r} is not 'auto', a number of seconds, a timedelta or None")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..errors import TfYarnError
 from ..follow.identity import Identity, deployment_tag
+from ..follow.lease import Lease
 from ..follow.watch import watcher_for
 from ..hadoop.cluster import Cluster
 from ..launch.launcher import Launcher
@@ -42,6 +43,8 @@ class Followed:
         Seconds between two list calls.
     kill : bool
         Whether the application is killed at the deadline.
+    lease : Lease or None
+        The lease to move.
     """
 
     cluster: Cluster
@@ -51,6 +54,7 @@ class Followed:
     queue_timeout: float = 0.0
     poll_interval: float = 5.0
     kill: bool = True
+    lease: Lease | None = None
 
 
 async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str], None]) -> JobReport:
@@ -79,7 +83,8 @@ async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str],
         lines.tell(report)
 
     waiting = asyncio.ensure_future(watcher.wait(
-        followed.application_id, on_change=show, identity=followed.identity, queue_timeout=followed.queue_timeout))
+        followed.application_id, on_change=show, identity=followed.identity, queue_timeout=followed.queue_timeout,
+        lease=followed.lease))
     try:
         while True:
             await asyncio.wait({waiting}, timeout=lines.pause(followed.deadline))

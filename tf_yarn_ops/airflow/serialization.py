@@ -8,8 +8,10 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from ..follow.identity import Identity
+from ..follow.lease import lease_of
 from ..hadoop.cluster import Cluster
 from ..hadoop.site import Site
+from ..job.spec import JobSpec
 
 #: Fields that only a submission or a log needs; they are long.
 _FOR_SUBMISSION = ("application_classpath", "inside", "log_services", "log_directory", "log_suffix",
@@ -36,6 +38,12 @@ def cluster_from_dict(document: Mapping[str, Any]) -> Cluster:
 def identity_to_dict(identity: Identity) -> dict[str, Any]:
     """Return an identity as values for JSON; `Identity` takes them as arguments."""
     return asdict(identity)
+
+
+def lease_to_dict(spec: JobSpec) -> dict[str, Any] | None:
+    """Return the lease of a job as values for JSON, without its holder; None if it has none."""
+    lease = lease_of(spec, "")
+    return None if lease is None else {"seconds": lease.seconds, "lifetime": lease.lifetime}
 
 
 def _different(part: Any, plain: Any, without: tuple[str, ...]) -> dict[str, Any]:

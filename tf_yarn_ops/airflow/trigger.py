@@ -18,6 +18,8 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 _KILLERS = ThreadPoolExecutor(32, thread_name_prefix="tf-yarn-kill")
 #: Seconds for a kill, less than Airflow's ``[triggerer] on_kill_timeout`` of 30.
 _KILLED = 28.0
+#: Who holds the lease of an application, for the report of one that runs out.
+HOLDER = "a worker or triggerer of Airflow"
 
 
 class TensorFlowYarnTrigger(BaseTrigger):
@@ -38,11 +40,13 @@ class TensorFlowYarnTrigger(BaseTrigger):
         Seconds between two list calls; all triggers of a deployment with the same interval share them. Default 5.
     on_kill : {"kill", "leave"}, optional
         Whether the application is killed or continues when Airflow ends the task. Default ``kill``.
+    lease : mapping, optional
+        See `lease.Lease`, without its holder. Default: no lease.
     """
 
     def __init__(self, application_id: str, cluster: Mapping[str, Any], identity: Mapping[str, Any],
                  deadline: float | None = None, queue_timeout: float = 0.0, poll_interval: float = 5.0,
-                 on_kill: str = "kill"):
+                 on_kill: str = "kill", lease: Mapping[str, Any] | None = None):
         super().__init__()  # type: ignore[no-untyped-call]
         self.application_id = application_id
         self.cluster = dict(cluster)
@@ -51,6 +55,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         self.queue_timeout = queue_timeout
         self.poll_interval = poll_interval
         self.kill_policy = on_kill
+        self.lease = None if lease is None else dict(lease)
         self._followed_id = application_id
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -58,7 +63,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         return "tf_yarn_ops.airflow.trigger.TensorFlowYarnTrigger", {
             "application_id": self.application_id, "cluster": self.cluster, "identity": self.identity,
             "deadline": self.deadline, "queue_timeout": self.queue_timeout, "poll_interval": self.poll_interval,
-            "on_kill": self.kill_policy,
+            "on_kill": self.kill_policy, "lease": self.lease,
         }  # fmt: skip
 
     async def run(self) -> AsyncGenerator[TriggerEvent, None]:
@@ -107,6 +112,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
 
     def _prepare(self) -> tuple[Any, Any, Any]:
         from ..follow.identity import Identity
+        from ..follow.lease import Lease, here
         from . import outcome, progress
         from .kill import quieten
         from .serialization import cluster_from_dict
@@ -114,5 +120,6 @@ class TensorFlowYarnTrigger(BaseTrigger):
         quieten()
         followed = progress.Followed(
             cluster_from_dict(self.cluster), self.application_id, Identity(**self.identity), self.deadline,
-            self.queue_timeout, self.poll_interval, kill=self.kill_policy == "kill")  # fmt: skip
+            self.queue_timeout, self.poll_interval, kill=self.kill_policy == "kill",
+            lease=None if self.lease is None else Lease(**self.lease, holder=here(HOLDER)))  # fmt: skip
         return followed, progress, outcome

@@ -70,6 +70,9 @@ class Execution:
             project=properties.get("azkaban.flow.projectname", ""), flow=properties.get("azkaban.flow.flowid", ""),
             execution_id=execution_id, job=job, attempt=attempt)
 
+    def __str__(self) -> str:
+        return f"Azkaban's execution {self.execution_id}, job {self.job}, attempt {self.attempt}"
+
     @property
     def identity(self) -> Identity:
         """The identity of the training. A re-execution has a new id, so the generation is always 0."""

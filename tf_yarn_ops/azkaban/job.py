@@ -21,7 +21,7 @@ from ..validation import Value as ValueCode
 from ..validation import brief, kind_of, parse_count
 from .keys import RESERVED, Found, find_key, unknown_key
 from .program import add_program
-from .request import Request, Wrong
+from .request import PREVIOUS, Request, Wrong
 from .tony import translate
 from .values import Value, check_letters, merge, own_values, readable, shown
 
@@ -74,6 +74,7 @@ def read_job(properties: Mapping[str, str], folder: Path,
         _read_value(request, name, key)
     add_program(request, types)
     request.dry_run, request.strict_placement = request.flag("tf.dry_run"), request.flag("tf.strict_placement")
+    request.previous = request.word("tf.previous", PREVIOUS)
     if not request.says("name") and (name := ".".join(filter(None, map(properties.get, _NAMES)))):
         request.give("name", name, "tf.name")
     job = _build(request)

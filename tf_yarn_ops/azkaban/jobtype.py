@@ -108,7 +108,7 @@ class Run:
         if request.dry_run:
             self._print_dry_run(job)
             return self._conclude(Reason.SUCCEEDED, "nothing was submitted, tf.dry_run is set")
-        report = self._train(job, execution, request.strict_placement, limits)
+        report = self._train(job, execution, request, limits)
         if report.reason is Reason.SUCCEEDED:
             self._hand_on(report)
         for line in describe(report, time.time()):
@@ -155,13 +155,18 @@ class Run:
         os.chdir("/")
         return job, request
 
-    def _train(self, job: JobSpec, execution: Execution, strict_placement: bool, limits: Limits) -> JobReport:
+    def _train(self, job: JobSpec, execution: Execution, request: Request, limits: Limits) -> JobReport:
+        from ..follow.lease import usual_lease
         from ..hadoop.cluster import discover
         from ..hadoop.site import find_site
         from ..launch.launcher import Launcher
+        from .previous import Previous
 
         self._cluster = discover(environ=self._environ, user=job.user, site=limits.identify(find_site(self._environ)))
-        launcher = Launcher(self._cluster, strict_placement=strict_placement, environ=self._environ)
+        if job.lease is None:
+            job = replace(job, lease=usual_lease(self._cluster.site.unreachable_timeout))
+        launcher = Launcher(self._cluster, strict_placement=request.strict_placement, environ=self._environ,
+                            holder=f"the launcher of {execution}")
         lines = Lines()
 
         def show(report: JobReport) -> None:
@@ -175,6 +180,9 @@ class Run:
         with self._interruption.noted(self._signalled):
             if self._ending.why:
                 raise Cancelled(self._ending.why)
+            previous = Previous(launcher, execution, job.user or self._cluster.user, self._say)
+            previous.tell_attempts()
+            previous.settle(request.previous)
             return launcher.run(job, execution.identity, on_reserved=self._reserved, on_change=show,
                                 poll_interval=POLL_INTERVAL)
 

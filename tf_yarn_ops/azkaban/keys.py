@@ -166,10 +166,17 @@ ENDING = (
     _key("heartbeat_timeout", alias="tony.task.heartbeat-interval-ms tony.task.max-missed-heartbeats"),
     _key("execution_timeout", alias="tony.task.executor.execution-timeout-ms", note=_MILLISECONDS),
     _key("total_timeout", alias="tony.application.timeout", note=_MILLISECONDS),
+    _key("lease", default="900"),
     _key("stop_grace"),
     _key("report_log_tail"),
 )
-JOBTYPE = (_key("dry_run"), _key("strict_placement"))
+JOBTYPE = (
+    _key("dry_run"),
+    _key("strict_placement"),
+    Key("tf.previous", "", "", "ignore",
+        "What happens to live applications of earlier executions of this job (same project, flow and job). ignore: "
+        "they continue, with a warning. wait: this one waits for their end. kill: they are killed."),
+)
 #: The tables of the documents, by their headings.
 SECTIONS = {"What runs": COMMAND, "Task types": TASKS, "The job": JOB, "How it ends": ENDING,
             "The job type's own": JOBTYPE}  # fmt: skip

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import Code, Fault
+from ..errors import Code, Fault, General
 from ..job.options import OPTIONS
 from ..validation import Value as ValueCode
 from .keys import KEY_OF_OPTION
 from .values import Value
 
+#: The words of ``tf.previous``: what happens to live applications of earlier executions. The first one is the default.
+PREVIOUS = IGNORE, WAIT, KILL = ("ignore", "wait", "kill")
 _INDEX = re.compile(r"\.indices\.\d+\.")
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -69,6 +71,8 @@ class Request:
     faults : list of Fault
     warnings : list of str
     dry_run, strict_placement : bool
+    previous : str
+        A word of `PREVIOUS`.
     """
 
     values: Mapping[str, Value]
@@ -84,6 +88,7 @@ class Request:
     warnings: list[str] = field(default_factory=list)
     dry_run: bool = False
     strict_placement: bool = False
+    previous: str = IGNORE
 
     def give(self, option: str, value: Any, key: str) -> None:
         """Set an option from ``key``."""
@@ -133,6 +138,13 @@ class Request:
         if text not in _FLAGS:
             self.refuse(self.values[name].key, ValueCode.NOT_A_FLAG, given=text)
         return _FLAGS.get(text, False)
+
+    def word(self, name: str, allowed: tuple[str, ...]) -> str:
+        """Return a value that is one of some words, the first if it is not given; add a fault for any other word."""
+        text = (self.text(name) or allowed[0]).lower()
+        if text not in allowed:
+            self.refuse(self.values[name].key, General.NOT_A_CHOICE, given=text, allowed=allowed)
+        return text
 
     def in_own_words(self, fault: Fault) -> Fault:
         """Return a fault of a job or of its options with the keys of the ``.job`` as paths."""

@@ -5,6 +5,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 class Wrong(Code):
     """What is wrong with the words of a call."""
 
+    NEEDS_A_WAITER = "needs {other}: YARN would end the job, because no client waits for it and moves its end"
     NEEDS_A_NAME = "needs {other}, the name of the training"
     NEEDS_WAIT = "needs {other}: only a job that has ended has results"
     ONE_STDOUT = "- and {other} would both write to stdout; give one of them a file"
@@ -106,6 +108,9 @@ class Submission:
         job = read_request(values)
         identity = read_identity(self.settings)
         check_outputs(self.settings, wants_client)
+        waits = wants_client or bool(self.settings["wait"])
+        if job.lease and not waits:
+            raise SpecInvalid(Fault("lease", Wrong.NEEDS_A_WAITER, {"other": "wait"}))
         ways = OPTIONS["submit_with"].choices
         if self.settings["submit_with"] not in (None, *ways):
             given = self.settings["submit_with"]
@@ -120,6 +125,7 @@ class Submission:
             application = build(job, base_port=Site().base_port(0)).to_yaml()
             click.echo(format_dry_run(job.to_dict(), application, MASK), nl=False)
             return 0
+        from ..follow.lease import usual_lease
         from ..hadoop.cluster import discover
         from ..launch.launcher import Launcher
         from ..submit.preflight import check_files
@@ -127,8 +133,10 @@ class Submission:
         check_files(job)
         self._user = job.user
         cluster = discover(self.settings["resourcemanager"], user=job.user)
+        if job.lease is None and waits and identity is None:  # by run_id another call finds the application again
+            job = replace(job, lease=usual_lease(cluster.site.unreachable_timeout))
         launcher = Launcher(cluster, submit_with=self.settings["submit_with"],
-                            strict_placement=bool(self.settings["strict_placement"]))  # fmt: skip
+                            strict_placement=bool(self.settings["strict_placement"]), holder="ytf-submit")  # fmt: skip
 
         def cancel() -> None:
             # This runs in a signal handler: sys.stderr may be in the middle of a line.

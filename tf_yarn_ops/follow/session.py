@@ -11,8 +11,11 @@ from typing import Any
 
 from ..errors import ApplicationNotFound, Cancelled, TfYarnError
 from ..hadoop.cluster import Cluster
+from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
+from ..staging.holders import Holders
 from ..staging.staging_directory import StagingDirectory
+from .lease import Lease
 from .live_report import LiveReports
 from .record import keep_record
 from .yarn_report import lost_report, read_report
@@ -95,15 +98,38 @@ class Session:
 
     def read(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object; delete the directory of an application that has ended."""
-        report = read_report(application, self.live.fetch(application))
+        report = self.with_holder(read_report(application, self.live.fetch(application)))
         if report.reason is not None:
             self.forget(report)
         return report
 
-    def forget(self, ended: JobReport) -> None:
+    def note_holder(self, application_id: str, user: str, lease: Lease) -> None:
+        """Write who holds the lease of an application, for the report of a lease that runs out; an error is logged."""
+        try:
+            Holders(self.staging(user or None)).note(application_id, lease.holder, lease.seconds)
+        except (TfYarnError, OSError) as error:  # the lease itself is YARN's
+            logger.debug("the holder of the lease of %s is not noted: %s", application_id, error)
+
+    def with_holder(self, report: JobReport) -> JobReport:
+        """Return a report of a lease that has run out with its last holder; any other report as it is."""
+        if report.reason is not Reason.LEASE_EXPIRED:
+            return report
+        try:
+            found = Holders(self.staging(report.user or None)).last(report.application_id)
+        except (TfYarnError, OSError) as error:
+            logger.debug("the holder of the lease of %s is not known: %s", report.application_id, error)
+            found = None
+        if found is None:
+            return report
+        holder, seconds = found
+        return replace(report, message=f"{report.message.rstrip('.')}. Its last holder, {holder}, had to renew it "
+                                       f"within {seconds:g} s.")
+
+    def forget(self, ended: JobReport, leased: bool = False) -> None:
         """Delete the directory of an ended application of our user, because the job's key lies there.
 
-        Before that, write its record into the history if its coordinator could not.
+        Before that, write its record into the history if its coordinator could not. If this client has held a lease of
+        it, the note about the holder goes too, unless a report has to name it.
         """
         if ended.user not in ("", self.cluster.user):
             return
@@ -111,6 +137,8 @@ class Session:
             keep_record(self.staging(), ended)
             if self.staging().delete(ended.application_id):
                 logger.debug("deleted the directory of %s", ended.application_id)
+            if leased and ended.reason is not Reason.LEASE_EXPIRED:
+                Holders(self.staging()).forget(ended.application_id)
         except (TfYarnError, OSError) as error:  # the end of the application is told all the same
             logger.warning("the directory of %s could not be deleted: %s", ended.application_id, error)
 

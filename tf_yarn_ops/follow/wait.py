@@ -28,6 +28,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .identity import GIVEN_WAY, Identity, successor_of
 from .kill import kill
+from .lease import End, Lease, Renewals
 from .session import Session
 from .yarn_report import lost_report, queue_overrun, read_report
 
@@ -78,6 +79,27 @@ class Forget:
     """Delete the directory of an application that has ended; no answer."""
 
     ended: JobReport
+    leased: bool
+
+
+@dataclass(frozen=True)
+class Renew:
+    """Move the end of a leased application in YARN; no answer, or an error of YARN that is thrown in.
+
+    With a ``holder`` the driver notes it too: it is the first move of this client.
+    """
+
+    application_id: str
+    user: str
+    end: End
+    holder: Lease | None
+
+
+@dataclass(frozen=True)
+class NameHolder:
+    """Complete the report of a lease that has run out; the answer is the report with the last holder."""
+
+    ended: JobReport
 
 
 @dataclass(frozen=True)
@@ -87,7 +109,7 @@ class Pause:
     last: JobReport | None
 
 
-Step = Look | Recovering | FindLive | Kill | Forget | Pause
+Step = Look | Recovering | FindLive | Kill | Forget | Renew | NameHolder | Pause
 
 
 class Outage:
@@ -147,6 +169,7 @@ class Unknown:
 
 def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queue_timeout: float = 0.0,
             identity: Identity | None = None, unreachable_timeout: float = math.inf, sees_tasks: bool = False,
+            lease: Lease | None = None,
             clock: Callable[[], float] = time.monotonic) -> Generator[Step, Any, JobReport]:
     """Wait for the end of an application, through restarts of the ResourceManager.
 
@@ -165,6 +188,8 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
     sees_tasks : bool, optional
         Whether the reports of the driver have the tasks of a running job. Then a job that has run for `SILENT_AFTER`
         seconds without them is logged once. Default false.
+    lease : Lease, optional
+        The lease to move while the application lives. Default: none.
     clock : callable, optional
         Monotonic, seconds.
 
@@ -188,6 +213,7 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
     unknown, outage, answered, refused = Unknown(), Outage(clock), clock(), ""
     silent_since: float | None = None
     silence_told = False
+    renewals = Renewals(lease, clock)
 
     def changed(report: JobReport) -> None:
         nonlocal last, told
@@ -205,7 +231,9 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
             if report.reason is not None:
                 successor = yield from _successor(report, identity)
                 if successor is None:
-                    yield Forget(report)
+                    if report.reason is Reason.LEASE_EXPIRED:
+                        report = yield NameHolder(report)
+                    yield Forget(report, lease is not None)
                     changed(report)
                     return report
                 logger.info("%s was ended in favour of %s", application_id, successor)
@@ -233,6 +261,7 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
                         logger.warning("%s is over its queue deadline and could not be killed: %s",
                                        application_id, error)
             answered = clock()
+            yield from _renew(renewals, application)
         except ApplicationNotFound:
             outage.answered()
             answered = clock()
@@ -263,10 +292,29 @@ def _successor(ended: JobReport, identity: Identity | None) -> Generator[Step, A
     return successor_of(ended, found, identity)
 
 
+def _renew(renewals: Renewals, application: Mapping[str, Any]) -> Generator[Step, Any, None]:
+    """Move the lease if it is time; an error does not end the wait."""
+    end = renewals.due(application)
+    if end is None:
+        return
+    try:
+        yield Renew(application["id"], str(application.get("user") or ""), end, renewals.new_holder())
+    except SubmissionRejected as error:
+        renewals.refused(error)
+    except (ApplicationNotFound, ClusterUnreachable) as error:
+        renewals.failed(error)
+    else:
+        renewals.moved()
+
+
 def wait(session: Session, application_id: str, *, timeout: float | None = None,
          on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
-         queue_timeout: float = 0.0, identity: Identity | None = None) -> JobReport:
-    """Wait with blocking calls; see `Launcher.wait`."""
+         queue_timeout: float = 0.0, identity: Identity | None = None, lease: Lease | None = None,
+         ours: bool = True) -> JobReport:
+    """Wait with blocking calls; see `Launcher.wait`.
+
+    A cancellation kills the application, unless it is not ``ours``: then the wait only ends.
+    """
     began = time.monotonic()
     seen: list[str] = [application_id]
 
@@ -286,12 +334,21 @@ def wait(session: Session, application_id: str, *, timeout: float | None = None,
                 return session.resourcemanager.find(tags=[tag], states=LIVE, user=user or None)
             case Kill(name, why):
                 return kill(session, name, why, reason=Reason.QUEUE_TIMEOUT)
-            case Forget(ended):
-                return session.forget(ended)
+            case Forget(ended, leased):
+                return session.forget(ended, leased)
+            case Renew(name, user, end, holder):
+                session.resourcemanager.set_lifetime(name, *end)
+                if holder is not None:
+                    session.note_holder(name, user, holder)
+                return None
+            case NameHolder(ended):
+                return session.with_holder(ended)
             case Pause(last):
+                if session.cancelled and not ours:
+                    raise Cancelled(f"cancelled while {seen[0]} was waited for, which continues")
                 return _pause(session, seen[0], last, timeout, began, poll_interval)
 
-    steps = waiting(application_id, on_change=note, queue_timeout=queue_timeout, identity=identity,
+    steps = waiting(application_id, on_change=note, queue_timeout=queue_timeout, identity=identity, lease=lease,
                     unreachable_timeout=session.cluster.site.unreachable_timeout,
                     # A gateway may not lead to the page of the job.
                     sees_tasks=session.cluster.secure and session.cluster.site.credentials is None)

@@ -14,18 +14,33 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import ClusterUnreachable
+from ..errors import ClusterUnreachable, SubmissionRejected
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
 from ..hadoop.gateway import from_outside
-from ..hadoop.resourcemanager import CLUSTER_PATH, LIVE, find_parameters, read_applications
-from ..hadoop.transport import Addresses, Failover, client_options, explain_failure, read_json
+from ..hadoop.resourcemanager import CLUSTER_PATH, LIVE, find_parameters, lifetime, read_applications
+from ..hadoop.transport import Addresses, Failover, client_options, explain, explain_failure, read_json
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .identity import Identity
 from .kill import kill
+from .lease import End, Lease
 from .session import Session
-from .wait import THROWN, FindLive, Forget, Kill, Look, Outage, Pause, Recovering, Step, wait_timeout, waiting
+from .wait import (
+    THROWN,
+    FindLive,
+    Forget,
+    Kill,
+    Look,
+    NameHolder,
+    Outage,
+    Pause,
+    Recovering,
+    Renew,
+    Step,
+    wait_timeout,
+    waiting,
+)
 from .yarn_report import read_report
 
 logger = logging.getLogger(__name__)
@@ -62,6 +77,10 @@ class _Asker:
         self.addresses = Addresses(self.cluster.resourcemanagers)
 
     async def get(self, path: str, parameters: Mapping[str, str]) -> Any:
+        return await self.ask("GET", path, parameters)
+
+    async def ask(self, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> Any:
+        """Send a request, and repeat it until a ResourceManager answers; return the answer."""
         httpx = import_httpx()
         if self.client is None:
             self.client = httpx.AsyncClient(**client_options(
@@ -71,7 +90,7 @@ class _Asker:
         asked = {**self.cluster.authentication.parameters(), **parameters}
         while True:
             try:
-                response = await self.client.get(failover.place(path), params=asked)
+                response = await self.client.request(method, failover.place(path), params=asked, json=body)
             except (httpx.TransportError, httpx.InvalidURL) as error:
                 delay = failover.failed()
                 if delay is None:
@@ -110,10 +129,12 @@ class Watcher:
         self._waiters: set[_Waiter] = set()
         self._loop_task: asyncio.Task[None] | None = None
         self._deselected = _DESELECTED
+        self._renewing = asyncio.Semaphore(_AT_ONCE)
 
     async def wait(self, application_id: str, *, timeout: float | None = None,
                    on_change: Callable[[JobReport], None] | None = None,
-                   identity: Identity | None = None, queue_timeout: float = 0.0) -> JobReport:
+                   identity: Identity | None = None, queue_timeout: float = 0.0,
+                   lease: Lease | None = None) -> JobReport:
         """Wait for the end of an application.
 
         Parameters
@@ -129,6 +150,8 @@ class Watcher:
             When the application is killed in favour of another one of the same generation, wait for that one.
         queue_timeout : float, optional
             Seconds in the queue after which the application is killed as QUEUE_TIMEOUT. Default 0: no limit.
+        lease : Lease, optional
+            The lease to move while the application lives. Default: none.
 
         Returns
         -------
@@ -151,7 +174,8 @@ class Watcher:
             except Exception:  # a foreign callback must not end the wait
                 logger.exception("the callback for %s failed", waiter.application_id)
 
-        steps = waiting(application_id, on_change=note, queue_timeout=queue_timeout, identity=identity)
+        steps = waiting(application_id, on_change=note, queue_timeout=queue_timeout, identity=identity,
+                        lease=lease)
         try:
             return await asyncio.wait_for(self._drive(steps, waiter), timeout)
         except asyncio.TimeoutError as error:
@@ -191,10 +215,23 @@ class Watcher:
                 return read_applications(read_json(response, "looking for applications"))
             case Kill(application_id, why):
                 await self._blocking(lambda session: kill(session, application_id, why, reason=Reason.QUEUE_TIMEOUT))
-            case Forget(ended):
-                await self._blocking(lambda session: session.forget(ended))
+            case Forget(ended, leased):
+                await self._blocking(lambda session: session.forget(ended, leased))
+            case Renew(application_id, user, end, holder):
+                async with self._renewing:
+                    await self._renew(application_id, end)
+                    if holder is not None:
+                        await self._blocking(lambda session: session.note_holder(application_id, user, holder))
+            case NameHolder(ended):
+                return await self._blocking(lambda session: session.with_holder(ended))
             case Pause():
                 pass  # the next look waits for the shared loop
+
+    async def _renew(self, application_id: str, end: End) -> None:
+        path = f"{_APPLICATIONS}/{application_id}/timeout"
+        response = await self._asker.ask("PUT", path, {}, lifetime(*end))
+        if response.status_code >= 400:
+            raise SubmissionRejected(f"setting the timeout of {application_id}: {explain(response)}")
 
     async def _blocking(self, call: Callable[[Session], Any]) -> Any:
         """Make a blocking call in a thread; it asks the address that has answered last first."""

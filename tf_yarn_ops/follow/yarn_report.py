@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..hadoop.resourcemanager import ENDED
+from ..hadoop.resourcemanager import ENDED, ends_by_lease
 from ..runtime.common.contract import TENSORBOARD_PAGE
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, parse_diagnostics
@@ -43,6 +43,7 @@ _SENTENCES = {
     Reason.SUCCEEDED: "The application succeeded",
     Reason.KILLED: "The application was killed",
     Reason.TOTAL_TIMEOUT: "YARN ended the application at the end of its lifetime",
+    Reason.LEASE_EXPIRED: "No client renewed the lease of the application, so YARN ended it",
     Reason.QUEUE_TIMEOUT: "YARN ended the application at the end of its lifetime; it had never left the queue",
     Reason.SUBMISSION_REJECTED: "YARN refused the application",
     Reason.RESOURCES_IMPOSSIBLE: "YARN refused the size of the application",
@@ -184,6 +185,8 @@ def _reason(application: Mapping[str, Any], state: str, final_status: str, diagn
     replacing = state == "FINISHED" and 0 < began < ended - 1000 * _FIRST_REQUEST
     for at, pattern, reason in _TEXTS:
         if at in (state, final_status) and pattern.search(diagnostics) and not (replacing and reason in _REFUSALS):
+            if reason is Reason.TOTAL_TIMEOUT and ends_by_lease(application):
+                return Reason.LEASE_EXPIRED
             never_ran = not application.get("launchTime") and not application.get("amContainerLogs")
             return Reason.QUEUE_TIMEOUT if reason is Reason.TOTAL_TIMEOUT and never_ran else reason
     return _ENDINGS.get((state, final_status), Reason.AM_FAILED)

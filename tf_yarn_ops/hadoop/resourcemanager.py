@@ -39,6 +39,9 @@ GPU = "yarn.io/gpu"
 _UNLIMITED = 2**31
 #: The header that names the token to cancel; it proves nothing about the sender.
 TOKEN_TO_CANCEL = "Hadoop-YARN-RM-Delegation-Token"
+#: The milliseconds of the end of an application. YARN keeps them, and nothing else of a client's that lasts longer than
+#: the application and may change: the end of a lease has other ones than the end by the deadlines.
+_NOT_LEASED, _LEASED = "000", "777"
 #: The path of YARN's REST interface.
 CLUSTER_PATH = "/ws/v1/cluster"
 
@@ -388,10 +391,18 @@ class ResourceManager:
                                 json={"state": "KILLED", "diagnostics": diagnostics})
         return str(read_json(response, f"killing {application_id}", "state"))
 
-    def set_lifetime(self, application_id: str, ends_at: float) -> None:
-        """Let YARN end an application at a time (seconds since the epoch), even if no client runs then."""
-        when = datetime.fromtimestamp(ends_at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000+0000")
-        self._set(application_id, "timeout", {"timeout": {"type": "LIFETIME", "expiryTime": when}})
+    def set_lifetime(self, application_id: str, ends_at: float, leased: bool = False) -> None:
+        """Let YARN end an application at a time, even if no client runs then.
+
+        Parameters
+        ----------
+        application_id : str
+        ends_at : float
+            Seconds since the epoch, in the future.
+        leased : bool, optional
+            Mark the time as the end of a lease, which `ends_by_lease` recognises. Default False.
+        """
+        self._set(application_id, "timeout", lifetime(ends_at, leased))
 
     def set_priority(self, application_id: str, priority: int) -> None:
         """Set the priority of an application in its queue; larger ones come first."""
@@ -401,6 +412,23 @@ class ResourceManager:
         response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/{what}", json=body)
         if response.status_code >= 400:
             raise SubmissionRejected(f"setting the {what} of {application_id}: {explain(response)}")
+
+
+def lifetime(ends_at: float, leased: bool = False) -> dict[str, Any]:
+    """Return the body that sets the end of an application; arguments as in `ResourceManager.set_lifetime`."""
+    when = datetime.fromtimestamp(ends_at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+    return {"timeout": {"type": "LIFETIME", "expiryTime": f"{when}.{_LEASED if leased else _NOT_LEASED}+0000"}}
+
+
+def ends_by_lease(application: Mapping[str, Any]) -> bool:
+    """Return whether the end of an application that YARN has is marked as the end of a lease."""
+    found = read_items(application, "timeouts", "timeout") if application.get("timeouts") else []
+    return any(str(item.get("expiryTime")).partition("+")[0].endswith(f".{_LEASED}") for item in found)
+
+
+def has_launched(application: Mapping[str, Any]) -> bool:
+    """Return whether YARN has launched the application master, or the application has ended."""
+    return application["state"] in ("RUNNING", *ENDED) or int(application.get("launchTime") or 0) > 0
 
 
 def is_active(info: Mapping[str, Any]) -> bool:

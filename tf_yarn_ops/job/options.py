@@ -240,6 +240,11 @@ _ROWS = (
     Option("total_timeout", "seconds", "deadlines",
            "From the start of the application master until the end of the job; 0 for no limit.",
            ("deadlines", "total"), unit="seconds"),
+    Option("lease", "seconds", "deadlines",
+           "How long the job continues without a client that waits for it; then YARN ends it. The waiting client moves "
+           "the end, so the training ends when the client's machine is gone. At least 20; 0 for no lease.",
+           ("lease",), unit="seconds",
+           default="900 on Azkaban, and for ytf-submit with wait and without run_id; else no lease"),
     Option("stop_grace", "seconds", "deadlines", "Between SIGTERM and SIGKILL when a command is ended.",
            ("deadlines", "stop_grace"), unit="seconds"),
     # The submission

@@ -25,6 +25,7 @@ from ..validation import (
     read_flag,
     read_memory,
     read_part,
+    read_seconds,
     read_source,
     read_sources,
     read_text,
@@ -50,6 +51,8 @@ SUCCESS_POLICIES = OPTIONS["success"].choices
 MAX_TAGS = 7
 #: Largest log tail of one task in the report, characters.
 MAX_LOG_TAIL = 8192
+#: The shortest lease, seconds: a client moves it after a quarter, and YARN looks every three seconds.
+LEAST_LEASE = 20.0
 _RESOURCES = ("memory", "vcores", "gpus")
 
 
@@ -68,6 +71,7 @@ class Wrong(Code):
     TENSORBOARD_TYPE = "tensorboard can't be a task type; the option {other} adds it"
     TOO_MANY_TAGS = "{given} given, at most {most} allowed"
     BAD_TAG = "{given!r} is not ASCII of 1 to 100 characters"
+    SHORT_LEASE = "{given:g} is too short; give at least {least:g} seconds, or 0 for no lease"
     LONG_LOG_TAIL = "{given} is more than {most} characters"
     NOT_AN_ARCHIVE = "{given!r} does not end with {suffixes}"
     NAME_TWICE = "{given!r} is also the name of {other}; give one of them another name"
@@ -210,6 +214,9 @@ class JobSpec:
     restart : RestartPolicy, optional
         Default: never.
     deadlines : Deadlines, optional
+    lease : float, optional
+        Seconds after which YARN ends the job when no client waits for it any more, at least 20; 0 for no lease.
+        Default: what the door says that submits the job.
     file_systems : sequence of str, optional
         Other file systems for which the job needs delegation tokens, ``hdfs://other``.
     acls : Acls, optional
@@ -247,6 +254,7 @@ class JobSpec:
     success: str = "all_workers"
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     deadlines: Deadlines = field(default_factory=Deadlines)
+    lease: float | None = None
     file_systems: tuple[str, ...] = ()
     acls: Acls = field(default_factory=Acls)
     am_memory: int = 1024
@@ -262,7 +270,8 @@ class JobSpec:
             "script": optional(read_source), "input": optional(read_text), "output": optional(read_text),
             "environment": optional(read_environment), "tensorboard": _read_tensorboard,
             "success": read_choice(*SUCCESS_POLICIES), "restart": read_part(RestartPolicy),
-            "deadlines": read_part(Deadlines), "file_systems": read_texts, "acls": read_part(Acls),
+            "deadlines": read_part(Deadlines), "lease": optional(read_seconds), "file_systems": read_texts,
+            "acls": read_part(Acls),
             "am_memory": read_memory, "am_vcores": read_count(1), "report_log_tail": read_count(0),
         })
         wrong = {fault.path.partition(".")[0] for fault in faults}
@@ -393,6 +402,11 @@ def _log_tail_faults(job: JobSpec) -> Iterator[Fault]:
         yield Fault("report_log_tail", Wrong.LONG_LOG_TAIL, {"given": job.report_log_tail, "most": MAX_LOG_TAIL})
 
 
+def _lease_faults(job: JobSpec) -> Iterator[Fault]:
+    if job.lease and job.lease < LEAST_LEASE:
+        yield Fault("lease", Wrong.SHORT_LEASE, {"given": job.lease, "least": LEAST_LEASE})
+
+
 def _archive_faults(job: JobSpec) -> Iterator[Fault]:
     for name, source in job.archives.items():
         if not source.endswith(ARCHIVE_SUFFIXES):
@@ -420,6 +434,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...]
     (("tensorboard", "output"), _tensorboard_faults),
     (("tags",), _tag_faults),
     (("report_log_tail",), _log_tail_faults),
+    (("lease",), _lease_faults),
     (("archives",), _archive_faults),
     (("files", "archives", "script"), _name_faults),
 )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from ..errors import ApplicationNotFound
 from ..follow.identity import Identity
 from ..follow.kill import KILL_TIMEOUT, kill
+from ..follow.lease import Lease, lease_of
 from ..follow.session import Session
 from ..follow.wait import wait
 from ..follow.yarn_report import read_report
@@ -31,15 +32,18 @@ class Launcher:
         Refuse a job with a container that no running node could hold. Default: log a warning.
     environ : mapping of str to str, optional
         For Skein's Java client and ``yarn logs``. Default: the process's environment.
+    holder : str, optional
+        The name of this client, for the report of a job whose lease has run out. Default ``a Python program``.
     """
 
     def __init__(self, cluster: Cluster, *, submit_with: str | None = None, strict_placement: bool = False,
-                 environ: Mapping[str, str] | None = None):
+                 environ: Mapping[str, str] | None = None, holder: str = "a Python program"):
         self.cluster = cluster
         self.session = Session(cluster)
         self._route = Route(self.session, submit_with or cluster.site.submit_with, strict_placement, environ)
         self._environ = environ
-        self._queue_timeouts: dict[str, float] = {}
+        self._holder = holder
+        self._limits: dict[str, tuple[float, Lease | None]] = {}
 
     @property
     def resourcemanager(self) -> ResourceManager:
@@ -85,8 +89,11 @@ class Launcher:
             `cancel` was called; nothing is left.
         """
         application_id = self._route.submit(spec, on_reserved)
-        self._queue_timeouts[application_id] = spec.deadlines.queue
+        self._remember(application_id, spec)
         return application_id
+
+    def _remember(self, application_id: str, spec: JobSpec) -> None:
+        self._limits[application_id] = spec.deadlines.queue, lease_of(spec, self._holder)
 
     def report(self, application_id: str) -> JobReport:
         """Return the present report of an application; its reason is LOST if YARN does not know it.
@@ -125,8 +132,9 @@ class Launcher:
 
     def wait(self, application_id: str, *, timeout: float | None = None,
              on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
-             queue_timeout: float | None = None, identity: Identity | None = None) -> JobReport:
-        """Wait for the end of an application.
+             queue_timeout: float | None = None, identity: Identity | None = None,
+             ours: bool = True) -> JobReport:
+        """Wait for the end of an application; move its lease, if this launcher has submitted it with one.
 
         Parameters
         ----------
@@ -143,6 +151,8 @@ class Launcher:
             Default: the job's queue deadline if this launcher has submitted it, else no limit.
         identity : Identity, optional
             When the application is killed in favour of another one of the same generation, wait for that one.
+        ours : bool, optional
+            Whether `cancel` kills the application (default), or only ends the wait.
 
         Returns
         -------
@@ -158,10 +168,11 @@ class Launcher:
         Cancelled
             `cancel` was called; the application is killed.
         """
+        known_timeout, lease = self._limits.get(application_id, (0.0, None))
         if queue_timeout is None:
-            queue_timeout = self._queue_timeouts.get(application_id, 0.0)
+            queue_timeout = known_timeout
         return wait(self.session, application_id, timeout=timeout, on_change=on_change, poll_interval=poll_interval,
-                    queue_timeout=queue_timeout, identity=identity)
+                    queue_timeout=queue_timeout, identity=identity, lease=lease, ours=ours)
 
     def ensure(self, spec: JobSpec, identity: Identity, on_reserved: Callable[[str], None] | None = None) -> JobReport:
         """Attach to the one application of an identity, or submit it.
@@ -188,7 +199,7 @@ class Launcher:
             client an application that it may have submitted is killed, and the next attempt submits a new one.
         """
         report = Ensure(self.session, self._route, spec, identity, on_reserved).run()
-        self._queue_timeouts[report.application_id] = spec.deadlines.queue
+        self._remember(report.application_id, spec)
         return report
 
     def run(self, spec: JobSpec, identity: Identity | None = None, *,

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Cancelled, ClusterUnreachable, HadoopClientUnfit, SubmissionRejected, TfYarnError
 from ..follow.kill import kill
+from ..follow.lease import Lease, lease_of, lifetime_of
 from ..follow.record import keep_record
 from ..follow.session import Session
 from ..follow.yarn_report import read_report
-from ..hadoop.resourcemanager import ENDED, LIVE
+from ..hadoop.resourcemanager import LIVE, has_launched
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
 from ..staging.sweep import sweep
@@ -26,8 +27,6 @@ logger = logging.getLogger(__name__)
 SKEIN, AUTO = "skein", "auto"
 #: Seconds to wait for the launch of the application master.
 LAUNCH_WAIT = 2.0
-#: Seconds by which YARN's lifetime is longer than the deadlines, so that these end the job first and say why.
-LIFETIME_SLACK = 300.0
 #: Seconds after the end of Skein's client in which YARN may still list an application that it has submitted.
 _LEFTOVER_SECONDS = 3.0
 
@@ -163,12 +162,20 @@ class Route:
             check_placement(spec, around, self._strict_placement)
 
     def submitted(self, application_id: str, spec: JobSpec) -> None:
-        """Log that YARN has accepted an application, and set its lifetime in YARN."""
+        """Log that YARN has accepted an application, and set its end in YARN: of its lease, or of its deadlines."""
         logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
-        lifetime = lifetime_of(spec)
-        if lifetime is not None:  # YARN ends the job even when no client and no coordinator is left
+        lifetime, lease = lifetime_of(spec), lease_of(spec, "")
+        if lease is not None:
+            self._amend(application_id, "lease", lambda found: self._take_lease(lease, found))
+        elif lifetime is not None:  # YARN ends the job even when no client and no coordinator is left
             self._amend(application_id, "lifetime", lambda found: self._session.resourcemanager.set_lifetime(
                 application_id, int(found["startedTime"]) / 1000 + lifetime))
+
+    def _take_lease(self, lease: Lease, application: Mapping[str, Any]) -> None:
+        """Set the first end of a lease; the client that waits moves it."""
+        end = lease.end(application)
+        if end is not None:
+            self._session.resourcemanager.set_lifetime(application["id"], *end)
 
     def _amend(self, application_id: str, what: str, change: Callable[[Mapping[str, Any]], None]) -> None:
         """Change an application that YARN has accepted; when that fails, log it and let the application run."""
@@ -188,8 +195,7 @@ class Route:
         until, pause = time.monotonic() + LAUNCH_WAIT, 0.01
         while True:
             application = self._session.resourcemanager.get(application_id)
-            over = application["state"] in ("RUNNING", *ENDED) or int(application.get("launchTime") or 0) > 0
-            if over or time.monotonic() >= until:
+            if has_launched(application) or time.monotonic() >= until:
                 return application
             self._session.checkpoint()
             time.sleep(pause)
@@ -216,12 +222,3 @@ class Route:
             kill(self._session, application_id, why)
         except (SubmissionRejected, ClusterUnreachable) as second:
             logger.warning("%s could not be taken back: %s", application_id, second)
-
-
-def lifetime_of(spec: JobSpec) -> float | None:
-    """Return the seconds after which YARN itself ends the job; None if the queue or the total deadline is 0.
-
-    YARN counts from the submission, so the lifetime is the sum of both deadlines.
-    """
-    queue, total = spec.deadlines.queue, spec.deadlines.total
-    return queue + total + LIFETIME_SLACK if queue and total else None

@@ -1,4 +1,4 @@
-"""Delete the directories that killed clients left behind, old claims, and old records of the history."""
+"""Delete what killed clients left behind: directories; and what is old: claims, notes about leases, records."""
 
 import logging
 import random
@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import ApplicationNotFound
 from ..hadoop.resourcemanager import ENDED, ResourceManager
+from .holders import FOLDER
 from .staging_directory import StagingDirectory
 
 logger = logging.getLogger(__name__)
@@ -18,9 +19,10 @@ AT_MOST = 20
 #: Milliseconds after which an application that YARN does not know counts as ended: twice the default total_timeout. A
 #: younger one may run on another cluster with the same file system.
 FORGOTTEN_AFTER = 14 * 24 * 3600 * 1000
-#: Milliseconds after which a claim counts as old, because no scheduler retries a training for so long.
+#: Milliseconds after which a claim, or a note about a lease, counts as old, because no scheduler retries a training for
+#: so long.
 CLAIMS_FORGOTTEN_AFTER = 90 * 24 * 3600 * 1000
-#: The share of submissions that list the folder of claims, which may hold thousands, and the most that each deletes.
+#: The share of submissions that list these folders, which may hold thousands, and the most that each deletes.
 CLAIMS_CHANCE, CLAIMS_AT_MOST = 0.02, 200
 #: The share of submissions that delete old records of the history and index the last days, and how many days.
 RECORDS_CHANCE, RECORDS_DAYS = 0.05, 3
@@ -64,7 +66,8 @@ def sweep(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str
     if deleted:
         logger.info("deleted the directories of %s ended applications", len(deleted))
     if random.random() < CLAIMS_CHANCE:
-        sweep_claims(staging)
+        sweep_old(staging, "claims")
+        sweep_old(staging, FOLDER)
     if random.random() < RECORDS_CHANCE:
         sweep_records(staging)
     return deleted
@@ -79,9 +82,9 @@ def sweep_records(staging: StagingDirectory) -> list[str]:
     return deleted
 
 
-def sweep_claims(staging: StagingDirectory) -> int:
-    """Delete some of the old claims; return their number."""
-    folder = f"{staging.cluster.staging}/claims"
+def sweep_old(staging: StagingDirectory, name: str) -> int:
+    """Delete some of the old files in a folder of the staging directory; return their number."""
+    folder = f"{staging.cluster.staging}/{name}"
     oldest = time.time() * 1000 - CLAIMS_FORGOTTEN_AFTER
     old = [status.name for status in staging.filesystem.list(folder)
            if status.modified < oldest and status.owner == staging.cluster.user]

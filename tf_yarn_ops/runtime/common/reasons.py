@@ -46,6 +46,7 @@ class Reason(str, enum.Enum):
     OUT_OF_MEMORY = "OUT_OF_MEMORY"
     EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT"
     TOTAL_TIMEOUT = "TOTAL_TIMEOUT"
+    LEASE_EXPIRED = "LEASE_EXPIRED"
     KILLED = "KILLED"
     SUPERSEDED = "SUPERSEDED"
     LOST = "LOST"
@@ -82,6 +83,8 @@ OUTCOMES = {
     Reason.OUT_OF_MEMORY: Outcome(6, False, "Raise the memory of the task type in the message."),
     Reason.EXECUTION_TIMEOUT: Outcome(7, False, "Raise execution_timeout, or find out why the training hangs."),
     Reason.TOTAL_TIMEOUT: Outcome(7, False, "Raise total_timeout, or find out why the job takes so long."),
+    Reason.LEASE_EXPIRED: Outcome(5, True, "Find out why the client in the message ended, or could not reach YARN, and "
+                                           "submit again."),
     Reason.KILLED: Outcome(8, False, "Submit again if the kill was a mistake; the message says who, if YARN knows."),
     Reason.SUPERSEDED: Outcome(8, False, "Follow the newer application of the same training."),
     Reason.LOST: Outcome(9, False, "Look for the output before you submit again: YARN has forgotten the application."),

@@ -1,0 +1,225 @@
+"""A lease: when its end is moved and to where, and what its client says when YARN refuses or the lease has run out."""
+
+import asyncio
+import time
+from dataclasses import replace
+from datetime import datetime, timezone
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from support.fake_yarn import STAMP, application
+from support.place import ID, USER, Place, job
+from support.real_yarn import WIRE_AND_REAL, one_of
+from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
+from tf_yarn_ops.follow.lease import End, Lease, Renewals, lease_of, lifetime_of, usual_lease
+from tf_yarn_ops.follow.session import Session
+from tf_yarn_ops.follow.wait import wait
+from tf_yarn_ops.follow.watch import Watcher
+from tf_yarn_ops.follow.yarn_report import read_report
+from tf_yarn_ops.job.parts import Deadlines
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+SUBMITTED = STAMP / 1000
+EXCEEDED = "Application is killed by ResourceManager as it has exceeded the lifetime period."
+REFUSAL = (403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "ann may not MODIFY_APP"}}')
+
+
+@pytest.fixture
+def place(tmp_path, yarn):
+    root = tmp_path / "files"
+    root.mkdir()
+    return Place(yarn, yarn.url, root)
+
+
+def seen(elapsed, **fields):
+    return application(1, **{"launchTime": STAMP + 1, "elapsedTime": elapsed * 1000, **fields})
+
+
+def moves(yarn):
+    return [body["timeout"]["expiryTime"] for method, path, *_, body in yarn.requests
+            if method == "PUT" and path.endswith("/timeout")]  # fmt: skip
+
+
+def clock_of_the_fake(at):
+    return datetime.fromtimestamp(SUBMITTED + at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+@pytest.mark.parametrize("lifetime, elapsed, end", [
+    (None, 50, End(SUBMITTED + 150, True)),
+    (1000.0, 50, End(SUBMITTED + 150, True)),
+    (120.0, 50, End(SUBMITTED + 120, False)),  # the job's own deadlines come first
+    (120.0, 119.5, None),  # YARN refuses a time in the past
+    (120.0, 500, None),
+])
+def test_the_end_follows_yarns_clock_and_is_never_later_than_the_deadlines(lifetime, elapsed, end):
+    assert Lease(100.0, lifetime).end(seen(elapsed)) == end
+
+
+def test_a_lease_moves_each_quarter_and_soon_again_after_a_silence():
+    now = [0.0]
+    renewals = Renewals(Lease(100.0), lambda: now[0])
+    moved, step = [], 0.5
+    for number in range(200):
+        now[0] = number * step
+        if renewals.due(seen(now[0])):
+            moved.append(now[0])
+            renewals.moved()
+    gaps = [later - earlier for earlier, later in pairwise(moved)]
+    assert moved[0] == 0.0 and all(20 <= gap <= 25 for gap in gaps)
+    now[0] += 30
+    assert renewals.due(seen(now[0]))
+    renewals.failed(ClusterUnreachable("away"))
+    now[0] += 6.25
+    assert renewals.due(seen(now[0]))
+
+
+def test_a_lease_does_not_move_while_the_master_is_launched_and_moves_for_each_new_application():
+    renewals = Renewals(Lease(100.0), lambda: 0.0)
+    assert renewals.due(seen(1, state="ACCEPTED", launchTime=0)) is None
+    assert renewals.due(seen(3, state="ACCEPTED", launchTime=0))
+    renewals.moved()
+    assert renewals.due(seen(4)) is None
+    assert renewals.due(seen(4) | {"id": "application_1_0002"})
+
+
+@pytest.mark.parametrize("unreachable, seconds", [(600, 900), (5, 900), (1125, 1600), (float("inf"), 115300)])
+def test_a_usual_lease_outlasts_an_outage_that_its_client_waits_for(unreachable, seconds):
+    lease = usual_lease(unreachable)
+    assert lease == seconds
+    assert lease * 3 / 4 >= min(unreachable, 86400) + 75
+
+
+def test_a_job_without_a_lease_has_none_and_a_leased_one_knows_its_lifetime():
+    assert lease_of(job(), "x") is None and lease_of(job(lease=0), "x") is None
+    limits = Deadlines(queue=100, total=200)
+    lease = lease_of(job(lease=60, deadlines=limits), "x")
+    assert (lease.seconds, lease.lifetime) == (60, lifetime_of(job(deadlines=limits))) == (60, 600)
+    assert lease.holder.startswith("x (process ")
+
+
+# -- on the wire ----------------------------------------------------------------------------------
+
+
+def ends_after_moves(yarn, number, diagnostics=EXCEEDED, state="KILLED", final="KILLED"):
+    """Let the application end when its lease has moved so often."""
+    yarn.faults.append(lambda method, path: yarn.end(ID, diagnostics, state, final)
+                       if len(moves(yarn)) >= number and method == "GET" else None)
+
+
+def test_the_submission_takes_the_lease_and_the_wait_moves_it(place):
+    launcher = place.launcher()
+    launcher.submit(job(lease=20))
+    assert moves(place.yarn) == [clock_of_the_fake(21) + ".777+0000"]
+    place.yarn.apps[ID] |= {"elapsedTime": 7000}
+    ends_after_moves(place.yarn, 2)
+    report = launcher.wait(ID, poll_interval=0.01, timeout=60)
+    assert moves(place.yarn)[1:] == [clock_of_the_fake(27) + ".777+0000"]
+    assert report.reason is Reason.LEASE_EXPIRED and report.retryable and report.exit_code == 5
+
+
+def test_a_job_with_a_short_lifetime_is_leased_until_its_end_only(place):
+    place.launcher().submit(job(lease=900, deadlines=Deadlines(queue=1, total=2)))
+    assert moves(place.yarn) == [clock_of_the_fake(303) + ".000+0000"]
+    place.yarn.end(ID, EXCEEDED)
+    assert place.launcher().report(ID).reason is Reason.TOTAL_TIMEOUT
+
+
+def test_the_end_of_a_lease_names_its_last_holder_to_all_who_look_later(place):
+    place.yarn.add(seen(10, user=USER))
+    session = Session(place.cluster())
+    session.note_holder(ID, USER, Lease(900.0, None, "an earlier client"))
+    ends_after_moves(place.yarn, 1)
+    lease = Lease(20.0, None, "the launcher of 12 (process 7 on exec1)")
+    report = wait(session, ID, lease=lease, poll_interval=0.01, timeout=60)
+    sentence = ("No client renewed the lease of the application, so YARN ended it: Application is killed by "
+                "ResourceManager as it has exceeded the lifetime period. Its last holder, the launcher of 12 (process 7 on "
+                "exec1), had to renew it within 20 s.")
+    assert (report.reason, report.message) == (Reason.LEASE_EXPIRED, sentence)
+    assert place.launcher().report(ID).message == sentence
+
+
+def test_a_success_leaves_no_note_of_the_holder(place):
+    place.yarn.add(seen(10, user=USER))
+    ends_after_moves(place.yarn, 1, "", "FINISHED", "SUCCEEDED")
+    report = wait(Session(place.cluster()), ID, lease=Lease(20.0, None, "x"), poll_interval=0.01, timeout=60)
+    assert report.reason is Reason.SUCCEEDED
+    assert list((place.staging / "leases").iterdir()) == []
+
+
+def test_a_refused_lease_is_told_once_and_the_wait_goes_on(place, caplog):
+    place.yarn.add(seen(10, user=USER))
+    refusals = []
+
+    def refused(method, path):
+        if method == "PUT" and path.endswith("/timeout"):
+            refusals.append(path)
+            return REFUSAL
+        if len(refusals) >= 3:
+            place.yarn.end(ID, "", "FINISHED", "SUCCEEDED")
+        return None
+
+    place.yarn.faults.append(refused)
+    report = wait(Session(place.cluster()), ID, lease=Lease(0.4, None, "x"), poll_interval=0.01, timeout=60)
+    assert report.reason is Reason.SUCCEEDED
+    told = [text for text in caplog.messages if "move the end of its lease" in text]
+    assert len(told) == 1 and "ann may not MODIFY_APP" in told[0] and told[0].startswith(f"{ID} : ")
+
+
+def test_a_lease_that_yarn_took_back_moves_again(caplog):
+    caplog.set_level("INFO")
+    renewals = Renewals(Lease(100.0), lambda: 0.0)
+    renewals.due(seen(3))
+    renewals.refused(SubmissionRejected("no"))
+    renewals.moved()
+    renewals.moved()
+    assert [text for text in caplog.messages if "moves again" in text] == [f"the lease of {ID} moves again"]
+
+
+def test_deadlines_stay_deadlines():
+    """A lifetime that ends by deadlines has whole seconds, so no client takes it for a lease."""
+    killed = seen(10, state="KILLED", finalStatus="KILLED", diagnostics=EXCEEDED)
+    for text, reason in ((".000", Reason.TOTAL_TIMEOUT), (".777", Reason.LEASE_EXPIRED), (".123", Reason.TOTAL_TIMEOUT)):
+        timeouts = {"timeout": [{"type": "LIFETIME", "expiryTime": f"2026-11-22T17:43:17{text}+0000"}]}
+        assert read_report(killed | {"timeouts": timeouts}).reason is reason
+    assert read_report(killed | {"timeouts": {"timeout": [{"type": "LIFETIME", "expiryTime": "UNLIMITED"}]}}).reason \
+        is Reason.TOTAL_TIMEOUT
+
+
+# -- many waiters, on the wire and on a real ResourceManager --------------------------------------
+
+
+@pytest.fixture(params=WIRE_AND_REAL)
+def both(request):
+    with one_of(request) as server:
+        yield server
+
+
+def test_the_watcher_moves_each_lease_and_yarn_ends_the_one_that_is_left(both, cluster):
+    """A real ResourceManager ends the left one by itself; the other one lives on beside it."""
+    cluster = replace(cluster, resourcemanagers=(both.url,))
+    held, left = (both.add(application(number)) for number in (1, 2))
+
+    async def main():
+        watcher = Watcher(cluster, interval=0.05)
+        holding = asyncio.create_task(watcher.wait(held, lease=Lease(4.0, None, "the watcher")))
+        dropped = asyncio.create_task(watcher.wait(left, lease=Lease(4.0, None, "a client that goes")))
+        folder = Path(cluster.local_root, "user", "ann", ".skein", "leases")
+        deadline = time.monotonic() + 60
+        while not (folder / left).exists() or not (folder / held).exists():
+            assert time.monotonic() < deadline, both.requests
+            await asyncio.sleep(0.05)
+        dropped.cancel()
+        if left in both.apps:  # on the wire
+            both.end(left, EXCEEDED)
+        ended = await watcher.wait(left, timeout=60)
+        assert not holding.done()
+        holding.cancel()
+        return ended
+
+    report = asyncio.run(main())
+    assert report.reason is Reason.LEASE_EXPIRED
+    assert "Its last holder, a client that goes, had to renew it within 4 s." in report.message
+    assert all(".777" in text for text in moves(both))
+    assert Session(cluster).report(held).reason is None

@@ -1,0 +1,189 @@
+"""`Lease`: the client that waits for an application moves its end in YARN; when the client is gone, YARN ends it.
+
+In come a job and YARN's object of an application; out goes the end that YARN should have. Nothing here asks a host:
+`follow.wait` yields a step for each move, and the drivers of the loop carry it out.
+
+References
+----------
+Hadoop, ``RMAppLifetimeMonitor``: the ResourceManager looks every three seconds
+(``yarn.resourcemanager.application-timeouts.monitor.interval-ms``). It keeps each end as a time of its own clock in the
+state store. A time that passed while no ResourceManager ran counts at once when one is back.
+"""
+
+import logging
+import math
+import os
+import random
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..hadoop.resourcemanager import has_launched
+from ..job.spec import JobSpec
+
+logger = logging.getLogger(__name__)
+
+#: The lease of a door that has it on by default, seconds.
+USUAL_LEASE = 900.0
+#: A lease is moved after this part of it.
+_PART = 1 / 4
+#: Seconds that a ResourceManager needs after an outage until it takes the next move: recovery, a look of the client.
+_RETURN = 75.0
+#: Seconds before the next try to move a lease, if YARN did not answer, at most.
+_AGAIN = 10.0
+#: Seconds after the submission at which a lease may be moved although YARN has not launched the application master.
+_SETTLED = 2.0
+#: Seconds by which YARN's lifetime is longer than the deadlines, so that these end the job first and say why.
+LIFETIME_SLACK = 300.0
+
+
+class End(NamedTuple):
+    """A time at which YARN ends an application.
+
+    Attributes
+    ----------
+    at : float
+        Seconds since the epoch, by the clock of the ResourceManager.
+    leased : bool
+        Whether this is the end of a lease; False for that of the job's own deadlines.
+    """
+
+    at: float
+    leased: bool
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The lease of a client on an application.
+
+    Parameters
+    ----------
+    seconds : float
+        The application ends this long after the last move.
+    lifetime : float, optional
+        Seconds from the submission after which YARN ends the application although its client lives. Default: no limit.
+    holder : str, optional
+        The client, for the report of a lease that has run out.
+    """
+
+    seconds: float
+    lifetime: float | None = None
+    holder: str = ""
+
+    def end(self, application: Mapping[str, Any]) -> End | None:
+        """Return the end that an application should have from now on; None if its own deadlines have passed.
+
+        Parameters
+        ----------
+        application : mapping
+            YARN's ``app`` object of a live application. Its ``elapsedTime`` follows the clock of the ResourceManager,
+            so the result does not depend on the clock of this machine.
+        """
+        submitted = int(application.get("startedTime") or 0) / 1000
+        now = submitted + int(application.get("elapsedTime") or 0) / 1000
+        if self.lifetime is None or now + self.seconds < submitted + self.lifetime:
+            return End(now + self.seconds, True)
+        # YARN answers a time in the past with an error.
+        return End(submitted + self.lifetime, False) if submitted + self.lifetime > now + 1 else None
+
+
+class Renewals:
+    """The times at which a waiting client moves its lease.
+
+    Parameters
+    ----------
+    lease : Lease or None
+        None: there is nothing to move.
+    clock : callable, optional
+        Monotonic, seconds.
+    """
+
+    def __init__(self, lease: Lease | None, clock: Callable[[], float] = time.monotonic):
+        self.lease = lease
+        self._clock = clock
+        self._application_id = ""
+        self._next = -math.inf
+        self._refusal = ""
+        self._noted = ""
+
+    def due(self, application: Mapping[str, Any]) -> End | None:
+        """Return the new end of an application that has to be moved now; None if there is nothing to do yet.
+
+        A change that YARN stores while it launches the application master can break the launch, see `Route.submitted`.
+        """
+        if self.lease is None:
+            return None
+        if application["id"] != self._application_id:
+            self._application_id, self._next = application["id"], -math.inf
+        settled = has_launched(application) or int(application.get("elapsedTime") or 0) >= 1000 * _SETTLED
+        return self.lease.end(application) if settled and self._clock() >= self._next else None
+
+    def new_holder(self) -> Lease | None:
+        """Return the lease if the application has not been told its holder yet, else None."""
+        if self._noted == self._application_id:
+            return None
+        self._noted = self._application_id
+        return self.lease
+
+    def moved(self) -> None:
+        """Note that YARN has taken the new end."""
+        if self._refusal:
+            logger.info("the lease of %s moves again", self._application_id)
+        self._refusal = ""
+        self._wait(_PART * random.uniform(0.8, 1.0))
+
+    def failed(self, error: Exception) -> None:
+        """Note that YARN has not answered; the next try comes soon."""
+        logger.debug("the lease of %s was not moved: %s", self._application_id, error)
+        self._next = self._clock() + min(_AGAIN, _PART * _PART * (self.lease.seconds if self.lease else 0.0))
+
+    def refused(self, error: Exception) -> None:
+        """Note that YARN does not let this client move the end; log it once."""
+        logger.log(logging.DEBUG if self._refusal else logging.WARNING,
+                   "%s : YARN does not let this client move the end of its lease (%s). If the end was set before, YARN "
+                   "ends the application then; otherwise the application continues when this client is gone",
+                   self._application_id, error)
+        self._refusal = str(error)
+        self._wait(_PART)
+
+    def _wait(self, part: float) -> None:
+        self._next = self._clock() + part * (self.lease.seconds if self.lease else 0.0)
+
+
+def usual_lease(unreachable_timeout: float) -> float:
+    """Return the seconds of a lease where the job does not say them.
+
+    A client gives up after ``unreachable_timeout`` seconds without an answer of YARN. Three quarters of a lease are
+    left when its move fails for the first time. They have to last for that, and for the return of the ResourceManager.
+    """
+    return max(USUAL_LEASE, math.ceil((min(unreachable_timeout, 86400.0) + _RETURN) / (1 - _PART)))
+
+
+def lease_of(spec: JobSpec, holder: str) -> Lease | None:
+    """Return the lease that a job asks for; None if it asks for none.
+
+    Parameters
+    ----------
+    spec : JobSpec
+    holder : str
+        The client; its process and its machine are added.
+    """
+    if not spec.lease:
+        return None
+    return Lease(spec.lease, lifetime_of(spec), here(holder))
+
+
+def here(holder: str) -> str:
+    """Return the name of a client with its process and its machine."""
+    return f"{holder} (process {os.getpid()} on {socket.gethostname()})"
+
+
+def lifetime_of(spec: JobSpec) -> float | None:
+    """Return the seconds after which YARN itself ends the job; None if the queue or the total deadline is 0.
+
+    YARN counts from the submission, so the lifetime is the sum of both deadlines.
+    """
+    queue, total = spec.deadlines.queue, spec.deadlines.total
+    return queue + total + LIFETIME_SLACK if queue and total else None
