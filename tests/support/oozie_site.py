@@ -41,6 +41,7 @@ log4j.appender.console=org.apache.log4j.ConsoleAppender
 log4j.appender.console.layout=org.apache.log4j.PatternLayout
 log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
 """
+_XML = {"content-type": "application/xml;charset=UTF-8"}
 #: Oozie looks after its jobs every minute or less often; a test does not wait that long.
 LAB = {
     "oozie.service.CoordMaterializeTriggerService.lookup.interval": "1",
@@ -188,15 +189,15 @@ class OozieServer:
         """Submit a job as ``oozie job -run`` does; return its id."""
         user = user or self.cluster.settings.user
         action = {} if "oozie.coord.application.path" in properties else {"action": "start"}
-        return self.ask("POST", "jobs", params={"user.name": user, **action}, headers={"content-type": "application/xml;charset=UTF-8"},
+        return self.ask("POST", "jobs", params={"user.name": user, **action}, headers=_XML,
                         content=configuration({"user.name": user, **properties}).encode())["id"]
 
     def change(self, job_id, action, user=None, properties=None, **parameters):
         """Kill, suspend, resume or rerun a job."""
         user = user or self.cluster.settings.user
-        content = {} if properties is None else {"content": configuration({"user.name": user, **properties}).encode(),
-                                                 "headers": {"content-type": "application/xml;charset=UTF-8"}}
-        return self.ask("PUT", f"job/{job_id}", params={"user.name": user, "action": action, **parameters}, **content)
+        content = "" if properties is None else configuration({"user.name": user, **properties})
+        return self.ask("PUT", f"job/{job_id}", params={"user.name": user, "action": action, **parameters}, headers=_XML,
+                        content=content.encode())
 
     def info(self, job_id):
         """Return what Oozie tells of a workflow, coordinator or action."""

@@ -1,0 +1,245 @@
+"""Every way in which a training of Oozie ends, on a real Oozie 5.2.1 and a real Hadoop: status, outputs, what is left.
+
+The rows run side by side; those in which a server dies come behind them, one after the other.
+"""
+
+import json
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+
+from support.airflow_rows import FAILED, KILLED, SUCCEEDED, in_turn, until_there
+from support.airflow_site import environments
+from support.fake_yarn import until
+from support.oozie_jobs import CLOSED, PROPERTIES, WORKFLOW, Run, Site, result
+from support.oozie_site import OozieServer
+from tf_yarn_ops.minicluster import MiniCluster
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
+#: Rows at a time.
+AT_ONCE = 8
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("oozie")
+    with MiniCluster(folder / "hadoop", properties=PROPERTIES) as hadoop, OozieServer(folder / "server", hadoop) as server:
+        yield Site(server, folder)
+
+
+def row(body):
+    """Make a test of a row that runs beside the others."""
+    def test(under_way):
+        under_way[body.__name__].result()
+
+    test.__name__, test.__doc__, test.body = body.__name__, body.__doc__, body
+    return test
+
+
+@pytest.fixture(scope="module")
+def under_way(request, site):
+    """Begin all selected rows; return the future of each row by name."""
+    wanted = [item.function for item in request.session.items
+              if item.module is request.module and hasattr(item.function, "body")]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {test.__name__: pool.submit(test.body, site) for test in wanted}
+
+
+ODD = "it's \"5\" = a:b\nnext \\u00zz ${wf:id()} <tag> & \\"
+BRANCH = """
+<decision name="judge"><switch>
+  <case to="promote">${{wf:actionData('train')['metric.accuracy'] ge 0.9}}</case>
+  <default to="keep"/>
+</switch></decision>
+<action name="promote"><fs>
+  <mkdir path="{filesystem}/models/${{wf:actionData('train')['metric.accuracy']}}/${{wf:actionData('train')['application_id']}}"/>
+</fs><ok to="end"/><error to="failed"/></action>
+<action name="keep"><fs><mkdir path="{filesystem}/kept"/></fs><ok to="end"/><error to="failed"/></action>"""
+
+
+@row
+def test_the_next_action_reads_the_outputs_and_a_branch_depends_on_a_metric(site):
+    run = site.run("success", result(accuracy=0.93, odd=ODD, large="x" * 3000), more=BRANCH, ok="judge")
+    run.wait("SUCCEEDED")
+    application_id, = site.yarn.settled(run, SUCCEEDED)
+    outputs = run.outputs()
+    assert (outputs["status"], outputs["reason"], outputs["application_id"]) == ("SUCCEEDED", "SUCCEEDED", application_id)
+    assert outputs["metric.odd"] == "it's \"5\" = a:b next _u00zz _{wf:id()} _tag_ _ _"
+    assert outputs["metric.accuracy"] == "0.93" and outputs["left_out"] == "1"
+    assert site.files.status(f"/models/0.93/{application_id}"), run.log()
+    report = JobReport.from_dict(json.loads(site.files.read(outputs["report_path"].removeprefix(site.filesystem))))
+    assert report.metrics["odd"] == ODD and len(report.metrics["large"]) == 3000
+
+
+@row
+def test_a_failed_training_fails_the_action(site):
+    run = site.run("failure", "exit 3")
+    run.wait("KILLED")
+    site.yarn.settled(run, FAILED)
+    assert (run.action()["status"], run.action()["transition"]) == ("ERROR", "failed")
+
+
+REASON = """<decision name="judge"><switch>
+  <case to="told">${{wf:actionData('train')['status'] eq 'FAILED' and wf:actionData('train')['reason'] eq 'TASK_FAILED'}}</case>
+  <default to="failed"/>
+</switch></decision>
+<action name="told"><fs><mkdir path="{filesystem}/told"/></fs><ok to="end"/><error to="failed"/></action>"""
+
+
+@row
+def test_a_failed_training_is_a_status_for_a_decision(site):
+    run = site.run("status", "exit 3", on_failure="status", more=REASON, ok="judge")
+    run.wait("SUCCEEDED")
+    site.yarn.settled(run, FAILED)
+    assert run.outputs()["exit_code"] == "1" and site.files.status("/told")
+
+
+@row
+def test_the_workflows_user_trains(site):
+    site.give_home("alice")
+    run = site.run("alices", "true", user="alice")
+    run.wait("SUCCEEDED")
+    application, = site.yarn.gone(run)
+    report = site.files.status(run.outputs()["report_path"].removeprefix(site.filesystem))
+    assert (application["user"], report.owner) == ("alice", "alice")
+
+
+@row
+def test_each_nominal_time_trains_once_and_again_for_a_rerun(site):
+    coordinator, data = site.schedule("clicks", 'echo "{\\"when\\": \\"$nominalTime\\"}" > $YTF_RESULT_FILE', 2)
+    other, others_data = site.schedule("others", "true", 1, application="/apps/clicks")
+    for folder in (data[0], others_data[0]):
+        site.write(f"{folder}/_SUCCESS", "")
+
+    def ended(job, number, status="SUCCEEDED"):
+        def action():
+            found = next((item for item in site.server.info(job)["actions"] if item["actionNumber"] == number), None)
+            return found if found and found["status"] == status else None
+
+        return until(action, WORKFLOW, 0.5)
+
+    first = ended(coordinator, 1)
+    assert ended(coordinator, 2, "WAITING")["missingDependencies"]
+    site.write(f"{data[1]}/_SUCCESS", "")
+    workflows = [first["externalId"], ended(coordinator, 2)["externalId"], ended(other, 1)["externalId"]]
+    outputs = [Run(site, "clicks", workflow).outputs() for workflow in workflows]
+    assert outputs[0]["metric.when"] == outputs[2]["metric.when"] != outputs[1]["metric.when"]
+    site.server.change(coordinator, "coord-rerun", type="action", scope="1", refresh="true", nocleanup="true")
+    again = until(lambda: (found := ended(coordinator, 1)) and found["externalId"] != workflows[0] and found, WORKFLOW, 0.5)
+    outputs.append(Run(site, "clicks", again["externalId"]).outputs())
+    assert outputs[3]["metric.when"] == outputs[0]["metric.when"]
+    trained = site.yarn.settled(Run(site, "clicks", workflows[0]), *[SUCCEEDED] * 4)
+    assert sorted(trained) == sorted(item["application_id"] for item in outputs)
+
+
+@row
+def test_a_kill_ends_what_is_being_submitted(site):
+    run = site.run("submitting", until_there(site.folder / "never"))
+    run.action_process()
+    run.kill()
+    run.wait("KILLED")
+    until(lambda: not site.yarn.live(run) and not alive(run), WORKFLOW)
+    assert len(site.yarn.applications(run)) <= 1
+
+
+@row
+def test_a_kill_ends_what_waits_in_a_queue(site):
+    run = site.run("queued", queue=CLOSED)
+    until(lambda: any(item["state"] == "ACCEPTED" for item in site.yarn.applications(run)), WORKFLOW, 0.5)
+    run.kill()
+    run.wait("KILLED")
+    site.yarn.settled(run, KILLED)
+
+
+@row
+def test_a_kill_ends_what_trains(site):
+    run = site.run("training", until_there(site.folder / "never"))
+    run.training()
+    run.kill()
+    run.wait("KILLED")
+    site.yarn.settled(run, KILLED)
+
+
+@row
+def test_the_second_attempt_of_a_killed_launcher_goes_on_with_the_training(site):
+    over = site.folder / "attempts"
+    run = site.run("attempts", until_there(over))
+    training = run.training()
+    for process in run.launcher_processes():
+        process.kill()
+    until(lambda: "_02_" in run.action_process().environ()["CONTAINER_ID"], WORKFLOW, 0.2)
+    over.touch()
+    run.wait("SUCCEEDED")
+    assert site.yarn.settled(run, SUCCEEDED) == [training] == [run.outputs()["application_id"]]
+
+
+@row
+def test_a_rerun_ends_the_training_that_a_lost_launcher_has_left(site):
+    marker = site.folder / "starts"
+    run = site.run("orphan", in_turn(marker, until_there(site.folder / "never"), "true"), attempts=1)
+    run.training()
+    for process in run.launcher_processes():
+        process.kill()
+    run.wait("KILLED")
+    run.rerun()
+    run.wait("SUCCEEDED")
+    first, _ = site.yarn.settled(run, KILLED, SUCCEEDED)
+    assert parse_diagnostics(site.yarn.report(first)["diagnostics"]).reason is Reason.SUPERSEDED
+
+
+@row
+def test_retry_max_trains_again_after_a_failure(site):
+    run = site.run("retries", in_turn(site.folder / "tries", "exit 1", "true"), retry=' retry-max="1" retry-interval="0"')
+    run.wait("SUCCEEDED")
+    site.yarn.settled(run, FAILED, SUCCEEDED)
+    assert run.action()["userRetryCount"] == 1
+
+
+@row
+def test_a_request_with_faults_names_them_all(site):
+    run = site.run("faults", "true", on_failure="status", memorry=1, queue=5)
+    run.wait("SUCCEEDED")
+    outputs = run.outputs()
+    assert (outputs["status"], outputs["reason"]) == ("FAILED", "SPEC_INVALID")
+    assert "memorry" in outputs["message"] and "queue" in outputs["message"] and not site.yarn.applications(run)
+
+
+@pytest.fixture(scope="module")
+def held(site, under_way):
+    """Return two trainings that go on until a file is there; the rows beside them are over."""
+    runs = SimpleNamespace(over=site.folder / "over", end=site.folder / "end")
+    runs.one, runs.other = (site.run(f"held-{path.name}", until_there(path)) for path in (runs.over, runs.end))
+    for future in under_way.values():
+        future.exception()
+    runs.ids = [runs.one.training(), runs.other.training()]
+    return runs
+
+
+def test_a_restart_of_yarn_and_of_oozie_is_survived(site, held):
+    site.hadoop.stop_daemon("rm", signal.SIGKILL)
+    site.server.stop()
+    site.hadoop.start_daemon("rm")
+    site.server.start()
+    held.over.touch()
+    held.one.wait("SUCCEEDED")
+    assert site.yarn.settled(held.one, SUCCEEDED) == [held.ids[0]] == [held.one.outputs()["application_id"]]
+
+
+def test_an_end_while_oozie_is_down_is_told_when_it_is_back(site, held):
+    launcher = held.other.action()["externalId"]
+    site.server.stop()
+    held.end.touch()
+    until(lambda: site.yarn.report(launcher)["state"] == "FINISHED", WORKFLOW, 0.5)
+    site.server.start()
+    held.other.wait("SUCCEEDED")
+    assert site.yarn.settled(held.other, SUCCEEDED) == [held.ids[1]] == [held.other.outputs()["application_id"]]
+
+
+def alive(run):
+    """Return the pids of the programs of the action."""
+    wanted = f"YTF_OOZIE_workflowId={run.workflow}".encode()
+    return [pid for pid, variables in environments() if wanted in variables]

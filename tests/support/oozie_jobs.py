@@ -1,0 +1,197 @@
+"""What the rows on the real Oozie share: small applications of Oozie in HDFS, their runs, and YARN's side of them.
+
+Every training has the tag of its row, so that `support.airflow_rows.Yarn` finds its applications.
+"""
+
+import json
+import os
+import sys
+import time
+from xml.sax.saxutils import escape
+
+import httpx
+import javaproperties
+import psutil
+import yaml
+
+from support.airflow_rows import Yarn
+from support.airflow_site import environments
+from support.fake_yarn import until
+from tf_yarn_ops.oozie.contract import COORDINATOR_NAMES, WORKFLOW_NAMES
+
+#: Seconds for a workflow of one training on a busy machine.
+WORKFLOW = 240
+#: A queue whose limit no application master fits into.
+CLOSED = "low"
+#: What the cluster of these tests needs; a launcher reports to YARN once a minute.
+PROPERTIES = {
+    "hadoop.proxyuser.root.hosts": "*", "hadoop.proxyuser.root.groups": "*",
+    "yarn.scheduler.capacity.root.low.capacity": "1", "yarn.scheduler.capacity.root.default.capacity": "99",
+    "yarn.scheduler.capacity.root.low.maximum-capacity": "1",
+}  # fmt: skip
+SHELL = """
+<shell xmlns="uri:oozie:shell-action:1.0">
+  <resource-manager>{resourcemanager}</resource-manager><name-node>{filesystem}</name-node>
+  {launcher}
+  <exec>env</exec>
+  {arguments}
+  {variables}
+  <file>{folder}/job.yaml#job.yaml</file>
+  <capture-output/>
+</shell>"""
+WORKFLOW_XML = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="{name}">
+<start to="train"/>
+<action name="train"{retry}>{shell}<ok to="{ok}"/><error to="failed"/></action>
+{more}
+<kill name="failed"><message>the training has failed</message></kill>
+<end name="end"/>
+</workflow-app>"""
+COORDINATOR_XML = """<coordinator-app xmlns="uri:oozie:coordinator:0.5" name="{name}" frequency="1" start="{start}" end="{end}"
+    timezone="UTC">
+<controls><concurrency>2</concurrency></controls>
+<datasets><dataset name="clicks" frequency="1" initial-instance="{start}" timezone="UTC">
+  <uri-template>{data}/${{YEAR}}${{MONTH}}${{DAY}}${{HOUR}}${{MINUTE}}</uri-template><done-flag>_SUCCESS</done-flag>
+</dataset></datasets>
+<input-events><data-in name="dataIn" dataset="clicks"><instance>${{coord:current(0)}}</instance></data-in></input-events>
+<action><workflow><app-path>{path}</app-path><configuration>{properties}</configuration></workflow></action>
+</coordinator-app>"""
+
+
+class Site:
+    """The server, its cluster, and the folder of the tests.
+
+    Parameters
+    ----------
+    server : OozieServer
+    folder : Path
+    """
+
+    def __init__(self, server, folder):
+        self.server, self.folder = server, folder
+        self.hadoop = server.cluster
+        self.files = server.files
+        self.yarn = Yarn(self.hadoop)
+        self.filesystem = self.hadoop.default_filesystem
+
+    def write(self, path, content):
+        """Write a file into HDFS."""
+        self.files.makedirs(os.path.dirname(path), 0o777)
+        assert self.files.create(path, content.encode(), 0o644), path
+
+    def give_home(self, user):
+        """Make the home directory of a user."""
+        self.files.makedirs(f"/user/{user}", 0o755)
+        answer = httpx.put(f"{self.hadoop.namenode_url}/webhdfs/v1/user/{user}", trust_env=False, params={
+            "op": "SETOWNER", "owner": user, "group": user, "user.name": self.hadoop.settings.user})
+        assert answer.is_success, answer.text
+
+    def package(self, name, command="true", *, on_failure="fail", more="", ok="end", retry="", attempts=2,
+                names=WORKFLOW_NAMES, **job):
+        """Write an application whose action ``train`` runs the command once; return its folder in HDFS."""
+        folder = f"/apps/{name}"
+        document = {"name": name, "command": command, "environment": f"venv://{sys.prefix}", "tags": [name],
+                    "tasks": {"worker": {"instances": 1, "memory": 256}}, **job}  # fmt: skip
+        self.write(f"{folder}/job.yaml", yaml.safe_dump(document))
+        words = [sys.executable, "-m", "tf_yarn_ops.oozie.action", "--on-failure", on_failure]
+        shell = SHELL.format(
+            resourcemanager=f"{self.hadoop.settings.host}:{self.hadoop.settings.ports['rm']}", filesystem=self.filesystem,
+            launcher="<configuration><property><name>oozie.launcher.max.attempts</name>"
+                     f"<value>{attempts}</value></property></configuration>",
+            arguments="".join(f"<argument>{escape(word)}</argument>" for word in words), folder=folder,
+            variables="".join(f"<env-var>{item.variable}={variable(item)}</env-var>" for item in names))  # fmt: skip
+        self.write(f"{folder}/workflow.xml", WORKFLOW_XML.format(
+            name=name, shell=shell, retry=retry, ok=ok, more=more.format(filesystem=self.filesystem)))
+        return folder
+
+    def run(self, name, command="true", user=None, **options):
+        """Package and start a workflow; return its `Run`."""
+        folder = self.package(name, command, **options)
+        return Run(self, name, self.server.submit(
+            {"oozie.wf.application.path": f"{self.filesystem}{folder}", "oozie.use.system.libpath": "true"}, user), user)
+
+    def schedule(self, name, command, times, application=None):
+        """Package and start a coordinator of so many minutes that are over; return its id and the data's folders."""
+        folder = application or self.package(name, command, names=(*WORKFLOW_NAMES, *COORDINATOR_NAMES))
+        start = int(time.time()) // 60 * 60 - 3600
+        data = [f"/data/{name}/{time.strftime('%Y%m%d%H%M', time.gmtime(start + 60 * number))}" for number in range(times)]
+        properties = "".join(f"<property><name>{item.name}</name><value>{item.expression}</value></property>"
+                             for item in COORDINATOR_NAMES)
+        self.write(f"{folder}/{name}/coordinator.xml", COORDINATOR_XML.format(
+            name=name, start=stamp(start), end=stamp(start + 60 * times), data=f"{self.filesystem}/data/{name}",
+            path=f"{self.filesystem}{folder}", properties=properties))
+        return self.server.submit({"oozie.coord.application.path": f"{self.filesystem}{folder}/{name}",
+                                   "oozie.use.system.libpath": "true"}), data
+
+
+class Run:
+    """One run of a workflow."""
+
+    def __init__(self, site, name, workflow, user=None):
+        self.site, self.id, self.workflow, self.user = site, name, workflow, user
+
+    def __str__(self):
+        return f"{self.id} ({self.workflow})"
+
+    def action(self):
+        return self.site.server.action(self.workflow, "train")
+
+    def wait(self, *states, seconds=WORKFLOW):
+        return self.site.server.wait(self.workflow, *states, seconds=seconds)
+
+    def outputs(self):
+        """Return the outputs of the training as the next action reads them."""
+        return javaproperties.loads(self.action()["data"] or "")
+
+    def kill(self):
+        self.site.server.change(self.workflow, "kill", self.user)
+
+    def rerun(self, **properties):
+        self.site.server.change(self.workflow, "rerun", self.user, {
+            "oozie.wf.application.path": f"{self.site.filesystem}/apps/{self.id}", "oozie.use.system.libpath": "true",
+            "oozie.wf.rerun.failnodes": "true", **properties})  # fmt: skip
+
+    def training(self):
+        """Wait until the program trains; return its application."""
+        return self.site.yarn.training(self, WORKFLOW)
+
+    def action_process(self):
+        """Wait for the program of the action; return its process."""
+        wanted = f"YTF_OOZIE_workflowId={self.workflow}".encode()
+
+        def find():
+            for pid, variables in environments():
+                if wanted in variables:
+                    try:
+                        process = psutil.Process(pid)
+                        if "tf_yarn_ops.oozie.action" in process.cmdline():
+                            return process
+                    except psutil.Error:
+                        continue
+
+        return until(find, WORKFLOW, 0.05)
+
+    def launcher_processes(self):
+        """Return the JVM of the launcher's attempt that runs, and the program of the action in it."""
+        action = self.action_process()
+        return next(process for process in action.parents() if "java" in process.name()), action
+
+    def log(self):
+        """Return what Oozie and the launchers say, for a person who reads a failure."""
+        found = json.dumps(self.site.server.info(self.workflow), indent=1)
+        logs = [path for path in (self.site.hadoop.directory / "nm" / "logs").rglob("std*")
+                if self.workflow.encode() in path.read_bytes() or f"{self.id}".encode() in path.read_bytes()]
+        return "\n".join([found, *(f"--- {path}\n{path.read_text(errors='replace')[-3000:]}" for path in sorted(logs))])
+
+
+def variable(item):
+    """Return the value of a variable: a coordinator's comes as a property of the workflow."""
+    return item.expression if item in WORKFLOW_NAMES else f"${{wf:conf('{item.name}')}}"
+
+
+def stamp(seconds):
+    return time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(seconds))
+
+
+def result(**metrics):
+    """Return a command that writes the result of the training."""
+    return f"cat > $YTF_RESULT_FILE <<'END'\n{json.dumps(metrics)}\nEND"

@@ -1,0 +1,186 @@
+"""``python -m tf_yarn_ops.oozie.action``: the program of the shell action, which Oozie's launcher starts.
+
+It reads the job's document and what Oozie tells in the environment, trains once for each request, and prints the
+outputs of the action. Stdout holds nothing but them; progress goes to stderr, which is the launcher's log.
+"""
+
+import argparse
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from ..errors import Cancelled, ClusterUnreachable, TfYarnError
+from ..job.document import read_document
+from ..job.request import doubts_about
+from ..job.spec import JobSpec
+from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport, plain_values
+from ..terminal.output import configure_logging, report_of_error, say
+from ..terminal.output_properties import format_outputs, outputs_of
+from ..terminal.progress import Lines
+from ..terminal.signals import Interruption
+from ..terminal.summary import clock, describe
+from .contract import FAIL, JOB_FILE, STATUS, values_of
+from .ending import WHY, Ending
+from .fields import fill
+from .launched import Launched
+
+if TYPE_CHECKING:
+    from ..hadoop.cluster import Cluster
+    from ..launch.launcher import Launcher
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two requests for the application's state.
+POLL_INTERVAL = 1.0
+#: The folder of reports in the staging directory.
+REPORTS = "reports"
+
+
+class Run:
+    """Runs the action once.
+
+    Parameters
+    ----------
+    environ : mapping of str to str
+        The environment that Oozie's launcher has made.
+    interruption : Interruption
+        With its handlers installed.
+    folder : Path
+        The working directory of the launcher's container.
+    """
+
+    def __init__(self, environ: Mapping[str, str], interruption: Interruption, folder: Path):
+        self._environ = dict(environ)
+        self._interruption = interruption
+        self._folder = folder
+        self._ids: list[str] = []
+        self._cluster: Cluster | None = None
+        self._ending: Ending | None = None
+        self._lines = Lines()
+
+    def __call__(self) -> tuple[JobReport, str | None]:
+        """Train, or go on with the training; return its report, and the path of the report in the file system."""
+        try:
+            report = self._train()
+        except Cancelled:
+            raise
+        except TfYarnError as error:
+            report = report_of_error(error, self._ids[-1] if self._ids else "")
+            self._say_all(str(error).splitlines())
+            self._say_all([error.hint])
+            if isinstance(error, ClusterUnreachable) and self._ids:
+                self._say_all([f"{self._ids[-1]} may still run; the next attempt of the action goes on with it"])
+            return report, None
+        self._say_all(describe(report, time.time()))
+        return report, self._store(report)
+
+    def _train(self) -> JobReport:
+        from ..hadoop.cluster import discover
+        from ..launch.launcher import Launcher
+
+        launched = Launched.read(self._environ)
+        values = values_of(self._environ)
+        job = self._read_job(values)
+        # The launcher's process may run as the NodeManager's user. Kerberos, where it is on, knows the user better.
+        if values.get("user"):
+            self._environ.setdefault("HADOOP_USER_NAME", values["user"])
+        self._cluster = discover(environ=self._environ, user=job.user)
+        launcher = Launcher(self._cluster, environ=self._environ)
+        self._ending = Ending(self._cluster, launched.number)
+        self._ending.watch(self._interruption.wakeup())
+        with self._interruption.noted(lambda: launcher.cancel(WHY)):
+            identity = launched.identify(self._listed(launcher, launched))
+            job = replace(job, tags=tuple(dict.fromkeys([*job.tags, *launched.tags])))
+            return launcher.run(job, identity, on_reserved=self._reserved, on_change=self._show,
+                                poll_interval=POLL_INTERVAL)
+
+    def _listed(self, launcher: "Launcher", launched: Launched) -> list[dict[str, object]]:
+        return launcher.resourcemanager.find(tags=[launched.request_tag], user=launcher.cluster.user)
+
+    def _read_job(self, values: Mapping[str, str]) -> JobSpec:
+        from ..submit.preflight import with_absolute_sources
+
+        job = JobSpec.from_dict(fill(read_document(JOB_FILE, self._folder), values))
+        self._say_all(f"warning: {doubt}" for doubt in doubts_about(job))
+        return with_absolute_sources(job)
+
+    def _reserved(self, application_id: str) -> None:
+        self._ids.append(application_id)
+        assert self._ending is not None
+        self._ending.follow(application_id)
+        # Not into the launcher's file externalChildIDs, by which Oozie would show it: that replaces the outputs.
+        self._say_all([f"training in {application_id}"])
+
+    def _show(self, report: JobReport) -> None:
+        if report.application_id not in self._ids:  # The training goes on in another application.
+            self._reserved(report.application_id)
+        self._say_all(self._lines.changes(report, time.monotonic()))
+
+    def _store(self, report: JobReport) -> str | None:
+        """Write the report into the file system; return its URL, or None if that failed."""
+        assert self._cluster is not None
+        folder = f"{self._cluster.staging}/{REPORTS}"
+        path = f"{folder}/{report.application_id}.json"
+        content = json.dumps(plain_values(report.to_dict()), indent=1).encode()
+        try:
+            filesystem = self._cluster.open_filesystem()
+            try:
+                filesystem.makedirs(folder, 0o755)
+                filesystem.create(path, content, 0o644)
+            finally:
+                filesystem.close()
+        except (TfYarnError, OSError) as error:
+            logger.warning("the report can't be stored at %s: %s", path, error)
+            return None
+        return f"{self._cluster.filesystem}{path}"
+
+    def _say_all(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            say(f"{clock(time.time())} {line}")
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str], interruption: Interruption, outputs: int) -> int:
+    """Run the action; return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        The words after the module's name.
+    environ : mapping of str to str
+    interruption : Interruption
+    outputs : int
+        The file descriptor for the outputs of the action.
+    """
+    parser = argparse.ArgumentParser("tf_yarn_ops.oozie.action")
+    parser.add_argument("--on-failure", choices=[FAIL, STATUS], default=FAIL)
+    options = parser.parse_args(arguments)
+    configure_logging(verbose=True)
+    try:
+        report, path = Run(environ, interruption, Path.cwd())()
+    except Cancelled as error:
+        say(f"{clock(time.time())} {error}")
+        return 128 + (interruption.number or 15)
+    text = format_outputs(outputs_of(report, report_path=path)).encode()
+    while text:
+        text = text[os.write(outputs, text):]
+    return 0 if options.on_failure == STATUS else (report.reason or Reason.AM_FAILED).exit_code
+
+
+def main() -> NoReturn:
+    """Run the action. What other code writes to stdout goes to stderr: Oozie reads all of stdout as properties."""
+    outputs = os.dup(1)
+    os.dup2(2, 1)
+    with Interruption() as interruption:
+        code = run(sys.argv[1:], os.environ, interruption, outputs)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()
