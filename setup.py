@@ -59,6 +59,7 @@ setup(
         "tf_yarn_ops": ["py.typed"],
         "tf_yarn_ops.azkaban": ["plugin/*"],
         "tf_yarn_ops.oozie": ["launch.sh", "schemas/*"],
+        "tf_yarn_ops.runtime.common": ["page.*"],
         "tf_yarn_ops.minicluster": ["pom.xml", "classes-*.txt.gz", "*.java"],
     },
     install_requires=CORE,

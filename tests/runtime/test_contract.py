@@ -58,7 +58,8 @@ def test_a_worker_sees_the_seeds_and_tensorflows_variables():
         "DTF_TASK_SCRIPT": "mnist.py", "DTF_INPUT_PATH": "hdfs://nn/in", "DTF_OUTPUT_PATH": "/out",
         "DTF_OUT_PATH": "/out", "DTF_TASK_PROGRAM": "python ${DTF_TASK_SCRIPT}", "JOB_NAME": "worker",
         "TASK_INDEX": "1", "TASK_NUM": "2", "YTF_APPLICATION_ID": "application_1_1", "YTF_ROUND": "3",
-        "YTF_RESULT_FILE": "/job/.ytf.result.json", "YTF_HOST": "h2", "YTF_PORT": "2002",
+        "YTF_RESULT_FILE": "/job/.ytf.result.json", "YTF_METRICS_FILE": "/job/.ytf.metrics.jsonl",
+        "YTF_HOST": "h2", "YTF_PORT": "2002",
         "TF_GRPC_REUSE_PORT": "true", "PATH": "/opt/tf/bin:/bin", "PYTHONPATH": "/job", "HOME": "/h", "K": "of workers", "L": "é\n",
     }
     assert {name: env.get(name) for name in expected} == expected

@@ -3,7 +3,15 @@
 import pytest
 
 from tf_yarn_ops import validation
-from tf_yarn_ops.runtime.common.masking import MASK, is_secret, mask_texts, mask_variables, secrets_of
+from tf_yarn_ops.runtime.common.masking import (
+    MASK,
+    is_secret,
+    mask_command,
+    mask_options,
+    mask_texts,
+    mask_variables,
+    secrets_of,
+)
 
 
 @pytest.mark.parametrize(("name", "secret"), [
@@ -25,3 +33,24 @@ def test_secret_values_are_masked_in_every_text_also_where_one_contains_another(
 
 def test_the_mask_is_the_one_that_a_job_refuses_as_a_value():
     assert validation.MASK == MASK
+
+
+@pytest.mark.parametrize(("command", "shown"), [
+    ("python train.py --api-key=abc --steps=3", "python train.py --api-key=*** --steps=3"),
+    ("python train.py --db_password 'a b' -n 3", "python train.py --db_password *** -n 3"),
+    ("API_TOKEN=abc exec train", "API_TOKEN=*** exec train"),
+    ("train --max_tokens 512 --column id", "train --max_tokens 512 --column id"),
+    ("echo the key is here", "echo the key is here"),
+    ("load s3://ann:hush@host/data", "load s3://ann:***@host/data"),
+])
+def test_a_command_shows_no_values_of_secret_options(command, shown):
+    assert mask_command(command) == shown
+
+
+def test_options_show_no_secrets_wherever_they_stand():
+    job = {"command": "train --login letmein99", "env": {"API_TOKEN": "letmein99", "STEPS": "3"},
+           "tasks": {"worker": {"command": "run letmein99", "env": {"DB_PASSWD": "other-secret"}}}, "files": ["a"]}
+    shown = mask_options(job)
+    assert "letmein99" not in str(shown) and "other-secret" not in str(shown)
+    assert shown["env"] == {"API_TOKEN": "***", "STEPS": "3"} and shown["files"] == ["a"]
+    assert job["env"]["API_TOKEN"] == "letmein99"

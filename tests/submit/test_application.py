@@ -75,8 +75,8 @@ def test_only_the_coordinator_decides():
 def test_indices_with_other_resources_become_services_of_their_own():
     application = build(JOBS["everything"], base_port=21000)
     job = yaml.safe_load(job_file(JOBS["everything"], base_port=21000))
-    assert job["services"]["worker"] == {"type": "worker", "indices": [0, 2]}
-    assert job["services"]["worker.1"] == {"type": "worker", "indices": [1]}
+    assert job["services"]["worker"] == {"type": "worker", "indices": [0, 2], "memory": 2048, "vcores": 1, "gpus": 0}
+    assert job["services"]["worker.1"] == {"type": "worker", "indices": [1], "memory": 4096, "vcores": 2, "gpus": 1}
     big = application.services["worker.1"]
     assert (big.instances, big.resources.memory, big.resources.vcores, big.resources.gpus) == (1, 4096, 2, 1)
     assert application.services["worker"].instances == 2

@@ -1,4 +1,7 @@
-"""A headless Chromium of the distribution, driven by Playwright; a page whose console has an error fails its test."""
+"""A headless Chromium of the distribution, driven by Playwright; a page whose console has an error fails its test.
+
+A page with a content security policy can't use ``page.wait_for_function``; poll ``page.evaluate`` with `until`.
+"""
 
 import contextlib
 import shutil
@@ -12,11 +15,28 @@ ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-p
 
 
 @contextlib.contextmanager
-def browsing(*, dark=False, width=1280, height=900, scripts=True, errors=()):
+def chromium():
+    """Yield a browser for several calls of `browsing`: one start takes a second."""
+    from playwright.sync_api import sync_playwright
+
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    assert program, "no Chromium on PATH; install the package chromium"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextlib.contextmanager
+def browsing(browser=None, *, dark=False, width=1280, height=900, scripts=True, errors=()):
     """Yield a page of a fresh browser; raise AssertionError at the end if its console has an error.
 
     Parameters
     ----------
+    browser : playwright.sync_api.Browser, optional
+        Of `chromium`. Default: one of its own.
     dark : bool, optional
         Whether the reader prefers dark colours.
     width, height : int, optional
@@ -31,15 +51,10 @@ def browsing(*, dark=False, width=1280, height=900, scripts=True, errors=()):
     playwright.sync_api.Page
         With ``page.complaints``, the list of errors so far.
     """
-    from playwright.sync_api import sync_playwright
-
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    assert program, "no Chromium on PATH; install the package chromium"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+    with contextlib.nullcontext(browser) if browser else chromium() as one:
+        context = one.new_context(color_scheme="dark" if dark else "light", java_script_enabled=scripts,
+                                  viewport={"width": width, "height": height})
         try:
-            context = browser.new_context(color_scheme="dark" if dark else "light", java_script_enabled=scripts,
-                                          viewport={"width": width, "height": height})
             page = context.new_page()
             page.set_default_timeout(PATIENCE)
             page.set_default_navigation_timeout(PATIENCE)
@@ -51,4 +66,4 @@ def browsing(*, dark=False, width=1280, height=900, scripts=True, errors=()):
             unexpected = [text for text in page.complaints if not any(known in text for known in errors)]
             assert not unexpected, f"errors in the browser's console: {unexpected}"
         finally:
-            browser.close()
+            context.close()

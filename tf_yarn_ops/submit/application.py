@@ -27,6 +27,7 @@ from ..runtime.common.contract import (
     TypePlan,
     dump_job,
 )
+from ..runtime.common.masking import mask_options
 from ..runtime.common.protocol import PORTS
 from ..runtime.common.roles import ROLES, TENSORBOARD
 from .container_environment import ANY_PYTHON, ContainerEnvironment, build_container_environment
@@ -101,7 +102,7 @@ def build(
     services = {
         name: skein.Service(
             instances=len(plan.indices),
-            resources=skein.Resources(**asdict(_resources(spec, plan))),
+            resources=skein.Resources(memory=plan.memory, vcores=plan.vcores, gpus=plan.gpus),
             script=_script(placed, "agent", plan.type, flags="-I -S"),
             files=files,
             env=dict(placed.variables),
@@ -194,7 +195,7 @@ def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], us
         board = TensorBoardPlan(_logdir(spec), tuple(shlex.split(spec.tensorboard.args)), direct, tuple(namenodes))
         command = _TENSORBOARD_COMMAND.format(interpreter=shlex.quote(placed.interpreter), runtime=RUNTIME_FILE)
         types[TENSORBOARD] = TypePlan(1, command, dict(spec.env), *ROLES[TENSORBOARD], False)
-        services[TENSORBOARD] = ServicePlan(TENSORBOARD, (0,))
+        services[TENSORBOARD] = ServicePlan(TENSORBOARD, (0,), spec.tensorboard.memory, spec.tensorboard.vcores)
     return Job(
         version=VERSION, name=spec.name, queue=spec.queue, user=spec.user or user, program=spec.command or "",
         types=types, services=services, ports=tuple(range(base_port, base_port + PORTS)), path=placed.path,
@@ -202,7 +203,7 @@ def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], us
         docker_image=placed.docker_image, success=spec.success, restart=asdict(spec.restart),
         deadlines=asdict(spec.deadlines), linger=spec.tensorboard.linger if spec.tensorboard else 0.0,
         report_log_tail=spec.report_log_tail, resourcemanagers=tuple(resourcemanagers), version_of_package=__version__,
-        authorities=authorities, tensorboard=board,
+        authorities=authorities, tensorboard=board, options=mask_options(spec.to_dict()),
         history=history and history._replace(view_users=spec.acls.view_users, view_groups=spec.acls.view_groups),
     )
 
@@ -231,15 +232,10 @@ def _services(task_type: str, task: TaskSpec) -> dict[str, ServicePlan]:
     for index in range(task.instances):
         groups.setdefault(task.resources(index), []).append(index)
     return {
-        task_type if number == 0 else f"{task_type}.{indices[0]}": ServicePlan(task_type, tuple(indices))
-        for number, indices in enumerate(groups.values())
+        task_type if number == 0 else f"{task_type}.{indices[0]}": ServicePlan(
+            task_type, tuple(indices), resources.memory, resources.vcores, resources.gpus)
+        for number, (resources, indices) in enumerate(groups.items())
     }
-
-
-def _resources(spec: JobSpec, plan: ServicePlan) -> Resources:
-    if plan.type == TENSORBOARD and spec.tensorboard:
-        return Resources(spec.tensorboard.memory, spec.tensorboard.vcores)
-    return spec.tasks[plan.type].resources(plan.indices[0])
 
 
 def _script(placed: ContainerEnvironment, part: str, service: str, *, flags: str) -> str:

@@ -23,6 +23,8 @@ from pathlib import Path
 from types import CodeType
 
 _RUNTIME = Path(__file__).parent.parent / "runtime"
+#: The files of the job's page.
+_ASSETS = (".html", ".css", ".js")
 #: Fixed, so that the same sources make the same zip.
 _EPOCH = (2000, 1, 1, 0, 0, 0)
 #: The last format without references between objects: these depend on what else the process holds.
@@ -44,6 +46,8 @@ def runtime_zip() -> bytes:
     members |= {f"{name}c": _byte_code(name, path, members[name]) for name, path in sources.items()}
     # The package's own first module would import the client.
     members["tf_yarn_ops/__init__.py"] = b""
+    members |= {f"tf_yarn_ops/runtime/{path.relative_to(_RUNTIME).as_posix()}": path.read_bytes()
+                for path in sorted(_RUNTIME.rglob("*")) if path.suffix in _ASSETS}
     # Without byte code: every Python has to be able to read this file.
     members["__main__.py"] = (_RUNTIME / "entry.py").read_bytes()
     target = io.BytesIO()

@@ -10,6 +10,7 @@ import time
 from typing import Dict, Iterable, Mapping, NamedTuple, Optional
 
 from ..common.processes import descendants, send_signal, set_parent_death_signal
+from .usage import Meter
 
 #: Bytes that are read from the end of the log.
 TAIL = 64 * 1024
@@ -40,6 +41,8 @@ class Command:
         Whether the agent ends the command.
     started_at, finished_at : float
         Seconds since the epoch.
+    meter : Meter
+        Measures what it uses.
     """
 
     def __init__(self, text: str, env: Mapping[str, str]):
@@ -52,6 +55,7 @@ class Command:
         self._told: Dict[int, float] = {}  # time of SIGKILL by process that has got SIGTERM
         self._started = time.monotonic()
         self._log_start = _log_size()
+        self.meter = Meter()
         agent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
@@ -132,17 +136,22 @@ class Command:
 
     def log_tail(self, limit: int) -> str:
         """Return at most `limit` characters of the end of its output; empty when stdout is not a file."""
-        try:
-            with open("/proc/self/fd/1", "rb") as log:
-                size = _log_size()
-                log.seek(max(self._log_start, size - TAIL))
-                content = log.read(TAIL)
-        except OSError:
-            return ""
-        text = content.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
-        if len(text) <= limit:
-            return text
-        return text[-limit:].partition("\n")[2] or text[-limit:] if limit else ""
+        return read_log(limit, self._log_start)
+
+
+def read_log(limit: int, start: int = 0) -> str:
+    """Return at most `limit` characters of the end of the container's log, of what stands behind `start` (bytes)."""
+    try:
+        with open("/proc/self/fd/1", "rb") as log:
+            size = _log_size()
+            log.seek(max(start, size - TAIL))
+            content = log.read(TAIL)
+    except OSError:
+        return ""
+    text = content.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if len(text) <= limit:
+        return text
+    return text[-limit:].partition("\n")[2] or text[-limit:] if limit else ""
 
 
 def _become(text: str, env: Mapping[str, str], agent: int) -> None:

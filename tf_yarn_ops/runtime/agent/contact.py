@@ -136,10 +136,13 @@ class Contact:
         Returns the line with which the agent registers.
     log : callable
         Writes a line to the container's log.
+    heartbeat : callable, optional
+        Returns the line of a heartbeat, which the coordinator answers. Default: a ping.
     """
 
     def __init__(self, host: str, ports: Sequence[int], patience: float, registration: Callable[[], bytes],
-                 log: Callable[..., None]):
+                 log: Callable[..., None], heartbeat: Callable[[], bytes] = lambda: protocol.encode("ping")):
+        self._heartbeat = heartbeat
         self._host, self._ports, self._patience = host, ports, patience
         self._registration, self._log = registration, log
         self._context = client_context()
@@ -156,7 +159,7 @@ class Contact:
             poll.register(self._link, select.POLLIN)
 
     def keep(self) -> None:
-        """Connect, or ping over the connection, if the time for it has come."""
+        """Connect, or send a heartbeat over the connection, if the time for it has come."""
         now = time.monotonic()
         if now < self._due:
             return
@@ -170,7 +173,7 @@ class Contact:
             self._register()
         else:
             self._due = now + min(5.0, (self._patience or 60.0) / 4)
-            self.send(protocol.encode("ping"))
+            self.send(self._heartbeat())
 
     def renew(self) -> None:
         """Register for another round; drop the unacknowledged ending of the round before."""

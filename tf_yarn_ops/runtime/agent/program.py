@@ -11,16 +11,22 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Set
 
 from ..common import protocol
-from ..common.contract import JOB_FILE, RESULT_FILE, VERSION, TaskId, load_job, task_environment
+from ..common.contract import JOB_FILE, METRICS_FILE, RESULT_FILE, VERSION, TaskId, load_job, task_environment
+from ..common.masking import mask_texts, secrets_of
 from ..common.processes import descendants, send_signal, set_child_subreaper
-from .command import UNKILLABLE_SECONDS, Command
+from .command import UNKILLABLE_SECONDS, Command, read_log
 from .contact import Contact
+from .metrics import MetricsFile
 
 #: Longest result, bytes: the whole result must fit into the application's diagnostics.
 MAX_RESULT = 8 * 1024
+#: Seconds between two samples of CPU, memory and metrics.
+SAMPLE_SECONDS = 5.0
+#: Characters of a log's end that somebody asks for; in JSON a character may take twelve bytes.
+TAIL_CHARACTERS = 8 * 1024
 #: Wait after a command that a signal ended: YARN may be ending the whole container, seconds.
 SIGNAL_PAUSE = 0.05
 #: NodeManagers send SIGKILL 250 ms after SIGTERM; before that the agent kills the processes that are left, seconds.
@@ -84,12 +90,15 @@ class Agent:
         self.terminated = False
         self._handlers: Dict[str, Callable[[Message], None]] = {
             "welcome": self.on_welcome, "refused": self.on_refused, "start": self.on_start, "renew": self.on_renew,
-            "stop": self.on_stop, "ack": self.on_ack, "bye": self.on_bye,
+            "stop": self.on_stop, "ack": self.on_ack, "bye": self.on_bye, "tail": self.on_tail,
         }
+        self.metrics: Optional[MetricsFile] = None
+        self.secrets: Set[str] = set()
+        self.sample_at = 0.0
         self.new_port()
         coordinator = address.rpartition(":")[0] or address
         patience = float(self.job.deadlines["heartbeat"])
-        self.contact = Contact(coordinator, self.job.ports, patience, self.registration, log)
+        self.contact = Contact(coordinator, self.job.ports, patience, self.registration, log, self.heartbeat)
 
     def new_port(self) -> None:
         """Release the port and reserve another."""
@@ -150,6 +159,21 @@ class Agent:
             node_http="%s:%s" % (self.host, os.environ.get("NM_HTTP_PORT", "")),
         )
 
+    def heartbeat(self) -> bytes:
+        """Return a sample of the command if one is due, else a ping."""
+        now = time.monotonic()
+        if self.command is None or now < self.sample_at:
+            return protocol.encode("ping")
+        self.sample_at = now + SAMPLE_SECONDS
+        return self.sample(self.command)
+
+    def sample(self, command: Command, *, last: bool = False) -> bytes:
+        """Return the line with what the command uses and its new metrics."""
+        assert self.metrics is not None
+        points, left_out = self.metrics.read(last=last)
+        return protocol.encode("sample", round=self.round, start=self.start, metrics=points, left_out=left_out,
+                               **command.meter.measure())
+
     def on_welcome(self, message: Message) -> None:
         """Take the coordinator's round number if the agent is new: it may join a later round than the first."""
         if self.start == 0:
@@ -186,6 +210,15 @@ class Agent:
                 started_at=None, finished_at=None, cpu_seconds=None, peak_memory_mib=None, log_tail="", result=None))
         self.next_start = None
 
+    def on_tail(self, message: Message) -> None:
+        """Send the end of the log, without the values of secret variables; nothing if the job shows no logs."""
+        text = mask_texts(read_log(TAIL_CHARACTERS), self.secrets) if self.job.report_log_tail else ""
+        line = protocol.encode("log", id=message["id"], text=text)
+        while len(line) >= protocol.MAX_LINE:
+            text = text[len(text) // 2 + 1:]
+            line = protocol.encode("log", id=message["id"], text=text)
+        self.contact.send(line)
+
     def on_ack(self, _: Message) -> None:
         """Note that the ending has arrived."""
         self.contact.acknowledged()
@@ -217,12 +250,15 @@ class Agent:
             self.job, task, message["cluster"], os.environ, application_id=self.application_id,
             round_number=self.round, address=address, folder=self.folder,
         )
-        result = os.path.join(self.folder, RESULT_FILE)
-        if os.path.exists(result):
-            os.unlink(result)
+        for name in (RESULT_FILE, METRICS_FILE):
+            if os.path.exists(os.path.join(self.folder, name)):
+                os.unlink(os.path.join(self.folder, name))
         if not plan.hold_port and self.held:
             self.held.close()
             self.held = None
+        self.metrics = MetricsFile(os.path.join(self.folder, METRICS_FILE))
+        self.secrets = secrets_of([plan.env])
+        self.sample_at = 0.0
         log("%s starts, round %d, start %d, on %s", task, self.round, self.start, address)
         self.command = Command(plan.command, env)
         self.contact.send(protocol.encode("running", round=self.round, start=self.start))
@@ -236,21 +272,22 @@ class Agent:
             if self.terminated:
                 return
         failed = not command.stopping and (ending.signal or ending.code)
-        tail = command.log_tail(self.job.report_log_tail) if failed else ""
+        tail = mask_texts(command.log_tail(self.job.report_log_tail), self.secrets) if failed else ""
+        sample = self.sample(command, last=True)
         how = "signal %d" % ending.signal if ending.signal else "exit code %s" % ending.code
         log("the command ended with %s after %.1f seconds", how, ending.seconds)
         fields = {
             "round": self.round, "start": self.start, "stopped": command.stopping, "code": ending.code,
             "signal": ending.signal, "seconds": round(ending.seconds, 3), "started_at": command.started_at,
             "finished_at": command.finished_at, "cpu_seconds": round(ending.cpu_seconds, 3),
-            "peak_memory_mib": round(ending.peak_memory_mib, 1),
+            "peak_memory_mib": round(max(ending.peak_memory_mib, command.meter.peak_mib), 1),
             "result": read_result(os.path.join(self.folder, RESULT_FILE)),
         }
         line = protocol.encode("exited", log_tail=tail, **fields)
         while len(line) >= protocol.MAX_LINE:  # one character may take twelve bytes
             tail = tail[len(tail) // 2 + 1:]
             line = protocol.encode("exited", log_tail=tail, **fields)
-        self.contact.deliver(line)
+        self.contact.deliver(sample + line)
 
     def end_now(self, grace: float) -> None:
         """End the command, if one runs, and wait until it has ended or cannot be killed."""

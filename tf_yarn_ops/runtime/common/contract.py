@@ -14,6 +14,7 @@ VERSION = 1
 JOB_FILE = ".ytf.job.json"
 RUNTIME_FILE = ".ytf.zip"
 RESULT_FILE = ".ytf.result.json"
+METRICS_FILE = ".ytf.metrics.jsonl"
 CERTIFICATE_FILE = ".skein.crt"
 KEY_FILE = ".skein.pem"
 #: The folder in the working directory into which YARN unpacks an archive environment.
@@ -58,10 +59,16 @@ class TypePlan(NamedTuple):
 
 
 class ServicePlan(NamedTuple):
-    """One Skein service: the task type of its containers, and the task indices that they may take."""
+    """One Skein service: the task type of its containers, the task indices that they may take, and their size.
+
+    The memory is in MiB.
+    """
 
     type: str
     indices: Sequence[int]
+    memory: int = 0
+    vcores: int = 0
+    gpus: int = 0
 
 
 class HistoryPlan(NamedTuple):
@@ -142,6 +149,8 @@ class Job(NamedTuple):
     history : HistoryPlan or None
         None keeps no history.
     tensorboard : TensorBoardPlan or None
+    options : mapping
+        The job as ``--spec`` reads it, with secrets masked, for its page.
     """
 
     version: int
@@ -167,6 +176,7 @@ class Job(NamedTuple):
     authorities: str = ""
     history: Optional[HistoryPlan] = None
     tensorboard: Optional[TensorBoardPlan] = None
+    options: Mapping[str, Any] = {}
 
     def tasks(self) -> List[TaskId]:
         """Return all tasks of the job, in the order of the request."""
@@ -276,6 +286,7 @@ def task_environment(
             "YTF_APPLICATION_ID": application_id,
             "YTF_ROUND": str(round_number),
             "YTF_RESULT_FILE": os.path.join(folder, RESULT_FILE),
+            "YTF_METRICS_FILE": os.path.join(folder, METRICS_FILE),
         }
     )
     optional: Tuple[Tuple[str, Optional[str]], ...] = (

@@ -3,12 +3,17 @@
 The dry run, the live page and the history use the same rule.
 """
 
-from typing import Any, Iterable, Mapping, Set
+import re
+from typing import Any, Dict, Iterable, Mapping, Set
 
 #: Stands for a secret.
 MASK = "***"
 #: Characters of the shortest value that is looked for in texts; a shorter one stands in every text by chance.
 SHORTEST = 6
+#: A value behind an option or an assignment: ``--api-key=x``, ``--password x``, ``TOKEN=x``.
+_ASSIGNED = re.compile(r"(?P<name>[A-Za-z][\w-]*)(?P<between>=|\s+)(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';|&]+)")
+#: The password in ``scheme://user:password@host``.
+_IN_URL = re.compile(r"(?<=://)([^/\s:@]*):[^/\s@]+@")
 
 
 def is_secret(variable: str) -> bool:
@@ -44,3 +49,37 @@ def _masked(value: Any, secrets: Iterable[str]) -> Any:
         for secret in secrets:
             value = value.replace(secret, MASK)
     return value
+
+
+def mask_command(text: str) -> str:
+    """Return a command without the values of options, variables and URLs whose names suggest a secret."""
+
+    def mask(found: "re.Match[str]") -> str:
+        option = text[:found.start()].endswith("-")
+        if not is_secret(found["name"].replace("-", "_")) or (found["between"] != "=" and not option):
+            return found[0]
+        return found["name"] + found["between"] + MASK
+
+    return _IN_URL.sub(rf"\1:{MASK}@", _ASSIGNED.sub(mask, text))
+
+
+def mask_options(job: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return the options of a job as plain values, with secrets masked.
+
+    Parameters
+    ----------
+    job : mapping
+        As ``--spec`` reads it: variables stand under ``env``, also in each entry of ``tasks``.
+    """
+    holders = (job, *(job.get("tasks") or {}).values())
+    found: Dict[str, Any] = mask_texts(_options(job), secrets_of(holder.get("env") or {} for holder in holders))
+    return found
+
+
+def _options(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: mask_variables(item) if name == "env" and isinstance(item, Mapping) else _options(item)
+                for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_options(item) for item in value]
+    return mask_command(value) if isinstance(value, str) else value

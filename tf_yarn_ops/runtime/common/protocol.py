@@ -10,6 +10,11 @@ From the agent:
 - ``exited``: round int, start int, stopped flag, code int?, signal int?, seconds number, started_at number?,
   finished_at number?, cpu_seconds number?, peak_memory_mib number?, log_tail text, result object?. The command has
   ended; ``stopped`` is true if the agent ended it. The agent repeats the message until it is acknowledged.
+- ``sample``: round int, start int, cpu_seconds number, cpu_cores number, memory_mib number, peak_cpu_cores number,
+  peak_memory_mib number, metrics object, left_out int. What the command uses, and the points that its program has added
+  to YTF_METRICS_FILE since the sample before: by name ``[step, value]``, and the number of lines that were left out. A
+  sample takes the place of a ping, at most every 5 s while the command runs, and comes once more with the end.
+- ``log``: id int, text text. The answer to ``tail``.
 - ``terminated``. YARN ends the container.
 - ``ping``. The agent is alive.
 
@@ -20,9 +25,10 @@ From the coordinator:
 - ``start``: round int, start int, task text, cluster object, delay number. Start the command after the delay, seconds.
 - ``renew``: round int, grace number. End the command, take a new port and register for this round.
 - ``stop``: grace number. End the command and report it.
+- ``tail``: id int. Send the end of the log.
 - ``ack``. The message ``exited`` has arrived.
 - ``bye``. The agent kills the processes that still run, and ends.
-- ``pong``. The answer to ``ping``.
+- ``pong``. The answer to ``ping`` and to a ``sample`` in its place.
 """
 
 import json
@@ -45,6 +51,9 @@ FROM_AGENT: Mapping[str, Mapping[str, str]] = {
     "exited": {**_START, "stopped": "flag", "code": "int?", "signal": "int?", "seconds": "number",
                "started_at": "number?", "finished_at": "number?", "cpu_seconds": "number?",
                "peak_memory_mib": "number?", "log_tail": "text", "result": "object?"},
+    "sample": {**_START, "cpu_seconds": "number", "cpu_cores": "number", "memory_mib": "number",
+               "peak_cpu_cores": "number", "peak_memory_mib": "number", "metrics": "object", "left_out": "int"},
+    "log": {"id": "int", "text": "text"},
     "terminated": {},
     "ping": {},
 }
@@ -55,6 +64,7 @@ FROM_COORDINATOR: Mapping[str, Mapping[str, str]] = {
     "start": {**_START, "task": "text", "cluster": "object", "delay": "number"},
     "renew": {"round": "int", "grace": "number"},
     "stop": {"grace": "number"},
+    "tail": {"id": "int"},
     "ack": {},
     "bye": {},
     "pong": {},

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, List, NamedTuple
+from typing import Any, Callable, List, NamedTuple, Optional
 
 from ..common.contract import CERTIFICATE_FILE, KEY_FILE
 from ..common.reasons import Reason
@@ -47,6 +47,8 @@ class Container(NamedTuple):
         ``host:port`` of the NodeManager's pages; empty until it is known.
     yarn_id : str
         YARN's id; empty until it is known.
+    started_at : float or None
+        When it was started, seconds since the epoch; None until then.
     """
 
     id: str
@@ -55,6 +57,7 @@ class Container(NamedTuple):
     message: str
     node: str = ""
     yarn_id: str = ""
+    started_at: Optional[float] = None
 
     @property
     def host(self) -> str:
@@ -110,7 +113,7 @@ class Containers:
         states = ("WAITING", "REQUESTED", "RUNNING", *FINISHED)
         found = await self._call(lambda: self._client.get_containers(states=states))
         return [Container(c.id, c.service_name, str(c.state), c.exit_message or "", c.yarn_node_http_address or "",
-                          c.yarn_container_id or "") for c in found]
+                          c.yarn_container_id or "", c.start_time.timestamp() if c.start_time else None) for c in found]
 
     async def replace(self, container: Container) -> None:
         """Kill a container that no longer answers, and request another one for its service."""

@@ -5,12 +5,13 @@ It runs in the application master. It turns messages of agents and Skein's list 
 """
 
 import asyncio
+import dataclasses
 import logging
 import platform
 import socket
 import ssl
 import time
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from ..common import protocol
 from ..common.contract import MAX_TF_CONFIG, Job, TaskId, cluster_spec, tf_config
@@ -18,12 +19,15 @@ from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
 from ..common.report import JobReport, Round, list_names
 from ..common.roles import TENSORBOARD
+from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED, Facts, build_status
 from . import lifecycle
 from .containers import FINISHED, Container, Containers, SkeinFailed
+from .curves import Curves
 from .lifecycle import Decision, Event, Exited, Expired, Lost, Registered, Verdict
 from .overseer import Gone, Overseer, View
 from .registry import Peer, Refused, Registry
 from .server import Connection, Server
+from .timeline import Timeline
 from .tunnel import Tunnel
 
 logger = logging.getLogger(__name__)
@@ -33,6 +37,9 @@ VACANCY_SECONDS = 5.0
 TICK_SECONDS = 0.5
 #: Seconds between two looks at Skein's containers while every agent is connected.
 CALM_SECONDS = 2.0
+#: Seconds within which an agent sends the end of its log, and the most requests for logs at a time.
+TAIL_SECONDS = 5.0
+MAX_TAILS = 32
 #: Seconds within which an agent reports the end of a command after SIGKILL.
 AFTER_KILL = 3.0
 #: The words of a program that has found its port taken.
@@ -62,6 +69,12 @@ class Coordinator:
         self._started_at = time.time()
         self._began = time.monotonic()
         self._overseer = Overseer(job, self._rules, self._began)
+        self._timeline = Timeline(job, self._started_at)
+        self._curves = Curves()
+        self._allocated: Dict[str, float] = {}
+        self._tails: Dict[int, Tuple[Peer, "asyncio.Future[str]"]] = {}
+        self._tail = 0
+        self.submitted_at: Optional[float] = None
         self._cluster: Dict[str, List[str]] = {}
         self._rounds: List[Round] = []
         self._starts: Dict[TaskId, int] = {}
@@ -81,7 +94,8 @@ class Coordinator:
         self._actions = {"none": self._nothing, "publish": self._publish, "start": self._start_again,
                          "restart": self._restart, "finish": self._finish}
         self._hearers = {"register": self._renewed, "running": self._started, "exited": self._exited,
-                         "terminated": self._terminated, "ping": self._pinged}
+                         "terminated": self._terminated, "ping": self._pinged, "sample": self._sampled,
+                         "log": self._logged}
 
     # -- agents -----------------------------------------------------------------------------
 
@@ -104,6 +118,8 @@ class Coordinator:
         peer.connect(connection)
         how = "is back" if resumed else "registered"
         logger.info("%s %s as %s on %s", peer.container, how, peer.task, peer.address)
+        if not resumed:
+            self._timeline.registered(peer.task, peer.host, self.state.round, self._allocated.get(peer.container))
         peer.send("welcome", task=str(peer.task), round=self.state.round)
         self._catch_up(peer, message)
         return peer
@@ -145,6 +161,9 @@ class Coordinator:
             if self._listed_at < asked:
                 listed = time.monotonic()
                 self.known = {container.id: container for container in await self._containers.list()}
+                for container in self.known.values():
+                    if container.state == "RUNNING":
+                        self._allocated.setdefault(container.id, container.started_at or time.time())
                 self._listed_at = listed
         return list(self.known.values())
 
@@ -166,18 +185,34 @@ class Coordinator:
     def _pinged(self, peer: Peer, message: Mapping[str, Any]) -> None:
         peer.send("pong")
 
+    def _sampled(self, peer: Peer, message: Mapping[str, Any]) -> None:
+        """Take what a command uses and its new metrics; a late sample is about nothing that still runs."""
+        peer.send("pong")
+        if peer.means(message) and peer.running:
+            self._timeline.measured(peer.task, message)
+            self._curves.take(str(peer.task), message)
+
+    def _logged(self, peer: Peer, message: Mapping[str, Any]) -> None:
+        asked, answer = self._tails.get(message["id"], (None, None))
+        if asked is peer and answer is not None and not answer.done():
+            answer.set_result(message["text"])
+
     def _terminated(self, peer: Peer, message: Mapping[str, Any]) -> None:
         peer.terminated = True
 
     def _started(self, peer: Peer, message: Mapping[str, Any]) -> None:
         """Note that a command began. Every message that shows it counts, because each may be lost."""
-        if peer.means(message) and self.registry.started(peer) and peer.task.type == TENSORBOARD:
+        if not (peer.means(message) and self.registry.started(peer)):
+            return
+        self._timeline.started(peer.task, peer.host, peer.round)
+        if peer.task.type == TENSORBOARD:
             self._board_shown = asyncio.ensure_future(self._show_tensorboard(peer))
 
     def _renewed(self, peer: Peer, message: Mapping[str, Any]) -> None:
         """Take the new port of an agent that has ended its command for this round."""
         if message["round"] == self.state.round and 0 < message["port"] < 65536:
             peer.renew(message["port"])
+            self._timeline.registered(peer.task, peer.host, self.state.round)
             self.apply(Registered(peer.task))
 
     def _exited(self, peer: Peer, message: Mapping[str, Any]) -> None:
@@ -190,13 +225,17 @@ class Coordinator:
         code, number, seconds, stopped = (message[name] for name in ("code", "signal", "seconds", "stopped"))
         how = f"was ended by signal {number}" if number else f"ended with exit code {code}"
         logger.info("%s %s after %s s%s", peer.task, how, seconds, " (stopped)" if stopped else "")
+        event = self._event_of(peer, message)
+        self._timeline.note(
+            peer.task, STOPPED if stopped else FAILED if code or number else SUCCEEDED, at=message["finished_at"],
+            host=peer.host, round=peer.round, exit_code=code, signal=number,
+            cause=event.cause if (code or number) and not stopped else None)
         if stopped or self.state.verdict is not None:
             self.registry.ended(peer, message, "stopped" if stopped else "failed" if code or number else "succeeded")
             if not any(other.running and other.connection for other in self.registry.peers.values()):
                 self._quiet.set()
             return
         self.registry.ended(peer, message)
-        event = self._event_of(peer, message)
         if peer.task.type == TENSORBOARD and isinstance(event, Exited):
             logger.warning("TensorBoard %s; the training goes on", event.cause)
         self.apply(event)
@@ -269,11 +308,13 @@ class Coordinator:
             if peer:
                 peer.send("bye")
                 self.registry.vacate(peer)
+                self._timeline.note(peer.task, LOST, host=peer.host, round=peer.round or None, cause=cause)
                 self.apply(Lost(peer.task, reason, f"{cause} (on {peer.host})"))
             elif container and container.state == "FAILED":
                 task = self.registry.vacant(container_id)
                 if task:
                     self.registry.failed_to_call(task, container)
+                    self._timeline.note(task, LOST, host=container.host or None, cause=cause)
                     self.apply(Lost(task, reason, f"before its agent called: {cause}"))
             if replace and container:
                 self._to_replace.append(container)
@@ -308,12 +349,15 @@ class Coordinator:
         self._starts.clear()
         for task, phase in self.state.phases.items():
             if phase == lifecycle.RUNNING and task in self.registry.serving:
+                if self.state.round > 1:
+                    self._timeline.explain(task, self._cause)
                 self._start(task, delay)
 
     def _start_again(self, decision: Decision) -> None:
         """Start the command of one task; the others go on."""
         assert decision.task is not None
         logger.info("Starting %s again in %.1f s: %s", decision.task, decision.delay, decision.cause)
+        self._timeline.explain(decision.task, decision.cause)
         self._start(decision.task, decision.delay)
 
     def _start(self, task: TaskId, delay: float) -> None:
@@ -458,7 +502,7 @@ class Coordinator:
             rounds=tuple(self._rounds),
             tasks=self.registry.reports(phases),
             first_failure=str(verdict.task) if verdict and verdict.task else None,
-            metrics=self.registry.metrics(),
+            metrics=self.registry.metrics(self._curves),
             tensorboard_url=self._tensorboard_url(),
             output_path=job.output,
             versions={"tf_yarn_ops": job.version_of_package, "skein": self._containers.version,
@@ -466,8 +510,38 @@ class Coordinator:
         )
 
     def status(self) -> Dict[str, Any]:
-        """Return the live report with the cluster spec, for the page and for clients."""
-        return {**self.report(live=True).to_dict(), "cluster_spec": self._cluster}
+        """Return the document of ``status.json``, for the page and for clients."""
+        report = self.report(live=True)
+        if self.submitted_at is not None and self.submitted_at <= self._started_at:
+            report = dataclasses.replace(report, submitted_at=self.submitted_at,
+                                         queue_seconds=round(self._started_at - self.submitted_at, 3))
+        return build_status(report, Facts(
+            time.time(), self._overseer.waiting(self._view(), time.monotonic()), self._timeline.events,
+            self._timeline.given, self._timeline.usage, self._curves.series(), self._curves.left_out, self._cluster,
+            self.job.options))
+
+    async def tail(self, name: str) -> Optional[str]:
+        """Return the end of a task's log from its agent; None if there is no such task, or no agent answers.
+
+        Parameters
+        ----------
+        name : str
+            ``worker:1``.
+        """
+        peer = next((peer for task, peer in self.registry.serving.items() if str(task) == name), None)
+        if peer is None or peer.connection is None or len(self._tails) >= MAX_TAILS:
+            return None
+        self._tail += 1
+        number = self._tail
+        answer: "asyncio.Future[str]" = asyncio.get_running_loop().create_future()
+        self._tails[number] = peer, answer
+        peer.send("tail", id=number)
+        try:
+            return await asyncio.wait_for(answer, TAIL_SECONDS)
+        except asyncio.TimeoutError:
+            return None
+        finally:
+            del self._tails[number]
 
     def _standing(self) -> str:
         phases = list(self.state.phases.values())

@@ -19,7 +19,7 @@ from ..common.mutual_tls import server_context
 from ..common.processes import set_parent_death_signal
 from ..common.reasons import Reason
 from ..common.report import JobReport, compose_diagnostics
-from . import history, page
+from . import history, web
 from .containers import Containers, exit_now
 from .coordinator import Coordinator
 from .ending import VerdictNotTaken, end_application, kill_by_rest, knows_us, until_known
@@ -97,7 +97,7 @@ async def run(job: Job, application_id: str) -> None:
     background: List["asyncio.Future[Any]"] = [asyncio.ensure_future(coordinator.watch())]
     if listener:
         background.append(asyncio.ensure_future(coordinator.serve(listener, context)))
-    _server, port = await page.serve(coordinator.status)
+    _server, port = await web.serve(web.Website(coordinator.status, coordinator.tail))
     background.append(asyncio.ensure_future(coordinator.show_page("ytf", f"127.0.0.1:{port}", "Training")))
     background.append(asyncio.ensure_future(coordinator.offer_tensorboard()))
     verdict = asyncio.ensure_future(coordinator.verdict())

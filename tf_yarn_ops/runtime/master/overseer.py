@@ -11,6 +11,7 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 from ..common.contract import Job, TaskId
 from ..common.reasons import Reason
 from ..common.report import list_names
+from ..common.status import Waiting
 from . import lifecycle
 from .containers import FINISHED, Container, cause_of
 from .lifecycle import Expired, Rules, State
@@ -178,6 +179,13 @@ class Overseer:
             return Expired(Reason.EXECUTION_TIMEOUT,
                            f"the training took longer than {execution:g} s; {self._unfinished(view, now)}")
         return None
+
+    def waiting(self, view: View, now: float) -> Optional[Waiting]:
+        """Return what the cluster spec of this round waits for, and since when; None if it is published."""
+        if view.state.published or view.state.verdict is not None:
+            return None
+        tasks = [self._describe(view, task) for task in self._pending(view)]
+        return Waiting(tasks, time.time() - (now - self._incomplete_since)) if tasks else None
 
     def _pending(self, view: View) -> List[TaskId]:
         """Return the tasks for which the publication of the cluster spec waits."""

@@ -12,6 +12,7 @@ from ..common.contract import VERSION, Job, TaskId
 from ..common.report import TaskReport
 from ..common.roles import TENSORBOARD
 from .containers import Container
+from .curves import Curves
 
 
 class Refused(Exception):
@@ -226,12 +227,16 @@ class Registry:
         if message["result"] is not None:
             self._results[peer.task] = message["result"]
 
-    def metrics(self) -> Optional[Mapping[str, Any]]:
-        """Return the result of the chief, else of worker 0, else of task 0 of the first awaited type."""
+    def metrics(self, curves: Curves) -> Optional[Mapping[str, Any]]:
+        """Return the metrics of the chief, else of worker 0, else of task 0 of the first awaited type.
+
+        They are the last values of its curves, and its result, of which a value replaces one with the same name.
+        """
         awaited = [TaskId(name, 0) for name, plan in self._job.types.items() if plan.awaited]
         for task in (TaskId("chief", 0), TaskId("worker", 0), *awaited):
-            if task in self._results:
-                return self._results[task]
+            result, last = self._results.get(task), curves.last_values(str(task))
+            if result is not None or last is not None:
+                return {**(last or {}), **(result or {})}
         return None
 
     def reports(self, phases: Mapping[TaskId, str]) -> Tuple[TaskReport, ...]:

@@ -1,0 +1,167 @@
+"""status.json of a job as real processes: the timeline through a restart, usage, metrics, the end of a log."""
+
+import asyncio
+import json
+import re
+import urllib.request
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from support.appmaster import AppMaster, until
+from support.browser import browsing
+from support.runtime_jobs import job, task
+from support.wire import Wire, coordinator_of, exited, registration
+from support.wire import job as wire_job
+from tf_yarn_ops.job.parts import RestartPolicy
+from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.master.curves import MAX_POINTS, MAX_SERIES, Curves
+from tf_yarn_ops.runtime.master.timeline import FIRST, LAST
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "status.schema.json").read_text())
+#: Writes a metric, and fails once as worker 1.
+TRAIN = """\
+echo '{"step": 1, "loss": 0.5}' >> $YTF_METRICS_FILE
+echo "the token is $API_TOKEN"
+[ -e again ] || [ $TASK_INDEX = 0 ] || { touch again; exit 3; }
+until [ -e go ]; do sleep 0.05; done
+printf '{"step": 2, "loss": 0.25}' >> $YTF_METRICS_FILE"""
+
+
+def ask(am, name):
+    with urllib.request.urlopen(f"{am.pages['ytf']}/{name}", timeout=60) as answer:
+        return answer.read().decode()
+
+
+@pytest.mark.slow
+def test_the_page_tells_a_restart_usage_metrics_and_log_of_a_job(tmp_path):
+    spec = job(TRAIN, ps=False, restart=RestartPolicy("task", backoff=0), env={"API_TOKEN": "letmein-1234"},
+               name="<script>alert(1)</script>", tasks={"worker": TaskSpec(instances=2, memory=2048, vcores=2)})
+    with AppMaster(tmp_path / "job", spec) as am:
+        until(lambda: "ytf" in am.pages, 60)
+        document = until(lambda: (found := json.loads(ask(am, "status.json"))) and len(found["series"]) == 2
+                         and found["tasks"][1]["starts"] == 2 and found, 60, "the sample of both tasks")
+        jsonschema.validate(document, SCHEMA)
+        assert document["waiting"] is None and document["sentence"] == "The job trains: 2 of 2 tasks run."
+        events = document["tasks"][1]["events"]
+        assert [event["kind"] for event in events] == ["requested", "allocated", "registered", "running", "failed", "running"]
+        assert events[4]["exit_code"] == 3 and "failed with exit code 3" in events[5]["cause"]
+        assert [event["at"] for event in events] == sorted(event["at"] for event in events)
+        worker = document["tasks"][0]
+        assert worker["given"] == {"memory_mib": 2048, "vcores": 2, "gpus": 0} and worker["usage"]["memory_mib"] > 0
+        assert document["metrics"] == {"step": 1, "loss": 0.5}
+        assert "letmein" not in json.dumps(document) and document["options"]["env"] == {"API_TOKEN": "***"}
+        log = ask(am, "log.txt?task=worker%3A0")
+        assert "the token is ***" in log and "letmein" not in log
+        with browsing(width=900) as page:
+            page.goto(am.pages["ytf"] + "/")
+            assert page.inner_text("h1").startswith("<script>alert(1)</script>")
+            page.hover(".row[data-task='worker:1'] rect.mark.failed")
+            assert re.match(r"worker:1 failed: exit code 3 on 127.0.0.1, round 1\n", page.inner_text("#tip"))
+            page.click("button[data-log='worker:1']")
+            until(lambda: "the token is ***" in page.inner_text("#log"), 60)
+        for name in ("worker_0", "worker_1"):
+            (am.container(name).folder / "go").touch()
+        report = am.wait()
+    assert report.reason is Reason.SUCCEEDED
+    assert report.metrics == {"step": 2, "loss": 0.25}, "a line without an end counts when the program has ended"
+    assert task(report, "worker:1").starts == 2
+
+
+def test_what_is_missing_is_told_before_the_cluster_spec_is_published():
+    coordinator = coordinator_of(wire_job())
+    document = coordinator.status()
+    assert document["waiting"]["tasks"] == [f"{name} (container running)" for name in ("ps:0", "worker:0", "worker:1")]
+    assert document["sentence"].startswith("The job waits for ps:0 (container running), worker:0 (container running)")
+    jsonschema.validate(document, SCHEMA)
+
+
+def sample(**fields):
+    return {"type": "sample", "round": 1, "start": 1, "cpu_seconds": 2.0, "cpu_cores": 1.5, "memory_mib": 100.0,
+            "peak_cpu_cores": 1.5, "peak_memory_mib": 120.0, "metrics": {}, "left_out": 0, **fields}
+
+
+async def running(spec=None):
+    """Return a coordinator whose tasks run, with the wire of worker:0."""
+    coordinator, wires = coordinator_of(spec or wire_job()), {}
+    for container in ("ps_0", "worker_0", "worker_1"):
+        wires[container] = Wire()
+        peer = await coordinator.greet(wires[container], registration(container))
+        wires[container].peer = peer
+    for wire in wires.values():
+        coordinator.heard(wire.peer, wire, {"type": "running", "round": 1, "start": 1})
+    return coordinator, wires["worker_0"]
+
+
+@pytest.mark.parametrize("points", [
+    "none", [[1]], [["a", "b"]], [None], [[float("nan"), 1.0]], [[1.0, 2.0, 3.0]], {"a": 1}, [[10**400, 1]]])
+def test_points_that_are_none_cost_only_themselves(points):
+    curves = Curves()
+    curves.take("worker:0", sample(metrics={"bad": points, "loss": [[1.0, 0.5]]}))
+    assert next(item for item in curves.series() if item.name == "loss").points == [[1.0, 0.5]]
+    assert curves.left_out == 1
+
+
+def test_curves_are_bounded_and_cover_the_whole_training():
+    curves = Curves()
+    for step in range(100_000):
+        curves.take("worker:0", sample(metrics={"loss": [[step, step / 2]]}))
+    (series,) = curves.series()
+    assert MAX_POINTS / 2 <= len(series.points) <= MAX_POINTS + 1
+    assert series.points[0] == [0.0, 0.0] and series.points[-1] == [99_999.0, 49_999.5]
+    gaps = {round(after[0] - before[0]) for before, after in zip(series.points, series.points[1:-1], strict=False)}
+    assert len(gaps) == 1, "the points are spread evenly"
+
+
+def test_the_number_of_curves_and_points_is_bounded():
+    curves = Curves()
+    for worker in range(1000):
+        curves.take(f"worker:{worker}", sample(metrics={f"m{number}": [[step, 1.0] for step in range(50)] for number in range(3)}))
+    series = curves.series()
+    assert len(series) == MAX_SERIES and curves.left_out == 3000 - MAX_SERIES
+    assert sum(len(item.points) for item in series) < 60_000
+    curves.take("worker:0", sample(metrics={"x" * 65: [[1.0, 1.0]]}))
+    assert len(curves.series()) == MAX_SERIES
+
+
+def test_events_of_a_task_are_bounded_and_the_first_stay():
+    async def restart():
+        coordinator, wire = await running()
+        for _ in range(200):
+            coordinator._timeline.started(wire.peer.task, "h", 1)
+        return coordinator.status()
+
+    events = asyncio.run(restart())["tasks"][1]["events"]
+    assert len(events) == FIRST + LAST and events[0]["kind"] == "requested"
+
+
+def test_a_sample_is_answered_and_a_late_one_changes_nothing():
+    async def late():
+        coordinator, wire = await running()
+        coordinator.heard(wire.peer, wire, sample(metrics={"loss": [[1.0, 0.5]]}))
+        assert wire.last()[0] == "pong"
+        first = coordinator.status()
+        coordinator.heard(wire.peer, wire, exited(code=0))
+        coordinator.heard(wire.peer, wire, sample(metrics={"loss": [[2.0, 9.0]]}))
+        return first, coordinator.status()
+
+    first, then = asyncio.run(late())
+    assert first["tasks"][1]["usage"]["memory_mib"] == 100.0
+    assert first["series"] == then["series"] and then["metrics"] == {"step": 1, "loss": 0.5}
+
+
+def test_a_log_is_asked_of_its_agent_and_only_its_answer_counts():
+    async def ask_agent():
+        coordinator, wire = await running()
+        asked = asyncio.ensure_future(coordinator.tail("worker:0"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert wire.said[-1] == {"type": "tail", "id": 1}
+        other = coordinator.registry.peers["worker_1"]
+        coordinator.heard(other, other.connection, {"type": "log", "id": 1, "text": "a lie"})
+        coordinator.heard(wire.peer, wire, {"type": "log", "id": 1, "text": "the truth"})
+        return await asked, await coordinator.tail("worker:7")
+
+    assert asyncio.run(ask_agent()) == ("the truth", None)

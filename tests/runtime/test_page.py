@@ -1,0 +1,206 @@
+"""The job's page in a real browser: what it says, how it renews itself, and that nothing of a program is HTML."""
+
+import asyncio
+import contextlib
+import re
+import threading
+from html.parser import HTMLParser
+
+import pytest
+
+from support.appmaster import until
+from support.browser import browsing, chromium
+from tf_yarn_ops.runtime.common.page import MAX_TASKS, render_page, render_parts
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
+from tf_yarn_ops.runtime.common.status import Event, Facts, Given, Series, Usage, Waiting, build_status
+from tf_yarn_ops.runtime.master.web import Website, serve
+
+APP = "application_1700000000000_0042"
+EVIL = "<script>document.title='caught'</script><img src=x onerror=alert(1)>\"'&{{head}}"
+START = 1_700_000_000.0
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+def status(points=3, name="digits", **fields):
+    """Return the document of a job whose worker:1 was restarted."""
+    tasks = (TaskReport("ps:0", "running", host="n1", starts=1, log_url="http://n1:8042/log"),
+             TaskReport("worker:0", "running", host="n1", starts=1), TaskReport("worker:1", "running", host="n2", starts=2))
+    report = JobReport(APP, name=name, queue="ml", user="ann", state="RUNNING", submitted_at=START - 20,
+                       queue_seconds=20.0, started_at=START, tasks=tasks, **fields)
+    begin = (Event("requested", START), Event("allocated", START + 3, "n2"), Event("registered", START + 5, "n2", 1),
+             Event("running", START + 8, "n2", 1))
+    again = (Event("failed", START + 30, "n2", 1, 3, cause="failed with exit code 3 on n2"),
+             Event("running", START + 33, "n2", 1, cause="worker:1 failed with exit code 3"))
+    curve = [[step, 1 / (step + 1)] for step in range(points)]
+    return build_status(report, Facts(
+        START + 60, events={"ps:0": begin, "worker:0": begin, "worker:1": begin + again},
+        given={"worker:0": Given(2048, 2), "worker:1": Given(2048, 2)},
+        usage={"worker:0": Usage(START + 59, 1.25, 512.0, 1.75, 1024.0, 60.0)},
+        series=[Series(f"worker:{index}", "loss", curve, points - 1.0, 1 / points, START + 59) for index in (0, 1)],
+        cluster_spec={"ps": ["n1:1"], "worker": ["n1:2", "n2:3"]}, options={"name": name, "env": {"API_KEY": "***"}}))
+
+
+@contextlib.contextmanager
+def served(document, log=lambda name: f"log of {name}\n"):
+    """Serve the page of what `document` returns, as the coordinator does; yield its address."""
+    async def tail(name):
+        return log(name)
+
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    server, port = asyncio.run_coroutine_threadsafe(serve(Website(document, tail)), loop).result(30)
+    try:
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        loop.call_soon_threadsafe(server.close)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+
+
+def test_a_reader_sees_state_timeline_usage_and_curves(browser):
+    with served(status) as url, browsing(browser) as page:
+        page.goto(url)
+        assert page.title() == "digits: RUNNING"
+        assert page.inner_text(".sentence") == "The job trains: 3 of 3 tasks run."
+        assert "20 s in the queue" in page.inner_text("#head")
+        row = page.inner_text("tr[data-task='worker:0']").split()
+        assert row[:4] == ["worker:0", "running", "n1", "1"]
+        assert "1.2 (1.8) of 2" in " ".join(row) and "512 (1024) of 2048" in " ".join(row)
+        assert page.get_attribute("tr[data-task='ps:0'] a", "href") == "http://n1:8042/log"
+        assert page.inner_text("figure figcaption") == "loss" and page.locator("figure polyline").count() == 2
+        page.click("summary >> nth=0")
+        assert "n1:2, n2:3" in page.inner_text("#cluster")
+
+
+def test_hovering_over_a_bar_tells_times_host_and_exit_code(browser):
+    with served(status) as url, browsing(browser) as page:
+        page.goto(url)
+        page.hover(".row[data-task='worker:1'] rect.run >> nth=0")
+        assert page.inner_text("#tip") == ("worker:1 runs on n2, round 1\n22:13:28 to 22:13:50 UTC (22 s)\n"
+                                           "failed: exit code 3")
+        page.hover(".row[data-task='worker:1'] rect.run >> nth=1")
+        assert "cause: worker:1 failed with exit code 3" in page.inner_text("#tip")
+        page.hover(".row[data-task='worker:1'] rect.queue >> nth=0")
+        assert "the job waits in the queue" in page.inner_text("#tip")
+
+
+def test_the_page_renews_itself_and_leaves_the_readers_place_alone(browser):
+    now = {"points": 3}
+    with served(lambda: status(**now)) as url, browsing(browser) as page:
+        page.goto(url)
+        page.click("summary >> nth=1")
+        before = page.evaluate("document.querySelector('figure polyline').getAttribute('points').split(' ').length")
+        page.evaluate("window.mine = 1")
+        now["points"] = 9
+        until(lambda: page.evaluate("document.querySelector('figure polyline').getAttribute('points').split(' ').length") > 8, 60)
+        assert before == 3 and page.evaluate("window.mine") == 1, "the page was loaded again"
+        assert page.locator("details[open]").count() == 1
+
+
+def test_the_end_of_a_log_is_shown_when_it_is_asked_for(browser):
+    with served(status, lambda name: f"step 1 of {name}\n<b>bold</b>") as url, browsing(browser) as page:
+        page.goto(url)
+        assert page.is_hidden("#logbox")
+        page.click("button[data-log='worker:1']")
+        until(lambda: "step 1 of worker:1" in page.inner_text("#log"), 60)
+        assert page.inner_text("#logname") == "worker:1" and "<b>bold</b>" in page.inner_text("#log")
+        page.click("button[data-log='worker:1']")
+        assert page.is_hidden("#logbox")
+
+
+def test_a_page_without_news_says_so(browser):
+    with browsing(browser, errors=("Failed to load resource",)) as page:
+        with served(status) as url:
+            page.goto(url)
+        page.wait_for_selector("#stale:not([hidden])")
+        assert f"ytf report {APP}" in page.inner_text("#stale")
+
+
+def evil_status():
+    task = TaskReport("worker:0", "failed", 1, host=EVIL, log_url=f"javascript:alert('{EVIL}')", log_tail=EVIL, starts=1)
+    report = JobReport(APP, name=EVIL, queue=EVIL, user=EVIL, state=EVIL, message=EVIL, reason=Reason.TASK_FAILED,
+                       first_failure="worker:0", tasks=(task,), versions={EVIL: EVIL}, output_path=EVIL,
+                       metrics={EVIL: EVIL}, started_at=START, finished_at=START + 9)
+    return build_status(report, Facts(
+        START, Waiting((EVIL, EVIL), START), {"worker:0": (Event("running", START, EVIL), Event("failed", START + 9, EVIL, cause=EVIL))},
+        series=[Series("worker:0", EVIL, [[1.0, 2.0]], 1.0, 2.0, START)], cluster_spec={EVIL: [EVIL]}, options={EVIL: EVIL}))
+
+
+class Scripts(HTMLParser):
+    """Collects what a browser would run or fetch."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        if tag in ("script", "img", "iframe", "object", "base", "form"):
+            self.found.append(tag)
+        self.found += [name for name, value in attributes if name.startswith("on") or "javascript:" in (value or "")]
+
+
+def test_no_text_of_a_program_becomes_html():
+    for document in (evil_status(), evil_status() | {"series": []}):
+        text = render_page(document, live=True)
+        assert Scripts(text).found == ["script"], "the page's own, and no other"
+        assert "{{" not in re.sub(r"&quot;.*?\{\{head\}\}", "", text.replace(EVIL, "")).replace("{{head}}", "")
+    assert all(Scripts(part).found == [] for part in render_parts(evil_status(), live=True).values())
+
+
+def test_a_job_named_script_is_a_name_in_the_browser(browser):
+    with served(lambda: status(name=EVIL)) as url, browsing(browser) as page:
+        page.goto(url)
+        assert page.inner_text("h1").startswith("<script>document.title='caught'</script>")
+        until(lambda: page.evaluate("performance.getEntriesByType('resource').some(e => e.name.endsWith('parts.json'))"), 60)
+        assert page.title().startswith("<script>")
+
+
+def test_the_browser_would_not_run_a_script_of_others(browser):
+    with served(lambda: status()) as url, browsing(browser, errors=("Content Security Policy",)) as page:
+        page.goto(url)
+        page.evaluate("document.body.appendChild(Object.assign(document.createElement('script'), {text: 'window.evil = 1'}))")
+        assert page.evaluate("window.evil === undefined")
+        assert page.complaints
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_fits_a_phone_in_light_and_dark(browser, dark):
+    with served(status) as url, browsing(browser, dark=dark, width=390, height=844) as page:
+        page.goto(url)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        back = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert back == ("rgb(20, 25, 31)" if dark else "rgb(255, 255, 255)")
+
+
+def test_without_scripts_the_page_is_complete(browser):
+    with served(status) as url, browsing(browser, scripts=False) as page:
+        page.goto(url)
+        assert page.locator(".row").count() == 3 and page.locator("figure").count() == 1
+
+
+def test_a_page_of_the_history_needs_no_server():
+    text = render_page(status(), live=False)
+    assert 'data-live="false"' in text and "data-log=" not in text and "http-equiv=\"refresh\"" not in text
+    assert not re.search(r"""(?:src|href)=["'](?!data:,|http://n1|\.\./tensorboard)""", text)
+
+
+def test_a_report_of_yarn_alone_is_shown_too():
+    report = JobReport(APP, name="digits", state="FINISHED", reason=Reason.NODE_LOST, message="n2 left",
+                       tasks=(TaskReport("worker:0", "lost", started_at=START, finished_at=START + 5, host="n2"),))
+    text = render_page(report.to_dict(), live=False)
+    assert "n2 left" in text and 'class="mark lost"' in text
+
+
+def test_many_tasks_are_cut_and_failed_ones_stay():
+    tasks = tuple(TaskReport(f"worker:{index}", "failed" if index == 900 else "running") for index in range(1000))
+    parts = render_parts(build_status(JobReport(APP, tasks=tasks), Facts(START)), live=True)
+    assert parts["tasks"].count("<tr data-task=") == MAX_TASKS
+    assert 'data-task="worker:900"' in parts["tasks"] and "and 900 more tasks" in parts["timeline"]

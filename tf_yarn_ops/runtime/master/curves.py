@@ -1,0 +1,107 @@
+"""The curves of the metrics that programs write: bounded in metrics, points and memory.
+
+Points of the agents' samples come in; `Series` go out. A full curve is thinned to half its points, and takes every
+second point from then on, so that it always covers the whole training.
+"""
+
+import math
+import time
+from array import array
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ..common.status import Series
+
+#: Points of a curve.
+MAX_POINTS = 240
+#: Points of a job; with many curves each has fewer, but at least `MIN_POINTS`.
+BUDGET = 24_000
+MIN_POINTS = 12
+#: Curves of a job.
+MAX_SERIES = BUDGET // MIN_POINTS
+#: Characters of a name.
+MAX_NAME = 64
+
+
+class Curve:
+    """One metric of one task. Steps and values are kept as doubles, 16 bytes a point."""
+
+    def __init__(self) -> None:
+        self.last: Tuple[float, float, float] = (0.0, 0.0, 0.0)
+        self._steps, self._values = array("d"), array("d")
+        self._every, self._number = 1, 0
+
+    def add(self, step: float, value: float, at: float, limit: int) -> None:
+        """Add a point; keep at most `limit` of them."""
+        self.last = step, value, at
+        if not math.isfinite(value):
+            return
+        while len(self._steps) >= limit:
+            self._steps, self._values = self._steps[::2], self._values[::2]
+            self._every *= 2
+        if self._number % self._every == 0:
+            self._steps.append(step)
+            self._values.append(value)
+        self._number += 1
+
+    def points(self) -> List[List[float]]:
+        """Return the points that are kept, and the last one."""
+        points = [[step, self._values[index]] for index, step in enumerate(self._steps)]
+        step, value, _ = self.last
+        if math.isfinite(value) and points and points[-1] != [step, value]:
+            points.append([step, value])
+        return points
+
+
+class Curves:
+    """All curves of a job.
+
+    Attributes
+    ----------
+    left_out : int
+        Lines and values that agents or this class did not keep.
+    """
+
+    def __init__(self) -> None:
+        self.left_out = 0
+        self._curves: Dict[Tuple[str, str], Curve] = {}
+
+    def take(self, task: str, sample: Mapping[str, Any]) -> None:
+        """Add the points of a message ``sample``; nothing in it is trusted."""
+        self.left_out += max(0, sample["left_out"])
+        now = time.time()
+        for name, points in sample["metrics"].items():
+            curve = self._curve(task, name)
+            if curve is None or not isinstance(points, list):
+                self.left_out += 1
+                continue
+            limit = max(MIN_POINTS, min(MAX_POINTS, BUDGET // len(self._curves)))
+            for point in points[:MAX_POINTS]:
+                try:
+                    step, value = map(float, point)
+                    if not math.isfinite(step):
+                        raise ValueError
+                except (TypeError, ValueError, OverflowError):
+                    self.left_out += 1
+                    continue
+                curve.add(step, value, now, limit)
+
+    def _curve(self, task: str, name: str) -> Optional[Curve]:
+        if len(name) > MAX_NAME or ((task, name) not in self._curves and len(self._curves) >= MAX_SERIES):
+            return None
+        return self._curves.setdefault((task, name), Curve())
+
+    def series(self) -> List[Series]:
+        """Return all curves, by name, then in the order in which the tasks wrote first."""
+        found = sorted(self._curves.items(), key=lambda item: item[0][1])
+        return [Series(task, name, curve.points(), curve.last[0], curve.last[1], round(curve.last[2], 3))
+                for (task, name), curve in found]
+
+    def last_values(self, task: str) -> Optional[Dict[str, Any]]:
+        """Return the last value of each metric of a task, and ``step``; None if it has written none."""
+        mine = {name: curve.last for (owner, name), curve in self._curves.items() if owner == task}
+        if not mine:
+            return None
+        step = max(last[0] for last in mine.values())
+        values: Dict[str, Any] = {"step": int(step) if step == int(step) else step}
+        values.update({name: last[1] for name, last in mine.items()})
+        return values

@@ -1,0 +1,83 @@
+"""What happened to each task and when, and what its processes use: the coordinator's memory for the page.
+
+Events and samples come in; the facts of `common.status` go out. The memory is bounded, however often a task restarts.
+"""
+
+import time
+from typing import Any, Dict, List, Mapping, Optional
+
+from ..common.contract import Job, TaskId
+from ..common.status import ALLOCATED, REGISTERED, REQUESTED, RUNNING, Event, Given, Usage
+
+#: Events that are kept of a task: the first ones and the last ones.
+FIRST, LAST = 4, 36
+#: Characters of a cause.
+MAX_CAUSE = 300
+
+
+class Timeline:
+    """The events and the usage of all tasks.
+
+    Parameters
+    ----------
+    job : Job
+    began : float
+        When the containers were requested, seconds since the epoch.
+    """
+
+    def __init__(self, job: Job, began: float):
+        self._events: Dict[str, List[Event]] = {str(task): [Event(REQUESTED, round(began, 3))] for task in job.tasks()}
+        self._usage: Dict[str, Usage] = {}
+        self._causes: Dict[str, str] = {}
+        self.given = {
+            str(TaskId(plan.type, index)): Given(plan.memory, plan.vcores, plan.gpus)
+            for plan in job.services.values() if plan.memory for index in plan.indices
+        }
+
+    def note(self, task: TaskId, kind: str, *, at: Optional[float] = None, **facts: Any) -> None:
+        """Add an event.
+
+        Parameters
+        ----------
+        task : TaskId
+        kind : str
+        at : float, optional
+            Seconds since the epoch. Default: now.
+        **facts
+            The other fields of `Event`.
+        """
+        if facts.get("cause"):
+            facts["cause"] = facts["cause"][:MAX_CAUSE]
+        events = self._events[str(task)]
+        events.append(Event(kind, round(time.time() if at is None else at, 3), **facts))
+        if len(events) > FIRST + LAST:
+            del events[FIRST]
+
+    def registered(self, task: TaskId, host: str, round_number: int, allocated_at: Optional[float] = None) -> None:
+        """Note a registration, and the allocation before it if its agent is new."""
+        if allocated_at is not None:
+            self.note(task, ALLOCATED, at=allocated_at, host=host)
+        self.note(task, REGISTERED, host=host, round=round_number)
+
+    def explain(self, task: TaskId, cause: str) -> None:
+        """Keep the cause of the next start of a task."""
+        self._causes[str(task)] = cause
+
+    def started(self, task: TaskId, host: str, round_number: int) -> None:
+        """Note that a command runs, with the cause if it is not the first start."""
+        self._usage.pop(str(task), None)
+        self.note(task, RUNNING, host=host, round=round_number, cause=self._causes.pop(str(task), None))
+
+    def measured(self, task: TaskId, sample: Mapping[str, Any]) -> None:
+        """Take the usage of a message ``sample``."""
+        self._usage[str(task)] = Usage(round(time.time(), 3), *(float(sample[name]) for name in Usage._fields[1:]))
+
+    @property
+    def events(self) -> Mapping[str, List[Event]]:
+        """The events by task, oldest first."""
+        return self._events
+
+    @property
+    def usage(self) -> Mapping[str, Usage]:
+        """The last measurement by task."""
+        return self._usage
