@@ -20,8 +20,9 @@ ALLOWED = {
     "runtime.agent": {"runtime.common"},
     "runtime.master": {"runtime.common"},
     "runtime.entry": {"runtime.agent", "runtime.master"},
+    "history": {"runtime.common", "errors", "validation", "hadoop", "staging", "follow"},
     "terminal": {"runtime.common", "errors"},
-    **{door: {*CORE, "terminal"} for door in ("cli", "airflow", "azkaban", "oozie")},
+    **{door: {*CORE, "history", "terminal"} for door in ("cli", "airflow", "azkaban", "oozie")},
     "minicluster": {"errors"},
 }
 #: Levels of the longest chain of rooms that import each other.

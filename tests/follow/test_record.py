@@ -1,5 +1,6 @@
 """A client that sees the end writes the record that the coordinator could not write."""
 
+import contextlib
 import json
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from support.fake_yarn import application
 from support.staging_place import USER, cluster_at
 from tf_yarn_ops.follow.record import keep_record
+from tf_yarn_ops.follow.session import Session
 from tf_yarn_ops.follow.yarn_report import read_report
 from tf_yarn_ops.job.parts import Acls
 from tf_yarn_ops.job.spec import JobSpec
@@ -56,8 +58,10 @@ def test_a_report_of_ours_is_enough(staging):
     assert staging.records().read(ours.application_id)["metrics"] == {"loss": 1.0}
 
 
-def test_other_programs_and_applications_that_never_began_get_no_record(staging, tmp_path):
-    assert keep_record(staging, ended()) is False
+def test_applications_of_other_programs_and_those_that_never_began_get_no_record(staging, tmp_path):
+    with contextlib.closing(Session(staging.cluster)) as session:
+        session.read(application(8, "FINISHED", user=USER, finalStatus="SUCCEEDED", launchTime=1700000010000,
+                                 finishedTime=ENDED * 1000, applicationType="MAPREDUCE"))
     assert keep_record(staging, JobReport("application_1_0001", reason=Reason.KILLED)) is False
     lay_out(staging, ended().application_id)
     without = StagingDirectory(cluster_at(tmp_path, history_days=0))

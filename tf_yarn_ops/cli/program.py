@@ -48,11 +48,16 @@ def run(command: click.Command, program: str, interruption: Interruption) -> NoR
 
 def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of each command about a cluster: ``--resourcemanager``, ``--user``, ``--json``, ``--verbose``."""
+    acting = click.option("--user", metavar="<name>",
+                          help="Act for this user, as Hadoop's proxyuser settings allow it.  [default: yourself]")
+    return reading_options(acting(function))
+
+
+def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a command that only reads, as ourselves: ``--resourcemanager``, ``--json``, ``--verbose``."""
     for option in (
         click.option("-v", "--verbose", is_flag=True, help="Log each request to stderr."),
         click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout."),
-        click.option("--user", metavar="<name>",
-                     help="Act for this user, as Hadoop's proxyuser settings allow it.  [default: yourself]"),
         click.option("--resourcemanager", metavar="<URL>",
                      help="http://host:8088, comma-separated for several.  "
                           "[default: YTF_RESOURCEMANAGER, site.yaml, HADOOP_CONF_DIR]"),

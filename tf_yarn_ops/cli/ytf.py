@@ -10,6 +10,7 @@ import click
 from .. import __version__
 from ..errors import TfYarnError, WaitTimeout
 from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport
 from ..terminal.output import configure_logging, print_json, report_without_state, say
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 #: Groups of commands that are imported only when they are called: module, name in it, help.
 LAZY = {
     "azkaban": ("..azkaban.commands", "azkaban", "Install the Azkaban job type."),
+    "compare": (".history", "compare_command", "Show ended jobs side by side, what differs first."),
+    "history": (".history", "history", "List ended jobs, long after YARN has forgotten them."),
     "cache": (".cache", "cache", "List and delete the uploaded files that your jobs share."),
     "doctor": (".doctor", "doctor", "Check what a job needs, and say what to do about faults."),
     "oozie": ("..oozie.commands", "oozie", "Pack a job as an application of Oozie, and start it."),
@@ -85,10 +88,11 @@ def _launcher(resourcemanager: str | None, user: str | None, verbose: bool) -> "
 
 
 def _print_report(application_id: str, resourcemanager: str | None, user: str | None, as_json: bool,
-                  verbose: bool) -> int:  # fmt: skip
-    """Print a report; return exit code 9 if YARN does not know the application, else 0."""
+                  verbose: bool, read: "Callable[[Launcher, str], JobReport] | None" = None) -> int:  # fmt: skip
+    """Print a report; return exit code 9 if nobody knows the application, else 0."""
     try:
-        report = _launcher(resourcemanager, user, verbose).report(application_id)
+        launcher = _launcher(resourcemanager, user, verbose)
+        report = read(launcher, application_id) if read else launcher.report(application_id)
     except TfYarnError as error:
         if as_json:
             print_json(report_without_state(error, application_id).to_dict())
@@ -111,8 +115,17 @@ def status(application_id: str, resourcemanager: str | None, user: str | None, a
 @_command
 @_application
 def report(application_id: str, resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> int:
-    """Print how an application and its tasks ended, and why."""
-    return _print_report(application_id, resourcemanager, user, as_json, verbose)
+    """Print how an application and its tasks ended, and why.
+
+    The history answers when YARN has forgotten the application.
+    """
+
+    def read(launcher: "Launcher", application_id: str) -> JobReport:
+        from .page import read_report
+
+        return read_report(launcher, application_id, False)[0]
+
+    return _print_report(application_id, resourcemanager, user, as_json, verbose, read)
 
 
 @_command

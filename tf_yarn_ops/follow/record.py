@@ -17,7 +17,8 @@ logger = logging.getLogger(__name__)
 def keep_record(staging: StagingDirectory, report: JobReport) -> bool:
     """Write the record of an ended application of our user, unless there is one; return whether it was written.
 
-    The application's directory, while it exists, tells the job's options and who may read its record.
+    The application's directory, while it exists, tells the job's options and who may read its record. Skein's
+    application master deletes it when it ends, also after the end of the coordinator.
 
     Parameters
     ----------
@@ -33,8 +34,6 @@ def keep_record(staging: StagingDirectory, report: JobReport) -> bool:
         if records.has(report.application_id, ended):
             return False
         job = read_job(staging, report.application_id)
-        if job is None and "tf_yarn_ops" not in report.versions:
-            return False  # another program's application
         written = records.write(report.application_id, ended, pack_record(_record_of(report, job)),
                                 *((job.history.view_users, job.history.view_groups) if job and job.history else ()))
     except (TfYarnError, OSError) as error:  # the end of the application is told all the same

@@ -100,7 +100,7 @@ class Session:
         """Return the report of YARN's object; delete the directory of an application that has ended."""
         report = self.with_holder(read_report(application, self.live.fetch(application)))
         if report.reason is not None:
-            self.forget(report)
+            self.forget(report, is_job=str(application.get("applicationType", "")).lower() == "skein")
         return report
 
     def note_holder(self, application_id: str, user: str, lease: Lease) -> None:
@@ -125,16 +125,17 @@ class Session:
         return replace(report, message=f"{report.message.rstrip('.')}. Its last holder, {holder}, had to renew it "
                                        f"within {seconds:g} s.")
 
-    def forget(self, ended: JobReport, leased: bool = False) -> None:
+    def forget(self, ended: JobReport, leased: bool = False, is_job: bool = True) -> None:
         """Delete the directory of an ended application of our user, because the job's key lies there.
 
-        Before that, write its record into the history if its coordinator could not. If this client has held a lease of
-        it, the note about the holder goes too, unless a report has to name it.
+        Before that, write its record into the history if it is a job whose coordinator could not. If this client has held
+        a lease of it, the note about the holder goes too, unless a report has to name it.
         """
         if ended.user not in ("", self.cluster.user):
             return
         try:
-            keep_record(self.staging(), ended)
+            if is_job:
+                keep_record(self.staging(), ended)
             if self.staging().delete(ended.application_id):
                 logger.debug("deleted the directory of %s", ended.application_id)
             if leased and ended.reason is not Reason.LEASE_EXPIRED:

@@ -1,0 +1,97 @@
+"""Which jobs of the history are shown, in which order; what differs between jobs."""
+
+import pytest
+
+from support.records import DAY, STAMP, application_id, keep, record
+from support.staging_place import USER, cluster_at
+from tf_yarn_ops.history.compare import compare
+from tf_yarn_ops.history.histories import Histories, read_record
+from tf_yarn_ops.history.query import Query, parse_since, parse_states
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.record import summarise
+from tf_yarn_ops.staging.staging_directory import StagingDirectory
+
+EVERY = Query()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    return cluster_at(tmp_path)
+
+
+def add(cluster, made):
+    """Write a record into the history of its user."""
+    theirs = cluster.acting_for(made["user"])
+    return keep(StagingDirectory(theirs).filesystem, theirs.history, made)
+
+
+def found(cluster, query=EVERY, users=None):
+    return [summary["application_id"] for summary in Histories(cluster, users).find(query)]
+
+
+def test_jobs_come_the_latest_first_also_over_days_and_users(cluster):
+    for number, (ended, user) in enumerate([(0, USER), (3600, "bob"), (DAY, USER), (DAY + 60, "bob"), (9 * DAY, USER)]):
+        add(cluster, record(number, ended=STAMP + float(ended), user=user))
+    assert found(cluster) == [application_id(number) for number in (4, 2, 0)]
+    assert found(cluster, users="*") == [application_id(number) for number in (4, 3, 2, 1, 0)]
+    assert found(cluster, users="b?b") == [application_id(number) for number in (3, 1)]
+    assert found(cluster, users="carol") == []
+
+
+def test_a_query_wants_names_times_and_states(cluster):
+    add(cluster, record(1, name="digits-1", user=USER))
+    add(cluster, record(2, name="digits-2", user=USER, reason=Reason.TASK_FAILED))
+    add(cluster, record(3, name="words", user=USER, reason=Reason.KILLED, ended=STAMP + 3.0 * DAY))
+    assert set(found(cluster, Query(name="digits*"))) == {application_id(1), application_id(2)}
+    assert found(cluster, Query(since=STAMP + 2.0 * DAY)) == [application_id(3)]
+    assert found(cluster, Query(states=("FAILED",))) == found(cluster, Query(states=("TASK_FAILED",))) == [application_id(2)]
+    assert set(found(cluster, Query(states=("KILLED", "SUCCEEDED")))) == {application_id(1), application_id(3)}
+
+
+def test_the_record_of_another_user_is_found(cluster):
+    made = record(1, user="bob")
+    add(cluster, made)
+    assert read_record(cluster, application_id(1)) == made
+    assert read_record(cluster, application_id(2)) is None
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30m", 1800), ("12h", 43200), ("7d", 7 * DAY), ("1.5 w", 10.5 * DAY)])
+def test_an_age_is_a_moment(text, seconds):
+    assert parse_since(text, STAMP) == STAMP - seconds
+
+
+def test_a_day_is_a_moment_and_other_texts_are_none():
+    assert parse_since("2023-11-14", 0) == STAMP - STAMP % DAY
+    with pytest.raises(ValueError, match="'last week' is neither an age such as 30m, 12h, 7d, 2w nor a day"):
+        parse_since("last week", 0)
+
+
+def test_states_are_words_of_yarn_or_reasons():
+    assert parse_states(["failed,out_of_memory", "KILLED"]) == ("FAILED", "OUT_OF_MEMORY", "KILLED")
+    with pytest.raises(ValueError, match="'BROKEN' is no state; give one of SUCCEEDED, FAILED, KILLED, "):
+        parse_states(["broken"])
+
+
+def test_what_differs_comes_first_by_section():
+    one = record(1, options={"command": "train", "tasks": {"worker": {"instances": 2}}, "environment": "venv:///a"})
+    other = record(2, loss=0.5, options={"command": "train", "tasks": {"worker": {"instances": 4}}, "environment": "venv:///b"})
+    rows = compare([one, other])
+    differing = [(row.section, row.name, row.values) for row in rows if row.differs]
+    assert differing == [("metrics", "loss", (0.25, 0.5)), ("options", "tasks.worker.instances", (2, 4)),
+                         ("environment", "environment", ("venv:///a", "venv:///b"))]
+    equal = [(row.section, row.name) for row in rows if not row.differs]
+    assert ("options", "command") in equal and ("environment", "tf_yarn_ops") in equal
+    assert rows[:3] == [row for row in rows if row.differs]
+
+
+def test_a_value_that_one_job_lacks_differs():
+    one, other = record(1, options={}), record(2, options={"priority": 3})
+    assert [row.values for row in compare([one, other]) if row.name == "priority"] == [(None, 3)]
+
+
+def test_summaries_of_indexes_are_those_of_records(cluster):
+    made = [record(number, user=USER, ended=STAMP + float(number)) for number in range(10)]
+    for one in made:
+        add(cluster, one)
+    expected = [summarise(one) for one in reversed(made)]
+    assert list(Histories(cluster).find(Query())) == list(Histories(cluster).find(Query())) == expected

@@ -1,0 +1,159 @@
+"""``ytf history`` and ``ytf compare``: jobs that have ended, long after YARN has forgotten them."""
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from ..errors import ApplicationNotFound
+from ..history.compare import Row, compare
+from ..history.histories import Histories
+from ..history.query import STATES, Query, parse_since, parse_states
+from ..terminal.output import configure_logging, print_json, say
+from ..terminal.summary import duration
+from .program import next_options, reading_options
+
+#: The most jobs that a table shows, unless ``--limit`` says more.
+LIMIT = 50
+#: Metrics in a row of the table.
+_METRICS = 3
+#: Characters of a value in a comparison.
+_WIDTH = 60
+
+
+def _read_since(ctx: click.Context, option: click.Parameter, value: str | None) -> float:
+    try:
+        return parse_since(value, time.time()) if value else 0.0
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, option) from error
+
+
+def _read_states(ctx: click.Context, option: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return parse_states(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, option) from error
+
+
+@click.command()
+@click.option("--name", default="*", metavar="<glob>", help="Jobs with such a name, such as 'digits*'.")
+@click.option("--since", callback=_read_since, metavar="<age | day>",
+              help="Jobs that ended in the last 30m, 12h, 7d or 2w, or since a day such as 2026-11-22, UTC.")
+@click.option("--state", "states", multiple=True, callback=_read_states, metavar="<state>",
+              help=f"{', '.join(STATES[:3])}, or a reason such as TASK_FAILED. Repeatable, and comma-separated.")
+@click.option("--user", metavar="<glob>",
+              help="The jobs of another user, or of all whose records you may read: '*'.  [default: yourself]")
+@click.option("--limit", type=click.IntRange(min=1), default=LIMIT, metavar="<n>",
+              help=f"At most so many, the latest first.  [default: {LIMIT}]")
+@reading_options
+def history(name: str, since: float, states: tuple[str, ...], user: str | None, limit: int,
+            resourcemanager: str | None, as_json: bool, verbose: bool) -> None:  # fmt: skip
+    """List jobs that have ended, the latest first.
+
+    Records in HDFS tell of them, also when YARN has forgotten them.
+    """
+    histories = _open(resourcemanager, verbose, user)
+    found = list(itertools.islice(histories.find(Query(name, since, states)), limit + 1))
+    histories.close()
+    shown = found[:limit]
+    if as_json:
+        print_json(shown)
+    else:
+        for line in table(shown):
+            click.echo(line)
+    if not shown:
+        say("no such jobs in the history")
+    if len(found) > limit:
+        say(f"there are more; give --limit {limit * 10}, or less with --since 7d, --name, --state")
+
+
+def _open(resourcemanager: str | None, verbose: bool, users: str | None) -> Histories:
+    configure_logging(verbose, requests=verbose)
+    from ..hadoop.cluster import discover
+
+    return Histories(discover(resourcemanager), users)
+
+
+def table(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the lines of a table of jobs: when each ended, its reason, how long it took, its last metrics."""
+    if not summaries:
+        return []
+    several = len({summary.get("user") for summary in summaries}) > 1
+    heads = ["APPLICATION", "ENDED", "REASON", "TOOK", "QUEUED", *(["USER"] if several else []), "NAME", "METRICS"]
+    rows = [heads]
+    for summary in summaries:
+        started, finished = summary.get("started_at"), summary.get("finished_at")
+        rows.append([
+            summary["application_id"],
+            time.strftime("%Y-%m-%d %H:%M", time.localtime(finished)) if finished else "-",
+            str(summary.get("reason") or "-"), duration(finished - started if started and finished else None),
+            duration(summary.get("queue_seconds")), *([str(summary.get("user"))] if several else []),
+            _plain(summary.get("name")),
+            ", ".join(f"{_plain(name)} {value:.4g}" for name, value in
+                      itertools.islice((summary.get("metrics") or {}).items(), _METRICS)),
+        ])  # fmt: skip
+    widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
+    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _plain(value: Any) -> str:
+    """Return a value as one line without control characters, which a terminal would obey."""
+    return "".join(letter if letter.isprintable() else " " for letter in str("" if value is None else value))
+
+
+@click.command("compare")
+@click.argument("application_ids", metavar="APP APP...", nargs=-1, required=True)
+@click.option("--all", "everything", is_flag=True, help="Print values that are equal, too.")
+@reading_options
+def compare_command(application_ids: tuple[str, ...], everything: bool, resourcemanager: str | None,
+                    as_json: bool, verbose: bool) -> None:  # fmt: skip
+    """Show results, metrics, options and environments of ended jobs side by side.
+
+    What differs comes first.
+    """
+    if len(application_ids) < 2:
+        raise click.UsageError("give at least two applications; ytf history lists them")
+    histories = _open(resourcemanager, verbose, "*")
+    records = []
+    for application_id in application_ids:
+        record = histories.read(application_id)
+        if record is None:
+            raise ApplicationNotFound(f"there is no record of {application_id} in the history that you may read; ytf "
+                                      f"history{next_options(resourcemanager, None)} lists those of your jobs")
+        records.append(record)
+    histories.close()
+    rows = compare(records)
+    if as_json:
+        print_json({"applications": list(application_ids), "rows": [row._asdict() for row in rows]})
+        return
+    for line in comparison(application_ids, records, rows, everything):
+        click.echo(line)
+
+
+def comparison(application_ids: Sequence[str], records: Sequence[Mapping[str, Any]], rows: Sequence[Row],
+               everything: bool) -> list[str]:
+    """Return the lines of a comparison: a column for each job, a block for each section, equal values last."""
+    lines = [["", *application_ids], ["name", *(_plain(record.get("name")) for record in records)]]
+    differing = [row for row in rows if row.differs]
+    equal = [row for row in rows if not row.differs]
+    blocks: list[tuple[str, list[Row]]] = [("", [])]
+    for row in [*differing, *(equal if everything else [])]:
+        title = f"{row.section}{'' if row.differs else ' (equal)'}"
+        if blocks[-1][0] != title:
+            blocks.append((title, []))
+        blocks[-1][1].append(row)
+    for title, block in blocks[1:]:
+        lines.append([f"-- {title}", *([""] * len(records))])
+        lines += [[_plain(row.name), *(_short(value) for value in row.values)] for row in block]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(records) + 1)]
+    told = ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    if not everything and equal:
+        told.append(f"{len(equal)} values are equal; --all prints them")
+    return told
+
+
+def _short(value: Any) -> str:
+    text = "-" if value is None else f"{value:.6g}" if isinstance(value, float) else _plain(value)
+    return text if len(text) <= _WIDTH else f"{text[:_WIDTH - 3]}..."

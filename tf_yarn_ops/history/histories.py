@@ -1,0 +1,124 @@
+"""`Histories`: the records of the user, and of other users as far as their rights let us read them."""
+
+import re
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ..errors import SubmissionRejected
+from ..hadoop.cluster import Cluster
+from ..hadoop.filesystem import FileSystem
+from ..staging.records import Records
+from .query import Query
+
+#: Days that are read at the same time.
+_DAYS_AT_ONCE = 6
+_PATTERN = re.compile(r"[*?\[]")
+
+
+class Histories:
+    """The histories of one cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    users : str, optional
+        Whose histories: a name, or a pattern such as ``*`` for every user whose records we may read. Default: the
+        cluster's user.
+    filesystem : FileSystem, optional
+        Default: `Cluster.open_filesystem`.
+    """
+
+    def __init__(self, cluster: Cluster, users: str | None = None, filesystem: FileSystem | None = None):
+        self._cluster = cluster
+        self._users = users or cluster.user
+        self._filesystem = filesystem or cluster.open_filesystem()
+        self._known: dict[str, Records] = {}
+
+    def owners(self) -> list[str]:
+        """Return the users whose histories are searched, our own first."""
+        if not _PATTERN.search(self._users):
+            return [self._users]
+        # The staging directories of all users have one parent: /user of /user/{user}/.skein.
+        parent, place, _ = self._cluster.staging_template.partition("/{user}")
+        try:
+            listed = [status.name for status in self._filesystem.list(parent or "/") if status.is_directory]
+        except SubmissionRejected:
+            listed = []
+        names = {*(listed if place else []), self._cluster.user}
+        return sorted((name for name in names if fnmatchcase(name, self._users)),
+                      key=lambda name: (name != self._cluster.user, name))
+
+    def of(self, user: str) -> Records:
+        """Return the records of a user."""
+        if user not in self._known:
+            folder = self._cluster.acting_for(user).history
+            self._known[user] = Records(self._filesystem, folder, owned=user == self._cluster.user)
+        return self._known[user]
+
+    def find(self, query: Query) -> Iterator[dict[str, Any]]:
+        """Yield the summaries of the jobs that a query wants, the latest day first, within a day the latest first.
+
+        Later days are read only when the caller goes on.
+
+        Raises
+        ------
+        ClusterUnreachable
+            The file system does not answer.
+        """
+        with ThreadPoolExecutor(_DAYS_AT_ONCE) as pool:
+            owners = self.owners()
+            days = [(day, owner) for owner, found in zip(owners, pool.map(lambda one: self.of(one).days(), owners),
+                                                         strict=True) for day in found if query.reaches(day)]
+            ordered = sorted(days, key=lambda item: item[0], reverse=True)
+            waiting: list[dict[str, Any]] = []
+            for start in range(0, len(ordered), _DAYS_AT_ONCE):
+                part = ordered[start:start + _DAYS_AT_ONCE]
+                for summaries in pool.map(lambda item: self.of(item[1]).summaries(item[0]), part):
+                    waiting += [summary for summary in summaries if query.matches(summary)]
+                # Of the last day more users may follow.
+                until = ordered[start + _DAYS_AT_ONCE][0] if start + _DAYS_AT_ONCE < len(ordered) else ""
+                ready = [summary for summary in waiting if _day_of(summary) > until]
+                waiting = [summary for summary in waiting if _day_of(summary) <= until]
+                yield from sorted(ready, key=_ended, reverse=True)
+            yield from sorted(waiting, key=_ended, reverse=True)
+
+    def read(self, application_id: str) -> dict[str, Any] | None:
+        """Return the record of an application; None if there is none that we may read.
+
+        Raises
+        ------
+        ClusterUnreachable
+            The file system does not answer.
+        """
+        for owner in self.owners():
+            record = self.of(owner).read(application_id)
+            if record is not None:
+                return record
+        return None
+
+    def close(self) -> None:
+        """Close the connections; it is the last call."""
+        self._filesystem.close()
+
+
+def read_record(cluster: Cluster, application_id: str) -> dict[str, Any] | None:
+    """Return the record of an ended application, our own or one that we may read; None if there is none.
+
+    Its keys are those of ``status.json``; `JobReport.from_dict` reads it too.
+    """
+    histories = Histories(cluster, "*")
+    try:
+        return histories.read(application_id)
+    finally:
+        histories.close()
+
+
+def _ended(summary: dict[str, Any]) -> float:
+    return float(summary.get("finished_at") or 0.0)
+
+
+def _day_of(summary: dict[str, Any]) -> str:
+    return time.strftime("%Y/%m/%d", time.gmtime(_ended(summary)))

@@ -1,0 +1,76 @@
+"""`Query`: which ended jobs to show; pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ..runtime.common.reasons import Reason
+
+#: Words for a state: those of YARN, and every reason.
+STATES = ("SUCCEEDED", "FAILED", "KILLED", *(reason.value for reason in Reason if reason is not Reason.SUCCEEDED
+                                             and reason is not Reason.KILLED))
+_UNITS = {"m": 60, "h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
+_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([mhdw])\Z")
+
+
+@dataclass(frozen=True)
+class Query:
+    """Which ended jobs to show.
+
+    Parameters
+    ----------
+    name : str, optional
+        Pattern of the job's name, with ``*`` and ``?``. Default: all.
+    since : float, optional
+        Jobs that ended at this moment or later, seconds since the epoch. Default: all.
+    states : tuple of str, optional
+        Of `STATES`: YARN's final status or our reason. Default: all.
+    user : str, optional
+        Pattern of the owner's name. Default: all whose histories are searched.
+    """
+
+    name: str = "*"
+    since: float = 0.0
+    states: tuple[str, ...] = ()
+    user: str = "*"
+
+    def matches(self, summary: Mapping[str, Any]) -> bool:
+        """Return whether the query wants the job of this summary."""
+        found = {summary.get("reason"), summary.get("final_status")}
+        return (fnmatchcase(str(summary.get("name") or ""), self.name)
+                and fnmatchcase(str(summary.get("user") or ""), self.user)
+                and float(summary.get("finished_at") or 0.0) >= self.since
+                and (not self.states or not found.isdisjoint(self.states)))
+
+    def reaches(self, day: str) -> bool:
+        """Return whether jobs of a day, ``2026/11/22``, may match."""
+        return not self.since or day >= datetime.fromtimestamp(self.since, timezone.utc).strftime("%Y/%m/%d")
+
+
+def parse_since(text: str, now: float) -> float:
+    """Return the moment of an age such as ``30m``, ``12h``, ``7d``, ``2w``, or of a day such as ``2026-11-22``, UTC.
+
+    Raises
+    ------
+    ValueError
+        The text is neither; the message says which are allowed.
+    """
+    age = _AGE.match(text.strip())
+    if age:
+        return now - float(age[1]) * _UNITS[age[2]]
+    try:
+        return datetime.strptime(text.strip(), "%Y-%m-%d").replace(tzinfo=timezone.utc).timestamp()
+    except ValueError:
+        raise ValueError(f"{text!r} is neither an age such as 30m, 12h, 7d, 2w nor a day such as 2026-11-22") from None
+
+
+def parse_states(words: Iterable[str]) -> tuple[str, ...]:
+    """Return the states of some texts, in which commas may separate several; raise ValueError for an unknown one."""
+    states = tuple(part.strip().upper() for word in words for part in word.split(",") if part.strip())
+    unknown = [state for state in states if state not in STATES]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is no state; give one of {', '.join(STATES)}")
+    return states
