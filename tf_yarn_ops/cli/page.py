@@ -1,10 +1,12 @@
-"""``ytf report``: a report from YARN or from the history."""
+"""``ytf report``: a report from YARN or from the history, and the job's page as one file."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import TfYarnError
+from ..errors import SpecInvalid, TfYarnError
 from ..history.histories import read_record
+from ..runtime.common.page import render_page
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..runtime.common.status import Facts, build_status
@@ -53,3 +55,12 @@ def _record(launcher: "Launcher", application_id: str) -> Mapping[str, Any] | No
     except TfYarnError as error:
         say(f"the history can't be read: {error}")
         return None
+
+
+def write_page(path: str, document: Mapping[str, Any]) -> None:
+    """Write the page of a job as one file without references to others; raise SpecInvalid if it can't be written."""
+    try:
+        Path(path).write_text(render_page(document, live=False), encoding="utf-8")
+    except OSError as error:
+        raise SpecInvalid(f"{path} can't be written: {error.strerror}") from error
+    say(f"wrote {path}")

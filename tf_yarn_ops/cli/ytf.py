@@ -114,16 +114,22 @@ def status(application_id: str, resourcemanager: str | None, user: str | None, a
 
 @_command
 @_application
-def report(application_id: str, resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> int:
+@click.option("--html", "html", type=click.Path(dir_okay=False), metavar="<file>",
+              help="Write the job's page, with its timeline and curves, into one file for mails and artefact stores.")
+def report(application_id: str, html: str | None, resourcemanager: str | None, user: str | None, as_json: bool,
+           verbose: bool) -> int:  # fmt: skip
     """Print how an application and its tasks ended, and why.
 
     The history answers when YARN has forgotten the application.
     """
 
     def read(launcher: "Launcher", application_id: str) -> JobReport:
-        from .page import read_report
+        from .page import read_report, write_page
 
-        return read_report(launcher, application_id, False)[0]
+        found, document = read_report(launcher, application_id, bool(html))
+        if html and found.reason is not Reason.LOST:
+            write_page(html, document)
+        return found
 
     return _print_report(application_id, resourcemanager, user, as_json, verbose, read)
 

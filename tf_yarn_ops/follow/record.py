@@ -59,7 +59,7 @@ def read_job(staging: StagingDirectory, application_id: str) -> Job | None:
 
 def _record_of(report: JobReport, job: Job | None) -> dict[str, object]:
     at = report.finished_at or 0.0
-    options = getattr(job, "options", {})
+    options = job.options if job else {}
     status = build_status(report, Facts(at, options=options))
     masked = mask_texts(status, secrets_of(plan.env for plan in job.types.values())) if job else status
     return build_record(masked, CLIENT, at)

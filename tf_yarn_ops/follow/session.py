@@ -128,8 +128,8 @@ class Session:
     def forget(self, ended: JobReport, leased: bool = False, is_job: bool = True) -> None:
         """Delete the directory of an ended application of our user, because the job's key lies there.
 
-        Before that, write its record into the history if it is a job whose coordinator could not. If this client has held
-        a lease of it, the note about the holder goes too, unless a report has to name it.
+        Before that, write its record into the history if it is a job whose coordinator could not. If this client has
+        held a lease of it, the note about the holder goes too, unless a report has to name it.
         """
         if ended.user not in ("", self.cluster.user):
             return

@@ -509,9 +509,9 @@ class Coordinator:
                       "python": platform.python_version()},
         )
 
-    def status(self) -> Dict[str, Any]:
-        """Return the document of ``status.json``, for the page and for clients."""
-        report = self.report(live=True)
+    def status(self, *, live: bool = True) -> Dict[str, Any]:
+        """Return the document of ``status.json``, for the page, clients and the history; ``live`` as in `report`."""
+        report = self.report(live=live)
         if self.submitted_at is not None and self.submitted_at <= self._started_at:
             report = dataclasses.replace(report, submitted_at=self.submitted_at,
                                          queue_seconds=round(self._started_at - self.submitted_at, 3))

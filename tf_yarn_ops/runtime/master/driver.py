@@ -111,7 +111,7 @@ async def run(job: Job, application_id: str) -> None:
                 coordinator.failed(fault)
     await coordinator.stop_tasks()
     report = coordinator.report()
-    keeping = history.begin_record(job, application_id, coordinator.status())
+    keeping = history.begin_record(job, application_id, coordinator.status(live=False))
     if await reachable:
         await until_known(job.resourcemanagers, application_id, job.authorities)
     await asyncio.wait([keeping], timeout=history.HOLD_SECONDS)
