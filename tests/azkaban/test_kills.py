@@ -252,6 +252,26 @@ def test_the_executor_is_gone_at_every_gap_of_the_submission(lonely, tmp_path):
         lonely.assert_nothing_left(execution)
 
 
+def test_the_machine_is_gone_and_the_lease_ends_the_training_for_which_the_next_execution_waits(lonely, site, tmp_path):
+    execution = start(lonely, tmp_path / "first", tf__lease="20")
+    application = lonely.wait_for_training(execution)
+    launcher = execution.launcher()
+    launcher.kill()
+    lonely.process.kill()
+    lonely.process.wait(30)
+    again = start(site, tmp_path / "again", "true", tf__previous="wait").wait()
+    (seen,) = site.applications(execution)
+    assert (seen["id"], seen["state"]) == (application, "KILLED")
+    lines = again.messages("train")
+    assert any(line.startswith(f"execution {execution.execid} of this job has an application that is RUNNING: '{application}. "
+                               "This execution waits") for line in lines), lines
+    ended = next(line for line in lines if line.startswith(f"execution {execution.execid} has ended: LEASE_EXPIRED"))
+    assert f"Azkaban's execution {execution.execid}, job train, attempt 0 (process {launcher.pid} on " in ended
+    assert again.attempts == [("train", 0, "SUCCEEDED")], again.all_logs()
+    site.assert_nothing_left(execution)
+    site.assert_nothing_left(again)
+
+
 # --- nobody reads the log -----------------------------------------------------------------------
 
 

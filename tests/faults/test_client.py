@@ -7,6 +7,7 @@ import time
 import pytest
 
 from support.client_process import Client
+from support.fake_yarn import until
 from support.faults import FOREVER, Matrix, Outcome, Rig, check, job, wanted
 from tf_yarn_ops.job.parts import Deadlines, Environment
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -65,6 +66,24 @@ for _gap, _when in GAPS.items():
     for _number in BY_SIGNAL:
         MATRIX.row(f"the client gets {_number.name} {_when}", Reason.KILLED, 60)(signalled(_number, _gap))
     MATRIX.row(f"the client gets SIGKILL {_when} and is called again", Reason.SUCCEEDED, 240)(killed(_gap))
+
+
+@MATRIX.row("the client gets SIGKILL while it waits and is not called again, lease of 20 s", Reason.LEASE_EXPIRED, 120)
+def left_alone(rig):
+    """A client without a name for its training has a lease by default; here it is a short one."""
+    tag = f"left-{time.monotonic_ns()}"
+    client = Client(rig, None, FOREVER, options=["--lease", "20", "--tag", tag])
+    application = until(lambda: rig.launcher.resourcemanager.find([tag]), 120, 0.4)[0]["id"]
+    rig.live(application)
+    struck = time.time()
+    client.process.kill()
+    client.process.communicate(timeout=20)
+
+    def expect(report):
+        holder = f"Its last holder, ytf-submit (process {client.process.pid} on "
+        assert holder in report.message and "had to renew it within 20 s." in report.message, report.message
+
+    return rig.end(application, struck, expect=expect)
 
 
 def succeeds(rig, *clients):

@@ -129,7 +129,7 @@ def nm_restart(rig):
 @functools.cache
 def outage(rig):
     """Play one outage of 20 s for three rows: a job that runs, two clients that wait, one that submits."""
-    spec, gate = gated(rig, "outage")
+    spec, gate = gated(rig, "outage", lease=240)  # the outage is shorter than three quarters of it
     application = rig.submit(spec)
     rig.live(application)
     found, before = SimpleNamespace(application=application), rig.traces()

@@ -50,19 +50,23 @@ class Client:
     Parameters
     ----------
     rig : Rig
-    run_id : str
+    run_id : str or None
+        None: the client has no name for its training.
     command : str
     gap : str, optional
         Where it stops. Default: nowhere.
     before : sequence of str, optional
         Words in front of the program.
+    options : sequence of str, optional
+        Further options of ``ytf-submit``.
     patience : float, optional
         Seconds in which a job that is waited for has to run, or to end.
     """
 
-    def __init__(self, rig, run_id, command, gap="none", before=(), patience=180, **env):
-        words = [*before, sys.executable, "-c", CLIENT, gap, "--wait", "--json", "--run_id", run_id, "-r", "worker:1",
+    def __init__(self, rig, run_id, command, gap="none", before=(), options=(), patience=180, **env):
+        words = [*before, sys.executable, "-c", CLIENT, gap, "--wait", "--json", "-r", "worker:1", *options,
                  "-m", "256", "--stop_grace", "2", "--environment", f"venv://{sys.prefix}", command]  # fmt: skip
+        words[-1:-1] = [] if run_id is None else ["--run_id", run_id]
         self.rig, self.identity = rig, Identity(f"ytf-submit {run_id}")
         self.process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=rig.folder,

@@ -1,23 +1,38 @@
-"""``ytf azkaban``: the commands for the administrator of an Azkaban executor."""
+"""``ytf azkaban``: install the job type on an executor, and run a flow for past dates."""
 
+import os
 import shutil
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import Code, Fault, General
 from ..hadoop.configuration import system_user
+from ..runtime.common.report import list_names
 from ..terminal.diagnosis import leave, result_lines, summary_line
 from ..terminal.output import say
+from ..validation import check
 from .install import NAME, RELOAD_URL, install
 
 if TYPE_CHECKING:
     from ..doctor.examination import Result
 
+_DATE = click.DateTime(["%Y-%m-%d"])
+
+
+class Wrong(Code):
+    """What is wrong with the words of a backfill."""
+
+    NOT_A_PAIR = "{given!r} is not NAME=FORMAT, for example date=%Y-%m-%d"
+    BACKWARDS = "{given} is before the first date, {first}"
+    NO_PASSWORD = "missing; give a file with the password, or set AZKABAN_PASSWORD"
+
 
 @click.group()
 def azkaban() -> None:
-    """Administer the Azkaban job type."""
+    """Administer the Azkaban job type, and run flows for past dates."""
 
 
 @azkaban.command("install-jobtype")
@@ -52,6 +67,72 @@ def install_jobtype(directory: Path, name: str | None, secure: bool | None, limi
     say("next, for each executor: send a POST request to its reload URL, or restart it")
     click.echo(RELOAD_URL)
     return 0
+
+
+@azkaban.command("backfill")
+@click.option("--url", envvar="AZKABAN_URL", required=True, metavar="<URL>",
+              help="The web server, https://azkaban:8443.  [default: $AZKABAN_URL]")
+@click.option("--login", metavar="<user>", envvar="AZKABAN_USER", default=system_user, show_default="you",
+              help="The user in Azkaban; $AZKABAN_USER.")
+@click.option("--password-file", metavar="<file>", type=click.Path(path_type=Path),
+              help="A file with the user's password.  [default: $AZKABAN_PASSWORD]")
+@click.option("--ca-file", metavar="<file>", help="Certificates (PEM) for https.  [default: the machine's]")
+@click.option("--project", required=True, metavar="<name>", help="The project in Azkaban.")
+@click.option("--flow", required=True, metavar="<name>", help="The flow of the project.")
+@click.option("--from", "first", required=True, type=_DATE, metavar="<date>", help="The first date, 2026-11-01.")
+@click.option("--to", "last", required=True, type=_DATE, metavar="<date>", help="The last date; it is run too.")
+@click.option("--every", type=click.IntRange(1), default=1, show_default=True, metavar="<n>",
+              help="Days between two dates.")
+@click.option("--parameter", "pairs", multiple=True, metavar="<name>=<format>",
+              help="A parameter of the flow with a date, as strftime formats it. Repeatable.  "
+                   "[default: date=%Y-%m-%d]")
+@click.option("--at-once", type=click.IntRange(1), default=1, show_default=True, metavar="<n>",
+              help="How many dates run at the same time.")
+@click.option("--keep-going", is_flag=True, help="Start further dates after one has failed.")
+def backfill(url: str, login: str, password_file: Path | None, ca_file: str | None, project: str, flow: str,
+             first: datetime, last: datetime, every: int, pairs: tuple[str, ...], at_once: int,
+             keep_going: bool) -> int:
+    """Run a flow for past dates, one after the other or some at once.
+
+    Dates that have succeeded are left out, and those that run are waited for, so the same command can be repeated.
+    Ctrl-C ends only the command; what runs in Azkaban continues.
+    """
+    from .backfill import Backfill, Plan, dates_between
+    from .server import WebServer
+
+    parameters, faults = dict[str, str](), list[Fault]()
+    for pair in pairs or ("date=%Y-%m-%d",):
+        name, equals, form = pair.partition("=")
+        parameters[name] = form
+        faults += [] if name and equals else [Fault("parameter", Wrong.NOT_A_PAIR, {"given": pair})]
+    if last < first:
+        faults.append(Fault("to", Wrong.BACKWARDS, {"given": f"{last:%Y-%m-%d}", "first": f"{first:%Y-%m-%d}"}))
+    password = _password(password_file, faults)
+    check(faults)
+    plan = Plan(project, flow, dates_between(first.date(), last.date(), every), parameters, at_once, keep_going)
+    server = WebServer(url, login, password, ca_file=ca_file)
+    try:
+        left = Backfill(server, plan, say).run()
+    finally:
+        server.close()
+    if left:
+        say(f"{len(left)} of {len(plan.dates)} dates have no success: {list_names(left)}. next: the same command again")
+    else:
+        say(f"all {len(plan.dates)} dates are done")
+    return 1 if left else 0
+
+
+def _password(file: Path | None, faults: list[Fault]) -> str:
+    """Return the password of a file, or of the environment."""
+    if file is None:
+        if "AZKABAN_PASSWORD" not in os.environ:
+            faults.append(Fault("password_file", Wrong.NO_PASSWORD))
+        return os.environ.get("AZKABAN_PASSWORD", "")
+    try:
+        return file.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        faults.append(Fault("password_file", General.UNREADABLE_FILE, {"file": str(file), "error": str(error)}))
+        return ""
 
 
 def _check(directory: Path, name: str) -> int:

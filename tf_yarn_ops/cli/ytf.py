@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Groups of commands that are imported only when they are called: module, name in it, help.
 LAZY = {
-    "azkaban": ("..azkaban.commands", "azkaban", "Install the Azkaban job type."),
+    "azkaban": ("..azkaban.commands", "azkaban", "Install the Azkaban job type; run flows for past dates."),
     "compare": (".history", "compare_command", "Show ended jobs side by side, what differs first."),
     "history": (".history", "history", "List ended jobs, long after YARN has forgotten them."),
     "cache": (".cache", "cache", "List and delete the uploaded files that your jobs share."),

@@ -1,0 +1,143 @@
+"""``ytf azkaban backfill``: run a flow for past dates, and never train again for a date that is done.
+
+The only state is Azkaban's own list of executions: each one that a backfill starts has its date in the parameter
+`MARK`. So a backfill that was interrupted continues when the same command is given again, from any machine.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from .server import ENDED, Execution, WebServer
+
+#: The parameter of the flow that names the date of an execution.
+MARK = "ytf.backfill.date"
+SUCCEEDED = "SUCCEEDED"
+#: Executions of the flow that are looked at, the latest first. Each of them costs a request.
+MOST_LOOKS = 2000
+#: Seconds between two questions for the executions that run.
+INTERVAL = 10.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a backfill runs.
+
+    Parameters
+    ----------
+    project, flow : str
+    dates : sequence of date
+    parameters : mapping of str to str
+        Parameters of the flow by their names, with formats of `date.strftime` as values: ``{"date": "%Y-%m-%d"}``.
+    at_once : int, optional
+        How many executions may run at the same time. Default 1.
+    keep_going : bool, optional
+        Whether further dates are started after a failure. Default false.
+    """
+
+    project: str
+    flow: str
+    dates: Sequence[date]
+    parameters: Mapping[str, str]
+    at_once: int = 1
+    keep_going: bool = False
+
+    def parameters_of(self, day: date) -> dict[str, str]:
+        """Return the parameters of the execution for a date, the mark among them."""
+        return {**{name: day.strftime(form) for name, form in self.parameters.items()}, MARK: day.isoformat()}
+
+
+def dates_between(first: date, last: date, days: int = 1) -> list[date]:
+    """Return the dates from the first to the last one, both included, every so many days."""
+    return [first + timedelta(number) for number in range(0, (last - first).days + 1, days)]
+
+
+class Backfill:
+    """Runs a plan.
+
+    Parameters
+    ----------
+    server : WebServer
+    plan : Plan
+    say : callable
+        Gets a line for each date that starts, is found, or ends.
+    sleep : callable, optional
+        For tests.
+    """
+
+    def __init__(self, server: WebServer, plan: Plan, say: Callable[[str], object],
+                 sleep: Callable[[float], object] = time.sleep):
+        self._server = server
+        self._plan = plan
+        self._say = say
+        self._sleep = sleep
+
+    def run(self) -> list[date]:
+        """Run the flow for each date that is not done; return the dates without a success, in their order.
+
+        Raises
+        ------
+        ClusterUnreachable, SubmissionRejected
+            From the server. What runs continues there; the same plan again continues the backfill.
+        """
+        found = self._find()
+        running: dict[date, int] = {}
+        waiting: list[date] = []
+        failed: list[date] = []
+        for day in self._plan.dates:
+            known = found.get(day)
+            if known is None or (known.status in ENDED and known.status != SUCCEEDED):
+                waiting.append(day)
+            elif known.status == SUCCEEDED:
+                self._say(f"{day} is done: execution {known.execution_id}")
+            else:
+                self._say(f"{day} runs already: execution {known.execution_id} is {known.status}")
+                running[day] = known.execution_id
+        while waiting or running:
+            while waiting and len(running) < self._plan.at_once and (self._plan.keep_going or not failed):
+                day = waiting.pop(0)
+                running[day] = self._server.execute(self._plan.project, self._plan.flow, self._plan.parameters_of(day))
+                self._say(f"{day} starts: execution {running[day]}")
+            if not running:
+                break
+            self._sleep(INTERVAL)
+            for day, status in self._ended(running):
+                self._say(f"{day} {status}: execution {running.pop(day)}")
+                failed += [] if status == SUCCEEDED else [day]
+        for day in waiting:
+            self._say(f"{day} was not started, because another date failed")
+        return sorted([*failed, *waiting])
+
+    def _ended(self, running: Mapping[date, int]) -> list[tuple[date, str]]:
+        states = [(day, self._server.status(execution_id)) for day, execution_id in running.items()]
+        return [(day, status) for day, status in states if status in ENDED]
+
+    def _find(self) -> dict[date, Execution]:
+        """Return the execution that counts for each date: a success, else one that runs, else the latest."""
+        missing, found = set(self._plan.dates), dict[date, Execution]()
+        for execution, day in self._marked():
+            if day not in missing:
+                continue
+            if execution.status == SUCCEEDED:
+                missing.discard(day)
+                found[day] = execution
+            elif day not in found or (execution.status not in ENDED and found[day].status in ENDED):
+                found[day] = execution
+            if not missing:
+                break
+        return found
+
+    def _marked(self) -> Iterator[tuple[Execution, date]]:
+        """Yield the executions that a backfill has started, with their dates; those with disabled jobs are left out."""
+        for number, execution in enumerate(self._server.executions(self._plan.project, self._plan.flow)):
+            if number >= MOST_LOOKS:
+                self._say(f"only the latest {MOST_LOOKS} executions of the flow were looked at")
+                return
+            asked = self._server.asked(execution.execution_id)
+            try:
+                day = date.fromisoformat(asked.parameters.get(MARK, ""))
+            except ValueError:
+                continue
+            if not asked.disabled:
+                yield execution, day
