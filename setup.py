@@ -26,6 +26,7 @@ EXTRAS = {
     "s3": ["boto3>=1.34"],
     "kerberos": [],  # nothing to install: MIT Kerberos's library is called by ctypes
     "oozie": ["lxml>=5", "pex>=2.33"],  # Oozie's schemas, and the package in one file
+    "ui": ["jinja2>=3.1", "starlette>=0.37", "uvicorn>=0.29"],
     "docs": ["furo>=2024.8", "myst-parser>=4", "sphinx>=8", "sphinxcontrib-mermaid>=1"],
     "dev": [
         "hypothesis>=6.100",
@@ -58,6 +59,7 @@ setup(
     package_data={
         "tf_yarn_ops": ["py.typed"],
         "tf_yarn_ops.azkaban": ["plugin/*"],
+        "tf_yarn_ops.ui": ["templates/*"],
         "tf_yarn_ops.oozie": ["launch.sh", "schemas/*"],
         "tf_yarn_ops.runtime.common": ["page.*"],
         "tf_yarn_ops.minicluster": ["pom.xml", "classes-*.txt.gz", "*.java"],

@@ -22,7 +22,7 @@ ALLOWED = {
     "runtime.entry": {"runtime.agent", "runtime.master"},
     "history": {"runtime.common", "errors", "validation", "hadoop", "staging", "follow"},
     "terminal": {"runtime.common", "errors"},
-    **{door: {*CORE, "history", "terminal"} for door in ("cli", "airflow", "azkaban", "oozie")},
+    **{door: {*CORE, "history", "terminal"} for door in ("cli", "airflow", "azkaban", "oozie", "ui")},
     "minicluster": {"errors"},
 }
 #: Levels of the longest chain of rooms that import each other.
@@ -239,11 +239,11 @@ def test_the_package_installs_with_its_programs_and_data(tmp_path):
         names = set(wheel.namelist())
         said = {Path(name).name: wheel.read(name).decode() for name in names if ".dist-info/" in name}
     assert {path.relative_to(ROOT).as_posix() for path in MODULES} <= names
-    assert {"tf_yarn_ops/py.typed", "tf_yarn_ops/minicluster/pom.xml"} <= names
+    assert {"tf_yarn_ops/py.typed", "tf_yarn_ops/minicluster/pom.xml", "tf_yarn_ops/ui/templates/list.html"} <= names
     assert "ytf-submit = tf_yarn_ops.cli:submit_main" in said["entry_points.txt"]
     assert re.search(r"^ytf = tf_yarn_ops\.cli:main$", said["entry_points.txt"], re.M)
     assert "Requires-Python: >=3.10" in said["METADATA"]
-    assert {"airflow", "tensorflow", "s3", "kerberos", "dev"} <= set(re.findall(r"Provides-Extra: (\w+)", said["METADATA"]))
+    assert {"airflow", "tensorflow", "s3", "kerberos", "ui", "dev"} <= set(re.findall(r"Provides-Extra: (\w+)", said["METADATA"]))
 
 
 def test_readme_and_ci_name_the_commands():

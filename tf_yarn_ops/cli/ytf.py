@@ -28,6 +28,7 @@ LAZY = {
     "cache": (".cache", "cache", "List and delete the uploaded files that your jobs share."),
     "doctor": (".doctor", "doctor", "Check what a job needs, and say what to do about faults."),
     "oozie": ("..oozie.commands", "oozie", "Pack a job as an application of Oozie, and start it."),
+    "ui": ("..ui.commands", "ui", "Show ended and live jobs in the browser."),
     "minicluster": ("..minicluster.commands", "minicluster", "Run a real Hadoop on this machine."),
 }
 

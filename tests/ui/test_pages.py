@@ -1,0 +1,129 @@
+"""The pages of ``ytf ui``: what they show, what they escape, what they refuse."""
+
+import time
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from support.fake_yarn import application
+from support.records import DAY, application_id, keep, record
+from support.staging_place import USER
+from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.staging.staging_directory import StagingDirectory
+from tf_yarn_ops.ui.commands import _listen, ui
+from tf_yarn_ops.ui.figures import SPARK_WIDTH, count_reasons, count_waits, draw_spark
+
+NOW = time.time()
+EVIL = '<script>alert("x")</script>'
+
+
+@pytest.fixture
+def site(place, pages):
+    """Return a function that gets a page; there are three records."""
+    files = StagingDirectory(place).filesystem
+    for made in (record(1, user=USER, ended=NOW - DAY), record(2, user=USER, name=EVIL, ended=NOW - 2 * DAY, loss=0.5),
+                 record(3, user="bob", reason=Reason.TASK_FAILED, ended=NOW - 40 * DAY, queue=EVIL, tail=EVIL,
+                        options={"env": {EVIL: EVIL}}, metrics={EVIL: 1.0})):
+        keep(files, place.acting_for(made["user"]).history, made)
+    with httpx.Client(base_url=pages, trust_env=False) as client:
+        yield lambda path, **options: client.get(path, **options)
+
+
+def test_the_list_shows_ended_and_live_jobs(site, yarn):
+    yarn.add(application(9, "RUNNING", name=EVIL))
+    text = site("/").text
+    rows = [text.index(application_id(number)) for number in (9, 1, 2, 3)]
+    assert rows == sorted(rows) and "polyline" in text and "Live" in text
+    assert EVIL not in text and "&lt;script&gt;alert" in text
+
+
+@pytest.mark.parametrize(("query", "numbers"), [
+    ("?name=dig*", [1, 3]), ("?state=FAILED", [3]), ("?state=task_failed", [3]), ("?since=7d", [1, 2]), ("?user=bob", [3])])
+def test_the_list_is_filtered(site, query, numbers):
+    text = site(f"/{query}").text
+    assert [number for number in (1, 2, 3) if application_id(number) in text] == numbers
+
+
+@pytest.mark.parametrize("path", [f"/jobs/{application_id(3)}", "/reasons?since=90d", "/queues?since=90d",
+                                  f"/compare?app={application_id(2)}&app={application_id(3)}", f"/?name={EVIL}",
+                                  f"/?since={EVIL}", "/jobs/<script>"])
+def test_every_text_is_escaped(site, path):
+    answer = site(path)
+    assert EVIL not in answer.text and "alert(" not in answer.text.replace("&lt;script&gt;alert(", "")
+    policy = answer.headers.get("content-security-policy") or answer.text
+    assert "default-src 'none'" in policy and "unsafe-inline" not in policy
+
+
+def test_a_jobs_page_is_the_one_of_the_tracking_url(site, yarn):
+    text = site(f"/jobs/{application_id(1)}").text
+    assert 'data-live="false"' in text and "Timeline" in text and 'href="/reasons"' in text
+    yarn.add(application(9, "RUNNING", name="digits"))
+    assert "RUNNING" in site(f"/jobs/{application_id(9)}").text
+    unknown = site(f"/jobs/{application_id(77)}")
+    assert unknown.status_code == 404 and "Neither the history nor YARN knows" in unknown.text
+
+
+def test_a_comparison_says_first_what_differs(site):
+    text = site(f"/compare?app={application_id(1)}&app={application_id(2)}").text
+    assert text.index("differs</th>") < text.index(">loss<") < text.index("equal</th>") < text.index(">command<")
+    assert site("/compare?app=one").status_code == 400
+    assert site(f"/compare?app={application_id(1)}&app={application_id(77)}").status_code == 404
+
+
+def test_without_yarn_the_history_is_shown(site, yarn):
+    yarn.faults.append(lambda method, path: (503, {}, "away"))
+    text = site("/").text
+    assert "Live jobs are not shown" in text and application_id(1) in text
+
+
+@pytest.mark.parametrize(("path", "status"), [("/?since=soon", 400), ("/?state=fine", 400), ("/?skip=-1", 400),
+                                              ("/?skip=1e9", 400), ("/nowhere", 404)])
+def test_a_wrong_address_is_refused(site, path, status):
+    assert site(path).status_code == status
+
+
+def test_pages_are_read_only_and_for_this_machine_only(site, pages):
+    with httpx.Client(base_url=pages, trust_env=False) as client:
+        assert client.post("/").status_code == 405
+        assert client.get("/", headers={"Host": "evil.example"}).status_code == 400
+    assert pages.startswith("http://127.0.0.1:")
+
+
+def test_a_look_writes_no_record(site, place, yarn):
+    yarn.add(application(9, "FINISHED", user=USER, finalStatus="SUCCEEDED", finishedTime=1700000300000))
+    assert "SUCCEEDED" in site(f"/jobs/{application_id(9)}").text
+    assert not StagingDirectory(place).records().has(application_id(9), 1700000300)
+
+
+def test_a_sparkline_spans_its_box():
+    points = [tuple(map(float, point.split(","))) for point in draw_spark(["loss", [3.0, 2.0, 1.0]]).split()]
+    assert points == [(0.0, 2.0), (SPARK_WIDTH / 2, 11.0), (SPARK_WIDTH, 20.0)]
+    assert draw_spark(None) == draw_spark(["loss", [1.0]]) == draw_spark(["loss", ["<", "x"]]) == ""
+
+
+def test_reasons_are_counted_per_day():
+    jobs = [{"finished_at": 10.0, "reason": "TASK_FAILED"}, {"finished_at": DAY + 5.0, "reason": "SUCCEEDED"},
+            {"finished_at": DAY + 9.0, "reason": "TASK_FAILED"}, {"finished_at": 99 * DAY, "reason": "KILLED"}]
+    found = count_reasons(jobs, 0.0, 2.5 * DAY)
+    assert (found.names, found.totals, found.most) == (["SUCCEEDED", "TASK_FAILED"], [1, 2], 2)
+    assert [bar.day for bar in found.bars] == ["1970-01-01", "1970-01-02", "1970-01-03"]
+    assert [piece.tip for piece in found.bars[1].pieces] == ["1970-01-02: 1 SUCCEEDED", "1970-01-02: 1 TASK_FAILED"]
+
+
+def test_waits_are_told_by_queue():
+    jobs = [{"queue": "low", "queue_seconds": float(seconds)} for seconds in range(1, 101)]
+    assert [tuple(wait) for wait in count_waits([*jobs, {"queue": "x", "queue_seconds": None}])] == [
+        ("low", 100, 50.0, 95.0, 100.0)]
+
+
+def test_a_taken_port_is_told():
+    with _listen(0) as listener, pytest.raises(SpecInvalid, match=r"can't be used .*; give another one with --port"):
+        _listen(listener.getsockname()[1])
+
+
+def test_the_missing_extra_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
+    done = CliRunner().invoke(ui, ["--no-browser"])
+    assert "install the extra ui: pip install 'tf-yarn-ops[ui]'" in str(done.exception)

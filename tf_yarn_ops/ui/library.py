@@ -1,0 +1,102 @@
+"""`Library`: what the pages show, read from the history and from YARN; safe for several threads."""
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from ..errors import TfYarnError
+from ..follow.session import Session
+from ..follow.yarn_report import read_report
+from ..hadoop.cluster import Cluster
+from ..hadoop.resourcemanager import LIVE
+from ..history.histories import Histories
+from ..history.query import Query
+from ..runtime.common.report import JobReport
+from ..runtime.common.status import Facts, build_status
+
+logger = logging.getLogger(__name__)
+
+#: Seconds for which the list of live jobs is shown again without asking YARN.
+_FRESH = 2.0
+#: Seconds for which YARN may keep a page waiting.
+_PATIENCE = 2.0
+
+
+class Library:
+    """The jobs that the pages show.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    users : str
+        Pattern of the users whose histories are shown.
+    """
+
+    def __init__(self, cluster: Cluster, users: str = "*"):
+        quick = replace(cluster, site=replace(cluster.site, history_days=0))  # a look must not write records
+        self._session = Session.hasty(quick, _PATIENCE, _PATIENCE)
+        self._histories = Histories(cluster, users)
+        self._asking = threading.Lock()
+        self._live: tuple[float, list[JobReport], str] = (0.0, [], "")
+
+    def page(self, query: Query, skip: int, size: int) -> tuple[list[dict[str, Any]], bool]:
+        """Return one page of ended jobs, the latest first, and whether there are more.
+
+        Raises
+        ------
+        TfYarnError
+            The file system does not answer.
+        """
+        found = list(islice(self._histories.find(query), skip, skip + size + 1))
+        return found[:size], len(found) > size
+
+    def all(self, query: Query) -> list[dict[str, Any]]:
+        """Return every ended job that a query wants; raise as `page`."""
+        return list(self._histories.find(query))
+
+    def record(self, application_id: str) -> dict[str, Any] | None:
+        """Return the record of an ended job; None if there is none that we may read. Raise as `page`."""
+        return self._histories.read(application_id)
+
+    def live(self) -> tuple[list[JobReport], str]:
+        """Return the live jobs that YARN shows us, the latest first; and why it does not answer, else an empty text."""
+        with self._asking:
+            at, reports, why = self._live
+            if time.monotonic() - at > _FRESH:
+                try:
+                    found = self._session.resourcemanager.find(states=LIVE)
+                    reports, why = [read_report(item) for item in found if _is_job(item)], ""
+                except TfYarnError as error:
+                    reports, why = [], str(error)
+                reports = sorted(reports, key=lambda report: report.submitted_at or 0.0, reverse=True)
+                self._live = time.monotonic(), reports, why
+            return reports, why
+
+    def document(self, application_id: str) -> Mapping[str, Any] | None:
+        """Return what a job's page shows: its record, or the coordinator's or YARN's report; None if it is unknown."""
+        record = self.record(application_id)
+        if record is not None:
+            return record
+        try:
+            with self._asking:
+                application = self._session.resourcemanager.get(application_id)
+                found = self._session.live.fetch_document(application)
+        except TfYarnError as error:
+            logger.debug("no report of %s: %s", application_id, error)
+            return None
+        if found is not None:
+            return found
+        return build_status(read_report(application), Facts(time.time()))
+
+    def close(self) -> None:
+        """Close the connections; it is the last call."""
+        self._session.close()
+        self._histories.close()
+
+
+def _is_job(application: Mapping[str, Any]) -> bool:
+    return str(application.get("applicationType", "")).lower() == "skein"
