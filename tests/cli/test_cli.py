@@ -81,7 +81,7 @@ def test_docs_cli_has_each_command_and_exit_code():
     assert commands == {*ytf.commands, *LAZY}
     options = {name for command in ytf.commands.values() for parameter in command.params for name in parameter.opts
                if name.startswith("--")}  # fmt: skip
-    assert options == set(re.findall(r"^\| (?:`-v`, )?`(--[a-z]+)` \| (?:all|`wait`|`logs`)", page, re.M))
+    assert options == set(re.findall(r"^\| (?:`-[vf]`, )?`(--[a-z]+)` \| (?:all|`wait`|`logs`)", page, re.M))
     codes = {int(row[0]): row for row in rows_of(page, "## Exit codes")}
     for reason, outcome in OUTCOMES.items():
         row = codes[outcome.exit_code]
@@ -411,3 +411,14 @@ def test_verbose_shows_each_request_without_its_query():
     assert ("GET", f"/ws/v1/cluster/apps/{APP}", "200") in lines
     assert len(lines) == len(yarn.requests) / 2
     assert "user.name" not in done.stderr and "ms" not in quiet.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words, code, message", [
+    (("--grep", "["), 2, "--grep '[' is not a regular expression"),
+    (("--since", "soon"), 2, "--since 'soon' is neither an age such as 90s"),
+    (("-f", "--tail", "3"), 2, "--tail and -f exclude each other"),
+])
+def test_wrong_words_of_logs_are_told_before_a_cluster_is_asked(words, code, message):
+    done = run(YTF, "logs", "application_1_0001", "--resourcemanager", "http://127.0.0.1:1", *words)
+    assert (done.returncode, done.stdout) == (code, "") and message in done.stderr

@@ -293,6 +293,25 @@ def test_a_wait_that_gives_up_or_gets_a_signal_leaves_the_application_alone(run,
     assert state_of(minicluster, application_id) in ("ACCEPTED", "RUNNING")
 
 
+def test_logs_are_followed_through_a_restart_until_the_end(run):
+    """And no line is lost or told twice: the followed lines are those of the whole logs."""
+    command = ('echo "round $YTF_ROUND"; [ $YTF_ROUND$DTF_TASK_INDEX = 11 ] && exit 3; [ $YTF_ROUND = 2 ] || sleep 600; '
+               'for i in 1 2 3; do echo "2020-01-0$i 00:00:00 step $i"; sleep 0.5; done')
+    application_id = run(SUBMIT, *SMALL, "-r", "worker:2", "--restart", "cluster", "--max_restarts", "1", "--stop_grace", "1",
+                         command, check=0).stdout.strip()
+    followed = run(YTF, "logs", "-f", application_id, check=0)
+    assert "round 2: " in followed.stderr and f"{application_id} SUCCEEDED" in followed.stderr
+    lines = {task: re.findall(rf"^{task} \| (.*)$", followed.stdout, re.M) for task in ("worker:0", "worker:1")}
+    assert all([line for line in found if line.startswith(("round", "2020"))] == [
+        "round 1", "round 2", *(f"2020-01-0{number} 00:00:00 step {number}" for number in (1, 2, 3))]
+        for found in lines.values()), followed.stdout
+
+    whole = json.loads(run(YTF, "logs", application_id, "--json", "--task", "worker:*", check=0).stdout)
+    assert {one["task"]: one["log"].splitlines() for one in whole} == lines
+    chosen = run(YTF, "logs", application_id, "--task", "worker:1", "--grep", "step", "--since", "2020-01-02T00:00", check=0)
+    assert chosen.stdout.splitlines() == ["2020-01-02 00:00:00 step 2", "2020-01-03 00:00:00 step 3"]
+
+
 @pytest.mark.parametrize("command", ["status", "report"])
 def test_an_application_that_yarn_does_not_know(run, command):
     done = run(YTF, command, "--json", "application_1_0001")

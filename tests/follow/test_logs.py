@@ -6,7 +6,7 @@ import tf_yarn_ops.follow.logs
 from support.fake_yarn import STAMP, application
 from support.tfile import file_of
 from tf_yarn_ops.errors import ApplicationNotFound, LogMissing, SpecInvalid
-from tf_yarn_ops.follow.logs import Logs, default_task, find_log, unframed
+from tf_yarn_ops.follow.logs import Logs, default_task, find_log, grown, unframed
 from tf_yarn_ops.follow.yarn_report import read_report
 from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
@@ -184,14 +184,29 @@ def test_default_task_without_a_failure():
 @pytest.mark.parametrize("size", [1, 7, 100, 5000])
 def test_the_frame_is_found_however_the_text_is_cut(size):
     content = "".join(f"line {n}\n" for n in range(2000))
-    text = framed(content)
-    assert "".join(unframed(text[at:at + size] for at in range(0, len(text), size))) == content
+    text = framed(content).encode()
+    assert b"".join(unframed(text[at:at + size] for at in range(0, len(text), size))) == content.encode()
 
 
 def test_a_log_that_says_end_of_log_itself_is_whole():
     content = "End of LogType: not yet\nx\n"
-    assert "".join(unframed([framed(content)])) == content
+    assert b"".join(unframed([framed(content).encode()])) == content.encode()
 
 
 def test_a_server_that_adds_nothing():
-    assert "".join(unframed(["x" * 5000])) == "x" * 5000
+    assert b"".join(unframed([b"x" * 5000])) == b"x" * 5000
+
+
+@pytest.mark.parametrize("size", [1, 7, 5000])
+@pytest.mark.parametrize("window", [10, 100, 5000])
+@pytest.mark.parametrize("offset", [0, 5, 95, 100, 120])
+def test_what_is_behind_an_offset_or_that_the_window_is_too_small(offset, window, size):
+    content = bytes(range(48, 98)) * 2
+    text = framed(content[-window:].decode()).replace(f"LogLength:{len(content[-window:])}", f"LogLength:{len(content)}").encode()
+    cut = [text[at:at + size] for at in range(0, len(text), size)]
+    reachable = len(content) - offset <= window
+    assert grown(cut, offset, window) == (len(content), content[offset:] if reachable else b"")
+
+
+def test_what_is_no_log_has_no_length():
+    assert grown([b"<html>" * 1000], 0, 100) == grown([], 0, 100) == (-1, b"")

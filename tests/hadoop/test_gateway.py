@@ -51,9 +51,9 @@ def test_a_tracking_url_leads_through_the_gateway():
 def test_the_page_of_a_log():
     assert log_page(REST, "http://node:8042", "container_1/ann/worker.log") == (
         f"{PAGES}/nodemanager/node/containerlogs/container_1/ann/worker.log?start=0&scheme=http&host=node&port=8042")
-    page = ["<html><p>Log Type: x</p><pre>a &lt;b&gt; &am", "p; c\n</pre><pre>d\n</pre></html>"]
-    assert "".join(read_log_page(page)) == "a <b> & c\nd\n"
-    assert list(read_log_page(["<html>no log</html>"])) == []
+    page = [b"<html><p>Log Type: x</p><pre>a &lt;b&gt; &am", b"p; c\n</pre><pre>d\n</pre></html>"]
+    assert b"".join(read_log_page(page)) == b"a <b> & c\nd\n"
+    assert list(read_log_page([b"<html>no log</html>"])) == []
 
 
 @pytest.mark.parametrize("typed, url", [

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 #: Groups of commands that are imported only when they are called: module, name in it, help.
 LAZY = {
     "azkaban": ("..azkaban.commands", "azkaban", "Install the Azkaban job type; run flows for past dates."),
-    "compare": (".history", "compare_command", "Show ended jobs side by side, what differs first."),
-    "history": (".history", "history", "List ended jobs, long after YARN has forgotten them."),
     "cache": (".cache", "cache", "List and delete the uploaded files that your jobs share."),
+    "compare": (".history", "compare_command", "Show ended jobs side by side, what differs first."),
     "doctor": (".doctor", "doctor", "Check what a job needs, and say what to do about faults."),
+    "history": (".history", "history", "List ended jobs, long after YARN has forgotten them."),
+    "logs": (".logs", "logs", "Print the logs of tasks, and follow them as they grow."),
+    "minicluster": ("..minicluster.commands", "minicluster", "Run a real Hadoop on this machine."),
     "oozie": ("..oozie.commands", "oozie", "Pack a job as an application of Oozie, and start it."),
     "ui": ("..ui.commands", "ui", "Show ended and live jobs in the browser."),
-    "minicluster": ("..minicluster.commands", "minicluster", "Run a real Hadoop on this machine."),
 }
 
 
@@ -166,33 +167,6 @@ def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: 
     if as_json:
         print_json(final.to_dict())
     return final.exit_code
-
-
-@_command
-@_application
-@click.option("--task", metavar="<type:index>",
-              help="Such as worker:1; coordinator and master are the logs of the application master.  "
-                   "[default: the first failed task, else the chief or the first task]")
-@click.option("--tail", type=click.IntRange(min=1), metavar="<lines>", help="Print only so many lines from the end.")
-def logs(application_id: str, task: str | None, tail: int | None, resourcemanager: str | None, user: str | None,
-         as_json: bool, verbose: bool) -> None:  # fmt: skip
-    """Print the log of a task, of a running or an ended application."""
-    launcher = _launcher(resourcemanager, user, verbose)
-    from ..follow.logs import Logs
-
-    chunks = Logs(launcher.cluster, launcher.resourcemanager).read(application_id, task)
-    if tail or as_json:
-        text = "".join(chunks)
-        chunks = iter(["".join(text.splitlines(keepends=True)[-tail:]) if tail else text])
-    if as_json:
-        print_json({"application_id": application_id, "task": task, "log": next(chunks)})
-        return
-    last = "\n"
-    for chunk in chunks:
-        click.echo(chunk, nl=False)
-        last = chunk[-1:] or last
-    if last != "\n":
-        click.echo()
 
 
 @_command

@@ -6,15 +6,17 @@ Half a second after the end only the aggregated copy is left, which is complete 
 
 import logging
 import os
+import re
 import shutil
 import subprocess
+import threading
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from ..errors import LogMissing, SpecInvalid, TfYarnError, did_you_mean
@@ -31,16 +33,22 @@ from .live_report import LiveReports
 from .yarn_report import read_report
 
 logger = logging.getLogger(__name__)
+Part = TypeVar("Part")
 
 #: Names of the application master's own logs, beside those of the tasks.
 COORDINATOR, MASTER = "coordinator", "master"
 _MASTER_FILES = {COORDINATOR: "application.driver.log", MASTER: "application.master.log"}
 #: Seconds after the end in which `Logs.read` looks again; aggregation takes two.
 AGGREGATION_TIME = 15.0
+#: Seconds of that time after which a line says what is waited for.
+_SILENT = 3.0
 _YARN_TIMEOUT = 120.0
-_START, _END = "LogContents:\n", "End of LogType:"
-#: Longest text that YARN adds before and after the content of a log, characters.
+_START, _END = b"LogContents:\n", b"End of LogType:"
+_LENGTH = re.compile(rb"LogLength:\s*(\d+)")
+#: Longest text that YARN adds before and after the content of a log, bytes.
 _FRAME = 2048
+#: Bytes from the end of a log that a look for new lines asks for, and the most that it reads at once.
+_WINDOW, _AT_ONCE = 64 * 1024, 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -70,14 +78,14 @@ class LogFile:
                 f"-log_files {self.name}")
 
 
-def unframed(chunks: Iterable[str]) -> Iterator[str]:
+def unframed(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the content of a log without the lines that YARN adds before and after it."""
-    held, inside = "", False
+    held, inside = b"", False
     for chunk in chunks:
         held += chunk
         if not inside and _START in held:
             held, inside = held.split(_START, 1)[1], True
-            yield ""  # there is a log; it may be empty
+            yield b""  # there is a log; it may be empty
         if not inside and len(held) > _FRAME:
             inside = True  # another kind of server, which adds no lines
         if inside and len(held) > _FRAME:
@@ -85,6 +93,46 @@ def unframed(chunks: Iterable[str]) -> Iterator[str]:
             held = held[-_FRAME:]
     end = held.rfind(_END)
     yield held[:end] if end >= 0 else held
+
+
+def grown(chunks: Iterable[bytes], offset: int, window: int) -> tuple[int, bytes]:
+    """Return the length of a log and its bytes behind an offset, out of a node's answer with the last `window` bytes.
+
+    Parameters
+    ----------
+    chunks : iterable of bytes
+        The answer, with the lines that YARN adds.
+    offset, window : int
+        Bytes.
+
+    Returns
+    -------
+    (int, bytes)
+        At most 4 MiB of it; empty if the window is too small to reach back to the offset, or nothing is new. The length
+        is -1 if the answer is not a log.
+    """
+    held, source = b"", iter(chunks)
+    while _START not in held:
+        chunk = next(source, None)
+        if chunk is None or len(held) > _FRAME:
+            return -1, b""
+        held += chunk
+    head, content = held.split(_START, 1)
+    found = _LENGTH.search(head)
+    if found is None:
+        return -1, b""
+    length = int(found[1])
+    sent = min(length, window)
+    skipped, wanted = offset - (length - sent), min(length - offset, _AT_ONCE)
+    if skipped < 0 or wanted <= 0:
+        return length, b""
+    while len(content) < skipped + wanted and (chunk := next(source, None)) is not None:
+        content += chunk
+    return length, content[skipped:skipped + wanted]
+
+
+def _grown(chunks: Iterable[bytes], offset: int, window: int) -> Iterator[tuple[int, bytes]]:
+    yield grown(chunks, offset, window)
 
 
 class Logs:
@@ -107,6 +155,8 @@ class Logs:
         self._resourcemanager = resourcemanager
         self._environ = dict(os.environ if environ is None else environ)
         self._live = LiveReports(cluster)
+        self._clients: dict[str | None, Any] = {}
+        self._lock = threading.Lock()
         self._clock = clock
         self._sleep = sleep
 
@@ -133,8 +183,28 @@ class Logs:
         report = read_report(application, self._live.fetch(application))
         task = task or default_task(report)
         file = find_log(application, report, task)
+        chunks = self.content(file, report.finished_at)
+        first = next(chunks, None)
+        if first is None:
+            yield from _tail(report, task, file)
+            return
+        decoder = getincrementaldecoder("utf-8")("replace")
+        yield decoder.decode(first)
+        yield from map(decoder.decode, chunks)
+        yield decoder.decode(b"", True)
+
+    def content(self, file: LogFile, finished_at: float | None) -> Iterator[bytes]:
+        """Yield the whole log in chunks of bytes; yield nothing if it is nowhere.
+
+        Parameters
+        ----------
+        file : LogFile
+        finished_at : float or None
+            The end of the application. Just behind it, wait for the aggregation, at most `AGGREGATION_TIME` seconds.
+        """
         began = time.monotonic()  # the ResourceManager's clock may be ahead of ours
-        with closing(_Known(self._cluster, self._resourcemanager)) as known:
+        told = False
+        with closing(Known(self._cluster, self._resourcemanager)) as known:
             while True:
                 for source in (self._from_node, self._from_server, self._from_file_system, self._from_yarn):
                     chunks = source(file, known)
@@ -143,47 +213,95 @@ class Logs:
                         yield first
                         yield from chunks
                         return
-                ended = report.finished_at
                 waited = time.monotonic() - began
-                if ended is None or max(self._clock() - ended, waited) > AGGREGATION_TIME:
-                    break
+                if finished_at is None or max(self._clock() - finished_at, waited) > AGGREGATION_TIME:
+                    return
+                if not told and waited > _SILENT:
+                    told = True
+                    logger.warning("waiting up to %.0f s for YARN to aggregate the log of %s",
+                                   AGGREGATION_TIME - waited, file.container_id)
                 self._sleep(0.5)
-        yield from _tail(report, task, file)
 
-    def _from_node(self, file: LogFile, known: "_Known") -> Iterator[str]:
+    def open_known(self) -> "Known":
+        """Return the facts that many calls of `new_bytes` share; close them at the end."""
+        return Known(self._cluster, self._resourcemanager)
+
+    def new_bytes(self, file: LogFile, offset: int, known: "Known") -> bytes | None:
+        """Return what a log on its node has behind an offset, at most 4 MiB; None if the node does not answer.
+
+        Parameters
+        ----------
+        file : LogFile
+        offset : int
+            Bytes of the log that the caller has.
+        known : Known
+        """
+        if not file.node:
+            return None
+        address = self._resourcemanager.addresses.current()
+        if gateway.is_gateway(address):
+            url = gateway.log_page(address, file.node, f"{file.container_id}/{file.user}/{file.name}", offset)
+            chunks = list(self._fetch(url, "text/html", gateway.read_log_page))
+            return b"".join(chunks) if chunks else None
+        trusted = file.node if known.lists(file.node) else None
+        window = _WINDOW
+        while True:
+            url = f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}?size=-{window}"
+            parts = list(self._fetch(url, "text/plain", partial(_grown, offset=offset, window=window), trusted))
+            length, content = parts[0] if parts else (-1, b"")
+            if length < 0:
+                return None
+            if content or length <= offset:
+                return content
+            window = length - offset + _WINDOW
+
+    def _from_node(self, file: LogFile, known: "Known") -> Iterator[bytes]:
         address = self._resourcemanager.addresses.current()
         if file.node and gateway.is_gateway(address):
             path = f"{file.container_id}/{file.user}/{file.name}"
             yield from self._fetch(gateway.log_page(address, file.node, path), "text/html", gateway.read_log_page)
         elif file.node:
             yield from self._fetch(f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}",
-                                   node=file.node if known.lists(file.node) else None)
+                                   "text/plain", unframed, file.node if known.lists(file.node) else None)
 
-    def _from_server(self, file: LogFile, known: "_Known") -> Iterator[str]:
+    def _from_server(self, file: LogFile, known: "Known") -> Iterator[bytes]:
         for server in self._cluster.log_services:
             found = False
-            for chunk in self._fetch(f"{server}/containerlogs/{file.container_id}/{file.name}"):
+            for chunk in self._fetch(f"{server}/containerlogs/{file.container_id}/{file.name}", "text/plain", unframed):
                 found = True
                 yield chunk
             if found:
                 return
 
-    def _fetch(self, url: str, kind: str = "text/plain",
-               read: Callable[[Iterable[str]], Iterator[str]] = unframed, node: str | None = None) -> Iterator[str]:
-        """Yield the log at a URL; a node may see a ticket as the configured addresses do."""
+    def _fetch(self, url: str, kind: str, read: Callable[[Iterable[bytes]], Iterator[Part]],
+               node: str | None = None) -> Iterator[Part]:
+        """Yield the parts of the log at a URL; a node may see a ticket as the configured addresses do."""
         httpx = import_httpx()
-        site, authentication = self._cluster.site, self._cluster.authentication
         try:
-            options = client_options(authentication, self._trusted(node), site.request_timeout, site.ca_file)
-            with httpx.Client(**options | {"follow_redirects": True}) as client, \
-                    client.stream("GET", httpx.URL(url).copy_merge_params(authentication.parameters()),
-                                  headers={"Accept": kind}) as answer:
+            url = httpx.URL(url).copy_merge_params(self._cluster.authentication.parameters())
+            with self._client(node).stream("GET", url, headers={"Accept": kind}) as answer:
                 if answer.status_code == 200 and kind in answer.headers.get("content-type", ""):
-                    yield from read(answer.iter_text())
+                    yield from read(answer.iter_bytes())
                 else:
                     logger.debug("no log at %s: HTTP %s", url, answer.status_code)
-        except (httpx.HTTPError, TfYarnError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, TfYarnError) as error:
             logger.debug("no log at %s: %s", url, error)
+
+    def _client(self, node: str | None) -> Any:
+        site, httpx = self._cluster.site, import_httpx()
+        with self._lock:
+            if node not in self._clients:
+                options = client_options(self._cluster.authentication, self._trusted(node), site.request_timeout,
+                                         site.ca_file)
+                self._clients[node] = httpx.Client(**options | {"follow_redirects": True})
+            return self._clients[node]
+
+    def close(self) -> None:
+        """Close the connections; they open again when they are needed."""
+        with self._lock:
+            while self._clients:
+                self._clients.popitem()[1].close()
+        self._live.close()
 
     def _trusted(self, node: str | None) -> list[str]:
         """Return the addresses that may see a ticket: the configured ones and, if given, a node."""
@@ -191,7 +309,7 @@ class Logs:
             return list(self._cluster.resourcemanagers)
         return [*self._cluster.resourcemanagers, *self._cluster.log_services, *filter(None, [node])]
 
-    def _from_file_system(self, file: LogFile, known: "_Known") -> Iterator[str]:
+    def _from_file_system(self, file: LogFile, known: "Known") -> Iterator[bytes]:
         """Yield the log out of the file into which a NodeManager has aggregated it."""
         try:
             if known.aggregated is None:
@@ -207,15 +325,13 @@ class Logs:
                         chunks = read_log(status.length, read, file.container_id, file.name)
                         first = next(chunks, None)
                         if first is not None:
-                            decoder = getincrementaldecoder("utf-8")("replace")
-                            yield decoder.decode(first)
-                            yield from map(decoder.decode, chunks)
-                            yield decoder.decode(b"", True)
+                            yield first
+                            yield from chunks
                             return
         except (TfYarnError, NotALog) as error:
             logger.debug("no aggregated log of %s: %s", file.container_id, error)
 
-    def _from_yarn(self, file: LogFile, known: "_Known") -> Iterator[str]:
+    def _from_yarn(self, file: LogFile, known: "Known") -> Iterator[bytes]:
         program = shutil.which("yarn", path=self._environ.get("PATH"))
         if program is None:
             return
@@ -228,12 +344,11 @@ class Logs:
         except (OSError, subprocess.TimeoutExpired) as error:
             logger.debug("%s: %s", file.command(), error)
             return
-        text = done.stdout.decode(errors="replace")
-        if done.returncode == 0 and _START in text:
-            yield from unframed([text])
+        if done.returncode == 0 and _START in done.stdout:
+            yield from unframed([done.stdout])
 
 
-class _Known:
+class Known:
     """What the looks for one log have in common; each fact is asked for at the first need, and once."""
 
     def __init__(self, cluster: Cluster, resourcemanager: ResourceManager):

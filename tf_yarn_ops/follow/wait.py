@@ -310,7 +310,8 @@ def _renew(renewals: Renewals, application: Mapping[str, Any]) -> Generator[Step
 def wait(session: Session, application_id: str, *, timeout: float | None = None,
          on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
          queue_timeout: float = 0.0, identity: Identity | None = None, lease: Lease | None = None,
-         ours: bool = True) -> JobReport:
+         ours: bool = True,
+         on_look: Callable[[Mapping[str, Any], JobReport], None] | None = None) -> JobReport:
     """Wait with blocking calls; see `Launcher.wait`.
 
     A cancellation kills the application, unless it is not ``ours``: then the wait only ends.
@@ -327,7 +328,10 @@ def wait(session: Session, application_id: str, *, timeout: float | None = None,
             case Look(name):
                 seen[0] = name
                 application = session.resourcemanager.get(name)
-                return application, read_report(application, session.live.fetch(application))
+                report = read_report(application, session.live.fetch(application))
+                if on_look is not None:
+                    on_look(application, report)
+                return application, report
             case Recovering(name):
                 return session.resourcemanager.recovering(name)
             case FindLive(tag, user):

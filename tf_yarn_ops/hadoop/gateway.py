@@ -59,7 +59,7 @@ def from_outside(application: Mapping[str, Any], address: str) -> dict[str, Any]
     return found
 
 
-def log_page(address: str, node: str, path: str) -> str:
+def log_page(address: str, node: str, path: str, start: int = 0) -> str:
     """Return the URL of a container's log page.
 
     Parameters
@@ -70,16 +70,18 @@ def log_page(address: str, node: str, path: str) -> str:
         The NodeManager's own address, ``http://host:8042``.
     path : str
         ``container/user/file``.
+    start : int, optional
+        First byte of the log. Default 0.
     """
     split = urlsplit(node)
     where = {"scheme": split.scheme, "host": split.hostname or "", "port": str(split.port or "")}
-    return f"{pages(address)}/nodemanager/node/containerlogs/{path}?{urlencode({'start': '0', **where})}"
+    return f"{pages(address)}/nodemanager/node/containerlogs/{path}?{urlencode({'start': str(start), **where})}"
 
 
-def read_log_page(chunks: Iterable[str]) -> Iterator[str]:
+def read_log_page(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the log in a NodeManager's page; nothing if the page has none."""
-    for content in _CONTENT.findall("".join(chunks)):
-        yield html.unescape(content)
+    for content in _CONTENT.findall(b"".join(chunks).decode("utf-8", "replace")):
+        yield html.unescape(content).encode()
 
 
 def pages(address: str) -> str:

@@ -1,6 +1,8 @@
 """`Launcher`: submit, attach to, wait for, kill and list applications; the engines use nothing else."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ApplicationNotFound
 from ..follow.identity import Identity
@@ -18,6 +20,9 @@ from ..staging.staging_directory import StagingDirectory
 from .ensure import Ensure
 from .retry import run_until_trained
 from .route import Route
+
+if TYPE_CHECKING:
+    from ..follow.log_stream import LogLine
 
 
 class Launcher:
@@ -117,7 +122,48 @@ class Launcher:
         """
         from ..follow.logs import Logs
 
-        return Logs(self.cluster, self.resourcemanager, environ=self._environ).read(application_id, task)
+        with closing(Logs(self.cluster, self.resourcemanager, environ=self._environ)) as logs:
+            yield from logs.read(application_id, task)
+
+    def follow_logs(self, application_id: str, tasks: Sequence[str] = ("*:*",), *,
+                    on_line: Callable[["LogLine"], None], on_change: Callable[[JobReport], None] | None = None,
+                    poll_interval: float = 1.0) -> JobReport:
+        """Follow the logs of many tasks at once, through restarts, until the application has ended.
+
+        Parameters
+        ----------
+        application_id : str
+        tasks : sequence of str, optional
+            Names of tasks, with ``*`` and ``?``: ``worker:*``, ``chief:0``; ``coordinator`` and ``master`` are the
+            logs of the application master. Default: all tasks.
+        on_line : callable
+            Called with each new whole line.
+        on_change, poll_interval : optional
+            As in `wait`. Default interval: 1 second.
+
+        Returns
+        -------
+        JobReport
+            With a reason, as `wait` returns it.
+
+        Raises
+        ------
+        SpecInvalid
+            The job has none of these tasks.
+        WaitTimeout, ClusterUnreachable, Cancelled
+            As in `wait`.
+        """
+        from ..follow.log_stream import LogStream
+        from ..follow.logs import Logs
+
+        with closing(Logs(self.cluster, self.resourcemanager, environ=self._environ)) as logs, \
+                closing(LogStream(logs, tasks)) as stream:
+
+            def look(application: Mapping[str, Any], report: JobReport) -> None:
+                for line in stream.look(application, report):
+                    on_line(line)
+
+            return wait(self.session, application_id, on_change=on_change, on_look=look, poll_interval=poll_interval)
 
     def cluster_spec(self, application_id: str) -> dict[str, list[str]] | None:
         """Return the cluster spec of a running job, per task type one ``host:port`` per task index.

@@ -1,0 +1,146 @@
+"""New lines of growing logs, look by look; the nodes are on the wire and answer as Hadoop's NodeManagers do."""
+
+from contextlib import closing
+
+import pytest
+
+import tf_yarn_ops.follow.logs
+from support.fake_yarn import STAMP, application
+from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.follow.log_stream import LogStream, choose_tasks
+from tf_yarn_ops.follow.logs import Logs
+from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
+
+ID = f"application_{STAMP}_0001"
+FIRST, SECOND, OTHER = (f"container_{STAMP}_0001_01_00000{number}" for number in (2, 3, 4))
+
+
+@pytest.fixture
+def nodes(yarn):
+    """Return the logs on the nodes: bytes by container. A node answers with as many bytes from the end as it is asked for."""
+    logs = {}
+
+    def answer(method, path):
+        if "/containerlogs/" not in path:
+            return None
+        container, name = path.split("/")[-2:]
+        if container not in logs:
+            return 404, {}, "gone"
+        content = logs[container]
+        size = next(int(request[2].get("size", -len(content))) for request in reversed(yarn.requests) if request[1] == path)
+        sent = content[max(0, len(content) + size):]
+        text = (f"Container: {container} on node:1\nLogType:{name}\nLogLength:{len(content)}\nLogContents:\n"
+                f"{sent.decode('utf-8', 'surrogateescape')}End of LogType:{name}")
+        return 200, {"Content-Type": "text/plain;charset=utf-8"}, text
+
+    yarn.faults.append(answer)
+    return logs
+
+
+@pytest.fixture
+def stream(yarn):
+    """Return a function that makes a stream of these tasks' logs."""
+    made = []
+
+    def make(*patterns):
+        cluster = Cluster((yarn.url,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein")
+        logs = Logs(cluster, cluster.resourcemanager(), environ={"PATH": "/none"}, sleep=lambda seconds: None)
+        one = LogStream(logs, patterns) if patterns else LogStream(logs)
+        made.extend((one, logs))
+        return one
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def task(url, name, container, **fields):
+    return TaskReport(name, container_id=container, starts=fields.pop("starts", 1),
+                      log_url=f"{url}/node/containerlogs/{container}/ann/{name.partition(':')[0]}.log", **fields)
+
+
+def look(stream, yarn, tasks, reason=None):
+    report = JobReport(ID, reason=reason, tasks=tuple(tasks), finished_at=STAMP / 1000 if reason else None)
+    return [(line.task, line.start, line.text) for line in stream.look(application(1, "RUNNING"), report)]
+
+
+def test_each_look_yields_the_new_whole_lines_of_all_tasks(yarn, nodes, stream):
+    nodes |= {FIRST: b"one\ntw", OTHER: b""}
+    tasks = [task(yarn.url, "worker:0", FIRST), task(yarn.url, "ps:0", OTHER), TaskReport("worker:1")]
+    lines = stream()
+    assert look(lines, yarn, tasks) == [("worker:0", 1, "one")]
+    assert look(lines, yarn, tasks) == []
+    nodes |= {FIRST: b"one\ntwo \xc3\xbc\r\n\n", OTHER: b"ready\n"}
+    assert look(lines, yarn, tasks) == [("worker:0", 1, "two \u00fc"), ("worker:0", 1, ""), ("ps:0", 1, "ready")]
+
+
+def test_more_than_one_answer_holds_is_read_in_several(yarn, nodes, stream, monkeypatch):
+    monkeypatch.setattr(tf_yarn_ops.follow.logs, "_AT_ONCE", 100_000)
+    nodes[FIRST] = b"".join(b"%06d\n" % number for number in range(50_000))
+    lines, tasks = stream(), [task(yarn.url, "worker:0", FIRST)]
+    found = []
+    while new := look(lines, yarn, tasks):
+        assert len(new) <= 100_000 / 7 + 1
+        found += [text for _, _, text in new]
+    assert found == [f"{number:06d}" for number in range(50_000)]
+
+
+def test_a_line_without_an_end_is_cut(yarn, nodes, stream):
+    nodes[FIRST] = b"x" * 70_000
+    assert [len(text) for _, _, text in look(stream(), yarn, [task(yarn.url, "worker:0", FIRST)])] == [64 * 1024]
+
+
+def test_after_a_restart_the_old_container_is_read_to_its_end(yarn, nodes, stream):
+    nodes[FIRST] = b"first\n"
+    lines = stream()
+    assert look(lines, yarn, [task(yarn.url, "worker:0", FIRST)]) == [("worker:0", 1, "first")]
+    nodes |= {FIRST: b"first\nfailed\n", SECOND: b"again\n"}
+    assert look(lines, yarn, [task(yarn.url, "worker:0", SECOND, starts=2)]) == [
+        ("worker:0", 1, "failed"), ("worker:0", 2, "again")]
+    assert look(lines, yarn, [task(yarn.url, "worker:0", SECOND, starts=2)]) == []
+
+
+def test_at_the_end_the_rest_comes_with_the_last_line(yarn, nodes, stream):
+    nodes[FIRST] = b"one\ntw"
+    lines = stream()
+    assert look(lines, yarn, [task(yarn.url, "worker:0", FIRST)]) == [("worker:0", 1, "one")]
+    nodes[FIRST] = b"one\ntwo\nthree"
+    ended = [TaskReport("worker:0", "succeeded", container_id=FIRST, starts=1)]  # a report from YARN names no node
+    assert look(lines, yarn, ended, Reason.SUCCEEDED) == [("worker:0", 1, "two"), ("worker:0", 1, "three")]
+
+
+def test_a_node_that_is_away_costs_no_line(yarn, nodes, stream):
+    nodes[FIRST] = b"one\n"
+    lines, tasks = stream(), [task(yarn.url, "worker:0", FIRST)]
+    yarn.faults.insert(0, lambda method, path: (503, {}, "away") if "/containerlogs/" in path else None)
+    assert look(lines, yarn, tasks) == []
+    del yarn.faults[0]
+    assert look(lines, yarn, tasks) == [("worker:0", 1, "one")]
+
+
+def test_an_ended_application_is_read_from_the_start(yarn, nodes, stream):
+    nodes[FIRST] = b"all\nof it\n"
+    tasks = [task(yarn.url, "worker:0", FIRST)]
+    assert [text for _, _, text in look(stream(), yarn, tasks, Reason.SUCCEEDED)] == ["all", "of it"]
+
+
+def test_names_with_signs_choose_tasks():
+    report = JobReport(ID, tasks=tuple(map(TaskReport, ("ps:0", "worker:0", "worker:1"))))
+    assert choose_tasks(report, ("*:*",)) == ["ps:0", "worker:0", "worker:1"]
+    assert choose_tasks(report, ("worker:*", "coordinator")) == ["worker:0", "worker:1", "coordinator"]
+    assert choose_tasks(report, ("*",)) == ["ps:0", "worker:0", "worker:1"]
+    assert choose_tasks(JobReport(ID), ("worker:0",)) == []
+    with pytest.raises(SpecInvalid, match=r"no task 'wroker:\*' \(did you mean 'worker:1'\?\); .* no task 'x'; it has ps:0"):
+        choose_tasks(report, ("wroker:*", "x"))
+
+
+def test_the_application_masters_log_is_followed_too(yarn, nodes, stream):
+    master = f"container_{STAMP}_0001_01_000001"
+    nodes[master] = b"published\n"
+    with closing(stream("coordinator")) as lines:
+        known = application(1, "RUNNING", amContainerLogs=f"{yarn.url}/node/containerlogs/{master}/ann")
+        found = list(lines.look(known, JobReport(ID)))
+        assert [(line.task, line.text) for line in found] == [("coordinator", "published")]
+        assert list(lines.look(application(1, "ACCEPTED", amContainerLogs=""), JobReport(ID))) == []

@@ -1,0 +1,117 @@
+"""``ytf logs``: print the logs of tasks, of a running or an ended application, or follow them until the end."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import click
+
+from ..errors import LogMissing
+from ..follow.log_stream import LogLine, choose_tasks
+from ..hadoop.cluster import discover
+from ..launch.launcher import Launcher
+from ..terminal.log_lines import LogFilter, parse_since
+from ..terminal.output import configure_logging, print_json, say
+from ..terminal.progress import make_progress
+from ..terminal.signals import Interrupted
+from .program import cluster_options, next_options
+
+_ALL = ("*:*",)
+
+
+@click.command()
+@cluster_options
+@click.argument("application_id", metavar="APP")
+@click.option("--task", "tasks", metavar="<type:index>", multiple=True,
+              help="Such as worker:1, or several by 'worker:*'; coordinator and master are the logs of the application "
+                   "master. Can be repeated.  "
+                   "[default: all with -f, else the first failed task, the chief or the first task]")
+@click.option("-f", "--follow", is_flag=True,
+              help="Print the lines of all tasks as they come, until the application has ended. "
+                   "The exit code is that of its reason.")
+@click.option("--tail", type=click.IntRange(min=1), metavar="<lines>",
+              help="Print only so many lines from the end; not with -f.")
+@click.option("--grep", "pattern", metavar="<regex>", help="Print only lines that contain this regular expression.")
+@click.option("--since", metavar="<age or time>",
+              help="Print only lines from 10m, 2h or 7d ago, or from 2026-11-22T17:05 on, by the time with which they "
+                   "begin. A line without a time belongs to the line before it.")
+@click.pass_obj
+def logs(obj: Any, application_id: str, tasks: tuple[str, ...], follow: bool, tail: int | None, pattern: str | None,
+         since: str | None, resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> int:
+    """Print the logs of tasks, of a running or an ended application.
+
+    With -f, all tasks are followed at once, each line with its task, until the application has ended.
+    """
+    if follow and tail:
+        raise click.UsageError("--tail and -f exclude each other; --since leaves older lines out")
+    chosen = LogFilter(pattern, None if since is None else parse_since(since, time.time()))
+    configure_logging(verbose, requests=verbose)
+    launcher = Launcher(discover(resourcemanager, user=user))
+    code = 0
+    if not follow:
+        _print(launcher, application_id, tasks, chosen, tail, as_json)
+    else:
+        try:
+            with obj.raised(), make_progress(plain=True) as progress:
+                final = launcher.follow_logs(application_id, tasks or _ALL, on_change=progress.show,
+                                             on_line=lambda line: _show(line, chosen, as_json))
+        except Interrupted as interrupted:
+            say(f"{application_id} goes on; next: ytf logs -f {application_id}{next_options(resourcemanager, user)}")
+            return interrupted.exit_code
+        reason = final.reason.value if final.reason else final.state
+        say(f"{application_id} {reason}{f': {final.message}' if final.message else ''}")
+        code = final.exit_code
+    if since is not None and not chosen.saw_a_time:
+        say("no line begins with a time, so --since has left nothing out")
+    return code
+
+
+def _show(line: LogLine, chosen: LogFilter, as_json: bool) -> None:
+    """Print a line of a followed log, with its task."""
+    if chosen.shows(line.task, line.text):
+        document = {"task": line.task, "start": line.start, "line": line.text}
+        click.echo(json.dumps(document, ensure_ascii=False) if as_json else f"{line.task} | {line.text}")
+
+
+def _print(launcher: Launcher, application_id: str, tasks: tuple[str, ...], chosen: LogFilter, tail: int | None,
+           as_json: bool) -> None:
+    """Print the logs as they are now, one task after the other."""
+    names: list[str | None] = [None]
+    if any(sign in name for name in tasks for sign in "*?"):
+        report = launcher.report(application_id)
+        names = list(choose_tasks(report, tasks)) or [None]
+    elif tasks:
+        names = list(tasks)
+    missing: list[LogMissing] = []
+    documents = []
+    for name in names:
+        several = name is not None and len(names) > 1
+        try:
+            lines: Iterable[str] = _lines(launcher.log(application_id, name), name or "", chosen)
+            if tail:
+                lines = list(lines)[-tail:]
+            if as_json:
+                documents.append({"application_id": application_id, "task": name, "log": "".join(lines)})
+                continue
+            for line in lines:
+                click.echo(f"{name} | {line}" if several else line, nl=not line.endswith("\n"))
+        except LogMissing as error:
+            if not several:
+                raise
+            say(f"{name}: {error}")
+            missing.append(error)
+    if as_json:
+        print_json(documents[0] if len(names) == 1 else documents)
+    if missing:
+        raise missing[0]
+
+
+def _lines(chunks: Iterator[str], task: str, chosen: LogFilter) -> Iterator[str]:
+    """Yield the chosen lines with their line feeds; the last may lack it."""
+    rest = ""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split("\n")
+        yield from (f"{line}\n" for line in whole if chosen.shows(task, line))
+    if rest and chosen.shows(task, rest):
+        yield rest

@@ -1,0 +1,184 @@
+"""`LogStream`: the new lines of many tasks' logs, look by look, through restarts, until the application has ended.
+
+In come YARN's object and the report of each look at an application; out go whole lines with the task that wrote them.
+The stream itself never waits for the application, and never asks for its state.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ..errors import SpecInvalid, did_you_mean
+from ..runtime.common.report import JobReport
+from .logs import COORDINATOR, MASTER, Known, LogFile, Logs, find_log
+
+#: Logs that are read at the same time.
+_AT_ONCE = 8
+#: Longest line, bytes; a longer one is cut into several.
+_LONGEST = 64 * 1024
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line of a task's log.
+
+    Attributes
+    ----------
+    task : str
+        ``worker:1``, ``coordinator`` or ``master``.
+    start : int
+        The number of times that the task's command had been started when the line was read.
+    text : str
+        Without the line feed.
+    """
+
+    task: str
+    start: int
+    text: str
+
+
+class _Reader:
+    """How far one log has been read."""
+
+    def __init__(self, task: str, file: LogFile):
+        self.task = task
+        self.file = file
+        self.start = 0
+        self._offset = 0
+        self._rest = b""
+
+    def named(self, lines: Iterable[str]) -> Iterator[LogLine]:
+        """Yield the lines with the task."""
+        return (LogLine(self.task, self.start, line) for line in lines)
+
+    def read(self, logs: Logs, known: Known) -> list[str]:
+        """Return the new whole lines of a log on its node."""
+        return self._lines(logs.new_bytes(self.file, self._offset, known) or b"")
+
+    def finish(self, logs: Logs, finished_at: float | None) -> Iterator[str]:
+        """Yield the lines behind those that were read, wherever the log is now; the last may lack its line feed."""
+        passed = 0
+        for chunk in logs.content(self.file, finished_at):
+            new = chunk[max(0, self._offset - passed):]
+            passed += len(chunk)
+            if new:
+                yield from self._lines(new)
+        if self._rest:
+            yield _decode(self._rest)
+            self._rest = b""
+
+    def _lines(self, new: bytes) -> list[str]:
+        self._offset += len(new)
+        *whole, self._rest = (self._rest + new).split(b"\n")
+        while len(self._rest) > _LONGEST:
+            whole.append(self._rest[:_LONGEST])
+            self._rest = self._rest[_LONGEST:]
+        return [_decode(line) for line in whole]
+
+
+class LogStream:
+    """Reads the logs of an application's tasks as they grow.
+
+    Parameters
+    ----------
+    logs : Logs
+    patterns : sequence of str, optional
+        Names of tasks, with ``*`` and ``?``: ``worker:*``; ``coordinator`` and ``master`` are the logs of the
+        application master. Default: all tasks.
+    """
+
+    def __init__(self, logs: Logs, patterns: Sequence[str] = ("*:*",)):
+        self._logs = logs
+        self._patterns = tuple(patterns)
+        self._known = logs.open_known()
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="logs")
+        self._readers: dict[str, _Reader] = {}
+
+    def look(self, application: Mapping[str, Any], report: JobReport) -> Iterator[LogLine]:
+        """Yield the new lines since the last look; after the end of the application, all that is left.
+
+        Parameters
+        ----------
+        application : mapping
+            The ``app`` object of YARN's REST interface.
+        report : JobReport
+            The report of the same look, with the tasks.
+
+        Raises
+        ------
+        SpecInvalid
+            The job has tasks, and a pattern fits none of them.
+        """
+        replaced = self._find(application, report)
+        ended = report.reason is not None
+        for reader in replaced:
+            while lines := self._read(reader):
+                yield from reader.named(lines)
+        if ended:
+            for reader in self._readers.values():
+                yield from reader.named(reader.finish(self._logs, report.finished_at))
+            self._readers.clear()
+        else:
+            readers = list(self._readers.values())
+            for reader, lines in zip(readers, self._pool.map(self._read, readers), strict=True):
+                yield from reader.named(lines)
+
+    def _find(self, application: Mapping[str, Any], report: JobReport) -> list[_Reader]:
+        """Look up the logs of the tasks that have containers; return the readers whose containers were replaced."""
+        replaced = []
+        starts = {task.task: task.starts for task in report.tasks}
+        for name in choose_tasks(report, self._patterns):
+            try:
+                file = find_log(application, report, name)
+            except SpecInvalid:  # it has no container yet
+                continue
+            reader = self._readers.get(name)
+            if reader is None or reader.file.container_id != file.container_id:
+                if reader is not None:
+                    replaced.append(reader)
+                reader = self._readers[name] = _Reader(name, file)
+            # A live report names the node; the one of an ended application does not.
+            reader.file = file if file.node else reader.file
+            reader.start = starts.get(name, 1)
+        return replaced
+
+    def _read(self, reader: _Reader) -> list[str]:
+        return reader.read(self._logs, self._known)
+
+    def close(self) -> None:
+        """End the threads and close the connections."""
+        self._pool.shutdown(cancel_futures=True)
+        self._known.close()
+
+
+def choose_tasks(report: JobReport, patterns: Sequence[str]) -> list[str]:
+    """Return the names of the logs that patterns mean, in the order of the request.
+
+    Parameters
+    ----------
+    report : JobReport
+        With the tasks, as far as they are known.
+    patterns : sequence of str
+        As in `LogStream`. A pattern with ``*`` or ``?`` does not mean the logs of the application master.
+
+    Raises
+    ------
+    SpecInvalid
+        The job has tasks, and a pattern fits none of them.
+    """
+    tasks = [task.task for task in report.tasks]
+    names = [*tasks, COORDINATOR, MASTER]
+    wrong = [pattern for pattern in patterns
+             if pattern not in names and not any(fnmatchcase(task, pattern) for task in tasks)]
+    if tasks and wrong:
+        told = "; ".join(f"{report.application_id} has no task {pattern!r}{did_you_mean(pattern, names)}"
+                         for pattern in wrong)
+        raise SpecInvalid(f"{told}; it has {', '.join(names)}")
+    return [name for name in names if name in patterns
+            or (name in tasks and any(fnmatchcase(name, pattern) for pattern in patterns))]
+
+
+def _decode(line: bytes) -> str:
+    return line.rstrip(b"\r").decode("utf-8", "replace")
