@@ -101,6 +101,18 @@ def test_lines_tell_yarns_reason_and_break_a_silence():
     assert lines.changes(running, 230.0) == ["still RUNNING, 2 running, followed for 2 min 10 s"]
 
 
+def test_lines_tell_metrics_while_the_job_trains_but_not_at_each_step():
+    lines = Lines()
+
+    def at(step):
+        return JobReport(APP, state="RUNNING", metrics={"step": step, "loss": 1 / 3})
+
+    assert lines.changes(at(1), 0.0) == [f"{APP} RUNNING", "metrics: step 1, loss 0.3333"]
+    assert lines.changes(at(2), 29.0) == []
+    assert lines.changes(at(3), 30.0) == ["metrics: step 3, loss 0.3333"]
+    assert lines.changes(at(3), 65.0) == [], "nothing new"
+
+
 def test_a_dry_run_masks_secrets_and_leaves_its_argument_alone():
     job = {"command": "x", "env": {"API_TOKEN": "hush", "STEPS": "3"}, "tasks": {"worker": {"env": {"DB_PASSWD": "hush"}}}}
     text = format_dry_run(job, "name: digits\n", "***")

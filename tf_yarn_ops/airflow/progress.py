@@ -8,11 +8,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import TfYarnError
 from ..follow.identity import Identity, deployment_tag
 from ..follow.lease import Lease
+from ..follow.live_report import LiveReports
 from ..follow.watch import watcher_for
 from ..hadoop.cluster import Cluster
 from ..launch.launcher import Launcher
@@ -21,6 +22,8 @@ from ..runtime.common.report import JobReport
 from ..terminal.progress import SILENCE_SECONDS, Lines
 from .outcome import without_logs
 
+#: Seconds between two questions for the metrics of a job that trains.
+METRICS_SECONDS = 60.0
 #: Seconds between two tries to kill an application after its deadline, while YARN does not answer.
 _KILL_AGAIN = 5.0
 
@@ -78,6 +81,8 @@ async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str],
     watcher = watcher_for(followed.cluster, tag=tag, interval=followed.poll_interval)
     lines = _Lines(log, followed.application_id)
 
+    live = LiveReports(followed.cluster)
+
     def show(report: JobReport) -> None:
         moved(report.application_id)
         lines.tell(report)
@@ -90,11 +95,13 @@ async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str],
             await asyncio.wait({waiting}, timeout=lines.pause(followed.deadline))
             if waiting.done():
                 return waiting.result()
+            await lines.measure(live)
             lines.remind()
             if followed.deadline is not None and time.time() >= followed.deadline:
                 return await _overdue(followed, lines.application_id, log)
     finally:
         waiting.cancel()
+        live.close()
 
 
 async def _overdue(followed: Followed, application_id: str, log: logging.Logger) -> JobReport:
@@ -131,6 +138,7 @@ class _Lines:
         self._log = log
         self._lines = Lines()
         self._report: JobReport | None = None
+        self._measured = time.monotonic()
 
     def pause(self, deadline: float | None) -> float:
         """Return the seconds until the next look at the silence, or until the deadline."""
@@ -141,8 +149,21 @@ class _Lines:
         if report.application_id != self.application_id:
             self._log.info("%s was ended in favour of %s", self.application_id, report.application_id)
             self.application_id = report.application_id
-        self._report = without_logs(report)  # the triggerer can't mask a secret that the program has printed
+        metrics = self._report.metrics if self._report is not None and report.reason is None else report.metrics
+        # The triggerer can't mask a secret that the program has printed.
+        self._report = replace(without_logs(report), metrics=metrics)
         self.remind()
+
+    async def measure(self, live: LiveReports) -> None:
+        """Ask the coordinator for the job's metrics, at most every `METRICS_SECONDS`; YARN's lists do not have them."""
+        report, now = self._report, time.monotonic()
+        if report is None or report.state != "RUNNING" or now - self._measured < METRICS_SECONDS:
+            return
+        self._measured = now
+        application = {"id": report.application_id, "state": report.state, "trackingUrl": report.tracking_url}
+        found = await asyncio.to_thread(live.fetch, application)
+        if found is not None and self._report is report:
+            self._report = replace(report, metrics=found.metrics)
 
     def remind(self) -> None:
         """Log what has changed, or a line after a silence."""

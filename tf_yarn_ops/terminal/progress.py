@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..runtime.common.report import JobReport, TaskReport, list_names
 from .output import say
-from .summary import clock, describe_tensorboard, duration, elapsed, ending
+from .summary import clock, describe_metrics, describe_tensorboard, duration, elapsed, ending
 
 if TYPE_CHECKING:
     from rich.live import Live
 
 #: Seconds between two lines that name the missing tasks.
 REMINDER_SECONDS = 30.0
+#: Seconds between two lines with the metrics of a job that trains.
+METRICS_SECONDS = 30.0
 #: Seconds without a line after which a line says what the job does.
 SILENCE_SECONDS = 60.0
 #: Seconds in the queue before YARN's reason is told. A job that starts at once has reasons, too, one after the other.
@@ -55,6 +57,7 @@ class Lines:
         self._round = 0
         self._tensorboard = ""
         self._reminded = -REMINDER_SECONDS
+        self._metrics: tuple[float, str] = (-METRICS_SECONDS, "")
         self._cause = ""
         self._began: float | None = None
         self._told = 0.0
@@ -103,6 +106,10 @@ class Lines:
         if board and board != self._tensorboard:
             lines.append(f"TensorBoard {'at ' if board == report.tensorboard_url else ''}{board}")
             self._tensorboard = board
+        metrics = describe_metrics(report) if report.reason is None else ""
+        if metrics not in ("", self._metrics[1]) and followed - self._metrics[0] >= METRICS_SECONDS:
+            self._metrics = followed, metrics
+            lines.append(f"metrics: {metrics}")
         waiting = [task.task for task in report.tasks if task.state == "pending"]
         if waiting and report.reason is None and followed - self._reminded >= REMINDER_SECONDS:
             self._reminded = followed

@@ -93,7 +93,7 @@ def describe(report: JobReport, now: float, options: str = "") -> Iterator[str]:
         "tracking URL": report.tracking_url or "",
         "TensorBoard": describe_tensorboard(report),
         "output": report.output_path or "",
-        "metrics": ", ".join(f"{name} {_number(value)}" for name, value in (report.metrics or {}).items()),
+        "metrics": describe_metrics(report),
     }  # fmt: skip
     for name, value in facts.items():
         if value.strip():
@@ -158,6 +158,11 @@ def next_line(report: JobReport, options: str = "") -> str:
     task = f" --task {shlex.quote(report.first_failure)}" if report.first_failure else ""
     command = _WITH_APPLICATION.get(reason, "ytf logs {app}").format(app=report.application_id, task=task)
     return f"next: {command}{options}"
+
+
+def describe_metrics(report: JobReport) -> str:
+    """Return the metrics of a report in one line; empty if there are none."""
+    return ", ".join(f"{name} {_number(value)}" for name, value in (report.metrics or {}).items())
 
 
 def _number(value: object) -> str:
