@@ -61,7 +61,7 @@ setup(
         "tf_yarn_ops.azkaban": ["plugin/*"],
         "tf_yarn_ops.ui": ["templates/*"],
         "tf_yarn_ops.oozie": ["launch.sh", "schemas/*"],
-        "tf_yarn_ops.runtime.common": ["page.*"],
+        "tf_yarn_ops.runtime.common": ["page.*", "*.html"],
         "tf_yarn_ops.minicluster": ["pom.xml", "classes-*.txt.gz", "*.java"],
     },
     install_requires=CORE,

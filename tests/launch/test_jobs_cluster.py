@@ -343,7 +343,7 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
         assert re.search(r'href="[^"]*/pages/tensorboard[^"]*"[^>]*>\s*TensorBoard\s*<', tracked.read().decode())
     with urllib.request.urlopen(f"{report.tracking_url.rstrip('/')}/pages/ytf/", timeout=5) as ours:
         page = ours.read().decode()
-    assert "worker:1" in page and "<a href='../tensorboard/'>TensorBoard</a>" in page
+    assert "worker:1" in page and '<a href="../tensorboard/">TensorBoard</a>' in page
     go.touch()
     report = launcher.wait(application, timeout=60)
     assert report.reason is Reason.SUCCEEDED

@@ -25,6 +25,8 @@ from types import CodeType
 _RUNTIME = Path(__file__).parent.parent / "runtime"
 #: The files of the job's page.
 _ASSETS = (".html", ".css", ".js")
+#: The template of Skein's overview, under Skein's name of the resource.
+_OVERVIEW = "overview.mustache.html"
 #: Fixed, so that the same sources make the same zip.
 _EPOCH = (2000, 1, 1, 0, 0, 0)
 #: The last format without references between objects: these depend on what else the process holds.
@@ -47,7 +49,9 @@ def runtime_zip() -> bytes:
     # The package's own first module would import the client.
     members["tf_yarn_ops/__init__.py"] = b""
     members |= {f"tf_yarn_ops/runtime/{path.relative_to(_RUNTIME).as_posix()}": path.read_bytes()
-                for path in sorted(_RUNTIME.rglob("*")) if path.suffix in _ASSETS}
+                for path in sorted(_RUNTIME.rglob("*")) if path.suffix in _ASSETS and path.name != _OVERVIEW}
+    # The zip is first in the class path of Skein's application master, whose overview then leads to the job's page.
+    members[_OVERVIEW] = (_RUNTIME / "common" / _OVERVIEW).read_bytes()
     # Without byte code: every Python has to be able to read this file.
     members["__main__.py"] = (_RUNTIME / "entry.py").read_bytes()
     target = io.BytesIO()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from ..hadoop.cluster import Cluster
+from ..runtime.common.contract import RUNTIME_FILE
 from ..staging.local_resource import LocalResource
 from .bundle import package_folder
 
@@ -113,7 +114,7 @@ def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Loca
     resources = {key: staged.files[file.source, str(file.type)] for key, file in master.files.items()}
     resources |= {JAR: staged.jar, CERTIFICATE: staged.certificate, KEY: staged.key, PROTO: proto}
     environment = {"LANG": LANG, **master.env,
-                   "CLASSPATH": "<CPS>".join(["{{CLASSPATH}}", "./*", *cluster.application_classpath]),
+                   "CLASSPATH": "<CPS>".join([RUNTIME_FILE, "{{CLASSPATH}}", "./*", *cluster.application_classpath]),
                    "SKEIN_APPLICATION_ID": application_id}
     if not cluster.secure:
         environment["HADOOP_USER_NAME"] = cluster.user

@@ -6,6 +6,7 @@ It runs in the application master. It turns messages of agents and Skein's list 
 
 import asyncio
 import dataclasses
+import importlib.metadata
 import logging
 import platform
 import socket
@@ -42,8 +43,21 @@ TAIL_SECONDS = 5.0
 MAX_TAILS = 32
 #: Seconds within which an agent reports the end of a command after SIGKILL.
 AFTER_KILL = 3.0
+#: Libraries of the environment whose versions the page shows.
+_LIBRARIES = ("tensorflow", "tensorflow-cpu", "keras", "numpy", "tensorboard")
 #: The words of a program that has found its port taken.
 _PORT_TAKEN = ("address already in use", "eaddrinuse")
+
+
+def installed_versions() -> Dict[str, str]:
+    """Return the versions of the libraries that matter to a training, as far as this interpreter has them."""
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
 
 
 class Coordinator:
@@ -74,7 +88,8 @@ class Coordinator:
         self._allocated: Dict[str, float] = {}
         self._tails: Dict[int, Tuple[Peer, "asyncio.Future[str]"]] = {}
         self._tail = 0
-        self.submitted_at: Optional[float] = None
+        self._submitted_at: Optional[float] = None
+        self._installed = installed_versions()
         self._cluster: Dict[str, List[str]] = {}
         self._rounds: List[Round] = []
         self._starts: Dict[TaskId, int] = {}
@@ -509,12 +524,18 @@ class Coordinator:
                       "python": platform.python_version()},
         )
 
+    def submitted(self, milliseconds: Any) -> None:
+        """Take YARN's time of the submission for the page; ignore an answer without it."""
+        if isinstance(milliseconds, int) and milliseconds > 0:
+            self._submitted_at = milliseconds / 1000
+
     def status(self, *, live: bool = True) -> Dict[str, Any]:
         """Return the document of ``status.json``, for the page, clients and the history; ``live`` as in `report`."""
         report = self.report(live=live)
-        if self.submitted_at is not None and self.submitted_at <= self._started_at:
-            report = dataclasses.replace(report, submitted_at=self.submitted_at,
-                                         queue_seconds=round(self._started_at - self.submitted_at, 3))
+        report = dataclasses.replace(report, versions={**report.versions, **self._installed})
+        if self._submitted_at is not None:
+            report = dataclasses.replace(report, submitted_at=self._submitted_at,
+                                         queue_seconds=round(max(0.0, self._started_at - self._submitted_at), 3))
         return build_status(report, Facts(
             time.time(), self._overseer.waiting(self._view(), time.monotonic()), self._timeline.events,
             self._timeline.given, self._timeline.usage, self._curves.series(), self._curves.left_out, self._cluster,

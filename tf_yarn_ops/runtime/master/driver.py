@@ -22,7 +22,7 @@ from ..common.report import JobReport, compose_diagnostics
 from . import history, web
 from .containers import Containers, exit_now
 from .coordinator import Coordinator
-from .ending import VerdictNotTaken, end_application, kill_by_rest, knows_us, until_known
+from .ending import VerdictNotTaken, ask_for_application, end_application, kill_by_rest, knows_us, until_known
 from .lifecycle import Expired
 from .server import PortsTaken, listen
 
@@ -94,6 +94,9 @@ async def run(job: Job, application_id: str) -> None:
     reachable = asyncio.get_running_loop().run_in_executor(
         None, knows_us, job.resourcemanagers, application_id, job.authorities)
     reachable.add_done_callback(lambda known: warn_unless(known.result(), job))
+    times = asyncio.get_running_loop().run_in_executor(
+        None, ask_for_application, job.resourcemanagers, application_id, job.authorities)
+    times.add_done_callback(lambda known: coordinator.submitted(known.result().get("startedTime")))
     background: List["asyncio.Future[Any]"] = [asyncio.ensure_future(coordinator.watch())]
     if listener:
         background.append(asyncio.ensure_future(coordinator.serve(listener, context)))

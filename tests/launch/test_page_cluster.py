@@ -1,0 +1,76 @@
+"""The job's page in a browser, through the proxy of a real ResourceManager, while a real job restarts a task."""
+
+import json
+import os
+import sys
+import urllib.request
+
+import jsonschema
+import pytest
+
+from support.appmaster import until
+from support.browser import browsing
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.job.parts import Deadlines, Environment, RestartPolicy
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+pytestmark = pytest.mark.cluster
+
+NAME = "<script>document.title='caught'</script>"
+#: Writes metrics without end; worker 1 fails once, after its first line.
+TRAIN = """\
+step=0
+until [ -e {go} ]; do
+  step=$((step + 1))
+  echo "{{\\"step\\": $step, \\"loss\\": 0.$((9999 - step))}}" >> $YTF_METRICS_FILE
+  echo "step $step with $API_TOKEN"
+  [ $TASK_INDEX = 0 ] || [ -e again ] || {{ touch again; exit 3; }}
+  sleep 0.2
+done"""
+
+
+def test_a_reader_of_the_tracking_url_sees_a_task_restart_and_curves_grow(minicluster, tmp_path):
+    go = tmp_path / "go"
+    launcher = Launcher(discover(minicluster.resourcemanager_url, environ={}), environ={**os.environ, **minicluster.environ},
+                        submit_with="rest")
+    application = launcher.submit(JobSpec(
+        command=TRAIN.format(go=go), name=NAME, tasks={"worker": TaskSpec(instances=2, memory=256)},
+        environment=Environment("venv", sys.prefix), env={"API_TOKEN": "letmein-1234"},
+        restart=RestartPolicy("task", backoff=0), deadlines=Deadlines(stop_grace=2)))
+    try:
+        report = until(lambda: (found := launcher.report(application)).tracking_url and found.state == "RUNNING"
+                       and found.tasks and found, 120, "a job that runs")
+        with browsing() as page:
+            page.goto(report.tracking_url)
+            page.wait_for_url("**/pages/ytf/")
+            page.wait_for_selector("tr[data-task='worker:1'] td.running")
+            assert page.inner_text("h1").startswith(NAME) and application in page.inner_text("#head")
+            until(lambda: page.locator(".row[data-task='worker:1'] rect.run").count() == 2, 60, "the restart")
+            page.hover(".row[data-task='worker:1'] rect.mark.failed")
+            assert "worker:1 failed: exit code 3 on " in page.inner_text("#tip")
+
+            def points():
+                return page.evaluate("[...document.querySelectorAll('figure polyline')].map("
+                                     "one => one.getAttribute('points').split(' ').length).reduce((a, b) => a + b, 0)")
+
+            before = until(points, 60, "a curve")
+            until(lambda: points() > before, 60, "a curve that grows")
+            until(lambda: " of 256" in page.inner_text("tr[data-task='worker:0']"), 60, "the memory in use")
+            page.click("button[data-log='worker:0']")
+            until(lambda: "with ***" in page.inner_text("#log"), 60, "the end of the log")
+            assert page.title().startswith("<script>") and "in the queue" in page.inner_text("#head")
+        with urllib.request.urlopen(f"{report.tracking_url.rstrip('/')}/pages/ytf/status.json", timeout=60) as answer:
+            text = answer.read().decode()
+        schema = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "reference", "status.schema.json")
+        with open(schema) as file:
+            jsonschema.validate(json.loads(text), json.load(file))
+        assert "letmein" not in text
+        go.touch()
+        ended = launcher.wait(application, timeout=120)
+        assert ended.reason is Reason.SUCCEEDED and ended.metrics["step"] > 1
+    finally:
+        if launcher.report(application).reason is None:
+            launcher.kill(application, "its test ended")
+        launcher.close()
