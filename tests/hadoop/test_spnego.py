@@ -243,15 +243,17 @@ def test_a_wait_renews_its_tickets_from_the_keytab(yarn, kdc, tmp_path, program)
 @pytest.mark.parametrize("program, warning", [(YTF, "still waiting"), (WATCH, "watching 1 applications goes on")],
                          ids=["ytf wait", "Airflow's triggerer"])
 def test_a_wait_without_keytab_warns_once_and_goes_on_after_kinit(yarn, kdc, tmp_path, program, warning):
-    variables = kdc.kinit("waits", lifetime="2s")
-    process, said = waiting(yarn, kdc, tmp_path, program, **variables)
+    process, said = waiting(yarn, kdc, tmp_path, program, **kdc.kinit("waits"))
     try:
-        until(lambda: warning in said.read_text())
+        # A slow start would outlive a ticket of two seconds.
+        until(lambda: yarn.count("GET", f"/ws/v1/cluster/apps/{ID}") or yarn.count("GET", "/ws/v1/cluster/apps"), 60)
+        kdc.kinit("waits", lifetime="2s")
+        until(lambda: warning in said.read_text(), 60)
         refused = len(yarn.raw)
-        until(lambda: len(yarn.raw) >= refused + 4)
+        until(lambda: len(yarn.raw) >= refused + 4, 60)
         let_in = len(yarn.handshakes)
         kdc.kinit("waits")
-        until(lambda: len(yarn.handshakes) >= let_in + 2)
+        until(lambda: len(yarn.handshakes) >= let_in + 2, 60)
         yarn.apps[ID].update(state="FINISHED", finalStatus="SUCCEEDED")
         assert process.wait(30) == 0
     finally:
@@ -408,6 +410,21 @@ def test_a_standby_leads_to_the_other_configured_address(yarn, client, kdc):
         yarn.location = active.url
         code, out, _ = result(client(WHO, url=f"{yarn.url},{active.url}"))
     assert (code, out) == (0, f"ann ann True {active.url} {yarn.url}\n1\n")
+    all_of_ann(active)
+
+
+def test_a_standby_alone_is_enough_if_its_own_configuration_names_the_pair(yarn, client, kdc):
+    active = SecureYarn(kdc.service_keytab)
+    with serving(active):
+        active.add(application(1))
+        yarn.location = active.url
+        pair = {"yarn.resourcemanager.ha.enabled": "true", "yarn.resourcemanager.ha.rm-ids": "rm1,rm2",
+                **{f"yarn.resourcemanager.webapp.address.rm{number}": url[len("http://"):]
+                   for number, url in enumerate((yarn.url, active.url), 1)}}
+        for fake in (yarn, active):
+            fake.conf |= pair
+        code, out, err = result(client(WHO, url=yarn.url))
+    assert (code, out) == (0, f"ann ann True {active.url} {yarn.url}\n1\n"), err
     all_of_ann(active)
 
 

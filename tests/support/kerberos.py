@@ -17,6 +17,8 @@ from support.fake_yarn import FakeYarn, until
 from tf_yarn_ops.hadoop.gssapi import GssError
 
 REALM = "EXAMPLE.COM"
+#: What a standby answers itself; any other path leads to the active ResourceManager.
+STANDBYS_OWN = ("/conf", "/ws/v1/cluster/info")
 SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
@@ -131,7 +133,10 @@ class SecureYarn(FakeYarn):
     def answer(self, method, path, parameters, body):
         if path.endswith("/userinfo"):
             return 200, {"clusterUserInfo": {"requestedUser": parameters.get("doAs") or self.who.principal}}
-        return super().answer(method, path, parameters, body)
+        status, document = super().answer(method, path, parameters, body)
+        if self.location and path == STANDBYS_OWN[1]:
+            document["clusterInfo"]["haState"] = "STANDBY"
+        return status, document
 
     def enter(self, headers):
         """Return the principal (None when it is not let in) and the headers of the answer."""
@@ -169,7 +174,7 @@ def _guarded(yarn):
             parameters = {key: values[-1] for key, values in parse_qs(split.query).items()}
             yarn.raw.append((split.path, parameters, dict(self.headers)))
             self.entry = {}
-            if yarn.location:
+            if yarn.location and split.path not in STANDBYS_OWN:
                 self.drain()
                 return self.reply(307, {"Location": yarn.location + self.path}, "This is standby RM")
             principal, self.entry = yarn.enter(self.headers)

@@ -4,6 +4,7 @@ In come an address, the environment, a site file or a HADOOP_CONF_DIR; out goes 
 staging, submission and logs.
 """
 
+import contextlib
 import logging
 import os
 from collections.abc import Mapping
@@ -280,7 +281,15 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
         logger.debug("asking again with a ticket: %s", demanded)
     # The ticket names the user, as in Hadoop's own clients; $HADOOP_USER_NAME does not count.
     login = short_name(site.tickets.who())
-    return _ask(urls, KerberosAuthentication(login, user or login, site.tickets), site, local)
+    kerberos = KerberosAuthentication(login, user or login, site.tickets)
+    try:
+        return _ask(urls, kerberos, site, local)
+    except KerberosDemanded:
+        # A standby leads to the active ResourceManager, which is shown a ticket if a configuration names it.
+        pair = _read_pair(urls, kerberos, site)
+        if set(pair) == set(urls):
+            raise
+    return _ask(pair, kerberos, site, local)
 
 
 class Found(NamedTuple):
@@ -319,13 +328,21 @@ def find_addresses(resourcemanager: str | None, environ: Mapping[str, str], site
         "whose yarn-site.xml has yarn.resourcemanager.webapp.address")
 
 
+def _open(urls: tuple[str, ...], authentication: Authentication, site: Site) -> ResourceManager:
+    return ResourceManager(urls, authentication, patience=DISCOVERY_PATIENCE,
+                           request_timeout=site.request_timeout, ca_file=site.ca_file)
+
+
 def _ask(urls: tuple[str, ...], authentication: Authentication, site: Site, local: Configuration | None) -> Cluster:
-    asker = ResourceManager(urls, authentication, patience=DISCOVERY_PATIENCE,
-                            request_timeout=site.request_timeout, ca_file=site.ca_file)
-    try:
+    with contextlib.closing(_open(urls, authentication, site)) as asker:
         return _learn(asker, urls, site, local)
-    finally:
-        asker.close()
+
+
+def _read_pair(urls: tuple[str, ...], authentication: Authentication, site: Site) -> tuple[str, ...]:
+    """Return the addresses, completed by ``/conf``, which a standby answers itself."""
+    with contextlib.closing(_open(urls, authentication, site)) as asker:
+        conf = _read_conf(asker)
+        return _complete(asker.addresses.urls, urls, conf, negotiates=True)
 
 
 def parse_addresses(text: str) -> tuple[str, ...]:
