@@ -190,12 +190,24 @@ def test_both_of_a_pair_are_told_which_one_they_are(light, names):
     assert alone["rm"] == alone["nn"] == ()
 
 
+def test_each_resourcemanager_of_a_pair_reads_which_one_it_is():
+    """Also the proxy for applications' pages, which does not see the arguments of the command line."""
+    settings = make_settings(ha=True)
+    for name in ("rm", "rm2"):
+        text = configuration.build_configuration(settings)[f"{name}/yarn-site.xml"]
+        assert read_xml(text)["yarn.resourcemanager.ha.id"] == name
+        assert f'href="{settings.configuration}/yarn-site.xml"' in text
+        daemon = next(one for one in daemons.list_daemons(settings) if one.name == name)
+        words = daemons.build_command(settings, daemon)
+        assert f":{settings.configuration}/{name}:{settings.configuration}:" in words[words.index("-cp") + 1]
+
+
 @pytest.mark.parametrize("ha", [False, True])
 @pytest.mark.parametrize("light", [False, True])
 @pytest.mark.parametrize("nodes", [1, 2, 8])
 def test_every_address_is_a_port_of_its_own_on_this_machine(nodes, light, ha):
     settings = make_settings(nodes=nodes, light=light, ha=ha)
-    sites = [read_xml(text) for name, text in configuration.build_configuration(settings).items() if ".xml" in name]
+    sites = [read_xml(text) for name, text in configuration.build_configuration(settings).items() if ".xml" in name and "/" not in name]
     sites += [configuration.build_node_properties(settings, name) for name in configuration.node_names(nodes)]
     addresses = [value for site in sites for name, value in site.items() if re.search(r"address(\.minicluster)?(\.\w+2?)?$", name)]
     assert sorted(addresses) == sorted(f"127.0.0.1:{port}" for port in settings.ports.values())

@@ -47,6 +47,12 @@ def read_sites(settings):
 # ---------------------------------------------------------------- settings
 
 
+@pytest.mark.parametrize(("version", "java", "opened"), [("3.1.4", 17, True), ("3.1.4", 8, False), ("3.2.4", 17, False)])
+def test_old_versions_reach_javas_classes_of_kerberos(version, java, opened):
+    flags = daemons.kerberos_flags(make_settings(kerberos=True, version=version, java=java))
+    assert ("--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED" in flags) is opened
+
+
 @pytest.mark.parametrize(
     ("file", "name", "value"),
     [

@@ -189,6 +189,8 @@ def build_configuration(settings: Settings) -> dict[str, str]:
         files.setdefault(_file_of(name), {})[name] = value
     texts = {name: render_xml(values) for name, values in files.items()} | {"log4j.properties": _LOG4J}
     if settings.ha:
+        texts |= {f"{name}/yarn-site.xml": high_availability.build_yarn_site(name, settings.configuration)
+                  for name in RESOURCEMANAGERS}
         texts["zoo.cfg"] = high_availability.build_zookeeper_text(settings.ports[ZOOKEEPER], settings.directory)
     return texts
 

@@ -12,7 +12,7 @@ from ..errors import MiniClusterError
 from . import processes
 from .class_archive import DAEMONS, MASTER, use_archive
 from .configuration import Settings, build_node_properties, node_names
-from .high_availability import NAMENODES, ZOOKEEPER
+from .high_availability import NAMENODES, RESOURCEMANAGERS, ZOOKEEPER
 from .kdc import get_ticket, start_kdc
 from .kerberos import HDFS
 from .versions import find_version
@@ -20,6 +20,7 @@ from .versions import find_version
 #: The serial collector and the first compiler halve the memory and the start time of daemons.
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 OPENS = "--add-opens=java.base/java.lang=ALL-UNNAMED"
+KERBEROS_OPENS = "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
 #: For Skein's application master, whose Netty makes a certificate at each start to try what OpenSSL can do. It prefers
 #: the JDK's own classes, if they are exported, to those of Bouncy Castle, which come from a signed jar and so from no
 #: archive. The second flag saves the 10,000 rounds that encrypt a key in a key store which is never written.
@@ -109,6 +110,7 @@ def build_command(settings: Settings, daemon: Daemon) -> list[str]:
     """Return the command line of a daemon that is a JVM."""
     # A NodeManager with another class than Hadoop's cannot use the archive, which needs the jars first.
     first = f"{settings.additions}/classes:" if settings.additions and daemon.title == "NodeManager" else ""
+    own = f"{settings.configuration}/{daemon.name}:" if settings.ha and daemon.name in RESOURCEMANAGERS else ""
     return [
         f"{settings.java_home}/bin/java", f"-Xmx{daemon.heap}m", *JVM_FLAGS, *daemon.flags, *kerberos_flags(settings),
         *_marks(settings.directory, daemon.name),
@@ -116,16 +118,19 @@ def build_command(settings: Settings, daemon: Daemon) -> list[str]:
         f"-XX:ErrorFile={settings.logs}/{daemon.name}-crash.log", "-XX:+ExitOnOutOfMemoryError",
         *use_archive(settings.classes, DAEMONS),
         # No jar has a file with the same name as one of our files.
-        "-cp", f"{first}{settings.hadoop}/jars/*:{settings.configuration}:{settings.pages}",
+        "-cp", f"{first}{settings.hadoop}/jars/*:{own}{settings.configuration}:{settings.pages}",
         daemon.main_class, *daemon.arguments,
     ]  # fmt: skip
 
 
 def kerberos_flags(settings: Settings) -> tuple[str, ...]:
     """Return the flags by which a JVM finds the realm of a secured cluster."""
+    if not settings.kerberos:
+        return ()
     # Java reads KRB5_CONFIG nowhere. Hadoop's daemons share one service, and see replays where there are none.
     conf = f"-Djava.security.krb5.conf={settings.realm.krb5_conf}"
-    return (conf, "-Dsun.security.krb5.rcache=none") if settings.kerberos else ()
+    opens = (KERBEROS_OPENS,) if find_version(settings.version).kerberos_opens and settings.java > 8 else ()
+    return (conf, "-Dsun.security.krb5.rcache=none", *opens)
 
 
 def build_environment(settings: Settings, environ: Mapping[str, str], cluster: Mapping[str, str]) -> dict[str, str]:

@@ -144,7 +144,7 @@ def make_folders(settings: Settings) -> None:
     for path, permission in rights.items():
         # MKDIRS does not change the permissions of an existing folder.
         for operation in ("MKDIRS", "SETPERMISSION"):
-            _put(settings, path, {"op": operation, "permission": permission, "user.name": settings.user})
+            _put(settings, path, {"op": operation, "permission": permission, "user.name": settings.superuser})
     if settings.kerberos:
         for user in homes:
             _put(settings, f"/user/{user}", {"op": "SETOWNER", "owner": user})

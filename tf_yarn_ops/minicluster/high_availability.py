@@ -5,6 +5,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 #: Name of the pair of NameNodes in URLs, and of the pair of ResourceManagers.
 SERVICE = "minicluster"
@@ -37,6 +38,19 @@ def build_yarn_properties(host: str, ports: Mapping[str, int], stock: bool, http
         "hadoop.zk.address": f"127.0.0.1:{ports[ZOOKEEPER]}",
         **({} if stock else {"hadoop.zk.timeout-ms": str(_SESSION_MILLISECONDS)}),
     }  # fmt: skip
+
+
+def build_yarn_site(name: str, configuration: Path) -> str:
+    """Return a ResourceManager's own ``yarn-site.xml``: the cluster's, and which one of the pair it is.
+
+    An argument of the command line is not enough: the proxy for applications' pages reads the files again, finds two
+    addresses of this machine, and answers 404.
+    """
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<configuration xmlns:xi="http://www.w3.org/2001/XInclude">\n'
+        f"  <property><name>yarn.resourcemanager.ha.id</name><value>{name}</value></property>\n"
+        f'  <xi:include href="{escape(str(configuration / "yarn-site.xml"))}"/>\n</configuration>\n'
+    )
 
 
 def build_hdfs_properties(host: str, ports: Mapping[str, int], directory: Path, https: bool) -> dict[str, str]:

@@ -22,6 +22,8 @@ class HadoopVersion:
         Feature releases of Java. Hadoop uses the security manager, which the JDK no longer has from 24 on.
     hdfs_opens : bool
         Whether NameNode and DataNode too need access to Java's own classes, from Java 17 on.
+    kerberos_opens : bool
+        Whether all programs of a secured cluster need access to Java's own classes of Kerberos, from Java 17 on.
     left_out : str
         Maven's name of a group whose jars are left out: two versions of the same classes.
     """
@@ -31,14 +33,15 @@ class HadoopVersion:
     oldest_java: int = 11
     newest_java: int = 23
     hdfs_opens: bool = False
+    kerberos_opens: bool = False
     left_out: str = ""
 
 
 #: By number, oldest first.
 VERSIONS = {
     version.number: version for version in (
-        HadoopVersion("2.10.2", 61, oldest_java=8, hdfs_opens=True, left_out="org.ow2.asm"),
-        HadoopVersion("3.1.4", 65, oldest_java=8, hdfs_opens=True),
+        HadoopVersion("2.10.2", 61, oldest_java=8, hdfs_opens=True, kerberos_opens=True, left_out="org.ow2.asm"),
+        HadoopVersion("3.1.4", 65, oldest_java=8, hdfs_opens=True, kerberos_opens=True),
         HadoopVersion("3.2.4", 72, oldest_java=8, hdfs_opens=True),
         HadoopVersion("3.3.6", 87, oldest_java=8, hdfs_opens=True),
         HadoopVersion("3.4.3", 90),
