@@ -25,23 +25,27 @@ def pytest_configure(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Let one worker drive Airflow in a run of everything: a second scheduler would mostly be idle, at a cost."""
+    """Let one worker drive Airflow in a run of everything: a second scheduler would mostly be idle, at a cost.
+
+    One worker, too, takes the tests of the secured cluster, as some of them kill its daemons.
+    """
     if config.getoption("dist") != "loadfile":
         return None
     # xdist would begin with the files of most tests, and end with one test of some minutes beside an idle worker.
     config.option.loadscopereorder = False
-    if config.args_source is not config.ArgsSource.TESTPATHS:
-        return None
     from xdist.scheduler import LoadFileScheduling
 
+    everything = config.args_source is config.ArgsSource.TESTPATHS
     users = {f"tests/{file.relative_to(FOLDER).as_posix()}" for file in FOLDER.rglob("test_*.py") if drives_airflow(file)}
 
-    class OneAirflow(LoadFileScheduling):
+    class ByPlace(LoadFileScheduling):
         def _split_scope(self, nodeid):
             file = super()._split_scope(nodeid)
-            return "airflow" if file in users else file
+            if file.startswith("tests/secure/"):
+                return "secure"
+            return "airflow" if everything and file in users else file
 
-    return OneAirflow(config, log)
+    return ByPlace(config, log)
 
 
 @functools.cache

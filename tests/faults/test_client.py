@@ -1,14 +1,12 @@
 """Faults of the client, in every gap of a submission, and every deadline once; on the real daemons."""
 
-import signal
 import sys
 import time
 
 import pytest
 
-from support.client_process import Client
-from support.fake_yarn import until
-from support.faults import FOREVER, Matrix, Outcome, Rig, check, job, wanted
+from support.client_rows import ROWS
+from support.faults import Matrix, Rig, check, job, wanted
 from tf_yarn_ops.job.parts import Deadlines, Environment
 from tf_yarn_ops.runtime.common.reasons import Reason
 
@@ -17,102 +15,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 MATRIX = Matrix()
 
-GAPS = {"before": "before the submission", "during": "during the submission", "after": "just after the submission",
-        "waiting": "while it waits"}
-BY_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
-
-
-def unique(name):
-    return f"{name} {time.monotonic_ns()}"
-
-
-def signalled(number, gap):
-    def play(rig):
-        client = Client(rig, unique("signal"), FOREVER, gap)
-        struck = time.monotonic()
-        client.process.send_signal(number)
-        client.process.send_signal(number)
-        if gap != "waiting":
-            client.go_on()
-        code, report = client.end()
-        seconds = time.monotonic() - struck
-        assert code == BY_SIGNAL[number], report
-        known = client.applications()
-        assert len(known) <= 1
-        ids = {*known, *filter(None, [report["application_id"]])}
-        return Outcome(Reason(report["reason"]), seconds, tuple(ids), rig.left(*ids), report["message"])
-    return play
-
-
-def killed(gap):
-    def play(rig):
-        run_id, gate = unique("sigkill"), rig.folder / f"gate {time.monotonic_ns()}"
-        command = f"until [ -e '{gate}' ]; do sleep 0.1; done"
-        client = Client(rig, run_id, command, gap)
-        struck = time.monotonic()
-        client.process.kill()
-        client.process.communicate(timeout=20)
-        again = Client(rig, run_id, command)
-        gate.touch()
-        code, report = again.end()
-        seconds = time.monotonic() - struck
-        assert (code, again.applications()) == (0, [report["application_id"]])
-        return Outcome(Reason(report["reason"]), seconds, tuple(again.applications()),
-                       rig.left(*again.applications()))  # fmt: skip
-    return play
-
-
-for _gap, _when in GAPS.items():
-    for _number in BY_SIGNAL:
-        MATRIX.row(f"the client gets {_number.name} {_when}", Reason.KILLED, 60)(signalled(_number, _gap))
-    MATRIX.row(f"the client gets SIGKILL {_when} and is called again", Reason.SUCCEEDED, 240)(killed(_gap))
-
-
-@MATRIX.row("the client gets SIGKILL while it waits and is not called again, lease of 20 s", Reason.LEASE_EXPIRED, 120)
-def left_alone(rig):
-    """A client without a name for its training has a lease by default; here it is a short one."""
-    tag = f"left-{time.monotonic_ns()}"
-    client = Client(rig, None, FOREVER, options=["--lease", "20", "--tag", tag])
-    application = until(lambda: rig.launcher.resourcemanager.find([tag]), 120, 0.4)[0]["id"]
-    rig.live(application)
-    struck = time.time()
-    client.process.kill()
-    client.process.communicate(timeout=20)
-
-    def expect(report):
-        holder = f"Its last holder, ytf-submit (process {client.process.pid} on "
-        assert holder in report.message and "had to renew it within 20 s." in report.message, report.message
-
-    return rig.end(application, struck, expect=expect)
-
-
-def succeeds(rig, *clients):
-    started = time.monotonic()
-    told = [client.end() for client in clients]
-    seconds = time.monotonic() - started
-    assert [code for code, _ in told] == [0] * len(clients), told
-    ids = {report["application_id"] for _, report in told}
-    assert ids == set(clients[0].applications()) and len(ids) == 1
-    return Outcome(Reason(told[0][1]["reason"]), seconds, tuple(ids), rig.left(*ids))
-
-
-@MATRIX.row("two clients race with one identity", Reason.SUCCEEDED, 240)
-def racing(rig):
-    run_id = unique("race")
-    return succeeds(rig, *[Client(rig, run_id, "sleep 1") for _ in range(2)])
-
-
-@MATRIX.row("the disk of the client's working directory is full", Reason.SUCCEEDED, 240)
-def disk_full(rig):
-    """No file of the client may grow by a byte, wherever it is."""
-    limit = ["bash", "-c", 'trap "" XFSZ; ulimit -f 0; ! echo x 2>/dev/null >probe && exec "$@"', "bash"]
-    return succeeds(rig, Client(rig, unique("full"), "true", before=["env", "-C", str(rig.folder), *limit]))
-
-
-@MATRIX.row("http_proxy leads to nowhere", Reason.SUCCEEDED, 240)
-def proxy(rig):
-    nowhere = dict.fromkeys(("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy"), "http://127.0.0.1:1")
-    return succeeds(rig, Client(rig, unique("proxy"), "true", **nowhere))
+MATRIX.rows += ROWS
 
 
 # -- deadlines: allocation and heartbeat are rows of test_faults_container.py, stop_grace of test_faults_program.py --

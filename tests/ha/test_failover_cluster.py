@@ -1,51 +1,13 @@
 """Two ResourceManagers and two NameNodes, whose active ones are killed at every step of a job."""
 
-import asyncio
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
-from support.cluster_jobs import job
-from support.fake_yarn import until
-from support.faults import processes_of
-from support.gaps import STOP_IN_GAPS
-from support.programs import ROOT, YTF
-from support.two_nodes import directories, launcher_on
-from tf_yarn_ops.errors import ClusterUnreachable
-from tf_yarn_ops.follow.identity import Identity, deployment_tag
-from tf_yarn_ops.follow.watch import Watcher
-from tf_yarn_ops.hadoop.cluster import discover
+from support import failover_rows
+from support.access import plain
+from support.two_nodes import launcher_on
 from tf_yarn_ops.minicluster import MiniCluster
-from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.staging.sweep import sweep
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
-
-#: A client that knows one address, and stops in a gap.
-CLIENT = """\
-import json, sys
-from tf_yarn_ops.launch.launcher import Launcher
-from tf_yarn_ops.hadoop.cluster import discover
-from tf_yarn_ops.follow.identity import Identity
-from tf_yarn_ops.job.spec import JobSpec
-
-url, spec, key, gap = sys.argv[1:]
-
-def stop(name):
-    if name == gap:
-        print("stopped", flush=True)
-        sys.stdin.readline()
-
-""" + STOP_IN_GAPS + """
-launcher = Launcher(discover(url, environ={}))
-launcher.ensure(JobSpec.from_dict(json.loads(spec)), Identity(key))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -60,122 +22,13 @@ def launcher(hadoop):
         yield made
 
 
-def gated(hadoop, name, **fields):
-    gate = hadoop.directory / f"gate-{name}"
-    return job(f"until [ -e {gate} ]; do sleep 0.1; done", **fields), gate
-
-
-def standby_url(hadoop):
-    return hadoop.settings.web_address(next(name for name in ("rm", "rm2") if name != hadoop.active("rm")))
-
-
-def client_in(hadoop, identity, gap, spec):
-    words = [hadoop.resourcemanager_url, json.dumps(spec.to_dict()), identity.key, gap]
-    process = subprocess.Popen([sys.executable, "-c", CLIENT, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True)
-    assert process.stdout.readline() == "stopped\n"
-    return process
-
-
-def go_on(client):
-    client.stdin.write("\n")
-    client.stdin.close()
-
-
-def again(call):
-    """Call until the cluster answers, as an engine's retries do; fail after a minute."""
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            return call()
-        except ClusterUnreachable:
-            assert time.monotonic() < deadline
-
-
-def trained_once(launcher, identity, report):
-    assert report.reason is Reason.SUCCEEDED, report
-    assert len(report.rounds) == 1 and [task.starts for task in report.tasks] == [1]
-    assert [found["id"] for found in launcher.resourcemanager.find([identity.tag])] == [report.application_id]
-
-
 def test_one_address_is_enough(hadoop):
-    """Also that of the standby: /conf completes the list."""
-    for url in hadoop.resourcemanager_urls:
-        cluster = discover(url, environ={})
-        assert set(cluster.resourcemanagers) == set(hadoop.resourcemanager_urls)
-        assert (cluster.default_filesystem, cluster.webhdfs) == ("hdfs://minicluster", hadoop.namenode_urls)
+    failover_rows.one_address_is_enough(plain(hadoop))
 
 
 def test_nothing_is_lost_when_the_resourcemanager_is_killed(hadoop, launcher):
-    """Jobs that are watched, waited for and killed, and submissions in three gaps."""
-    tag = deployment_tag("failover")
-    watched, gate = gated(hadoop, "watched", tags=[tag])
-    names = [launcher.submit(watched) for _ in range(3)]
-    doomed = launcher.submit(job("sleep 300"))
-    spec = job("sleep 0.2")
-    identities = {gap: Identity(f"rm {gap} {time.time()}") for gap in ("claimed", "staging", "submitted")}
-    clients = {gap: client_in(hadoop, identity, gap, spec) for gap, identity in identities.items()}
-    # YARN waits ten minutes for an application master that it was launching when it was killed.
-    until(lambda: not launcher.list(["NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED"]), 120, 0.2)
-
-    learned = discover(standby_url(hadoop), environ={})
-
-    async def watch():
-        watcher = Watcher(learned, tag=tag, interval=0.5)
-        return await asyncio.gather(*[watcher.wait(name) for name in names])
-
-    with ThreadPoolExecutor(4) as pool:
-        reports = pool.submit(asyncio.run, watch())
-        waiting = pool.submit(launcher.wait, names[0], timeout=180)
-        before = hadoop.active("rm")
-        hadoop.stop_daemon(before, signal.SIGKILL)
-        killing = pool.submit(again, lambda: launcher.kill(doomed, "enough"))
-        for client in clients.values():
-            go_on(client)
-        for identity in identities.values():
-            report = again(lambda identity=identity: launcher.ensure(spec, identity))
-            trained_once(launcher, identity, launcher.wait(report.application_id, identity=identity, timeout=180))
-        assert hadoop.active("rm") != before
-        hadoop.start_daemon(before)
-        assert killing.result().reason is Reason.KILLED
-        gate.touch()
-        ended = [*reports.result(), waiting.result()]
-    assert {(report.reason, len(report.rounds), report.tasks[0].starts) for report in ended} == {(Reason.SUCCEEDED, 1, 1)}
-    for client in clients.values():
-        client.wait(60)
-    until(lambda: not launcher.list() and not directories(launcher), 60, 0.5)
-    until(lambda: not [pid for name in [*names, doomed] for pid in processes_of(name)], 30, 0.5)
+    failover_rows.nothing_is_lost_when_the_resourcemanager_is_killed(plain(hadoop), launcher)
 
 
 def test_nothing_is_lost_when_the_namenode_is_killed(hadoop, launcher):
-    """Submissions while staging and claiming, a kill, logs and sweeping, with a dead first NameNode at last."""
-    spec, gate = gated(hadoop, "namenode")
-    running = launcher.submit(spec)
-    until(lambda: launcher.report(running).state == "RUNNING", 120, 0.2)
-    quick = job("echo word-for-the-log")
-    identities = {gap: Identity(f"nn {gap} {time.time()}") for gap in ("reserved", "claimed", "staging")}
-    clients = {gap: client_in(hadoop, identity, gap, quick) for gap, identity in identities.items()}
-    before = hadoop.active("nn")
-    with ThreadPoolExecutor(1) as pool:
-        failing_over = pool.submit(hadoop.failover, "nn", restart=False)
-        until(lambda: hadoop.pid(before) is None)
-        clients["staging"].kill()  # its directory is left
-        for gap in ("reserved", "claimed"):
-            go_on(clients[gap])
-        with pytest.raises(ClusterUnreachable):
-            launcher.ensure(quick, identities["reserved"])
-        assert failing_over.result() != before
-    for identity in identities.values():
-        report = again(lambda identity=identity: launcher.ensure(quick, identity))
-        trained_once(launcher, identity, launcher.wait(report.application_id, identity=identity, timeout=180))
-    gate.touch()
-    assert launcher.wait(running, timeout=180).reason is Reason.SUCCEEDED
-    environ = {**os.environ, **hadoop.environ, "PYTHONPATH": str(ROOT)}
-    words = [*YTF, "logs", report.application_id]
-    until(lambda: "word-for-the-log" in subprocess.run(
-        words, capture_output=True, text=True, timeout=90, env=environ).stdout, 60, 1)
-    for client in clients.values():
-        client.wait(60)
-    sweep(launcher.staging(), launcher.resourcemanager)
-    assert directories(launcher) == []
-    hadoop.start_daemon(before)
+    failover_rows.nothing_is_lost_when_the_namenode_is_killed(plain(hadoop), launcher)

@@ -1,10 +1,7 @@
 """Exactly one application trains: races, kills in every gap, restarts, on real daemons."""
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +10,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from support import identity_rows
+from support.access import plain
 from support.cluster_jobs import job
 from support.fake_yarn import until
-from support.faults import processes_of
-from support.gaps import GAPS, STOP_IN_GAPS
-from tf_yarn_ops.errors import Superseded
+from support.gaps import GAPS
+from support.identity_rows import client_in, found, live
 from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
@@ -52,19 +50,6 @@ def launcher(hadoop):
     for application in made.resourcemanager.find(states=LIVE):
         made.kill(application["id"], "the test is over")
     made.close()
-
-
-def found(launcher, identity):
-    return launcher.resourcemanager.find(tags=[identity.tag])
-
-
-def live(launcher, identity):
-    return [item["id"] for item in found(launcher, identity) if item["state"] in LIVE]
-
-
-def directories(launcher):
-    files = launcher.staging(launcher.cluster.user).filesystem
-    return [status.name for status in files.list(launcher.cluster.staging) if status.name.startswith("application_")]
 
 
 def test_racing_pairs_of_clients_train_once(hadoop, launcher):
@@ -109,102 +94,22 @@ def test_racing_pairs_of_clients_train_once(hadoop, launcher):
     assert set(most.values()) == {1}
 
 
-#: A client in a process of its own; it stops at a gap, which is named on its command line.
-CLIENT = """\
-import json, os, signal, sys, time
-from tf_yarn_ops.launch import launcher as launchers
-from tf_yarn_ops.hadoop.cluster import discover
-from tf_yarn_ops.errors import Cancelled
-from tf_yarn_ops.follow.identity import Identity
-from tf_yarn_ops.job.spec import JobSpec
-
-url, spec, key, gap = sys.argv[1:]
-launcher = launchers.Launcher(discover(url))
-signal.signal(signal.SIGTERM, lambda number, frame: launcher.cancel())
-
-def stop(name):
-    if name == gap:
-        print("stopped", flush=True)
-        sys.stdin.readline()
-
-""" + STOP_IN_GAPS + """
-identity = Identity(key)
-try:
-    report = launcher.ensure(JobSpec.from_dict(json.loads(spec)), identity)
-    if gap == "waiting":
-        print("stopped", flush=True)
-    launcher.wait(report.application_id, identity=identity)
-except Cancelled:
-    sys.exit(143)
-"""
-
-
-def client_in(hadoop, identity, gap, command="sleep 100"):
-    words = [hadoop.resourcemanager_url, json.dumps(job(command).to_dict()), identity.key, gap]
-    process = subprocess.Popen([sys.executable, "-c", CLIENT, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True)
-    assert process.stdout.readline() == "stopped\n"
-    return process
-
-
 @pytest.mark.parametrize("gap", [*GAPS, "waiting"])
 def test_killed_in_a_gap_and_called_again_trains_once(hadoop, launcher, gap):
-    identity = Identity(f"sigkill {gap} {time.time()}")
-    process = client_in(hadoop, identity, gap)
-    process.kill()
-    process.wait(10)
-    before = live(launcher, identity)
-    assert len(before) == (gap in ("submitted", "marked", "waiting"))
-    report = launcher.ensure(job("sleep 100"), identity)
-    assert live(launcher, identity) == [report.application_id]
-    assert before in ([], [report.application_id])
-    assert len(found(launcher, identity)) == 1
-    if gap in ("claimed", "staging"):  # what the dead client had claimed was submitted, not something else
-        assert Claims(launcher.staging(launcher.cluster.user), identity).latest().number == 0
-    assert launcher.kill(report.application_id, "enough").reason is Reason.KILLED
-    until(lambda: report.application_id not in directories(launcher))
+    identity_rows.killed_in_a_gap_and_called_again_trains_once(plain(hadoop), launcher, gap)
 
 
 @pytest.mark.parametrize("gap", [*GAPS, "waiting"])
 def test_term_in_a_gap_leaves_nothing(hadoop, launcher, gap):
-    identity = Identity(f"term {gap} {time.time()}")
-    before = set(directories(launcher))
-    process = client_in(hadoop, identity, gap)
-    process.send_signal(signal.SIGTERM)
-    process.stdin.write("\n")
-    process.stdin.flush()
-    assert process.wait(30) == 143
-    assert live(launcher, identity) == []
-    until(lambda: set(directories(launcher)) <= before)
-    for item in found(launcher, identity):
-        until(lambda item=item: not processes_of(item["id"]))
+    identity_rows.term_in_a_gap_leaves_nothing(plain(hadoop), launcher, gap)
 
 
 def test_a_failed_attempt_is_not_repeated_but_the_next_one_trains(hadoop, launcher):
-    key = f"retry {time.time()}"
-    first = launcher.ensure(job("exit 3"), Identity(key, attempt=1))
-    assert launcher.wait(first.application_id, timeout=120).reason is Reason.TASK_FAILED
-    assert launcher.ensure(job("exit 3"), Identity(key, attempt=1)).application_id == first.application_id
-    second = launcher.ensure(job("true"), Identity(key, attempt=2))
-    assert second.application_id != first.application_id
-    assert launcher.wait(second.application_id, timeout=120).reason is Reason.SUCCEEDED
-    assert new_launcher(hadoop).ensure(job("true"), Identity(key, attempt=9)).reason is Reason.SUCCEEDED
-    assert len(found(launcher, Identity(key))) == 2
+    identity_rows.a_failed_attempt_is_not_repeated_but_the_next_one_trains(plain(hadoop), launcher)
 
 
 def test_a_stale_older_generation_wakes_up(hadoop, launcher):
-    key = f"stale {time.time()}"
-    old = client_in(hadoop, Identity(key), "claimed")  # generation 0, stopped before its submission
-    newer = launcher.ensure(job("sleep 100"), Identity(key, generation=1))
-    old.stdin.write("\n")
-    old.stdin.flush()
-    assert old.wait(60) == 1  # Superseded
-    assert live(launcher, Identity(key)) == [newer.application_id]
-    with pytest.raises(Superseded, match=newer.application_id):
-        launcher.ensure(job("sleep 100"), Identity(key, generation=0, attempt=5))
-    report = launcher.ensure(job("sleep 100"), Identity(key, generation=2))
-    assert live(launcher, Identity(key)) == [report.application_id]
-    assert launcher.report(newer.application_id).reason is Reason.SUPERSEDED
+    identity_rows.a_stale_older_generation_wakes_up(plain(hadoop), launcher)
 
 
 def test_a_foreign_users_application_with_the_same_tags_is_left_alone(hadoop, launcher):
@@ -240,7 +145,7 @@ def test_an_id_from_before_a_restart_is_submitted_and_live_jobs_are_found_again(
 
 def test_the_resourcemanager_restarts_in_the_middle_of_a_submission(hadoop, launcher):
     identity = Identity(f"middle {time.time()}")
-    process = client_in(hadoop, identity, "staging", "sleep 0.1")
+    process = client_in(plain(hadoop), identity, "staging", "sleep 0.1")
     hadoop.stop_daemon("rm", signal.SIGKILL)
     hadoop.start_daemon("rm")
     process.stdin.write("\n")

@@ -43,7 +43,7 @@ def test_knox_in_front_of_a_secured_cluster(secure_cluster, as_gateway, tmp_path
     ca_file.write_bytes(authority.file.read_bytes() + Path(secure_cluster.ca_file).read_bytes())
     (tmp_path / "token").write_text("a.b.c")
     (tmp_path / "token").chmod(0o600)
-    daemons = (secure_cluster.resourcemanager_url, secure_cluster.namenode_url)
+    daemons = [secure_cluster.settings.web_address(secure_cluster.active(kind)) for kind in ("rm", "nn")]
     others = [secure_cluster.settings.web_address(name) for name in ("dn", "nm")]
     tickets = Tickets(str(secure_cluster.keytab("gateway")), secure_cluster.principal("gateway"))
     options = client_options(KerberosAuthentication("gateway", tickets=tickets), (*daemons, *others), 60, str(ca_file))

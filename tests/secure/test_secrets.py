@@ -1,4 +1,4 @@
-"""No token, key or cookie of a job stands where others can read it: logs, pages, the request that is printed, HDFS."""
+"""No token, key or cookie of a job stands where others can read it: logs, pages, the request that is printed, HDFS, Azkaban."""
 
 import base64
 import json
@@ -9,44 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from support.azkaban_process import COMMAND, Job
 from support.fake_yarn import until
+from support.found_secrets import assert_no_secret, read_key, read_passwords, spell
 from support.secure import ask
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
-
-
-def read_vint(data, at):
-    """Return an integer in Hadoop's variable form, and the place after it."""
-    first = data[at] - 256 if data[at] > 127 else data[at]
-    if first >= -112:
-        return first, at + 1
-    return int.from_bytes(data[at + 1 : at + 1 - first - 112], "big"), at + 1 - first - 112
-
-
-def read_passwords(tokens):
-    """Return the passwords of the tokens in a file that a NodeManager has written for a container, by kind."""
-    assert tokens[:5] == b"HDTS\0"
-    count, at = read_vint(tokens, 5)
-    found = {}
-    for _ in range(count):
-        parts = []
-        for _ in ("alias", "identifier", "password", "kind", "service"):
-            length, at = read_vint(tokens, at)
-            parts.append(tokens[at : at + length])
-            at += length
-        found[parts[3].decode()] = parts[2]
-    return found
-
-
-def spell(secret):
-    """Return the ways in which a secret may stand in a text: as it is, in hexadecimal, and in base64 at any offset."""
-    ways = {secret, secret.hex().encode(), secret.hex().upper().encode()}
-    for offset in range(3):
-        encoded = base64.b64encode(b"\0" * offset + secret)
-        # The characters at the ends hold bits of the neighbours too.
-        inner = encoded[4 if offset else 0 : len(encoded) - 4]
-        ways |= {inner, inner.replace(b"+", b"-").replace(b"/", b"_")}
-    return ways
 
 
 def list_readable_files(cluster, environ, folder="/"):
@@ -64,6 +32,18 @@ def list_readable_files(cluster, environ, folder="/"):
                 yield path, target.read_bytes()
 
 
+def run_by_azkaban(cluster, environ, folder):
+    """Run a job of Azkaban's job type with a keytab; return its log and the files of its folder."""
+    (folder / "site.yaml").write_text(Path(environ["YTF_SITE"]).read_text() + f"keytab: {cluster.keytab('alice')}\n")
+    job = Job(folder / "azkaban", cluster.resourcemanager_url, {
+        "tf.command": "sleep 1", "tf.task_memory": "256", "tf.environment": f"venv://{sys.prefix}"})
+    mine = {"KRB5_CONFIG": environ["KRB5_CONFIG"], "YTF_SITE": str(folder / "site.yaml"), "PATH": "/nowhere"}
+    done = subprocess.run(COMMAND, env=job.environ | mine, capture_output=True, cwd=job.folder, timeout=180)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return {"Azkaban's log": done.stdout + done.stderr} | {
+        str(file): file.read_bytes() for file in job.folder.rglob("*") if file.is_file()}
+
+
 def test_secrets_are_told_base64_and_all():
     for offset in range(3):
         text = base64.b64encode(b"x" * (offset + 30) + b"a secret of 20 bytes" + b"yy")
@@ -78,6 +58,7 @@ def test_nothing_that_others_read_has_a_secret(secure_cluster, as_alice, as_bob,
     said = [subprocess.run([*words, *more], env=as_alice, capture_output=True, text=True, timeout=180, check=True)
             for more in (["--dry_run"], [])]
     application = re.search(r"application_\d+_\d+", said[1].stdout)[0]
+    azkaban = run_by_azkaban(secure_cluster, as_alice, tmp_path)
     until(copy.exists, 90)
     page = f"{secure_cluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
     pages = {url: ask(secure_cluster, as_bob, url)[1].encode() for url in (
@@ -89,17 +70,14 @@ def test_nothing_that_others_read_has_a_secret(secure_cluster, as_alice, as_bob,
     passwords = read_passwords(copy.read_bytes())
     assert set(passwords) == {"HDFS_DELEGATION_TOKEN", "RM_DELEGATION_TOKEN"}
     web_secret = secure_cluster.settings.realm.web_secret.read_bytes()
-    secrets = {**passwords, "the secret of cookies": web_secret}
+    keytab = read_key(secure_cluster.keytab("alice"))
+    secrets = {**passwords, "the secret of cookies": web_secret, "the key of alice": keytab}
     texts = {f"{program} {index}": (ran.stdout + ran.stderr).encode() for index, ran in enumerate(said)}
-    texts |= pages | dict(list_readable_files(secure_cluster, as_bob))
+    texts |= azkaban | pages | dict(list_readable_files(secure_cluster, as_bob))
     # Bob may list HDFS, and files that may be read are found.
     assert ask(secure_cluster, as_bob, f"{secure_cluster.namenode_url}/webhdfs/v1/?op=LISTSTATUS")[0] == 200
     assert any(application in path for path, _ in list_readable_files(secure_cluster, as_alice, "/tmp/logs/alice"))
     logs = [*secure_cluster.settings.logs.iterdir(), *(secure_cluster.directory / "nm" / "logs").rglob("*")]
     texts |= {str(file): file.read_bytes() for file in logs if file.is_file()}
     assert f"{secure_cluster.settings.logs}/hdfs-audit.log" in texts
-    for where, text in texts.items():
-        for name, secret in secrets.items():
-            assert not any(way in text for way in spell(secret)), f"{name} stands in {where}"
-        assert b"PRIVATE KEY-----" not in text, where
-        assert not re.search(rb"hadoop\.auth=[^;\s]*&s=[A-Za-z0-9+/]{20}", text), where
+    assert_no_secret(texts, secrets)

@@ -11,7 +11,6 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -19,7 +18,6 @@ import yaml
 from support.fake_yarn import until
 from support.programs import ROOT, SUBMIT, YTF
 from support.secure import ask, get_environment
-from tf_yarn_ops.hadoop.configuration import Configuration
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -37,7 +35,7 @@ handlers = [urllib.request.ProxyHandler({})]
 if sys.argv[2:]:
     handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=sys.argv[2])))
 found = json.load(urllib.request.build_opener(*handlers).open(url))["FileStatuses"]["FileStatus"]
-print("tokens for", [token.service for token in tokens], "home has", [item["pathSuffix"] for item in found], flush=True)
+print("tokens for", sorted(token.service for token in tokens), "home has", [item["pathSuffix"] for item in found], flush=True)
 """
 #: A program that prints all files of HDFS that its user may read.
 READ_ALL = """
@@ -85,14 +83,14 @@ class Clients:
         own = {name: value for name, value in self.tickets[user].items() if name in kept}
         return {**own, "PATH": "/nowhere", "YTF_SITE": str(site or self.folder / "site.yaml")}
 
-    def start(self, name, user, *words, site=None):
+    def start(self, name, user, *words, site=None, **variables):
         """Start a client; what it says is kept under its name."""
         with open(self.folder / f"{name}.out", "wb") as out, open(self.folder / f"{name}.err", "wb") as err:
             self.running[name] = subprocess.Popen(
-                words, env=self.environ(user, site), stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.folder)
+                words, env=self.environ(user, site) | variables, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.folder)
 
-    def submit(self, name, user, command, *words, site=None):
-        self.start(name, user, *SUBMIT, "-v", "--submit_with", "rest", "--json", *SMALL, *words, command, site=site)
+    def submit(self, name, user, command, *words, **more):
+        self.start(name, user, *SUBMIT, "-v", "--submit_with", "rest", "--json", *SMALL, *words, command, **more)
 
     def end(self, name, seconds=150):
         """Wait for a client; return its exit code, stdout and stderr."""
@@ -139,16 +137,20 @@ def clients(secure_cluster, tmp_path_factory):
     made.flag, namenode = folder / "go on", secure_cluster.namenode_url
     listing = [sys.executable, str(folder / "list_home.py"), namenode, *filter(None, [made.ca_file])]
     command = f'PYTHONPATH={ROOT} {shlex.join(listing)}; until [ -e "{made.flag}" ]; do sleep 0.2; done'
-    # The same NameNode by another name, which is another file system.
-    split = urlsplit(Configuration.from_directory(secure_cluster.environ["HADOOP_CONF_DIR"]).get("fs.defaultFS"))
-    other = f"hdfs://{'localhost' if split.hostname == '127.0.0.1' else '127.0.0.1'}:{split.port}"
-    made.submit("long", "alice", command, "--wait", "--file_system", other,
-                site=made.site(folder / "two.yaml", namenodes={other: namenode}))
+    # The active NameNode by its own address, which is another file system than the pair.
+    other = f"hdfs://localhost:{secure_cluster.settings.ports[secure_cluster.active('nn')]}"
+    # Its client has a keytab, and tickets of some seconds.
+    short = folder / "krb5.conf"
+    short.write_text(secure_cluster.krb5_conf.read_text().replace("[libdefaults]", "[libdefaults]\n  ticket_lifetime = 20s"))
+    site = made.site(folder / "two.yaml", namenodes={other: namenode}, keytab=str(secure_cluster.keytab("alice")))
+    made.submit("long", "alice", command, "--wait", "--file_system", other, site=site, KRB5_CONFIG=str(short))
     made.submitted("long")  # the others find its files in the cache
     made.submit("failed", "alice", "echo it fails; exit 3", "--wait", "--report_log_tail", "1000")
     made.submit("for bob", "gateway", "sleep 1", "--wait", "--user", "bob")
     for number in range(3):
         made.submit(f"racer {number}", "alice", "sleep 1", "--wait", "--run_id", "race")
+    made.submit("wrong service", "alice", "true", "--wait",
+                site=made.site(folder / "service.yaml", resourcemanager_service="nowhere.example:8032"))
     made.submit("wrong renewer", "alice", "true", "--wait",
                 site=made.site(folder / "wrong.yaml", token_renewer="alice"))
     bare = folder / "bare"
@@ -176,8 +178,8 @@ def test_a_running_job_shows_its_page_and_its_logs_and_only_its_user_ends_it(cli
     assert (shown["user"], shown["state"]) == ("alice", "RUNNING")
     words = [*YTF, "logs", application, "--task", "worker:0", "-v"]
     code, out, err = until(lambda: "tokens for" in (found := clients.run("live log", "alice", *words))[1] and found, 30)
-    # A NameNode names itself in its tokens, whatever name it was asked by: the two file systems share one token.
-    assert code == 0 and re.search(r"^tokens for \['127\.0\.0\.1:\d+'\] home has \['\.skein'\]$", out, re.M), (out, err)
+    # One token for the pair of NameNodes, and one for the address of one of them.
+    assert code == 0 and re.search(r"^tokens for \['127\.0\.0\.1:\d+', 'ha-hdfs:minicluster'\] home has \['\.skein'\]$", out, re.M), (out, err)
     code, _, err = clients.run("kill by bob", "bob", *YTF, "kill", application)
     assert code == 3, err
     for path in (f"/user/alice/.skein/{application}?op=LISTSTATUS", "/user/alice/.skein/cache?op=LISTSTATUS"):
@@ -222,6 +224,18 @@ def test_a_token_that_yarn_can_not_renew_is_told_with_what_to_do(clients):
     assert clients.is_deleted("alice", report["application_id"])
 
 
+def test_a_token_of_another_service_is_told_while_the_job_runs(clients):
+    """YARN starts the application master, which asks for itself in vain: Hadoop finds no token for its ResourceManager."""
+    application = clients.submitted("wrong service")
+    said = until(lambda: "does not show itself" in (text := (clients.folder / "wrong service.err").read_text()) and text, 150, 1.0)
+    assert re.search(rf"{application} has run for .* see resourcemanager_service in site\.yaml", said), said
+    code, _, err = clients.run("kill of wrong service", "alice", *YTF, "kill", application, "-v")
+    assert code == 0, err
+    code, report = clients.report("wrong service")
+    assert report["reason"] == "KILLED"
+    assert clients.is_deleted("alice", application)
+
+
 def test_a_coordinator_without_skein_ends_the_job_by_its_token(clients):
     """An interpreter without grpcio can't talk to Skein; the reason comes by a kill over REST."""
     code, report = clients.report("no grpc")
@@ -238,19 +252,23 @@ def test_a_killed_job_leaves_no_directory(clients):
     assert clients.is_deleted("alice", application)
 
 
-def test_a_job_outlives_the_renewal_of_its_tokens(clients, secure_cluster):
+def test_a_job_outlives_its_tokens_and_its_client_its_tickets(clients, secure_cluster):
+    """The tokens were renewed, and then ended for good; the client's tickets and cookies ended several times."""
     application = clients.submitted("long")
     page = f"{secure_cluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
 
     def age():
         return json.loads(ask(secure_cluster, clients.tickets["alice"], page)[1])["app"]["elapsedTime"]
 
-    interval = int(secure_cluster.settings.properties["yarn.resourcemanager.delegation.token.renew-interval"])
-    until(lambda: age() > 1.1 * interval, 90, 1.0)
+    most = int(secure_cluster.settings.properties["yarn.resourcemanager.delegation.token.max-lifetime"])
+    until(lambda: age() > 1.1 * most, 180, 1.0)
     clients.flag.touch()
     code, report = clients.report("long")
     assert (code, report["reason"]) == (0, "SUCCEEDED"), report
     assert clients.is_deleted("alice", application)
+    said = clients.end("long")[2]
+    assert said.count("got a ticket for HTTP/localhost") > 5 and "waiting" not in said, said
+    print("LOGS", clients.run("log after the tokens", "alice", *YTF, "logs", application, "-v"))
 
 
 def test_no_secret_is_where_others_may_read(clients, secure_cluster):

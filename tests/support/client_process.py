@@ -1,16 +1,11 @@
 """One call of ``ytf-submit`` as a process that can be stopped between two steps."""
 
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 from support.fake_yarn import until
 from tf_yarn_ops.follow.identity import Identity
-
-ROOT = Path(__file__).resolve().parents[2]
-
 
 #: ``ytf-submit`` in a process of its own; it stops in the gap that its first word names until it is given a line.
 CLIENT = """\
@@ -70,7 +65,7 @@ class Client:
         self.rig, self.identity = rig, Identity(f"ytf-submit {run_id}")
         self.process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=rig.folder,
-            env={**os.environ, **rig.hadoop.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **env})
+            env={**rig.access.environ, **env})
         self.lines = []
         if gap in ("before", "during", "after"):
             self.read_until("stopped")

@@ -18,14 +18,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.access import plain
 from support.fake_yarn import until
 from tf_yarn_ops.errors import ApplicationNotFound, TfYarnError
-from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.resourcemanager import ENDED
-from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Deadlines, Environment, RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
-from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
 
@@ -154,16 +152,19 @@ class Rig:
     Parameters
     ----------
     hadoop : MiniCluster
+    access : support.access.Access, optional
+        How clients reach it. Default: without Kerberos.
     """
 
-    def __init__(self, hadoop):
+    def __init__(self, hadoop, access=None):
         self.hadoop = hadoop
+        self.access = access or plain(hadoop)
         self.url = hadoop.resourcemanager_url
         self.launcher = self.new_launcher()
 
     def new_launcher(self, **site):
         """Return a launcher of one row's own."""
-        return Launcher(discover(self.url, environ={}, site=Site(**site)))
+        return self.access.launcher(**site)
 
     def close(self):
         """Kill what a failed row has left."""

@@ -24,6 +24,7 @@ def ask(cluster, environ, url, *options):
     """Send a request by curl, which makes SPNEGO by itself; return the HTTP status and the text of the answer."""
     ca = ["--cacert", str(cluster.ca_file)] if cluster.ca_file else []
     command = ["curl", "--silent", "--show-error", "--max-time", "30", "--negotiate", "--user", ":", *ca,
+               "--location-trusted",  # from the standby to the active one
                "--write-out", "\n%{http_code}", *options, url]
     ran = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr

@@ -5,15 +5,19 @@ import os
 import subprocess
 import sys
 
+from support.access import plain
 from support.programs import ROOT, SUBMIT
-from tf_yarn_ops.hadoop.cluster import discover
-from tf_yarn_ops.launch.launcher import Launcher
+
+
+def launcher_on(hadoop):
+    """A launcher whose live jobs are killed at the end."""
+    return launcher_by(plain(hadoop))
 
 
 @contextlib.contextmanager
-def launcher_on(hadoop):
-    """A launcher whose live jobs are killed at the end."""
-    with contextlib.closing(Launcher(discover(hadoop.resourcemanager_url, environ={}))) as made:
+def launcher_by(access):
+    """A launcher of a user, whose live jobs are killed at the end."""
+    with contextlib.closing(access.launcher()) as made:
         yield made
         for report in made.list():
             made.kill(report.application_id, "the test is over")

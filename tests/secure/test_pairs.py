@@ -1,0 +1,65 @@
+"""A cluster with Kerberos, HTTPS and two of each master, and a client that has neither Java nor gcc: address and keytab alone.
+
+The rows of failover, identity and the client's faults are those of clusters without Kerberos.
+"""
+
+import os
+
+import pytest
+
+from support import failover_rows, identity_rows
+from support.access import by_keytab
+from support.client_rows import ROWS
+from support.faults import Matrix, Rig, check, wanted
+from support.two_nodes import launcher_by
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
+
+MATRIX = Matrix(ROWS)
+
+
+@pytest.fixture(scope="module")
+def access(secure_cluster, tmp_path_factory):
+    # The jobs of bob are those of this file.
+    with by_keytab(secure_cluster, tmp_path_factory.mktemp("bob"), "bob") as made:
+        yield made
+
+
+@pytest.fixture
+def launcher(access):
+    with launcher_by(access) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def played(request, access, tmp_path_factory):
+    rig = Rig(access.hadoop, access)
+    rig.folder = tmp_path_factory.mktemp("clients")
+    with MATRIX.playing(rig, wanted(request)) as played:
+        yield played
+
+
+@pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)
+def test_a_fault_of_the_client_ends_as_the_matrix_says(row, played):
+    check(row, played)
+
+
+def test_exactly_one_application_trains(access, launcher):
+    # The other gaps are those of the rows above, or run by hand: ./dev test secure --all
+    fewer = {} if os.environ.get("YTF_TEST_SECURE") == "all" else {"kills": ("claimed", "marked"), "terms": ("reserved", "submitted")}
+    identity_rows.play_at_once(access, launcher, **fewer)
+
+
+def test_one_address_is_enough(access):
+    failover_rows.one_address_is_enough(access)
+
+
+def test_nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
+    failover_rows.nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher)
+
+
+def test_nothing_is_lost_when_the_namenode_is_killed(access, launcher):
+    failover_rows.nothing_is_lost_when_the_namenode_is_killed(access, launcher)
+    # Other files ask the first NameNode.
+    if access.hadoop.active("nn") != access.hadoop.settings.namenodes[0]:
+        access.hadoop.failover("nn")
