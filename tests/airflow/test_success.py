@@ -57,12 +57,13 @@ def test_the_log_names_the_application_and_says_each_state_once(site, capsys):
 def test_a_deferred_task_defers_once_and_its_trigger_knows_everything(site):
     ti = airflow_setup.TaskInstance()
     operator = site.operator(deferrable=True, execution_timeout=timedelta(hours=1), env={"MY_TOKEN": "geheim"},
-                             queue_timeout=60)
+                             queue_timeout=60, lease=900)
     deferred, context = deferral(operator, ti)
     classpath, kwargs = deferred.trigger.serialize()
     assert deferred.method_name == "execute_complete" and not deferred.kwargs
     assert classpath == "tf_yarn_ops.airflow.trigger.TensorFlowYarnTrigger"
     assert (kwargs["application_id"], kwargs["queue_timeout"], kwargs["on_kill"]) == (ID, 60, "kill")
+    assert kwargs["lease"] == {"seconds": 900.0, "lifetime": 60.0 + 3900.0 + 300.0}  # that of the execution_timeout
     assert kwargs["deadline"] == ti.start_date.timestamp() + 3600
     assert 3600 < deferred.timeout.total_seconds() < 3630
     assert kwargs["cluster"]["resourcemanagers"] == [site.url]

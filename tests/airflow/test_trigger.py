@@ -84,7 +84,8 @@ def number_of_lists(yarn):
 
 
 def test_the_arguments_survive_airflows_database(place):
-    trigger = place.trigger(place.add(1), deadline=1700000000.5, queue_timeout=60.0, on_kill="leave")
+    trigger = place.trigger(place.add(1), deadline=1700000000.5, queue_timeout=60.0, on_kill="leave",
+                            lease={"seconds": 900.0, "lifetime": 691500.0})
     classpath, kwargs = trigger.serialize()
     assert kwargs == json.loads(json.dumps(kwargs)) == deserialize(serialize(kwargs))
     assert Trigger._decrypt_kwargs(Trigger.encrypt_kwargs(serialize(kwargs))) == kwargs
@@ -180,6 +181,26 @@ def test_what_yarn_has_forgotten_by_the_deadline_was_not_killed_by_somebody(plac
     del place.yarn.apps[name]
     event = asyncio.run(fire(place.trigger(name, deadline=time.time() - 1)))
     assert event["report"]["reason"] == "EXECUTION_TIMEOUT" and "no longer knows" in event["report"]["message"]
+
+
+def test_the_trigger_moves_the_lease_of_its_application(place, monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.follow.lease._PART", 0.001)
+    name = place.add(1)
+    trigger = place.trigger(name, lease={"seconds": 900.0, "lifetime": None})
+    assert trigger.serialize()[1]["lease"] == {"seconds": 900.0, "lifetime": None}
+
+    def moves():
+        return [body["timeout"]["expiryTime"] for method, path, *_, body in place.yarn.requests
+                if method == "PUT" and path.endswith("/timeout")]  # fmt: skip
+
+    async def main():
+        event = asyncio.create_task(fire(trigger))
+        await until(lambda: len(moves()) >= 2)
+        place.end(name)
+        return await event
+
+    assert asyncio.run(main())["report"]["reason"] == "SUCCEEDED"
+    assert all(".777" in text for text in moves())
 
 
 def test_the_queue_deadline_is_the_jobs(place):

@@ -11,12 +11,13 @@ import sys
 import threading
 import time
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from support.azkaban_process import AZKABAN, COMMAND, ID, SECOND, USER, finish, submitted
-from support.fake_yarn import until
+from support.fake_yarn import STAMP, until
 from tf_yarn_ops.azkaban.console import MAX_LINE, Console, tame
 from tf_yarn_ops.azkaban.ending import EXECUTOR_GONE, Ending
 from tf_yarn_ops.azkaban.execution import Execution
@@ -77,6 +78,20 @@ def test_who_asks_and_under_which_tags(azkaban, yarn):
     users = {parameters.get("user.name") for _, _, parameters, _, _ in yarn.requests}
     assert users == {USER}, "neither env.HADOOP_USER_NAME nor env.LOGNAME counts"
     assert body["application-name"] == "Mein Projekt, ü" + "x" * 200 + ".digits.train"
+
+
+@pytest.mark.parametrize("own, mark", [({}, ".777"), ({"tf.lease": "0"}, ".000"), ({"tf.lease": "60"}, ".777")])
+def test_a_job_holds_a_lease_of_15_minutes_or_as_it_says(azkaban, yarn, own, mark):
+    job = azkaban(own).start()
+    submitted(yarn)
+    found = until(lambda: [body["timeout"]["expiryTime"] for method, path, *_, body in yarn.requests
+                           if method == "PUT" and path.endswith("/timeout")], 60)
+    finish(yarn)
+    assert job.end() == 0
+    assert mark in found[0]
+    ends_at = datetime.strptime(found[0], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp()
+    if mark == ".777":  # YARN's clock of the wire stands a second after the submission
+        assert int(ends_at) == STAMP // 1000 + 1 + int(own.get("tf.lease", 900))
 
 
 def test_a_deleted_project_does_not_matter(azkaban, yarn):

@@ -305,6 +305,33 @@ LOSING = [sys.executable, "-c", "from tf_yarn_ops.launch import ensure; ensure.R
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("words, mark", [
+    ([], ".777"), (["--lease", "0"], ".000"), (["--run_id", "x"], ".000"), (["--run_id", "x", "--lease", "60"], ".777")])
+def test_a_client_that_waits_without_a_name_for_its_training_holds_a_lease(tmp_path, words, mark):
+    yarn = in_a_folder(tmp_path)
+    ends = []
+
+    def end(method, path):
+        if method == "PUT" and path.endswith("/timeout"):
+            ends.append(path)
+        elif ends:
+            for name in yarn.apps:
+                yarn.end(name, "", "FINISHED", "SUCCEEDED")
+
+    yarn.faults.append(end)
+    with serving(yarn) as url:
+        done = run(SUBMIT, "--wait", "--resourcemanager", url, *words, "-r", "worker:1", "true")
+    assert done.returncode == 0, done.stderr
+    times = [body["timeout"]["expiryTime"] for method, path, *_, body in yarn.requests if path.endswith("/timeout")]
+    assert times and all(mark in text for text in times)
+
+
+def test_a_lease_needs_a_client_that_waits():
+    done = run(SUBMIT, "--lease", "60", "-r", "worker:1", "true")
+    assert done.returncode == 2 and "lease: needs wait: YARN would end the job, because no client waits for it" in done.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["plain", "json"])
 def test_a_training_that_yarn_has_forgotten_is_no_success(tmp_path, form):
     """Cron would be green every night, and nothing would run."""

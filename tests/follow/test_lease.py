@@ -13,6 +13,7 @@ from support.fake_yarn import STAMP, application
 from support.place import ID, USER, Place, job
 from support.real_yarn import WIRE_AND_REAL, one_of
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
+from tf_yarn_ops.follow.kill import kill
 from tf_yarn_ops.follow.lease import End, Lease, Renewals, lease_of, lifetime_of, usual_lease
 from tf_yarn_ops.follow.session import Session
 from tf_yarn_ops.follow.wait import wait
@@ -20,6 +21,7 @@ from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.follow.yarn_report import read_report
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.staging.sweep import sweep_old
 
 SUBMITTED = STAMP / 1000
 EXCEEDED = "Application is killed by ResourceManager as it has exceeded the lifetime period."
@@ -146,6 +148,22 @@ def test_a_success_leaves_no_note_of_the_holder(place):
     report = wait(Session(place.cluster()), ID, lease=Lease(20.0, None, "x"), poll_interval=0.01, timeout=60)
     assert report.reason is Reason.SUCCEEDED
     assert list((place.staging / "leases").iterdir()) == []
+
+
+def test_a_kill_leaves_no_note_of_the_holder(place):
+    place.yarn.add(seen(10, user=USER))
+    session = Session(place.cluster())
+    session.note_holder(ID, USER, Lease(20.0, None, "x"))
+    assert kill(session, ID, "enough").reason is Reason.KILLED
+    assert list((place.staging / "leases").iterdir()) == []
+
+
+def test_old_notes_are_swept(place, monkeypatch):
+    session = Session(place.cluster())
+    session.note_holder(ID, USER, Lease(20.0, None, "x"))
+    assert sweep_old(session.staging(), "leases") == 0
+    monkeypatch.setattr("tf_yarn_ops.staging.sweep.CLAIMS_FORGOTTEN_AFTER", -1000)
+    assert sweep_old(session.staging(), "leases") == 1
 
 
 def test_a_refused_lease_is_told_once_and_the_wait_goes_on(place, caplog):

@@ -15,6 +15,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..staging.holders import Holders
 from ..staging.staging_directory import StagingDirectory
+from .holder import note_holder, with_holder
 from .lease import Lease
 from .live_report import LiveReports
 from .record import keep_record
@@ -104,32 +105,18 @@ class Session:
         return report
 
     def note_holder(self, application_id: str, user: str, lease: Lease) -> None:
-        """Write who holds the lease of an application, for the report of a lease that runs out; an error is logged."""
-        try:
-            Holders(self.staging(user or None)).note(application_id, lease.holder, lease.seconds)
-        except (TfYarnError, OSError) as error:  # the lease itself is YARN's
-            logger.debug("the holder of the lease of %s is not noted: %s", application_id, error)
+        """Write who holds the lease of an application, for the report of a lease that runs out."""
+        note_holder(lambda: self.staging(user or None), application_id, lease)
 
     def with_holder(self, report: JobReport) -> JobReport:
         """Return a report of a lease that has run out with its last holder; any other report as it is."""
-        if report.reason is not Reason.LEASE_EXPIRED:
-            return report
-        try:
-            found = Holders(self.staging(report.user or None)).last(report.application_id)
-        except (TfYarnError, OSError) as error:
-            logger.debug("the holder of the lease of %s is not known: %s", report.application_id, error)
-            found = None
-        if found is None:
-            return report
-        holder, seconds = found
-        return replace(report, message=f"{report.message.rstrip('.')}. Its last holder, {holder}, had to renew it "
-                                       f"within {seconds:g} s.")
+        return with_holder(lambda: self.staging(report.user or None), report)
 
-    def forget(self, ended: JobReport, leased: bool = False, is_job: bool = True) -> None:
+    def forget(self, ended: JobReport, is_job: bool = True) -> None:
         """Delete the directory of an ended application of our user, because the job's key lies there.
 
-        Before that, write its record into the history if it is a job whose coordinator could not. If this client has
-        held a lease of it, the note about the holder goes too, unless a report has to name it.
+        Before that, write its record into the history if it is a job whose coordinator could not. The note about
+        the holder of its lease goes too, unless later reports have to name the holder.
         """
         if ended.user not in ("", self.cluster.user):
             return
@@ -138,7 +125,7 @@ class Session:
                 keep_record(self.staging(), ended)
             if self.staging().delete(ended.application_id):
                 logger.debug("deleted the directory of %s", ended.application_id)
-            if leased and ended.reason is not Reason.LEASE_EXPIRED:
+            if ended.reason is not Reason.LEASE_EXPIRED:
                 Holders(self.staging()).forget(ended.application_id)
         except (TfYarnError, OSError) as error:  # the end of the application is told all the same
             logger.warning("the directory of %s could not be deleted: %s", ended.application_id, error)

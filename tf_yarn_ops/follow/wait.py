@@ -79,7 +79,6 @@ class Forget:
     """Delete the directory of an application that has ended; no answer."""
 
     ended: JobReport
-    leased: bool
 
 
 @dataclass(frozen=True)
@@ -233,7 +232,7 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
                 if successor is None:
                     if report.reason is Reason.LEASE_EXPIRED:
                         report = yield NameHolder(report)
-                    yield Forget(report, lease is not None)
+                    yield Forget(report)
                     changed(report)
                     return report
                 logger.info("%s was ended in favour of %s", application_id, successor)
@@ -338,8 +337,8 @@ def wait(session: Session, application_id: str, *, timeout: float | None = None,
                 return session.resourcemanager.find(tags=[tag], states=LIVE, user=user or None)
             case Kill(name, why):
                 return kill(session, name, why, reason=Reason.QUEUE_TIMEOUT)
-            case Forget(ended, leased):
-                return session.forget(ended, leased)
+            case Forget(ended):
+                return session.forget(ended)
             case Renew(name, user, end, holder):
                 session.resourcemanager.set_lifetime(name, *end)
                 if holder is not None:

@@ -215,8 +215,8 @@ class Watcher:
                 return read_applications(read_json(response, "looking for applications"))
             case Kill(application_id, why):
                 await self._blocking(lambda session: kill(session, application_id, why, reason=Reason.QUEUE_TIMEOUT))
-            case Forget(ended, leased):
-                await self._blocking(lambda session: session.forget(ended, leased))
+            case Forget(ended):
+                await self._blocking(lambda session: session.forget(ended))
             case Renew(application_id, user, end, holder):
                 async with self._renewing:
                     await self._renew(application_id, end)

@@ -144,7 +144,8 @@ class Route:
         """Delete directories of ended applications; an error is only logged."""
         try:
             sweep(self._session.staging(), self._session.resourcemanager, keep=application_id,
-                  on_ended=lambda application: keep_record(self._session.staging(), read_report(application)))
+                  on_ended=lambda application: keep_record(
+                      self._session.staging(), self._session.with_holder(read_report(application))))
         except TfYarnError as error:
             logger.debug("not swept: %s", error)
 

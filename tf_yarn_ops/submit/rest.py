@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, ResourcesImpossible, SubmissionRejected, TfYarnError
+from ..follow.holder import with_holder
 from ..follow.record import keep_record
 from ..follow.yarn_report import read_report
 from ..hadoop.cluster import Cluster
@@ -199,7 +200,8 @@ class RestSubmitter:
         """Delete directories of ended applications, in a thread of its own; an error is only logged."""
         try:
             sweep(self._staging, self._resourcemanager, keep=application_id,
-                  on_ended=lambda application: keep_record(self._staging, read_report(application)))
+                  on_ended=lambda application: keep_record(
+                      self._staging, with_holder(lambda: self._staging, read_report(application))))
         except TfYarnError as error:
             logger.debug("could not sweep the staging directory: %s", error)
 
