@@ -9,7 +9,8 @@ import click
 
 from .samples import describe_machine, write
 
-NAMES = ("rendezvous", "agent", "watcher", "submission", "secure_submission", "burst", "job", "restart", "lease")
+NAMES = ("rendezvous", "agent", "watcher", "submission", "secure_submission", "burst", "job", "restart", "lease",
+         "history")
 FOLDER = Path(".ytf/bench")
 
 
@@ -22,7 +23,7 @@ FOLDER = Path(".ytf/bench")
 def main(names: tuple[str, ...], runs: int, quick: bool, output: Path) -> None:
     """Run benchmarks by name; all without one.
 
-    NAME: rendezvous, agent, watcher (no Java), submission, secure_submission, burst, job, restart, lease.
+    NAME: rendezvous, agent, watcher (no Java), submission, secure_submission, burst, job, restart, lease, history.
     """
     logging.basicConfig(level=logging.WARNING)
     for name in names or NAMES:

@@ -12,7 +12,7 @@ from support.staging_place import USER
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
-from tf_yarn_ops.ui.commands import _listen, ui
+from tf_yarn_ops.ui.commands import listen, ui
 from tf_yarn_ops.ui.figures import SPARK_WIDTH, count_reasons, count_waits, draw_spark
 
 NOW = time.time()
@@ -67,7 +67,7 @@ def test_a_jobs_page_is_the_one_of_the_tracking_url(site, yarn):
 
 def test_a_comparison_says_first_what_differs(site):
     text = site(f"/compare?app={application_id(1)}&app={application_id(2)}").text
-    assert text.index("differs</th>") < text.index(">loss<") < text.index("equal</th>") < text.index(">command<")
+    assert text.index("differs</th>") < text.index("</span> loss<") < text.index("equal</th>") < text.index("</span> command<")
     assert site("/compare?app=one").status_code == 400
     assert site(f"/compare?app={application_id(1)}&app={application_id(77)}").status_code == 404
 
@@ -119,8 +119,8 @@ def test_waits_are_told_by_queue():
 
 
 def test_a_taken_port_is_told():
-    with _listen(0) as listener, pytest.raises(SpecInvalid, match=r"can't be used .*; give another one with --port"):
-        _listen(listener.getsockname()[1])
+    with listen(0) as listener, pytest.raises(SpecInvalid, match=r"can't be used .*; give another one with --port"):
+        listen(listener.getsockname()[1])
 
 
 def test_the_missing_extra_is_named(monkeypatch):

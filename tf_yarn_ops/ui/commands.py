@@ -38,7 +38,7 @@ def ui(resourcemanager: str | None, user: str, port: int, browser: bool, verbose
     from ..hadoop.cluster import discover
     from .library import Library
 
-    listener = _listen(port)
+    listener = listen(port)
     library = Library(discover(resourcemanager), user)
     url = f"http://{HOST}:{listener.getsockname()[1]}/"
     config = uvicorn.Config(build_application(library), log_level="warning", lifespan="off", server_header=False)
@@ -52,7 +52,8 @@ def ui(resourcemanager: str | None, user: str, port: int, browser: bool, verbose
         library.close()
 
 
-def _listen(port: int) -> socket.socket:
+def listen(port: int) -> socket.socket:
+    """Return a socket on the loopback; 0 is any free port. Raise SpecInvalid if the port is taken."""
     try:
         return socket.create_server((HOST, port))
     except OSError as error:

@@ -1,0 +1,25 @@
+"""The pages of ``ytf ui``, served as the command does."""
+
+import contextlib
+import threading
+
+import uvicorn
+
+from tf_yarn_ops.ui.application import build_application
+from tf_yarn_ops.ui.commands import listen
+from tf_yarn_ops.ui.library import Library
+
+
+@contextlib.contextmanager
+def serving_pages(cluster):
+    """Serve the pages as ``ytf ui`` does; yields their address."""
+    library, listener = Library(cluster), listen(0)
+    server = uvicorn.Server(uvicorn.Config(build_application(library), log_level="warning", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        library.close()
