@@ -55,9 +55,8 @@ def _fill(cluster: Hadoop, number: int) -> None:
     now, user = time.time() - DAY, cluster.launcher.cluster.user
     cluster.launcher.staging().filesystem.makedirs(cluster.launcher.cluster.staging, 0o711)
     with ThreadPoolExecutor(WRITERS) as pool:
-        for _ in pool.map(lambda one: keep(files, folder, record(one, ended=now - DAYS * DAY * one / number, user=user)),
-                          range(number)):
-            pass
+        made = (record(one, ended=now - DAYS * DAY * one / number, user=user) for one in range(number))
+        list(pool.map(lambda document: keep(files, folder, document), made))
     records = cluster.launcher.staging().records()
     for day in records.days():
         records.summaries(day)
@@ -65,7 +64,8 @@ def _fill(cluster: Hadoop, number: int) -> None:
 
 def _look(cluster: Hadoop) -> Figures:
     figures = {}
-    with serving_pages(cluster.launcher.cluster) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
+    with serving_pages(cluster.launcher.cluster) as url, \
+            httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
         for name, path in (("first page ms", "/"), ("next page ms", "/?skip=50"),
                            ("filtered over all ms", "/?name=none"), ("reasons of 30 days ms", "/reasons"),
                            ("a job ms", f"/jobs/{application_id(5)}")):
