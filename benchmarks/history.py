@@ -65,7 +65,8 @@ def _fill(cluster: Hadoop, number: int) -> None:
 def _look(cluster: Hadoop) -> Figures:
     figures = {}
     with serving_pages(cluster.launcher.cluster) as url, \
-            httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
+            httpx.Client(base_url=url.partition("?")[0], trust_env=False, timeout=60) as client:
+        client.get(url)
         for name, path in (("first page ms", "/"), ("next page ms", "/?skip=50"),
                            ("filtered over all ms", "/?name=none"), ("reasons of 30 days ms", "/reasons"),
                            ("a job ms", f"/jobs/{application_id(5)}")):

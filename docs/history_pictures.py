@@ -59,9 +59,10 @@ def main() -> None:
                           local_root=root)
         fill(MountedFileSystem(root), cluster, now)
         with serving_pages(cluster) as address:
+            page.goto(address)
             for path, name, height in PAGES:
                 page.set_viewport_size({"width": 1280, "height": height})
-                page.goto(address + path)
+                page.goto(address.partition("/?")[0] + path)
                 page.screenshot(path=str(FOLDER / name))
     print(*(str(FOLDER / name) for _, name, _ in PAGES), sep="\n")
 

@@ -9,16 +9,19 @@ from tf_yarn_ops.ui.application import build_application
 from tf_yarn_ops.ui.commands import listen
 from tf_yarn_ops.ui.library import Library
 
+#: Of the readers.
+KEY = "of-the-tests"
+
 
 @contextlib.contextmanager
 def serving_pages(cluster):
     """Serve the pages as ``ytf ui`` does; yields their address."""
     library, listener = Library(cluster), listen(0)
-    server = uvicorn.Server(uvicorn.Config(build_application(library), log_level="warning", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(build_application(library, KEY), log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/?key={KEY}"
     finally:
         server.should_exit = True
         thread.join(30)

@@ -53,9 +53,10 @@ def test_ten_thousand_jobs_in_the_browser(place, pages, tmp_path, yarn):
         page.wait_for_selector("#waits")
         assert page.locator("#waits tbody tr").count() == 3
 
-        page.goto(f"{pages}/jobs/{application_id(JOBS + 1)}")
+        address = pages.partition("?")[0]
+        page.goto(f"{address}jobs/{application_id(JOBS + 1)}")
         assert page.title() == f"{EVIL}: TASK_FAILED" and EVIL in page.locator("#verdict").inner_text()
         assert page.locator("#metrics polyline").count() == 1
-        page.goto(f"{pages}/jobs/{application_id(99_999)}")
+        page.goto(f"{address}jobs/{application_id(99_999)}")
         assert re.search("Neither the history nor YARN knows", page.inner_text("body"))
         page.complaints[:] = [text for text in page.complaints if "404" not in text]  # of the last page, which is unknown

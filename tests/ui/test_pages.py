@@ -27,7 +27,8 @@ def site(place, pages):
                  record(3, user="bob", reason=Reason.TASK_FAILED, ended=NOW - 40 * DAY, queue=EVIL, tail=EVIL,
                         options={"env": {EVIL: EVIL}}, metrics={EVIL: 1.0})):
         keep(files, place.acting_for(made["user"]).history, made)
-    with httpx.Client(base_url=pages, trust_env=False) as client:
+    with httpx.Client(base_url=pages.partition("?")[0], trust_env=False) as client:
+        assert client.get(pages).status_code == 303
         yield lambda path, **options: client.get(path, **options)
 
 
@@ -85,7 +86,11 @@ def test_a_wrong_address_is_refused(site, path, status):
 
 
 def test_pages_are_read_only_and_for_this_machine_only(site, pages):
-    with httpx.Client(base_url=pages, trust_env=False) as client:
+    with httpx.Client(base_url=pages.partition("?")[0], trust_env=False) as client:
+        for path in ("/", "/?key=another", "/style.css", f"/jobs/{application_id(1)}"):
+            assert client.get(path).status_code == 403
+        cookie = client.get(pages).headers["set-cookie"]
+        assert "HttpOnly" in cookie and "SameSite=strict" in cookie and client.get("/").status_code == 200
         assert client.post("/").status_code == 405
         assert client.get("/", headers={"Host": "evil.example"}).status_code == 400
     assert pages.startswith("http://127.0.0.1:")

@@ -1,6 +1,7 @@
 """`build_application`: the pages of ``ytf ui`` as an ASGI application; every page only reads."""
 
 import functools
+import secrets
 import time
 from collections.abc import Callable
 from importlib.resources import files
@@ -13,8 +14,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import TfYarnError
 from ..history.compare import compare
@@ -38,14 +40,37 @@ class _Wrong(ValueError):
     """A value in the address that can't be used."""
 
 
-def build_application(library: Library) -> Starlette:
-    """Return the application; it answers requests for this machine's own names only."""
+class _Key:
+    """Let only readers in that know the key: from the address that ``ytf ui`` prints, later from a cookie."""
+
+    def __init__(self, app: ASGIApp, key: str):
+        self._app, self._key = app, key
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            request = Request(scope)
+            shown = request.query_params.get("key", "")
+            if secrets.compare_digest(shown.encode(), self._key.encode()):
+                found: Response = RedirectResponse("/", 303, _HEADERS)
+                found.set_cookie(f"ytf-{request.url.port}", self._key, httponly=True, samesite="strict")
+                return await found(scope, receive, send)
+            known = request.cookies.get(f"ytf-{request.url.port}", "")
+            if not secrets.compare_digest(known.encode(), self._key.encode()):
+                refused = Response("Open the whole address that ytf ui has printed, with its key.\n", 403, _HEADERS,
+                                   "text/plain")
+                return await refused(scope, receive, send)
+        await self._app(scope, receive, send)
+
+
+def build_application(library: Library, key: str) -> Starlette:
+    """Return the application; it answers requests for this machine's own names, from readers that know the key."""
     pages = {"/": _list, "/jobs/{application_id}": _job, "/compare": _compare, "/reasons": _reasons, "/queues": _queues}
     routes = [Route(path, _page(library, build), methods=["GET"]) for path, build in pages.items()]
     routes.append(Route("/style.css", _style, methods=["GET"]))
     # A page of another site must not read jobs by a name of its own for this address.
     hosts = ["127.0.0.1", "localhost", "[::1]"]
-    return Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)])
+    middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(_Key, key=key)]
+    return Starlette(routes=routes, middleware=middleware)
 
 
 def _page(library: Library, build: Callable[[Library, Request], Response]) -> Callable[[Request], Any]:

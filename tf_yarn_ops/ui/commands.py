@@ -1,5 +1,6 @@
 """``ytf ui``: serve the pages on 127.0.0.1 until Ctrl-C, and open the browser."""
 
+import secrets
 import socket
 import threading
 import webbrowser
@@ -40,8 +41,9 @@ def ui(resourcemanager: str | None, user: str, port: int, browser: bool, verbose
 
     listener = listen(port)
     library = Library(discover(resourcemanager), user)
-    url = f"http://{HOST}:{listener.getsockname()[1]}/"
-    config = uvicorn.Config(build_application(library), log_level="warning", lifespan="off", server_header=False)
+    key = secrets.token_urlsafe(16)
+    url = f"http://{HOST}:{listener.getsockname()[1]}/?key={key}"
+    config = uvicorn.Config(build_application(library, key), log_level="warning", lifespan="off", server_header=False)
     say(f"serving {url} until Ctrl-C")
     if browser:
         threading.Timer(0.3, webbrowser.open, [url]).start()
