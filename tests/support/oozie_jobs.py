@@ -71,12 +71,17 @@ class Site:
         self.hadoop = server.cluster
         self.files = server.files
         self.yarn = Yarn(self.hadoop)
+        # Rows in several threads share these clients, and an idle connection of one may be closed by another.
+        alone = httpx.Limits(max_keepalive_connections=0)
+        self.yarn.client = httpx.Client(base_url=self.yarn.client.base_url, timeout=60, trust_env=False, limits=alone,
+                                        headers={"Accept": "application/json"})
+        server.client = httpx.Client(trust_env=False, timeout=60, limits=alone)
         self.filesystem = self.hadoop.default_filesystem
 
     def write(self, path, content):
         """Write a file into HDFS."""
         self.files.makedirs(os.path.dirname(path), 0o777)
-        assert self.files.create(path, content.encode(), 0o644), path
+        assert self.files.create(path, content.encode() if isinstance(content, str) else content, 0o644), path
 
     def give_home(self, user):
         """Make the home directory of a user."""

@@ -29,6 +29,8 @@ VERSION = "5.2.1"
 FETCH_SECONDS = 600
 #: For what is awaited without another limit.
 PATIENCE = 120
+#: The states that a job does not leave without a person.
+ENDED = ("SUCCEEDED", "KILLED", "FAILED", "DONEWITHERROR")
 SHARE_LIBRARY = "/oozie/share/lib"
 #: The jars that a launcher needs beside YARN's own.
 _LAUNCHER_JARS = ("oozie-sharelib-oozie", "oozie-client", "hadoop-mapreduce-client-core", "hadoop-mapreduce-client-common",
@@ -224,7 +226,8 @@ class OozieServer:
 
         deadline = time.monotonic() + seconds
         while not reached():
-            assert time.monotonic() < deadline, f"{job_id} is {last['status']}, not {states}\n{json.dumps(last, indent=1)}"
+            over = last["status"] in ENDED or time.monotonic() >= deadline
+            assert not over, f"{job_id} is {last['status']}, not {states}\n{json.dumps(last, indent=1)}"
             time.sleep(0.2)
         return last
 

@@ -33,6 +33,7 @@ from .launched import Launched
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
+    from ..hadoop.filesystem import FileSystem
     from ..launch.launcher import Launcher
 
 logger = logging.getLogger(__name__)
@@ -41,6 +42,8 @@ logger = logging.getLogger(__name__)
 POLL_INTERVAL = 1.0
 #: The folder of reports in the staging directory.
 REPORTS = "reports"
+#: Days for which a report is kept where the site keeps no history, and the most that one action deletes.
+KEPT_DAYS, FORGOTTEN_AT_MOST = 90.0, 200
 
 
 class Run:
@@ -82,6 +85,7 @@ class Run:
         return report, self._store(report)
 
     def _train(self) -> JobReport:
+        from ..follow.lease import usual_lease
         from ..hadoop.cluster import discover
         from ..launch.launcher import Launcher
 
@@ -92,7 +96,9 @@ class Run:
         if values.get("user"):
             self._environ.setdefault("HADOOP_USER_NAME", values["user"])
         self._cluster = discover(environ=self._environ, user=job.user)
-        launcher = Launcher(self._cluster, environ=self._environ)
+        if job.lease is None:  # Oozie gives up after the last attempt of a launcher, and leaves its applications.
+            job = replace(job, lease=usual_lease(self._cluster.site.unreachable_timeout))
+        launcher = Launcher(self._cluster, environ=self._environ, holder="an action of Oozie")
         self._ending = Ending(self._cluster, launched.number)
         self._ending.watch(self._interruption.wakeup())
         with self._interruption.noted(lambda: launcher.cancel(WHY)):
@@ -132,8 +138,9 @@ class Run:
         try:
             filesystem = self._cluster.open_filesystem()
             try:
-                filesystem.makedirs(folder, 0o755)
-                filesystem.create(path, content, 0o644)
+                filesystem.makedirs(folder, 0o700)
+                filesystem.create(path, content, 0o600)
+                forget_reports(filesystem, folder, self._cluster.site.history_days or KEPT_DAYS)
             finally:
                 filesystem.close()
         except (TfYarnError, OSError) as error:
@@ -144,6 +151,14 @@ class Run:
     def _say_all(self, lines: Iterable[str]) -> None:
         for line in lines:
             say(f"{clock(time.time())} {line}")
+
+
+def forget_reports(filesystem: "FileSystem", folder: str, days: float) -> None:
+    """Delete reports that are older than so many days."""
+    oldest = (time.time() - days * 86400) * 1000
+    old = [status for status in filesystem.list(folder) if not status.is_directory and status.modified < oldest]
+    for status in old[:FORGOTTEN_AT_MOST]:
+        filesystem.delete(f"{folder}/{status.name}")
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str], interruption: Interruption, outputs: int) -> int:

@@ -7,7 +7,7 @@ Two tags on the application tell them apart: that of the identity, for the coord
 
 References
 ----------
-docs/guides/oozie.md. Oozie 5.2.1, ``LauncherAM``, ``JavaActionExecutor``.
+docs/operations/oozie.md. Oozie 5.2.1, ``LauncherAM``, ``JavaActionExecutor``.
 """
 
 import hashlib
