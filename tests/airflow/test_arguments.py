@@ -167,15 +167,20 @@ def test_a_rendered_switch_is_a_switch(value, switched):
     assert TensorFlowYarnOperator(task_id="train", **JOB, tensorboard=value).options()["tensorboard"] is switched
 
 
+def identity(deployment="here", **values):
+    return identity_of(deployment, airflow_setup.context_of(airflow_setup.TaskInstance(**values)))
+
+
 def test_identity_is_the_task_generation_the_clears_attempt_the_tries():
-    first = identity_of("here", airflow_setup.TaskInstance())
-    retry = identity_of("here", airflow_setup.TaskInstance(try_number=2))
-    cleared = identity_of("here", airflow_setup.TaskInstance(try_number=2, max_tries=1))
-    assert first.hash == retry.hash == cleared.hash
-    assert [(i.generation, i.attempt) for i in (first, retry, cleared)] == [(0, 1), (0, 2), (1, 2)]
-    others = [identity_of("there", airflow_setup.TaskInstance())]
+    first, retry = identity(), identity(try_number=2)
+    cleared, while_running = identity(try_number=2, max_tries=1, clear_number=1), identity(try_number=2, clear_number=1)
+    assert first.hash == retry.hash == cleared.hash == while_running.hash
+    assert [(i.generation, i.attempt) for i in (first, retry)] == [(0, 1), (0, 2)]
+    assert cleared.generation > while_running.generation > first.generation
+    assert identity(max_tries=9).generation < identity(try_number=2, max_tries=2, clear_number=1).generation  # retries lowered
+    others = [identity("there")]
     for name, value in (("dag_id", "x"), ("run_id", "x"), ("task_id", "x"), ("map_index", 0)):
-        others.append(identity_of("here", airflow_setup.TaskInstance(**{name: value})))
+        others.append(identity(**{name: value}))
     assert len({first.hash, *(other.hash for other in others)}) == 6
 
 

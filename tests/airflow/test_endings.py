@@ -141,6 +141,20 @@ def test_worker_and_supervisor_are_killed_and_the_retry_attaches(site, yarn, kin
 
 
 @row("sync")
+def test_a_task_that_is_cleared_while_it_shows_running_after_the_loss_of_its_machine_trains_again(site, yarn, kind):
+    run = site.trigger(f"retry_{kind}", command=in_turn(site.home / f"lost-{kind}", "sleep 600", "true"))
+    lost = yarn.training(run)
+    worker, supervisor = run.worker()
+    supervisor.kill()
+    worker.kill()
+    assert run.task_state() == "running"
+    run.clear()
+    assert run.until_state("success", seconds=JOB)["try_number"] == 2
+    [first, second] = yarn.settled(run, KILLED, SUCCEEDED)
+    assert (first, second) == (lost, run.xcom()["application_id"])
+
+
+@row("sync")
 def test_a_terminated_worker_kills_and_the_retry_trains_anew(site, yarn, kind):
     run = site.trigger(f"retry_{kind}", command=in_turn(site.home / f"terminated-{kind}", "sleep 600", "true"))
     yarn.training(run)

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowRuntimeError, AirflowTaskTimeout, ErrorType
@@ -15,7 +16,7 @@ from airflow.sdk.execution_time.timeout import timeout
 
 from support import airflow_setup
 from support.airflow_task import ID, SECOND, Running, deferral, first_event, resume, run
-from support.fake_yarn import FakeYarn, application, serving, until
+from support.fake_yarn import FakeYarn, application, closed_address, serving, until
 from tf_yarn_ops.airflow import TfYarnInfrastructureError
 from tf_yarn_ops.airflow.kill import kill_now
 from tf_yarn_ops.airflow.serialization import cluster_from_dict
@@ -38,7 +39,7 @@ def test_a_killed_worker_kills_its_application_at_once_and_the_task_is_retryable
 
 def test_airflows_alarm_ends_the_wait_and_the_kill_follows(site):
     """For ``execution_timeout`` Airflow raises in the main thread, wherever it is, and calls ``on_kill`` then."""
-    operator, context = site.operator(), airflow_setup.context_of(airflow_setup.TaskInstance())
+    operator, context = site.operator(), airflow_setup.context_of(airflow_setup.TaskInstance(max_tries=1))
 
     def ring():
         until(lambda: site.yarn.apps.get(ID) and operator._execution._submitting is False)
@@ -79,7 +80,8 @@ def test_an_alarm_at_the_beginning_of_the_wait_leaves_neither_thread_nor_half_a_
 @pytest.mark.parametrize(("policy", "state"), [("kill", "KILLED"), ("leave", "ACCEPTED")])
 def test_ctrl_c_of_a_task_without_a_worker_does_as_a_kill(site, policy, state):
     """``airflow dags test`` and ``tasks test`` run the task in their own process."""
-    operator, context = site.operator(on_kill=policy), airflow_setup.context_of(airflow_setup.TaskInstance())
+    operator = site.operator(on_kill=policy)
+    context = airflow_setup.context_of(airflow_setup.TaskInstance(max_tries=1))
 
     def press():
         until(lambda: [thread for thread in threading.enumerate() if thread.name == "tf-yarn-wait"])
@@ -100,6 +102,48 @@ def test_an_application_that_is_to_be_left_is_left(site):
     task.join(10)
     assert isinstance(task.error, TfYarnInfrastructureError) and "was left alone" in str(task.error)
     assert site.yarn.apps[ID]["state"] == "ACCEPTED"
+
+
+@pytest.fixture
+def api_server(monkeypatch):
+    """Return a function that lets Airflow's API server be away, hang, answer, or answer with a fault."""
+    with ExitStack() as stack:
+        def be(state):
+            if state == "hangs":
+                silent = stack.enter_context(socket.socket())
+                silent.bind(("127.0.0.1", 0))
+                silent.listen()
+                url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            elif state == "away":
+                url = closed_address()
+            else:
+                server = FakeYarn()
+                server.faults.append(lambda method, path: (state, {}, ""))
+                url = stack.enter_context(serving(server))
+            monkeypatch.setenv("AIRFLOW__CORE__EXECUTION_API_SERVER_URL", f"{url}/execution/")
+
+        yield be
+
+
+@pytest.mark.parametrize(("server", "last", "killed"), [
+    ("away", False, False), ("hangs", False, False), (503, False, False), ("away", True, True), (404, False, True),
+], ids=["away", "hanging", "without database", "away in the last try", "there"])  # fmt: skip
+def test_a_supervisor_that_has_lost_the_api_server_ends_the_worker_but_not_the_training(site, api_server, server, last, killed):
+    """It sends the signal of a person's kill after its failed heartbeats; the next try attaches, if there is one."""
+    api_server(server)
+    task = Running(site.operator(), max_tries=0 if last else 1)
+    until(lambda: site.yarn.apps.get(ID) and task.operator._execution._submitting is False)
+    began = time.monotonic()
+    task.operator.on_kill()
+    assert time.monotonic() - began < 5
+    task.join(10)
+    assert isinstance(task.error, TfYarnInfrastructureError)
+    assert ("API server did not answer; the next try attaches" in str(task.error)) is not killed
+    assert site.yarn.apps[ID]["state"] == ("KILLED" if killed else "ACCEPTED")
+    if not killed:
+        with site.ending():
+            value, _, _ = run(site.operator(), try_number=2, max_tries=1)
+        assert (value["application_id"], value["reason"], site.submissions()) == (ID, "SUCCEEDED", 1)
 
 
 def test_killing_does_not_wait_for_a_resourcemanager_that_hangs(site):

@@ -8,6 +8,8 @@ import signal
 import time
 from types import SimpleNamespace
 
+import httpx
+import psutil
 import pytest
 
 from support.airflow_rows import JOB, KILLED, KINDS, SUCCEEDED, Yarn, until_there
@@ -59,28 +61,44 @@ def succeeded(yarn, *runs):
 
 
 def test_the_triggerer_is_killed_and_comes_back(site, yarn, outliving):
-    """One training continues through it, and another one succeeds in the meantime."""
+    """One training continues, another one succeeds in the meantime; the task of a third one is marked as failed.
+
+    Nobody is told of the mark. The triggerer that comes back looks for such trainings when its first trigger starts.
+    """
     over = site.home / "triggerer-killed"
     short = site.trigger("once_deferred", command=until_there(over))
-    training(yarn, short)
+    marked = site.trigger("once_deferred", command="sleep 600")
+    training(yarn, short, marked)
     site.stop("triggerer", signal.SIGKILL)
+    marked.mark("failed")
     ended_meanwhile(yarn, short, over)
     outliving.check()
+    assert yarn.live(marked)
     site.start("triggerer")
     succeeded(yarn, short)
+    [application] = yarn.settled(marked, KILLED)
+    assert "task once_deferred.train of run" in yarn.report(application)["diagnostics"]
     outliving.check()
 
 
 def test_the_triggerer_is_terminated_and_comes_back(site, yarn, outliving):
-    """As if it is killed. A deferral ends at its execution_timeout though no triggerer enforces it."""
+    """As if it is killed. A deferral ends at its execution_timeout though no triggerer enforces it.
+
+    A task ends the training of another one that was marked as failed meanwhile.
+    """
     site.connect("backstop", yarn.hadoop.resourcemanager_url, unreachable_timeout=1)
     over = site.home / "triggerer-terminated"
     short = site.trigger("once_deferred", command=until_there(over))
     training(yarn, short)
     overdue = site.trigger("backstop", command="sleep 600")
-    training(yarn, overdue)
+    marked = site.trigger("once_deferred", command="sleep 600")
+    training(yarn, overdue, marked)
     site.stop("triggerer")
     try:
+        marked.mark_run("failed")
+        cleanup = site.trigger("cleanup")
+        cleanup.until_state("success", seconds=JOB)
+        assert cleanup.xcom() == yarn.settled(marked, KILLED)
         ended_meanwhile(yarn, short, over)
         overdue.until_state("failed", seconds=2 * JOB)
         yarn.settled(overdue, KILLED)
@@ -98,6 +116,35 @@ def ended_meanwhile(yarn, run, over):
     over.touch()
     until(lambda: not yarn.live(run), 60, 0.2)
     assert (run.task_state(), run.instance()["try_number"]) == ("deferred", 1)
+
+
+def test_the_api_server_is_away_until_workers_are_ended_and_comes_back(site, yarn, outliving):
+    """The supervisor of a worker ends it after failed heartbeats; what it trains goes on, and the next try attaches."""
+    over = site.home / "api-server-away"
+    sync = site.trigger("late_retry_sync", command=until_there(over))
+    training(yarn, sync)
+    [application] = yarn.ids(sync)
+    worker, supervisor = sync.worker()
+    site.stop("api-server", signal.SIGKILL)
+    try:
+        gone = psutil.wait_procs([worker, supervisor], 180)[0]
+        assert worker in gone, "Airflow's supervisor has not ended the worker"
+        assert yarn.live(sync) == [application]
+    finally:
+        site.start("api-server")
+    until(lambda: answering(site) and sync.instance()["try_number"] > 1 and sync.task_state() == "running", JOB, 0.5)
+    over.touch()
+    succeeded(yarn, sync)
+    assert yarn.ids(sync) == [application]
+    assert "the next try attaches" in sync.log(attempt=1)
+    outliving.check()
+
+
+def answering(site):
+    try:
+        return site.client.get("/api/v2/monitor/health").is_success
+    except httpx.HTTPError:
+        return False
 
 
 @pytest.mark.parametrize("fault", ["terminated", "killed with its workers"])

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
@@ -23,6 +24,24 @@ def test_a_deferral_that_timed_out_kills_the_application(site):
     with pytest.raises(TfYarnJobFailed, match="EXECUTION_TIMEOUT"):
         resume(site.operator(deferrable=True), "Trigger timeout")
     assert site.yarn.apps[ID]["state"] == "KILLED"
+
+
+@pytest.mark.parametrize("way", ["event", "Trigger failure"])
+def test_a_clear_of_another_task_does_not_disturb_a_deferred_one(site, way):
+    """It raises the number of clears of the run, which a new try of this task would have in its identity."""
+    operator, ti = site.operator(deferrable=True), airflow_setup.TaskInstance()
+    deferred, _ = deferral(operator, ti)
+    ti.clear_number = 1
+    context = airflow_setup.context_of(ti)
+    with site.not_launching() if way == "event" else nullcontext():
+        event = asyncio.run(first_event(deferred.trigger)) if way == "event" else None
+    with site.ending(SECOND if event else ID):
+        if event:
+            value = site.operator(deferrable=True).execute_complete(context, event)
+        else:
+            value = site.operator(deferrable=True).resume_execution("__fail__", {"error": way}, context)
+    assert value["reason"] == "SUCCEEDED"
+    assert {tag for app in site.yarn.apps.values() for tag in app["applicationTags"].split(",") if tag.startswith("tfyg-")} == {"tfyg-0"}
 
 
 def test_a_deferral_that_timed_out_after_the_end_gives_the_result(site):

@@ -98,9 +98,12 @@ def test_a_later_attempt_attaches_to_what_runs_and_takes_the_result_of_what_ende
     assert value["metrics"] == {"a": 1} and ti.xcoms["tf_yarn"]["application_id"] == ID and site.submissions() == 1
 
 
-def test_a_clear_trains_again_and_ends_the_older_generation(site):
+@pytest.mark.parametrize("signs", [{"max_tries": 1}, {"clear_number": 1}, {"max_tries": 1, "clear_number": 1}],
+                         ids=["by the API without its run", "while it showed running", "after its end"])
+def test_a_clear_trains_again_and_ends_the_older_generation(site, signs):
+    """Airflow leaves max_tries when it clears a task that shows running; only the run's number of clears tells it."""
     deferral(site.operator(deferrable=True))
-    cleared, _ = deferral(site.operator(deferrable=True), airflow_setup.TaskInstance(try_number=2, max_tries=1))
+    cleared, _ = deferral(site.operator(deferrable=True), airflow_setup.TaskInstance(try_number=2, **signs))
     assert cleared.trigger.application_id == SECOND
     assert site.yarn.apps[ID]["state"] == "KILLED"
     with pytest.raises(AirflowFailException, match="SUPERSEDED"):

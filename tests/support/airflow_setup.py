@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from datetime import datetime, timezone
+from types import SimpleNamespace
 
 if "AIRFLOW_HOME" not in os.environ:
     os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="airflow-home-")
@@ -22,6 +23,7 @@ class TaskInstance:
         self.dag_id, self.run_id, self.task_id, self.map_index = "daily", "manual__1", "train", -1
         self.try_number, self.max_tries, self.hostname = 1, 0, "worker"
         self.start_date = datetime.now(timezone.utc)
+        self.clear_number = 0
         self.xcoms = {}
         self.state = "running"
         self.on_push = lambda key: None
@@ -56,4 +58,5 @@ class OutletEvents(dict):
 
 
 def context_of(task_instance):
-    return {"ti": task_instance, "outlet_events": OutletEvents(), "ds": "2026-11-21", "run_id": task_instance.run_id}
+    dag_run = SimpleNamespace(clear_number=task_instance.clear_number)
+    return {"ti": task_instance, "dag_run": dag_run, "outlet_events": OutletEvents(), "ds": "2026-11-21", "run_id": task_instance.run_id}

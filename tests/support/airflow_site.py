@@ -58,6 +58,8 @@ SETTINGS = {
     "TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
     "WORKERS__EXECUTION_API_TIMEOUT": "30",
+    # Each of them stands for several requests, within about a quarter of a minute.
+    "WORKERS__MAX_FAILED_HEARTBEATS": "1",
     "WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
 }
 READY = 300.0

@@ -19,6 +19,7 @@ from typing import Any
 _NAMES = {
     "TensorFlowYarnOperator": "operator",
     "TensorFlowYarnTrigger": "trigger",
+    "TensorFlowYarnCleanupOperator": "cleanup",
     "YarnHook": "hook",
     "YarnApplicationLink": "links",
     "YarnLogsLink": "links",

@@ -24,6 +24,8 @@ from ..job.spec import JobSpec
 from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
+from .api_server import api_server_answers
+from .cleanup import end_some
 from .exceptions import TfYarnInfrastructureError
 from .hook import YarnHook
 from .job import job_of
@@ -31,7 +33,15 @@ from .kill import LIMIT, kill_now, quieten
 from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, mask_texts, masked, sentence_of, to_xcom
 from .serialization import cluster_to_dict, identity_to_dict, lease_to_dict
 from .synchronous import run_trigger
-from .task_instance import deployment_id, ended_state, identity_of, pull, push_application, push_other_application
+from .task_instance import (
+    deployment_id,
+    ended_state,
+    identity_of,
+    pull,
+    push_application,
+    push_other_application,
+    resumed,
+)
 from .trigger import HOLDER, TensorFlowYarnTrigger
 
 #: Seconds between the deadline, at which the trigger kills, and the moment at which Airflow ends the deferral.
@@ -83,16 +93,22 @@ class Execution:
     operator : TensorFlowYarnOperator
         With rendered templates.
     context : Context
+    deferred : bool, optional
+        Whether this try was deferred before. Default False.
     """
 
-    def __init__(self, operator: Operator, context: Any):
+    def __init__(self, operator: Operator, context: Any, *, deferred: bool = False):
         self.operator = operator
         self.context = context
         self.log = operator.log
         self.ti = context["ti"]
-        self.identity = identity_of(deployment_id(), self.ti)
+        watched = operator.wait_for_completion and operator.kill_policy == "kill"
+        identity = identity_of(deployment_id(), context, watched=watched)
+        self.identity = resumed(identity, self.ti) if deferred else identity
         self.application_id = ""
         self.killed = False
+        self.left = operator.kill_policy == "leave"
+        self.cut_off = False
         self._spec: JobSpec | None = None
         self._cluster: Cluster | None = None
         self._launcher: Launcher | None = None
@@ -112,6 +128,7 @@ class Execution:
         if report.reason is not None:
             return self._conclude(report)
         self._check_killed()
+        self._end_abandoned(report.application_id)
         if not self.operator.wait_for_completion:
             self._check_state()
             self.log.info("%s was submitted and continues; this task ends here", report.application_id)
@@ -158,22 +175,38 @@ class Execution:
             self._check_killed()
             time.sleep(_AGAIN)
 
-    def kill(self) -> None:
-        """Kill the application, or cancel its submission. Called in a signal handler: within five seconds."""
+    def kill(self, *, surely: bool = False) -> None:
+        """Kill the application, or cancel its submission. Called in a signal handler: within five seconds.
+
+        Airflow's supervisor sends the same signal when it could not reach the API server for a while. Then no person
+        has ended the task, and the next try, if there is one, attaches to the application.
+
+        Parameters
+        ----------
+        surely : bool, optional
+            Whether the signal has another cause: Ctrl-C, or the task's ``execution_timeout``. Default False.
+        """
+        began = time.monotonic()
+        if not (self.left or surely or self._is_last_try() or api_server_answers()):
+            self.left = self.cut_off = True
         self.killed = True
-        if self.operator.kill_policy == "leave":
+        if self.left:
             return
         if self._launcher is not None:
             self._launcher.cancel()
         if self._cluster is None or not self.application_id:
             return
+        limit = LIMIT - (time.monotonic() - began)
         # In a thread: the interrupted code may hold a lock.
         self._killing = threading.Thread(target=kill_now, daemon=True,
-                                         args=(self._cluster, self.application_id, KILLED_BY_AIRFLOW),
+                                         args=(self._cluster, self.application_id, KILLED_BY_AIRFLOW, limit),
                                          kwargs={"attempt": self.identity.attempt})
         self._killing.start()
         if not self._submitting:
-            self._killing.join(LIMIT)
+            self._killing.join(limit)
+
+    def _is_last_try(self) -> bool:
+        return int(self.ti.try_number) > int(self.ti.max_tries)
 
     def _connect(self) -> Launcher:
         """Connect to the cluster, once."""
@@ -223,6 +256,12 @@ class Execution:
         self.log.info("tracking URL %s", tracking_page(resourcemanager, application_id))
         self.operator.tf_yarn_links = push_application(self.ti, application_id, spec, resourcemanager,
                                                        spec.user or launcher.cluster.user, self.identity)
+
+    def _end_abandoned(self, application_id: str) -> None:
+        """End some applications of this Airflow whose tasks are over."""
+        if self._cluster is not None:
+            end_some(self._cluster, self.identity.deployment, application_id)
+        self._check_killed()
 
     def _trigger(self, application_id: str) -> TensorFlowYarnTrigger:
         spec, launcher = self._prepared()
@@ -292,7 +331,7 @@ class Execution:
 
     def _leave_nothing(self, report: JobReport) -> None:
         """Kill the application of a submission that failed for good, because no later try would find it."""
-        final = is_final(report, int(self.ti.try_number) > int(self.ti.max_tries))
+        final = is_final(report, self._is_last_try())
         if final and self._cluster is not None and self.application_id and self.operator.kill_policy == "kill":
             kill_now(self._cluster, self.application_id, f"The submission failed: {report.message}")
 
@@ -333,10 +372,12 @@ class Execution:
         if self.killed or self.operator.kill_asked:
             if self._killing is not None:
                 self._killing.join(LIMIT)
-            left = "was left alone" if self.operator.kill_policy == "leave" else "was killed"
-            raise TfYarnInfrastructureError(
-                f"{self.application_id or 'The submission'} {left}, because Airflow ended the task or its worker",
-                Reason.KILLED.value, self.application_id)
+            left = "was left alone" if self.left else "was killed"
+            why = "Airflow ended the task or its worker"
+            if self.cut_off:
+                why += " while its API server did not answer; the next try attaches to it"
+            raise TfYarnInfrastructureError(f"{self.application_id or 'The submission'} {left}, because {why}",
+                                            Reason.KILLED.value, self.application_id)
 
     def _check_state(self) -> None:
         """Kill the application if Airflow has ended this try: after the handover no signal reaches this process."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.configuration import conf
-from airflow.sdk.exceptions import TaskDeferralError, TaskDeferralTimeout
+from airflow.sdk.exceptions import AirflowTaskTimeout, TaskDeferralError, TaskDeferralTimeout
 
 from ..errors import did_you_mean
 from ..job.options import OPERATOR, options_of
@@ -163,6 +163,8 @@ class TensorFlowYarnOperator(BaseOperator):
         self.tf_yarn_links: dict[str, str] | None = None
         #: Whether Airflow has called `on_kill`.
         self.kill_asked = False
+        #: Whether something else than Airflow's supervisor asks for the kill.
+        self._kill_surely = False
         self._execution: Execution | None = None
 
     def options(self) -> dict[str, Any]:
@@ -185,7 +187,7 @@ class TensorFlowYarnOperator(BaseOperator):
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
         """End the task with the report in the trigger's event."""
-        value = self._begin(context).resume(event)
+        value = self._begin(context, deferred=True).resume(event)
         self._execution = None
         return value
 
@@ -195,30 +197,34 @@ class TensorFlowYarnOperator(BaseOperator):
             try:
                 return super().resume_execution(next_method, next_kwargs, context)
             except TaskDeferralTimeout:
-                return self._begin(context).time_out()
+                return self._begin(context, deferred=True).time_out()
             except TaskDeferralError as error:
                 self.log.error("the trigger failed (%s); this Airflow worker waits instead", error)
-                return self._begin(context).run(deferrable=False)
+                return self._begin(context, deferred=True).run(deferrable=False)
 
     def on_kill(self) -> None:
         """Kill the application within five seconds; called in a signal handler."""
-        self.kill_asked = True  # for an execution that does not exist yet: its imports alone take a second
         if self._execution is not None:
-            self._execution.kill()
+            self._execution.kill(surely=self._kill_surely)
+        self.kill_asked = True  # for an execution that does not exist yet: its imports alone take a second
 
     @contextmanager
     def _killing_on_ctrl_c(self) -> Iterator[None]:
         """Kill the application on Ctrl-C: ``airflow dags test`` and ``tasks test`` do not call `on_kill`."""
         try:
             yield
+        except AirflowTaskTimeout:
+            self._kill_surely = True  # Airflow calls `on_kill` next
+            raise
         except KeyboardInterrupt:
+            self._kill_surely = True
             self.on_kill()
             raise
 
-    def _begin(self, context: Any) -> "Execution":
+    def _begin(self, context: Any, *, deferred: bool = False) -> "Execution":
         from .execution import Execution
 
-        self._execution = execution = Execution(self, context)
+        self._execution = execution = Execution(self, context, deferred=deferred)
         return execution
 
 

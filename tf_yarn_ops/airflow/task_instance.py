@@ -2,6 +2,8 @@
 
 import json
 import logging
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from airflow.sdk.configuration import conf
@@ -14,6 +16,8 @@ from .links import urls_of
 
 logger = logging.getLogger(__name__)
 
+#: The part of a generation that one clear of the DAG run adds; the rest is the task's ``max_tries``.
+CLEAR = 1_000_000
 #: States of a task instance whose present try has ended.
 _OVER = ("failed", "success", "skipped", "restarting", "removed", "up_for_retry")
 
@@ -27,20 +31,60 @@ def deployment_id() -> str:
     return str(named or "http://localhost:8080/").rstrip("/")
 
 
-def identity_of(deployment: str, task_instance: Any) -> Identity:
-    """Return the identity of a task instance.
+def identity_of(deployment: str, context: Any, *, watched: bool = False) -> Identity:
+    """Return the identity of a task instance at the start of a try.
+
+    Airflow raises ``max_tries`` when a task is cleared, and leaves it when the task shows ``running`` at that moment;
+    it raises the ``clear_number`` of the DAG run with each clear of a task of the run, unless the REST API was told
+    ``reset_dag_runs=false``. Neither changes on a retry. The generation is made of both.
 
     Parameters
     ----------
     deployment : str
         The name of this Airflow among all that use the cluster.
-    task_instance : RuntimeTaskInstance
-        Its ``max_tries`` is the generation: it grows when the task is cleared, and not on retries. Its ``try_number``
-        is the attempt.
+    context : Context
+        The ``try_number`` of its task instance is the attempt.
+    watched : bool, optional
+        See `Identity`.
     """
+    task_instance = context["ti"]
     key = ["airflow", task_instance.dag_id, task_instance.run_id, task_instance.task_id, task_instance.map_index]
-    return Identity(json.dumps(key), generation=max(0, int(task_instance.max_tries)),
-                    attempt=max(0, int(task_instance.try_number)), deployment=deployment)
+    clears = int(getattr(context.get("dag_run"), "clear_number", None) or 0)
+    return Identity(json.dumps(key), generation=clears * CLEAR + max(0, int(task_instance.max_tries)),
+                    attempt=max(0, int(task_instance.try_number)), deployment=deployment, watched=watched)
+
+
+def resumed(identity: Identity, task_instance: Any) -> Identity:
+    """Return the identity with which this try has deferred: another task may have been cleared since then."""
+    known = pull(task_instance) or {}
+    if known.get("attempt") != identity.attempt:
+        return identity
+    return replace(identity, generation=int(known["generation"]))
+
+
+def state_of(dag_id: str, run_id: str, task_id: str, map_index: int, ask: Callable[..., Any] | None = None) -> str:
+    """Return the state of a task instance as Airflow's server has it; empty if the server does not tell it.
+
+    Parameters
+    ----------
+    dag_id, run_id, task_id : str
+    map_index : int
+        -1 for a task that is not mapped.
+    ask : callable, optional
+        ``RuntimeTaskInstance.get_task_states``. Default: that of this process's task, or of the triggerer.
+    """
+    mapped = map_index >= 0
+    try:
+        if ask is None:
+            from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+            ask = RuntimeTaskInstance.get_task_states
+        states = ask(dag_id=dag_id, task_ids=[task_id], run_ids=[run_id], map_index=map_index if mapped else None)
+        return str(states[run_id][f"{task_id}_{map_index}" if mapped else task_id])
+    except (AirflowRuntimeError, ImportError, LookupError, OSError, EOFError, RuntimeError, TypeError,
+            ValueError) as error:
+        logger.warning("Airflow did not tell the state of task %s of %s: %s", task_id, run_id, error)
+        return ""
 
 
 def ended_state(task_instance: Any) -> str:
@@ -52,16 +96,8 @@ def ended_state(task_instance: Any) -> str:
     ----------
     task_instance : RuntimeTaskInstance
     """
-    mapped = task_instance.map_index >= 0
-    key = f"{task_instance.task_id}_{task_instance.map_index}" if mapped else task_instance.task_id
-    try:
-        states = task_instance.get_task_states(
-            dag_id=task_instance.dag_id, task_ids=[task_instance.task_id], run_ids=[task_instance.run_id],
-            map_index=task_instance.map_index if mapped else None)  # fmt: skip
-        state = str(states[task_instance.run_id][key])
-    except (AirflowRuntimeError, LookupError, OSError, EOFError, RuntimeError, TypeError, ValueError) as error:
-        logger.warning("Airflow did not tell the state of this task, which continues: %s", error)
-        return ""
+    state = state_of(task_instance.dag_id, task_instance.run_id, task_instance.task_id, task_instance.map_index,
+                     task_instance.get_task_states)
     return state if state in _OVER else ""
 
 

@@ -52,7 +52,7 @@ class Identity:
     ----------
     key : str
         The name of the training, unique for all servers and all time, such as
-        ``airflow https://host dag run task -1``. Only its hash leaves the process.
+        ``airflow https://host dag run task -1``. YARN knows only its hash.
     generation : int, optional
         At least 0; grows when a person asks to train again. Default 0.
     attempt : int, optional
@@ -60,6 +60,9 @@ class Identity:
     deployment : str, optional
         The server that asks. Jobs of one deployment share a tag, so that one list call finds them all.
         Default: none.
+    watched : bool, optional
+        Whether the application must not run without its caller. Then the claim in the staging directory has the key, so
+        that a later process of the deployment can find the application of a caller that has ended. Default False.
 
     Raises
     ------
@@ -71,6 +74,7 @@ class Identity:
     generation: int = 0
     attempt: int = 0
     deployment: str = ""
+    watched: bool = False
 
     def __post_init__(self) -> None:
         faults = [Fault(f"identity.{name}", Value.NOT_A_COUNT, {"given": value, "least": 0})

@@ -5,15 +5,20 @@ is always complete, and it is never overwritten. A second file, with ``.submitte
 has accepted the application.
 """
 
+import itertools
 import json
+import re
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import SubmissionRejected
-from ..follow.identity import Identity
+from ..follow.identity import Identity, generation_of
 from ..staging.staging_directory import PASSABLE, StagingDirectory
 
 SUBMITTED = ".submitted"
+_TAG = re.compile(r"\btfy-([0-9a-f]{40})\b")
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Claims:
         self._folder = f"{self._staging}/claims"
         self._stem = f"{identity.hash}-{identity.generation}-"
         self._attempt = identity.attempt
+        self._key = {"key": identity.key} if identity.watched else {}
 
     def latest(self) -> Claim | None:
         """Return the claim with the highest number; None if there is none.
@@ -99,7 +105,7 @@ class Claims:
         self._files.makedirs(self._staging, PASSABLE)
         self._files.makedirs(self._folder, 0o700)
         passing = f"{self._folder}/.{uuid.uuid4().hex}"
-        content = json.dumps({"id": application_id, "attempt": self._attempt}).encode()
+        content = json.dumps({"id": application_id, "attempt": self._attempt, **self._key}).encode()
         self._files.create(passing, content, 0o600)
         if self._files.rename(passing, self._path(number)):
             return True
@@ -113,3 +119,32 @@ class Claims:
 
     def _path(self, number: int) -> str:
         return f"{self._folder}/{self._stem}{number}"
+
+
+def watching_caller(staging: StagingDirectory, application: Mapping[str, Any]) -> str | None:
+    """Return the key of the identity that waits for an application; None if no claim names one.
+
+    Parameters
+    ----------
+    staging : StagingDirectory
+        Of the application's user.
+    application : mapping
+        YARN's ``app`` object.
+    """
+    tag = _TAG.search(str(application.get("applicationTags") or ""))
+    if tag is None:
+        return None
+    stem = f"{staging.cluster.staging}/claims/{tag[1]}-{generation_of(application)}-"
+    for number in itertools.count():
+        path = f"{stem}{number}"
+        status = staging.filesystem.status(path)
+        if status is None or status.owner != staging.cluster.user:
+            return None
+        try:
+            document = json.loads(staging.filesystem.read(path) or b"")
+            if document["id"] == application["id"]:
+                key = document.get("key")
+                return None if key is None else str(key)
+        except (ValueError, KeyError, TypeError):
+            return None
+    return None

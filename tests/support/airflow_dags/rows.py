@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from tf_yarn_ops.airflow import TensorFlowYarnOperator
+from tf_yarn_ops.airflow import TensorFlowYarnCleanupOperator, TensorFlowYarnOperator
 
 KINDS = {"deferred": True, "sync": False}
 SMALL = {
@@ -40,6 +40,9 @@ for kind, deferrable in KINDS.items():
     add(f"held_{kind}", deferrable, retries=1, tf_yarn_conn_id=f"held_{kind}")
 
 add("backstop", True, execution_timeout=timedelta(seconds=45), tf_yarn_conn_id="backstop")
+
+with DAG("cleanup", schedule=None, is_paused_upon_creation=False) as cleanup:
+    TensorFlowYarnCleanupOperator(task_id="train")
 
 with DAG("many", schedule=None, is_paused_upon_creation=False) as many:
     # Most of them wait in the queue: a few application masters fill the cluster.

@@ -1,0 +1,108 @@
+"""End applications whose tasks in Airflow are over: at each submission, at the start of a trigger, and by a task.
+
+Airflow tells neither a worker nor a triggerer when a person ends a deferred task while no triggerer runs.
+"""
+
+import json
+import logging
+import threading
+import time
+from typing import Any
+
+from airflow.sdk import BaseOperator
+
+from ..errors import TfYarnError
+
+logger = logging.getLogger(__name__)
+
+#: States of a task instance that no try follows, unless a person clears it; a try after a clear trains anew.
+_FINAL = ("failed", "success", "skipped", "upstream_failed", "removed")
+#: Applications and seconds that one submission spends on the applications of other tasks.
+_MOST, _SECONDS = 20, 5.0
+#: Seconds between two looks of a triggerer at all applications of a deployment.
+_INTERVAL = 60.0
+_looked: dict[tuple[str, ...], float] = {}
+_looking = threading.Lock()
+
+
+class TensorFlowYarnCleanupOperator(BaseOperator):
+    """End trainings of this Airflow whose tasks are over, although nobody has ended them.
+
+    Parameters
+    ----------
+    tf_yarn_conn_id : str, optional
+        As in `TensorFlowYarnOperator`.
+    **kwargs
+        Arguments of every Airflow operator.
+
+    Returns
+    -------
+    list of str
+        The ids of the applications that were ended.
+    """
+
+    template_fields = ("tf_yarn_conn_id",)
+    ui_color = "#fdecd2"
+
+    def __init__(self, *, tf_yarn_conn_id: str | None = "tf_yarn_default", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.tf_yarn_conn_id = tf_yarn_conn_id
+
+    def execute(self, context: Any) -> list[str]:
+        """Look at all live applications of this Airflow."""
+        from ..launch.abandoned import end_abandoned
+        from .hook import YarnHook
+        from .kill import quieten
+        from .task_instance import deployment_id
+
+        quieten()
+        ended = end_abandoned(YarnHook(self.tf_yarn_conn_id).get_cluster(), deployment_id(), over)
+        self.log.info("%d applications were ended", len(ended))
+        return ended
+
+
+def over(key: str) -> str:
+    """Return a sentence that says why the task of an identity is over; empty if it is not, or another engine's.
+
+    Parameters
+    ----------
+    key : str
+        See `task_instance.identity_of`.
+    """
+    from .task_instance import state_of
+
+    engine, *names = json.loads(key) if key.startswith("[") else [""]
+    if engine != "airflow":
+        return ""
+    dag_id, run_id, task_id, map_index = names
+    state = state_of(dag_id, run_id, task_id, int(map_index))
+    if state not in _FINAL:
+        return ""
+    index = f"[{map_index}]" if int(map_index) >= 0 else ""
+    return f"Ended by Airflow: its task {dag_id}.{task_id}{index} of run {run_id} is over ({state})"
+
+
+def end_some(cluster: Any, deployment: str, application_id: str) -> None:
+    """End abandoned applications beside one's own, within seconds. Never raises an error of the cluster."""
+    from ..launch.abandoned import end_abandoned
+
+    try:
+        end_abandoned(cluster, deployment, over, most=_MOST, seconds=_SECONDS, besides=application_id)
+    except TfYarnError as error:
+        logger.debug("no look at the applications of other tasks: %s", error)
+
+
+def end_all(cluster: Any, deployment: str) -> None:
+    """End abandoned applications; at most once a minute in this process."""
+    from ..launch.abandoned import end_abandoned
+
+    place = (deployment, *cluster.resourcemanagers)
+    with _looking:
+        now = time.monotonic()
+        if now - _looked.get(place, -_INTERVAL) < _INTERVAL:
+            return
+        _looked[place] = now
+    try:
+        end_abandoned(cluster, deployment, over)
+    except TfYarnError as error:
+        logger.debug("no look at the applications of other tasks: %s", error)
