@@ -1,5 +1,6 @@
 """The distribution tf-yarn-ops: floors here, what is known to work together in constraints.txt."""
 
+import os
 import re
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from setuptools import find_packages, setup
 
 HERE = Path(__file__).resolve().parent
 VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tf_yarn_ops" / "__init__.py").read_text()).group(1)
+DOCUMENTS = os.environ.get("YTF_DOCUMENTATION_URL", "")
 
 CORE = [
     "click>=8.1",
@@ -52,6 +54,8 @@ setup(
     description="Distributed TensorFlow on YARN from Airflow, Azkaban, Oozie and the shell, through Skein",
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
+    # Airflow's page of providers links to it: a site that hosts the pages of ./dev docs names the URL when it builds.
+    project_urls={"Documentation": DOCUMENTS} if DOCUMENTS else {},
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10",

@@ -11,7 +11,8 @@ variable ``digits_folder``
     A folder that all nodes can read, such as ``hdfs:///user/airflow/digits``. Put the data there with
     ``python examples/digits/prepare.py hdfs:///user/airflow/digits/digits.npz``.
 variable ``tf_environment``
-    A Python with tensorflow and hdfs: a folder on all nodes, such as ``venv:///opt/tensorflow``, or an archive.
+    A Python with tensorflow: a folder on all nodes, such as ``venv:///opt/tensorflow``, or an archive. On each node
+    ``python3 -m venv /opt/tensorflow && /opt/tensorflow/bin/pip install "tf-yarn-ops[tensorflow,s3]"`` makes one.
 folder ``examples/digits``
     The programs. The folder ``examples`` must lie beside the folder of this file. If you copy this file into
     ``$AIRFLOW_HOME/dags``, also run ``cp -r examples $AIRFLOW_HOME``.

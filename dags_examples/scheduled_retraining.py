@@ -1,7 +1,7 @@
 """Train on the data of each day, and promote the model if it is better than the model in use.
 
-- The logical date is in the paths: a repeated run reads the same data and writes to the same place. Airflow runs missed
-  days one after the other, so each model is compared with the model that was in use before it.
+- The logical date is in the paths: a repeated run reads the same data and writes to the same place. With
+  ``catchup=True`` Airflow runs missed days one after the other, so each model is compared with the model that was in use before it.
 - A failure of the cluster is retried, and the training continues from the last checkpoint. A failure of the program is
   not retried.
 - The events of the asset ``digits_model_in_use`` tell which model is in use, and which ones were before. A DAG that
@@ -33,8 +33,9 @@ MODEL_IN_USE = Asset("digits_model_in_use")
 with DAG(
     "digits_retraining",
     schedule="@daily",
+    # With catchup=True Airflow trains every day since start_date: first write the first day of your data there.
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-    catchup=True,
+    catchup=False,
     max_active_runs=1,
     tags=["tf_yarn", "example"],
 ) as dag:

@@ -185,7 +185,8 @@ def test_identity_is_the_task_generation_the_clears_attempt_the_tries():
 
 
 def test_the_deployment_is_its_id_else_its_address_and_without_either_there_is_a_warning(monkeypatch, caplog):
-    assert deployment_id() == "http://localhost:8080" and "deployment_id" in caplog.text
+    assert deployment_id() == "http://localhost:8080" and "deployment_id" not in caplog.text
+    assert deployment_id(warn=True) == "http://localhost:8080" and "deployment_id" in caplog.text
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com/")
     assert deployment_id() == "https://airflow.example.com"
     monkeypatch.setenv("AIRFLOW__TF_YARN__DEPLOYMENT_ID", "prod")

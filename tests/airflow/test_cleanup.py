@@ -1,14 +1,11 @@
 """Trainings whose tasks in Airflow are over, on a fake ResourceManager: which are ended, by whom, and which stay."""
 
-import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from support import airflow_setup
-from support.airflow_task import ID, SECOND, deferral, first_event
-from support.fake_yarn import until
+from support.airflow_task import ID, SECOND, deferral
 from tf_yarn_ops.airflow import TensorFlowYarnCleanupOperator, cleanup, task_instance
 from tf_yarn_ops.follow.identity import Identity
 
@@ -25,7 +22,6 @@ def states(monkeypatch):
         return known.get((task_id, map_index), "running")
 
     monkeypatch.setattr(task_instance, "state_of", state_of)
-    monkeypatch.setattr(cleanup, "_looked", {})
     return known
 
 
@@ -81,19 +77,6 @@ def test_a_look_that_fails_does_not_disturb_a_submission(site, states):
     site.yarn.faults.append(lambda method, path: (403, {}, "no") if method == "PUT" else None)
     submitted(site, "train")
     assert site.yarn.apps[SECOND]["state"] == "ACCEPTED"
-
-
-def test_a_trigger_that_starts_in_a_triggerer_ends_the_abandoned_trainings_of_other_tasks(site, states):
-    trigger = submitted(site, "train")
-    submitted(site, "other")
-    states["other", -1] = "failed"
-    trigger.trigger_id = 7
-    with ThreadPoolExecutor(1) as pool:
-        event = pool.submit(asyncio.run, first_event(trigger))
-        until(lambda: site.yarn.apps[SECOND]["state"] == "KILLED")
-        assert site.yarn.apps[ID]["state"] == "ACCEPTED"
-        site.end(ID)
-        assert event.result(60)["application_id"] == ID
 
 
 @pytest.mark.parametrize("key", ["ytf-submit digits", json.dumps(["azkaban", "a", "b", "c", 1])])

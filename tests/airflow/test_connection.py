@@ -20,6 +20,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_cluster_in_the_envir
     ({"host": "rm", "schema": "https", "port": 8090}, "https://rm:8090"),
     ({"host": "rm1,rm2", "port": 1}, "http://rm1:1,http://rm2:1"), ({"host": "rm:5"}, "http://rm:5"),
     ({"host": "http://rm1:1, https://rm2"}, "http://rm1:1,https://rm2"), ({}, None),
+    # The form sends port 0 for an empty field.
+    ({"host": "http://rm:5", "port": 0}, "http://rm:5"), ({"host": "rm", "port": 0}, "http://rm:8088"),
+    ({"host": "rm:5", "port": 0}, "http://rm:5"),
 ])
 def test_the_address_may_be_written_in_many_ways(values, expected):
     assert addresses(Connection(conn_id="x", conn_type="tf_yarn", **values)) == expected

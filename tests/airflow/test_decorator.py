@@ -129,6 +129,7 @@ def test_the_serialised_operator_keeps_its_links():
         TensorFlowYarnOperator(task_id="train", task_command="true", cluster_requirement="worker:1")
     links = DagSerialization.from_dict(DagSerialization.to_dict(dag)).get_task("train").operator_extra_links
     assert {link.name: link.xcom_key for link in links} == {
+        "Training": "tf_yarn_link_training",
         "YARN application": "tf_yarn_link_yarn_application", "YARN logs": "tf_yarn_link_yarn_logs",
         "TensorBoard": "tf_yarn_link_tensorboard"}
 

@@ -68,10 +68,12 @@ def test_every_example_is_imported_and_says_what_it_shows_and_needs(tmp_path):
         dags.setdefault(Path(dag.fileloc).name, []).append(dag_id)
     assert dags == {
         "asset_serving.py": ["digits_model_training", "digits_predictions"],
+        "cleanup.py": ["tf_yarn_cleanup"],
         "first_training.py": ["digits_first_training"],
         "hyperparameter_search.py": ["digits_search"],
         "s3_training.py": ["digits_s3_training"],
         "scheduled_retraining.py": ["digits_retraining"],
+        "walk_away.py": ["digits_walk_away"],
     }
     assert sorted(dags) == sorted(file.name for file in DAGS.glob("*.py"))
     for file in DAGS.glob("*.py"):
@@ -106,9 +108,9 @@ def notebook(minicluster, lake, server, airflow_database, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def runs(notebook, server, lake):
-    """Run the examples that need no scheduler, both in one process: it imports Airflow once."""
+    """Run the examples that need no scheduler, all in one process: it imports Airflow once."""
     server.client.put_object(Bucket="lake", Key="digits/digits.npz", Body=lake.read(f"{lake.url}/digits.npz"))
-    return notebook.test("digits_first_training", "digits_s3_training", steps=250)
+    return notebook.test("digits_first_training", "digits_s3_training", "digits_walk_away", "tf_yarn_cleanup", steps=250)
 
 
 @pytest.mark.cluster
@@ -125,6 +127,18 @@ def test_the_first_training_trains_two_workers_with_the_steps_of_the_form(runs, 
     assert report["metrics"]["model"] == f"{report['output_path']}/model"
     assert "saved_model.pb" in lake.files(report["metrics"]["model"])
     assert f"accuracy {report['metrics']['accuracy']:.3f}, the model is in" in run.log
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(900)
+def test_a_training_from_a_file_is_submitted_awaited_by_a_sensor_and_its_log_is_read(runs, lake):
+    run = runs["digits_walk_away"]
+    submitted, ended = run.values["submit"], run.values["wait"]
+    assert (submitted["reason"], ended["reason"]) == (None, "SUCCEEDED")
+    assert submitted["application_id"] == ended["application_id"] and ended["metrics"]["steps"] == 250
+    assert "saved_model.pb" in lake.files(ended["metrics"]["model"])
+    assert run.values["last_lines"]
+    assert runs["tf_yarn_cleanup"].values["end_abandoned"] == []
 
 
 @pytest.mark.cluster

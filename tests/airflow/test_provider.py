@@ -43,12 +43,12 @@ def test_the_description_is_as_airflow_wants_it():
 
 def test_everything_that_the_description_names_is_there():
     info = get_provider_info()
-    for part in ("operators", "hooks", "triggers"):
+    for part in ("operators", "sensors", "hooks", "triggers"):
         for module in info[part][0]["python-modules"]:
             __import__(module)
     names = [*info["extra-links"], *(item["class-name"] for item in info["task-decorators"]),
              *(item["hook-class-name"] for item in info["connection-types"])]
-    assert len(names) == 5 and all(import_string(name) for name in names)
+    assert len(names) == 6 and all(import_string(name) for name in names)
     hook = info["connection-types"][0]
     assert (hook["connection-type"], hook["hook-name"]) == (YarnHook.conn_type, YarnHook.hook_name)
     assert {link.rsplit(".", 1)[1] for link in info["extra-links"]} == {
@@ -65,7 +65,7 @@ def test_the_description_imports_nothing():
 
 def test_airflow_knows_the_links_and_the_decorator():
     links = sorted(name for name in ProvidersManager().extra_links_class_names if "tf_yarn" in name)
-    assert links == [f"tf_yarn_ops.airflow.links.{name}" for name in ("TensorBoardLink", "YarnApplicationLink", "YarnLogsLink")]
+    assert links == [f"tf_yarn_ops.airflow.links.{name}" for name in ("TensorBoardLink", "TrainingLink", "YarnApplicationLink", "YarnLogsLink")]
     assert "tf_yarn" in dict(ProvidersManagerTaskRuntime().taskflow_decorators.items())
 
 

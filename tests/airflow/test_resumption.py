@@ -141,4 +141,4 @@ def test_when_another_application_of_the_attempt_has_trained_airflow_learns_its_
     event = {"application_id": ID, "report": to_xcom(replace(report_of(Reason.SUCCEEDED), application_id=SECOND))}
     site.operator(deferrable=True).execute_complete(context, event)
     assert ti.xcoms["tf_yarn"]["application_id"] == SECOND
-    assert ti.xcoms["tf_yarn_link_yarn_logs"].endswith(f"appattempt_{STAMP}_0002_000001")
+    assert ti.xcoms["tf_yarn_link_yarn_logs"].endswith(f"/application_{STAMP}_0002")

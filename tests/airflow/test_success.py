@@ -1,5 +1,6 @@
 """A task that succeeds or defers, on a fake ResourceManager: report, links, log, deferral, asset."""
 
+import asyncio
 import json
 from datetime import timedelta
 
@@ -8,8 +9,8 @@ from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowFailException
 
 from support import airflow_setup
-from support.airflow_task import ID, SECOND, USER, Running, deferral, report_of, run, task_log
-from support.fake_yarn import STAMP, application, until
+from support.airflow_task import ID, SECOND, USER, Running, deferral, first_event, report_of, run, task_log
+from support.fake_yarn import application, until
 from tf_yarn_ops.airflow.outcome import to_xcom
 from tf_yarn_ops.runtime.common.reasons import Reason
 
@@ -27,13 +28,8 @@ def test_a_synchronous_task_gives_the_report_and_its_links_are_there_before_anyt
     assert ti.xcoms["tf_yarn"] == {
         "application_id": ID, "tracking_url": f"{site.url}/proxy/{ID}/", "name": "digits", "queue": "default", "user": USER,
         "resourcemanager": site.url, "generation": 0, "attempt": 1}
-    links = {link.name: link.get_link(operator, ti_key=ti) for link in operator.operator_extra_links}
-    assert links == {"YARN application": f"{site.url}/cluster/app/{ID}",
-                     "YARN logs": f"{site.url}/cluster/appattempt/appattempt_{STAMP}_0001_000001",
-                     "TensorBoard": f"{site.url}/proxy/{ID}/pages/tensorboard/"}
-    assert links == {link.name: ti.xcoms[link.xcom_key] for link in operator.operator_extra_links}
     first = [key for key in staged if key != "tf_yarn_status"]
-    assert len(first) == 4 and not any(staged[key] for key in first)
+    assert len(first) == 5 and not any(staged[key] for key in first)
 
 
 def test_the_log_names_the_application_and_says_each_state_once(site, capsys):
@@ -109,6 +105,14 @@ def test_a_clear_trains_again_and_ends_the_older_generation(site, signs):
     with pytest.raises(AirflowFailException, match="SUPERSEDED"):
         run(site.operator(deferrable=True))  # a straggler of the older generation
     assert site.yarn.apps[SECOND]["state"] == "ACCEPTED"
+
+
+def test_a_deferred_task_warns_once_that_its_airflow_has_no_name(site, monkeypatch, caplog):
+    monkeypatch.delenv("AIRFLOW__TF_YARN__DEPLOYMENT_ID")
+    deferred, context = deferral(site.operator(deferrable=True))
+    site.end(ID)
+    site.operator(deferrable=True).execute_complete(context, asyncio.run(first_event(deferred.trigger)))
+    assert caplog.text.count("neither [tf_yarn] deployment_id") == 1
 
 
 def test_a_success_updates_the_asset_with_path_metrics_and_id(site):

@@ -19,8 +19,10 @@ from typing import Any
 _NAMES = {
     "TensorFlowYarnOperator": "operator",
     "TensorFlowYarnTrigger": "trigger",
+    "TensorFlowYarnSensor": "sensor",
     "TensorFlowYarnCleanupOperator": "cleanup",
     "YarnHook": "hook",
+    "TrainingLink": "links",
     "YarnApplicationLink": "links",
     "YarnLogsLink": "links",
     "TensorBoardLink": "links",

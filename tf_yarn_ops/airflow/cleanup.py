@@ -1,12 +1,12 @@
-"""End applications whose tasks in Airflow are over: at each submission, at the start of a trigger, and by a task.
+"""End applications whose tasks in Airflow are over: at each submission, and by a task of its own.
 
-Airflow tells neither a worker nor a triggerer when a person ends a deferred task while no triggerer runs.
+Airflow tells neither a worker nor a triggerer when a person ends a deferred task while no triggerer runs. A triggerer
+does not look: its first question for the state of a task makes it build an API server inside itself, and it does
+nothing else meanwhile.
 """
 
 import json
 import logging
-import threading
-import time
 from typing import Any
 
 from airflow.sdk import BaseOperator
@@ -19,10 +19,6 @@ logger = logging.getLogger(__name__)
 _FINAL = ("failed", "success", "skipped", "upstream_failed", "removed")
 #: Applications and seconds that one submission spends on the applications of other tasks.
 _MOST, _SECONDS = 20, 5.0
-#: Seconds between two looks of a triggerer at all applications of a deployment.
-_INTERVAL = 60.0
-_looked: dict[tuple[str, ...], float] = {}
-_looking = threading.Lock()
 
 
 class TensorFlowYarnCleanupOperator(BaseOperator):
@@ -88,21 +84,5 @@ def end_some(cluster: Any, deployment: str, application_id: str) -> None:
 
     try:
         end_abandoned(cluster, deployment, over, most=_MOST, seconds=_SECONDS, besides=application_id)
-    except TfYarnError as error:
-        logger.debug("no look at the applications of other tasks: %s", error)
-
-
-def end_all(cluster: Any, deployment: str) -> None:
-    """End abandoned applications; at most once a minute in this process."""
-    from ..launch.abandoned import end_abandoned
-
-    place = (deployment, *cluster.resourcemanagers)
-    with _looking:
-        now = time.monotonic()
-        if now - _looked.get(place, -_INTERVAL) < _INTERVAL:
-            return
-        _looked[place] = now
-    try:
-        end_abandoned(cluster, deployment, over)
     except TfYarnError as error:
         logger.debug("no look at the applications of other tasks: %s", error)

@@ -19,6 +19,7 @@ from ..follow.identity import latest_of, nothing_trained
 from ..hadoop.cluster import Cluster
 from ..hadoop.gateway import tracking_page
 from ..hadoop.resourcemanager import ENDED
+from ..job.document import read_document
 from ..job.request import doubts_about
 from ..job.spec import JobSpec
 from ..launch.launcher import Launcher
@@ -30,6 +31,7 @@ from .exceptions import TfYarnInfrastructureError
 from .hook import YarnHook
 from .job import job_of
 from .kill import LIMIT, kill_now, quieten
+from .links import urls_of_ended
 from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, mask_texts, masked, sentence_of, to_xcom
 from .serialization import cluster_to_dict, identity_to_dict, lease_to_dict
 from .synchronous import run_trigger
@@ -81,6 +83,9 @@ class Operator(Protocol):
     def complete_job(self, context: Any) -> None:
         """Set options that are known only at run time."""
 
+    def render_template(self, content: Any, context: Any) -> Any:
+        """Return a document with its texts rendered."""
+
     def defer(self, *, trigger: Any, method_name: str, timeout: Any = None) -> Any:
         """Raise TaskDeferred."""
 
@@ -103,7 +108,7 @@ class Execution:
         self.log = operator.log
         self.ti = context["ti"]
         watched = operator.wait_for_completion and operator.kill_policy == "kill"
-        identity = identity_of(deployment_id(), context, watched=watched)
+        identity = identity_of(deployment_id(warn=not deferred), context, watched=watched)
         self.identity = resumed(identity, self.ti) if deferred else identity
         self.application_id = ""
         self.killed = False
@@ -226,8 +231,11 @@ class Execution:
         operator.complete_job(self.context)
         limited = operator.kill_policy == "kill" and operator.wait_for_completion
         index = f"[{self.ti.map_index}]" if self.ti.map_index >= 0 else ""
+        document = operator.spec
+        if isinstance(document, str):
+            document = operator.render_template(read_document(document), self.context)
         self._spec = spec = job_of(
-            operator.options(), operator.spec, operator.yarn_lifetime, operator.execution_timeout if limited else None,
+            operator.options(), document, operator.yarn_lifetime, operator.execution_timeout if limited else None,
             name=f"{self.ti.dag_id}.{self.ti.task_id}{index}", names=operator.renamed_options)  # fmt: skip
         for doubt in doubts_about(spec):
             self.log.warning("%s", doubt)
@@ -348,6 +356,7 @@ class Execution:
         for line in lines_of(report, time.time(), self.operator.log_tail_lines):
             self.log.info("%s", line)
         value = self._pushed(report)
+        self._link_what_is_left(report)
         level = logging.INFO if report.reason is Reason.SUCCEEDED else logging.ERROR
         self.log.log(level, "%s", sentence_of(report))
         codes = self.operator.skip_on_exit_code
@@ -366,6 +375,14 @@ class Execution:
         if self.operator.do_xcom_push:
             self.ti.xcom_push("tf_yarn_status", value)
         return value
+
+    def _link_what_is_left(self, report: JobReport) -> None:
+        """Let the links lead to pages that are there after the end."""
+        known = pull(self.ti)
+        if known and report.application_id:
+            self.operator.tf_yarn_links = urls_of_ended(known["resourcemanager"], report)
+            for key, url in self.operator.tf_yarn_links.items():
+                self.ti.xcom_push(key, url)
 
     def _check_killed(self) -> None:
         """Raise a retryable error after `kill`; Airflow also calls it when it shuts down the worker."""

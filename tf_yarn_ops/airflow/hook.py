@@ -1,6 +1,7 @@
-"""`YarnHook`: find the `Cluster` of an Airflow connection, or of the process's environment."""
+"""`YarnHook`: the cluster of an Airflow connection, or of the process's environment, and what one does there."""
 
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,9 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
     from ..hadoop.site import Site
+    from ..job.spec import JobSpec
+    from ..launch.launcher import Launcher
+    from ..runtime.common.report import JobReport
 
 #: Extras of a connection that are not settings of the site.
 _OWN_EXTRAS = ("site_file", "hadoop_conf_dir")
@@ -62,6 +66,93 @@ class YarnHook(BaseHook):
                     "site.yaml with a resourcemanager, nor a HADOOP_CONF_DIR") from error
         resourcemanager, site = found
         return discover(resourcemanager, self.environ, site=site)
+
+    def get_launcher(self) -> "Launcher":
+        """Return a `Launcher` for the cluster; it submits, follows and kills applications."""
+        from ..launch.launcher import Launcher
+
+        cluster = self.get_cluster()  # completes `environ`
+        return Launcher(cluster, environ=self.environ)
+
+    def submit(self, spec: "Mapping[str, Any] | JobSpec | str") -> str:
+        """Submit a job and return its application id. Nobody waits for it, and a repeated call submits again.
+
+        Parameters
+        ----------
+        spec : mapping, JobSpec or str
+            As the argument ``spec`` of `TensorFlowYarnOperator`; the file of a path is taken as it is.
+
+        Raises
+        ------
+        SpecInvalid, SubmissionRejected, ResourcesImpossible, ClusterUnreachable
+            As `Launcher.submit`.
+        """
+        from .job import job_of
+
+        launcher = self.get_launcher()
+        try:
+            return launcher.submit(job_of({}, spec, None, None))
+        finally:
+            launcher.close()
+
+    def report(self, application_id: str) -> "JobReport":
+        """Return the present report of an application: its ``reason`` is None while it runs, LOST if it is unknown.
+
+        Raises
+        ------
+        ClusterUnreachable
+            No ResourceManager answers.
+        """
+        launcher = self.get_launcher()
+        try:
+            return launcher.report(application_id)
+        finally:
+            launcher.close()
+
+    def kill(self, application_id: str, why: str = "Killed by a task of Airflow") -> "JobReport":
+        """Kill an application, wait until it is gone, and return its report.
+
+        Parameters
+        ----------
+        application_id : str
+        why : str, optional
+            A sentence, which YARN keeps.
+
+        Raises
+        ------
+        SubmissionRejected
+            The user may not kill it.
+        ClusterUnreachable
+            YARN does not answer, or the application has not ended in time.
+        """
+        launcher = self.get_launcher()
+        try:
+            return launcher.kill(application_id, why)
+        finally:
+            launcher.close()
+
+    def logs(self, application_id: str, task: str | None = None) -> Iterator[str]:
+        """Yield the log of a task in chunks of text, while it runs and after its end.
+
+        Parameters
+        ----------
+        application_id : str
+        task : str, optional
+            ``worker:1``, ``coordinator`` or ``master``. Default: the task that failed first, else the chief or the
+            first task.
+
+        Raises
+        ------
+        LogMissing
+            There is no such task, or YARN has no log of it.
+        ClusterUnreachable
+            YARN does not answer.
+        """
+        launcher = self.get_launcher()
+        try:
+            yield from launcher.log(application_id, task)
+        finally:
+            launcher.close()
 
     def _settings(self) -> "tuple[str | None, Site] | None":
         """Return the addresses and the site of the connection, and complete `environ`; None without a connection."""
@@ -122,7 +213,7 @@ def addresses(connection: Any) -> str | None:
     """Return the URLs of a connection's ResourceManagers, comma-separated; None if it names none.
 
     The host of the connection is one host or URL, or several, comma-separated. Port and schema of the connection
-    complete those without.
+    complete those without. The connection's form sends port 0 for an empty field.
     """
     parts = [part.strip() for part in (connection.host or "").split(",") if part.strip()]
     for number, part in enumerate(parts):

@@ -4,9 +4,12 @@ Airflow shows a link as soon as there is an XCom of its ``xcom_key``. The task p
 application id, so the links are visible while the task runs.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperatorLink
+
+if TYPE_CHECKING:
+    from ..runtime.common.report import JobReport
 
 
 class _Link(BaseOperatorLink):
@@ -31,6 +34,12 @@ class _Link(BaseOperatorLink):
         return str(XCom.get_value(ti_key=ti_key, key=self.xcom_key) or "")
 
 
+class TrainingLink(_Link):
+    """The page of the training while it runs; after its end YARN's page of the application, with the report."""
+
+    name = "Training"
+
+
 class YarnApplicationLink(_Link):
     """The application in the ResourceManager's web interface."""
 
@@ -38,7 +47,7 @@ class YarnApplicationLink(_Link):
 
 
 class YarnLogsLink(_Link):
-    """The application's containers with their logs, in the ResourceManager's web interface."""
+    """The application's containers with their logs while it runs; then the log of the task that matters most."""
 
     name = "YARN logs"
 
@@ -67,7 +76,28 @@ def urls_of(resourcemanager: str, application_id: str, tensorboard: bool) -> dic
     pages = gateway.pages(resourcemanager)
     board = f"{gateway.tracking_page(resourcemanager, application_id)}pages/tensorboard/" if tensorboard else ""
     return {
+        TrainingLink().xcom_key: f"{gateway.tracking_page(resourcemanager, application_id)}pages/ytf/",
         YarnApplicationLink().xcom_key: f"{pages}/cluster/app/{application_id}",
         YarnLogsLink().xcom_key: f"{pages}/cluster/appattempt/{attempt}",
         TensorBoardLink().xcom_key: board,
     }
+
+
+def urls_of_ended(resourcemanager: str, report: "JobReport") -> dict[str, str]:
+    """Return the URL of each link, by the key of its XCom, once the application has ended.
+
+    The application's own pages are gone then, and the ResourceManager has no list of its containers any more.
+
+    Parameters
+    ----------
+    resourcemanager : str
+        ``http://host:8088``.
+    report : JobReport
+    """
+    from ..hadoop import gateway
+
+    page = f"{gateway.pages(resourcemanager)}/cluster/app/{report.application_id}"
+    first = [task for task in report.tasks if task.task == report.first_failure]
+    log = next((task.log_url for task in (*first, *report.tasks) if task.log_url), None)
+    return {TrainingLink().xcom_key: page, YarnApplicationLink().xcom_key: page, YarnLogsLink().xcom_key: log or page,
+            TensorBoardLink().xcom_key: ""}  # fmt: skip

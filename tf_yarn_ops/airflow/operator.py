@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowTaskTimeout, TaskDeferralError, TaskDe
 
 from ..errors import did_you_mean
 from ..job.options import OPERATOR, options_of
-from .links import TensorBoardLink, YarnApplicationLink, YarnLogsLink
+from .links import TensorBoardLink, TrainingLink, YarnApplicationLink, YarnLogsLink
 
 if TYPE_CHECKING:
     from .execution import Execution
@@ -101,7 +101,7 @@ class TensorFlowYarnOperator(BaseOperator):
     template_fields_renderers = dict.fromkeys((
         "spec", "env", "file", "archive", "command", "tag", "task_memory", "task_vcores", "task_gpus", "node_label",
     ), "json")  # fmt: skip
-    operator_extra_links = (YarnApplicationLink(), YarnLogsLink(), TensorBoardLink())
+    operator_extra_links = (TrainingLink(), YarnApplicationLink(), YarnLogsLink(), TensorBoardLink())
     ui_color = "#fdecd2"
     renamed_options: Mapping[str, str] = RENAMED
     _needs_job = True

@@ -17,7 +17,9 @@ def get_provider_info() -> dict[str, Any]:
             "external-doc-url": "https://hadoop.apache.org/docs/current/hadoop-yarn/hadoop-yarn-site/YARN.html",
             "tags": ["apache"],
         }],
-        "operators": [{"integration-name": "TensorFlow on YARN", "python-modules": ["tf_yarn_ops.airflow.operator"]}],
+        "operators": [{"integration-name": "TensorFlow on YARN", "python-modules": [
+            "tf_yarn_ops.airflow.operator", "tf_yarn_ops.airflow.cleanup"]}],
+        "sensors": [{"integration-name": "TensorFlow on YARN", "python-modules": ["tf_yarn_ops.airflow.sensor"]}],
         "hooks": [{"integration-name": "TensorFlow on YARN", "python-modules": ["tf_yarn_ops.airflow.hook"]}],
         "connection-types": [{
             "connection-type": "tf_yarn",
@@ -51,7 +53,7 @@ def get_provider_info() -> dict[str, Any]:
         }],
         "task-decorators": [{"name": "tf_yarn", "class-name": "tf_yarn_ops.airflow.decorator.tf_yarn_task"}],
         "extra-links": [f"tf_yarn_ops.airflow.links.{name}" for name in (
-            "YarnApplicationLink", "YarnLogsLink", "TensorBoardLink")],
+            "TrainingLink", "YarnApplicationLink", "YarnLogsLink", "TensorBoardLink")],
         "config": {
             "tf_yarn": {
                 "description": "TensorFlow trainings on YARN.",

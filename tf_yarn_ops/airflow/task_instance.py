@@ -22,10 +22,16 @@ CLEAR = 1_000_000
 _OVER = ("failed", "success", "skipped", "restarting", "removed", "up_for_retry")
 
 
-def deployment_id() -> str:
-    """Return the name of this Airflow: ``[tf_yarn] deployment_id``, else the API server's base URL."""
+def deployment_id(*, warn: bool = False) -> str:
+    """Return the name of this Airflow: ``[tf_yarn] deployment_id``, else the API server's base URL.
+
+    Parameters
+    ----------
+    warn : bool, optional
+        Log a warning if neither is set. Default False.
+    """
     named = conf.get("tf_yarn", "deployment_id", fallback="") or conf.get("api", "base_url", fallback="")
-    if not named:
+    if warn and not named:
         logger.warning("neither [tf_yarn] deployment_id nor [api] base_url is set; another Airflow on this cluster "
                        "with DAGs and runs of the same names would take the applications of this one for its own")
     return str(named or "http://localhost:8080/").rstrip("/")
@@ -81,7 +87,7 @@ def state_of(dag_id: str, run_id: str, task_id: str, map_index: int, ask: Callab
             ask = RuntimeTaskInstance.get_task_states
         states = ask(dag_id=dag_id, task_ids=[task_id], run_ids=[run_id], map_index=map_index if mapped else None)
         return str(states[run_id][f"{task_id}_{map_index}" if mapped else task_id])
-    except (AirflowRuntimeError, ImportError, LookupError, OSError, EOFError, RuntimeError, TypeError,
+    except (AirflowRuntimeError, ImportError, NameError, LookupError, OSError, EOFError, RuntimeError, TypeError,
             ValueError) as error:
         logger.warning("Airflow did not tell the state of task %s of %s: %s", task_id, run_id, error)
         return ""

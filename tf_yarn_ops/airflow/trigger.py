@@ -16,8 +16,6 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 #: Airflow kills all tasks of a DAG run at once when the run is marked as failed. asyncio's own pool has six threads on
 #: two cores, with which 38 of 50 kills started too late.
 _KILLERS = ThreadPoolExecutor(32, thread_name_prefix="tf-yarn-kill")
-#: For the look at other applications, which no trigger waits for.
-_LOOKS = ThreadPoolExecutor(1, thread_name_prefix="tf-yarn-cleanup")
 #: Seconds for a kill, less than Airflow's ``[triggerer] on_kill_timeout`` of 30.
 _KILLED = 28.0
 #: Who holds the lease of an application, for the report of one that runs out.
@@ -73,8 +71,6 @@ class TensorFlowYarnTrigger(BaseTrigger):
         try:
             # The first import takes half a second; in a thread it does not hold up other triggers.
             followed, progress, outcome = await asyncio.to_thread(self._prepare)
-            if self.trigger_id is not None:  # in a triggerer; a worker has looked when it submitted
-                _LOOKS.submit(contextvars.copy_context().run, self._end_abandoned, followed.cluster)
             report = await progress.follow(followed, self.log, self._moved)
         except asyncio.CancelledError:
             if self._runs_without_triggerer():
@@ -110,11 +106,6 @@ class TensorFlowYarnTrigger(BaseTrigger):
         followed, _, _ = self._prepare()
         kill_now(followed.cluster, self._followed_id, KILLED_BY_AIRFLOW, patience=_KILLED,
                  attempt=followed.identity.attempt)
-
-    def _end_abandoned(self, cluster: Any) -> None:
-        from .cleanup import end_all
-
-        end_all(cluster, str(self.identity.get("deployment") or ""))
 
     def _moved(self, application_id: str) -> None:
         self._followed_id = application_id

@@ -1,0 +1,114 @@
+"""`TensorFlowYarnSensor`: wait for an application that another task, another engine or a person has submitted."""
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseSensorOperator
+from airflow.sdk.bases.sensor import PokeReturnValue
+from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import AirflowSkipException
+
+from .links import TrainingLink, YarnApplicationLink, YarnLogsLink
+
+if TYPE_CHECKING:
+    from ..launch.launcher import Launcher
+    from ..runtime.common.report import JobReport
+
+
+class TensorFlowYarnSensor(BaseSensorOperator):
+    """Succeed or fail as an application does; never kill it.
+
+    Parameters
+    ----------
+    application_id : str
+        A template, such as ``{{ ti.xcom_pull('train', key='tf_yarn')['application_id'] }}``.
+    tf_yarn_conn_id : str, optional
+        As in `TensorFlowYarnOperator`.
+    deferrable : bool, optional
+        Wait in the triggerer. Default: ``[operators] default_deferrable``.
+    poke_interval : float, optional
+        Seconds between two looks, also in the triggerer. Default 5.
+    log_tail_lines : int, optional
+        Lines of the failed task's log at the end of the Airflow log. Default 50.
+    **kwargs
+        Arguments of every Airflow sensor: ``timeout``, ``mode``, ``soft_fail``, and so on.
+
+    Returns
+    -------
+    dict
+        The report of the application, as of `TensorFlowYarnOperator`.
+    """
+
+    template_fields: Sequence[str] = ("application_id",)
+    operator_extra_links = (TrainingLink(), YarnApplicationLink(), YarnLogsLink())
+    ui_color = "#fdecd2"
+
+    def __init__(self, *, application_id: str, tf_yarn_conn_id: str | None = "tf_yarn_default",
+                 deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+                 poke_interval: timedelta | float = 5.0, log_tail_lines: int = 50, **kwargs: Any) -> None:
+        super().__init__(poke_interval=poke_interval, **kwargs)
+        self.application_id = application_id
+        self.tf_yarn_conn_id = tf_yarn_conn_id
+        self.deferrable = deferrable
+        self.log_tail_lines = log_tail_lines
+        #: The URLs of the links by their XCom keys.
+        self.tf_yarn_links: dict[str, str] | None = None
+        self._launcher: Launcher | None = None
+
+    def execute(self, context: Any) -> Any:
+        """Wait here, or in the triggerer."""
+        from ..follow.identity import Identity
+        from .hook import YarnHook
+        from .kill import quieten
+        from .links import urls_of
+        from .serialization import cluster_to_dict, identity_to_dict
+        from .task_instance import deployment_id
+        from .trigger import TensorFlowYarnTrigger
+
+        quieten()
+        cluster = YarnHook(self.tf_yarn_conn_id).get_cluster()
+        self.tf_yarn_links = urls_of(cluster.resourcemanagers[0], self.application_id, False)
+        for key, url in self.tf_yarn_links.items():
+            context["ti"].xcom_push(key, url)
+        if not self.deferrable:
+            return super().execute(context)
+        identity = Identity(f"application {self.application_id}", deployment=deployment_id())
+        trigger = TensorFlowYarnTrigger(self.application_id, cluster_to_dict(cluster), identity_to_dict(identity),
+                                        poll_interval=self.poke_interval, on_kill="leave")
+        return self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
+
+    def poke(self, context: Any) -> bool | PokeReturnValue:
+        """Return the report once the application has ended."""
+        from .hook import YarnHook
+
+        if self._launcher is None:
+            self._launcher = YarnHook(self.tf_yarn_conn_id).get_launcher()
+        report = self._launcher.report(self.application_id)
+        if report.reason is None:
+            self.log.info("%s %s", self.application_id, report.state)
+            return False
+        return PokeReturnValue(True, self._ended(report))
+
+    def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
+        """End the task with the report in the trigger's event."""
+        from ..runtime.common.report import JobReport
+
+        return self._ended(JobReport.from_dict(event["report"]))
+
+    def _ended(self, report: "JobReport") -> Any:
+        from airflow.sdk.log import redact  # type: ignore[attr-defined]
+
+        from .outcome import exception_of, lines_of, mask_texts, masked, sentence_of, to_xcom
+
+        report = masked(report, redact)
+        for line in lines_of(report, time.time(), self.log_tail_lines):
+            self.log.info("%s", line)
+        self.log.info("%s", sentence_of(report))
+        failure = exception_of(report)
+        if failure is None:
+            return mask_texts(to_xcom(report), redact)
+        if self.soft_fail or self.never_fail:
+            raise AirflowSkipException(str(failure)) from failure
+        raise failure
