@@ -1,7 +1,8 @@
 """Train on the data of each day, and promote the model if it is better than the model in use.
 
 - The logical date is in the paths: a repeated run reads the same data and writes to the same place. With
-  ``catchup=True`` Airflow runs missed days one after the other, so each model is compared with the model that was in use before it.
+  ``catchup=True`` Airflow runs missed days one after the other, so each model is compared with the model that was in
+  use before it.
 - A failure of the cluster is retried, and the training continues from the last checkpoint. A failure of the program is
   not retried.
 - The events of the asset ``digits_model_in_use`` tell which model is in use, and which ones were before. A DAG that
