@@ -31,7 +31,7 @@ ENDINGS = {
     Reason.PREEMPTED: TfYarnInfrastructureError, Reason.NODE_LOST: TfYarnInfrastructureError,
     Reason.AM_FAILED: TfYarnInfrastructureError, Reason.OUT_OF_MEMORY: TfYarnJobFailed,
     Reason.EXECUTION_TIMEOUT: TfYarnJobFailed, Reason.TOTAL_TIMEOUT: TfYarnJobFailed, Reason.KILLED: AirflowFailException,
-    Reason.SUPERSEDED: AirflowFailException, Reason.LOST: TfYarnJobFailed,
+    Reason.SUPERSEDED: AirflowFailException, Reason.LOST: TfYarnJobFailed, Reason.LEASE_EXPIRED: TfYarnInfrastructureError,
 }  # fmt: skip
 RETRIED = {TfYarnInfrastructureError: RetryAction.RETRY, TfYarnJobFailed: RetryAction.FAIL}
 
