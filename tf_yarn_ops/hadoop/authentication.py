@@ -1,13 +1,15 @@
 """The user of a request to YARN and HDFS, and the proof of the user's identity.
 
 `SimpleAuthentication` names a user, and Hadoop believes it; `KerberosAuthentication` sends a ticket when a service
-asks for one; `GatewayAuthentication` logs in at a gateway. No other module but `cluster` distinguishes them.
+asks for one; `GatewayAuthentication` logs in at a gateway; `TokenAuthentication` shows a token of the container in
+which the program runs. No other module but `cluster` distinguishes them.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from .container_tokens import TokenAuthentication
 from .credentials import Credentials
 from .tickets import PROCESS_TICKETS, Tickets
 
@@ -97,7 +99,7 @@ class GatewayAuthentication:
         return self.credentials.http_options(urls)
 
 
-Authentication = SimpleAuthentication | KerberosAuthentication | GatewayAuthentication
+Authentication = SimpleAuthentication | KerberosAuthentication | GatewayAuthentication | TokenAuthentication
 
 
 def _on_behalf(login: str, user: str) -> dict[str, str]:

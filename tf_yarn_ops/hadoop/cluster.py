@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, ResourceManagerUnknown, SubmissionRejected, TfYarnError
+from ..runtime.common.tokens import encode_token
 from . import gateway
 from .authentication import (
     Authentication,
@@ -23,6 +24,7 @@ from .authentication import (
     SimpleAuthentication,
 )
 from .configuration import Configuration, system_user
+from .container_tokens import ContainerTokens, TokenAuthentication
 from .filesystem import FileSystem, MountedFileSystem
 from .resourcemanager import ResourceManager, is_active
 from .site import Site, find_site
@@ -87,6 +89,8 @@ class Cluster:
         HTTP addresses of the NameNodes by the name of each high-available pair.
     site : Site
         The settings of the site.
+    tokens : ContainerTokens or None
+        The tokens of the container in which this program runs, in place of tickets.
     """
 
     resourcemanagers: tuple[str, ...]
@@ -109,6 +113,7 @@ class Cluster:
     renewer: str = ""
     nameservices: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     site: Site = field(default_factory=Site)
+    tokens: ContainerTokens | None = None
 
     @property
     def staging(self) -> str:
@@ -127,12 +132,16 @@ class Cluster:
     @property
     def authentication(self) -> Authentication:
         """How requests to the ResourceManager are authenticated."""
+        if self.tokens is not None:
+            return TokenAuthentication(self.login, encode_token(self.tokens.resourcemanager))
         kerberos = self.secure if self.negotiates is None else self.negotiates
         return self._authenticate(kerberos)
 
     @property
     def storage_authentication(self) -> Authentication:
         """How requests to the file system are authenticated: a NameNode with Kerberos always asks for tickets."""
+        if self.tokens is not None and (token := self.tokens.of_filesystem(self.filesystem)) is not None:
+            return TokenAuthentication(self.login, encode_token(token), of_namenode=True)
         return self._authenticate(self.secure)
 
     def _authenticate(self, kerberos: bool) -> Authentication:
@@ -181,6 +190,8 @@ class Cluster:
         RestUnavailable
             The cluster stands behind a gateway, and the site file does not name the addresses of the file system.
         """
+        if self.tokens is not None and filesystem != self.filesystem:
+            raise RestUnavailable(f"the container has no token for {filesystem} that could be shown to it")
         if self.site.credentials is not None and filesystem not in self.site.namenodes:
             raise RestUnavailable(f"behind a gateway the address of {filesystem} has to be configured; add a line to "
                                   f"site.yaml: 'namenodes: {{{filesystem}: https://...}}'")
@@ -240,7 +251,7 @@ def current_user(environ: Mapping[str, str]) -> str:
 
 
 def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | None = None, user: str | None = None,
-             site: Site | None = None) -> Cluster:
+             site: Site | None = None, tokens: ContainerTokens | None = None) -> Cluster:
     """Learn the facts about a cluster.
 
     Parameters
@@ -254,6 +265,8 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
         The user as whom to submit. Default: $HADOOP_USER_NAME, else the system's user.
     site : Site, optional
         Default: the site file of this machine.
+    tokens : ContainerTokens, optional
+        Show these where the cluster demands a ticket, and the site file names no keytab. Default: tickets.
 
     Returns
     -------
@@ -279,6 +292,12 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
         return _ask(urls, SimpleAuthentication(login, user or login), site, local)
     except KerberosDemanded as demanded:
         logger.debug("asking again with a ticket: %s", demanded)
+    if tokens is not None and not site.keytab:
+        found = _ask(urls, TokenAuthentication(login, encode_token(tokens.resourcemanager)), site, local)
+        if user not in (None, "", found.login):
+            raise SubmissionRejected(f"the tokens of this container are those of {found.login!r}, and serve no other "
+                                     f"user such as {user!r}; run the workflow as {user!r}")
+        return replace(found, tokens=tokens, secure=True)
     # The ticket names the user, as in Hadoop's own clients; $HADOOP_USER_NAME does not count.
     login = short_name(site.tickets.who())
     kerberos = KerberosAuthentication(login, user or login, site.tickets)

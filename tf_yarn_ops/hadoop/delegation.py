@@ -110,6 +110,10 @@ def obtain(cluster: Cluster, resourcemanager: ResourceManager, staging: FileSyst
         The ResourceManager or a NameNode does not answer.
     """
     credentials = Credentials()
+    if cluster.tokens is not None:  # the cluster gives no token for a token
+        for token in (*cluster.tokens.filesystems, cluster.tokens.resourcemanager):
+            credentials.keep(token)
+        return credentials
     try:
         services = resourcemanager_services(cluster)
         renewer = cluster.renewer or resourcemanager.own_user() or _USUAL_RENEWER

@@ -87,6 +87,7 @@ class Run:
     def _train(self) -> JobReport:
         from ..follow.lease import usual_lease
         from ..hadoop.cluster import discover
+        from ..hadoop.container_tokens import ContainerTokens
         from ..launch.launcher import Launcher
 
         launched = Launched.read(self._environ)
@@ -95,7 +96,7 @@ class Run:
         # The launcher's process may run as the NodeManager's user. Kerberos, where it is on, knows the user better.
         if values.get("user"):
             self._environ.setdefault("HADOOP_USER_NAME", values["user"])
-        self._cluster = discover(environ=self._environ, user=job.user)
+        self._cluster = discover(environ=self._environ, user=job.user, tokens=ContainerTokens.read(self._environ))
         if job.lease is None:  # Oozie gives up after the last attempt of a launcher, and leaves its applications.
             job = replace(job, lease=usual_lease(self._cluster.site.unreachable_timeout))
         launcher = Launcher(self._cluster, environ=self._environ, holder="an action of Oozie")

@@ -138,6 +138,8 @@ def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Loca
         "resource": {"memory": master.resources.memory, "vCores": master.resources.vcores},
         "am-container-spec": container,
     }
+    if cluster.tokens is not None:  # the container of this program uses them, too
+        body["cancel-tokens-when-complete"] = False
     if found := sorted(tags):  # Hadoop 2.10 refuses an empty list
         body["application-tags"] = {"tag": found}
     if application.node_label:
