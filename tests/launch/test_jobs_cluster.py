@@ -1,5 +1,6 @@
 """Whole jobs on the real daemons: real AM, real agents, every ending told truthfully."""
 
+import http.client
 import json
 import os
 import re
@@ -12,13 +13,17 @@ import tarfile
 import urllib.error
 import urllib.request
 from pathlib import Path
+from urllib.parse import quote
 
 import google.protobuf
 import grpc
+import httpx
 import pytest
 import typing_extensions
 
 from support.appmaster import until
+from support.browser import browsing
+from support.events import SCALAR, event_file, see_charts
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.job.parts import Deadlines, Environment, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
@@ -324,32 +329,63 @@ def test_progress_in_yarn_moves_with_the_tasks_that_have_finished_whatever_becom
 
 
 @pytest.mark.parametrize("launcher", ["skein"], indirect=True)  # by REST: test_cli_cluster.py
-def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submitted, tmp_path):
+def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submitted, minicluster, tmp_path):
+    """Its event files lie in HDFS, and the node has no libhdfs; a browser sees them through YARN's proxy."""
     go = tmp_path / "go"
-    application = submitted(job(f"until [ -e {go} ]; do sleep 0.1; done", output=str(tmp_path),
-                                tensorboard=TensorBoard(memory=1024)))
-    report = live(launcher, application)
-    pages = [report.tensorboard_url, f"{report.tracking_url.rstrip('/')}/pages/tensorboard/"]
-
-    def answers(page):
-        try:
-            return b"TensorBoard" in urllib.request.urlopen(page, timeout=5).read()
-        except OSError:
-            return False
-
-    for page in pages:
-        until(lambda page=page: answers(page), 120, f"an answer of {page}")
+    where = f"{minicluster.namenode_url}/webhdfs/v1/models/charts/logs/train/events.out.tfevents.1.host"
+    as_us = {"user.name": launcher.cluster.user}
+    httpx.put(where, params={"op": "CREATE", **as_us}, content=event_file(2), follow_redirects=True).raise_for_status()
+    application = submitted(job(f"until [ -e {go} ]; do sleep 0.1; done", output="hdfs:///models/charts",
+                                tensorboard=TensorBoard(memory=1024, args="--reload_interval=1")))
+    report = until(lambda: (found := launcher.report(application)).tensorboard_url and found, 120, "an answer of TensorBoard")
+    board = f"{report.tracking_url.rstrip('/')}/pages/tensorboard/"
+    assert report.tensorboard_url == board
     with urllib.request.urlopen(report.tracking_url, timeout=5) as tracked:
         assert re.search(r'href="[^"]*/pages/tensorboard[^"]*"[^>]*>\s*TensorBoard\s*<', tracked.read().decode())
     with urllib.request.urlopen(f"{report.tracking_url.rstrip('/')}/pages/ytf/", timeout=5) as ours:
         page = ours.read().decode()
     assert "worker:1" in page and '<a href="../tensorboard/">TensorBoard</a>' in page
+    # The file grows; TensorBoard shows what is new.
+    httpx.post(where, params={"op": "APPEND", **as_us}, content=event_file(1, first=2), follow_redirects=True).raise_for_status()
+
+    def steps():
+        data = f"{board}data/plugin/scalars/scalars?run=logs%2Ftrain&tag={quote(SCALAR)}"
+        try:
+            return [step for _, step, _ in json.load(urllib.request.urlopen(data, timeout=10))]
+        except (OSError, ValueError):  # after the end YARN answers with a page of its own
+            return None
+
+    until(lambda: steps() == [0, 1, 2], 60, "three points")
+    with browsing(height=1600) as window:
+        see_charts(window, board, "logs/train", 3)
+    front = next(address for address in listening(application) if not address.startswith("127."))
+    with pytest.raises((OSError, http.client.HTTPException)):  # around YARN, without the job's certificate
+        urllib.request.urlopen(f"http://127.0.0.1:{front.rpartition(':')[2]}/", timeout=5)
     go.touch()
     report = launcher.wait(application, timeout=60)
     assert report.reason is Reason.SUCCEEDED
     assert task(report, "tensorboard:0").state == "stopped"
-    assert report.tensorboard_url == pages[0]
-    assert not answers(pages[0])
+    assert report.tensorboard_url is not None
+    assert steps() is None
+
+
+def listening(application):
+    """Return the addresses on which the processes of an application's TensorBoard listen."""
+    sockets = set()
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and application.encode() in (entry / "environ").read_bytes() \
+                    and b"tensorboard" in (entry / "cmdline").read_bytes():
+                sockets |= {os.readlink(link) for link in (entry / "fd").iterdir()}
+        except OSError:
+            continue
+    found = []
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+            host, port = fields[1].split(":")
+            found.append(f"{'.'.join(str(part) for part in reversed(bytes.fromhex(host)))}:{int(port, 16)}")
+    return found
 
 
 # -- restarts with real containers -----------------------------------------------------------------

@@ -36,6 +36,8 @@ class FileStatus:
     owner : str
     permission : int
         The nine bits, and the sticky bit.
+    block_size : int
+        Bytes; 0 if the file system does not tell.
     """
 
     name: str
@@ -45,6 +47,7 @@ class FileStatus:
     accessed: int
     owner: str
     permission: int
+    block_size: int = 0
 
     def describe(self) -> str:
         """Return the status as part of a message."""
@@ -99,6 +102,13 @@ class FileSystem(Protocol):
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes | None:
         """Return the content of a small file, or of a range of bytes; None when the file does not exist."""
+
+    def read_news(self, path: str, offset: int, known: int, most: int) -> bytes | None:
+        """Return at most ``most`` bytes from an offset on, also those of a file that is being written.
+
+        The result is empty if there are no more, and None if the file is shorter or gone. ``known`` is the length in
+        its status.
+        """
 
     def delete(self, path: str) -> bool:
         """Delete a file, or a directory with everything in it; return False when the path did not exist."""
@@ -193,6 +203,9 @@ class MountedFileSystem:
                     return file.read(length)
             except FileNotFoundError:
                 return None
+
+    def read_news(self, path: str, offset: int, known: int, most: int) -> bytes | None:
+        return self.read(path, offset, most) if offset <= known else None
 
     def delete(self, path: str) -> bool:
         target = self._path(path)

@@ -7,6 +7,7 @@ to the address (307) that takes or gives the content.
 """
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     import httpx
 
 T = TypeVar("T")
+
+_OFFSET = re.compile(r"(?<=[?&]offset=)\d+")
 
 #: HttpFS takes content of this type only, and answers a read with another type than JSON.
 _HEADERS = {"Accept": "*/*", "Content-Type": "application/octet-stream"}
@@ -126,6 +129,24 @@ class WebHdfs:
             answer = self._transfer(what, "GET", answer, tolerated=_MISSING)
         return None if answer is None else bytes(answer.content)
 
+    def read_news(self, path: str, offset: int, known: int, most: int) -> bytes | None:
+        if offset < known:
+            return self.read(path, offset, most)
+        # A NameNode refuses an offset at or after the length that it knows; the DataNode may know more.
+        what = f"reading {path}"
+        asked = max(0, known - 1)
+        answer = self._ask(what, "GET", path, "OPEN", tolerated=_MISSING, leads_on=True, offset=str(asked),
+                           length=str(most + offset - asked))
+        if answer is None:
+            return None
+        if not is_redirect(answer):
+            return bytes(answer.content)[offset - asked:]
+        answer.headers["location"] = _OFFSET.sub(str(offset), answer.headers["location"])
+        try:
+            return bytes(self._transfer(what, "GET", answer, tolerated=()).content)
+        except SubmissionRejected:
+            return None
+
     def delete(self, path: str) -> bool:
         what = f"deleting {path}"
         answer = self._quick(what, "DELETE", path, "DELETE", recursive="true")
@@ -204,4 +225,4 @@ class WebHdfs:
 def _read_status(item: dict[str, Any]) -> FileStatus:
     return FileStatus(item["pathSuffix"], item["type"] == "DIRECTORY", int(item["length"]),
                       int(item["modificationTime"]), int(item["accessTime"]), str(item["owner"]),
-                      int(item["permission"], 8))
+                      int(item["permission"], 8), int(item.get("blockSize") or 0))

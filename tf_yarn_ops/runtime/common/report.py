@@ -112,6 +112,8 @@ class JobReport:
     metrics : mapping or None
         The JSON object that the chief (without a chief: worker 0) wrote into YTF_RESULT_FILE.
     tensorboard_url, output_path : str or None
+    tensorboard_logdir : str or None
+        The folder that TensorBoard shows, if it is not ``output_path``.
     killed_by_attempt : int or None
         The engine's attempt whose client killed the application; None for every other end.
     versions : mapping of str to str
@@ -137,6 +139,7 @@ class JobReport:
     metrics: Optional[Mapping[str, Any]] = None
     tensorboard_url: Optional[str] = None
     output_path: Optional[str] = None
+    tensorboard_logdir: Optional[str] = None
     killed_by_attempt: Optional[int] = None
     versions: Mapping[str, str] = field(default_factory=dict)
 

@@ -498,7 +498,7 @@ class Coordinator:
             True keeps the present states of the tasks. False (default) counts a task as lost that has not ended at the
             verdict: its container ends with the job.
         """
-        job, verdict = self.job, self.state.verdict
+        job, board, verdict = self.job, self.job.tensorboard, self.state.verdict
         phases = self.state.phases
         if verdict and not live:
             phases = {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase for task, phase in phases.items()}
@@ -520,6 +520,7 @@ class Coordinator:
             metrics=self.registry.metrics(self._curves),
             tensorboard_url=self._tensorboard_url(),
             output_path=job.output,
+            tensorboard_logdir=board.logdir if board and board.logdir != job.output else None,
             versions={"tf_yarn_ops": job.version_of_package, "skein": self._containers.version,
                       "python": platform.python_version()},
         )
