@@ -24,6 +24,7 @@ import typing_extensions
 from support.appmaster import until
 from support.browser import browsing
 from support.events import SCALAR, event_file, see_charts
+from support.programs import ROOT, YTF
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.job.parts import Deadlines, Environment, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
@@ -367,6 +368,27 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
     assert task(report, "tensorboard:0").state == "stopped"
     assert report.tensorboard_url is not None
     assert steps() is None
+    # After the run: ytf tensorboard, on this machine, beside another run; it goes on copying.
+    (tmp_path / "before").mkdir()
+    (tmp_path / "before" / "events.out.tfevents.1.host").write_bytes(event_file(1))
+    words = [*YTF, "tensorboard", application, "--compare", str(tmp_path / "before"), "--no_browser", "--args",
+             "--reload_interval=1", "--resourcemanager", minicluster.resourcemanager_url]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}) as shown:
+        try:
+            url = shown.stdout.readline().strip()
+            name = f"TensorFlow-{application.rpartition('_')[2]}"
+
+            def runs():
+                found = json.load(urllib.request.urlopen(f"{url}data/plugin/scalars/tags", timeout=10))
+                return {run: list(tags) for run, tags in found.items() if tags}
+
+            until(lambda: runs() == {f"{name}/logs/train": [SCALAR], "before": [SCALAR]}, 60, "both runs")
+            httpx.post(where, params={"op": "APPEND", **as_us}, content=event_file(1, first=3), follow_redirects=True)
+            data = f"{url}data/plugin/scalars/scalars?run={quote(f'{name}/logs/train')}&tag={quote(SCALAR)}"
+            until(lambda: len(json.load(urllib.request.urlopen(data, timeout=10))) == 4, 60, "the new point")
+        finally:
+            shown.send_signal(signal.SIGINT)
+    assert shown.returncode == 0
 
 
 def listening(application):

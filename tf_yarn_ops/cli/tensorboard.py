@@ -22,6 +22,7 @@ import click
 from ..errors import TfYarnError
 from ..runtime.common.mirror import INTERVAL, REST, Mirror
 from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport
 from ..terminal.output import configure_logging, print_json, say
 from ..terminal.signals import Interrupted
 from .program import cluster_options
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 _APPLICATION = re.compile(r"application_\d+_(\d+)")
 #: Seconds between two looks whether TensorBoard listens, and for its end after SIGTERM.
 _LOOK, _GRACE = 0.2, 5.0
+#: Where TensorBoard writes: stdout has the address alone.
+_STDERR = 2
 
 
 class Shown(NamedTuple):
@@ -50,7 +53,7 @@ class NotShown(click.ClickException):
 @click.option("--compare", metavar="APP|PATH", multiple=True,
               help="Show this one beside it; may be given several times.")
 @click.option("--port", type=click.IntRange(1, 65535), metavar="<port>", help="Listen here.  [default: a free port]")
-@click.option("--browser/--no_browser", "--browser/--no-browser", default=True,
+@click.option("--browser/--no_browser", default=True,
               help="Open the browser, or print the address only.  [default: open, where there is a screen]")
 @click.option("--args", "arguments", metavar="<arguments>", default="",
               help="Further arguments of the program tensorboard: --samples_per_plugin=images=100.")
@@ -72,7 +75,7 @@ def tensorboard(context: click.Context, target: str, compare: tuple[str, ...], p
             logdir, mirrors = site.gather(shown, Path(folder))
             words = [program, "--logdir", str(logdir), "--host", "127.0.0.1", "--port", str(port or _free_port()),
                      *shlex.split(arguments)]
-            with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=sys.stderr) as board:
+            with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=_STDERR) as board:
                 try:
                     url = _until_it_listens(board, int(words[words.index("--port") + 1]))
                     if as_json:
@@ -119,16 +122,17 @@ class _Site:
         if not match:
             return Shown(word.rstrip("/").rpartition("/")[2] or word, word)
         report = self.launcher.report(word)
-        name, place = report.name, report.tensorboard_logdir or report.output_path
-        if not place:
-            record = self.launcher.staging().records().read(word) or {}
-            name = name or str(record.get("name") or "")
-            place = record.get("tensorboard_logdir") or record.get("output_path")
-        if not place and report.reason is Reason.LOST:
+        if not (report.tensorboard_logdir or report.output_path):
+            from ..history.histories import read_record
+
+            record = read_record(self.launcher.cluster, word)
+            report = JobReport.from_dict(record) if record else report
+        place = report.tensorboard_logdir or report.output_path
+        if place:
+            return Shown(f"{report.name}-{match[1]}" if report.name else word, place)
+        if report.reason is Reason.LOST:
             raise NotShown(f"neither YARN nor the history knows {word}; give the path of its output instead")
-        if not place:
-            raise NotShown(f"{word} has no output path; give the path of its event files instead")
-        return Shown(f"{name}-{match[1]}" if name else word, str(place))
+        raise NotShown(f"{word} has no output path; give the path of its event files instead")
 
     def gather(self, shown: Sequence[Shown], folder: Path) -> tuple[Path, list[Mirror]]:
         """Return the folder for TensorBoard, and the copies in it: one run is the folder itself, several lie in it."""

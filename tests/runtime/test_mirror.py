@@ -1,0 +1,215 @@
+"""Copies of event files, by the reader of the containers and by that of the clients, from a small NameNode."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
+
+import pytest
+
+from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
+from tf_yarn_ops.hadoop.event_files import EventFiles
+from tf_yarn_ops.hadoop.webhdfs import WebHdfs
+from tf_yarn_ops.runtime.common import hdfs
+from tf_yarn_ops.runtime.common.hdfs import Hdfs, HdfsUnreadable
+from tf_yarn_ops.runtime.common.mirror import Mirror
+from tf_yarn_ops.runtime.common.tokens import HDFS_KIND, Token, encode_token, write_length
+
+BLOCK = 10
+TRAIN = "/models/logs/train/events.out.tfevents.1.host"
+
+
+class NameNode:
+    """Files, and the lengths of those that are being written, as the NameNode knows them."""
+
+    def __init__(self):
+        self.files, self.known = {}, {}
+        self.refusal = None  # the exception that it answers
+        self.tokens = None  # the good ones
+        self.seen = []  # (operation, offset)
+
+    def answer(self, path, parameters):
+        """Return status, location and document or bytes."""
+        operation, offset = parameters["op"], int(parameters.get("offset", 0))
+        self.seen.append((operation, offset))
+        if self.refusal:
+            return 403, "", self.remote(self.refusal)
+        if self.tokens is not None and "datanode" not in parameters and parameters.get("delegation") not in self.tokens:
+            return 403, "", self.remote("InvalidToken")
+        if operation == "LISTSTATUS":
+            below = {name[len(path.rstrip("/")) + 1:].partition("/") for name in self.files
+                     if name.startswith(f"{path.rstrip('/')}/")}
+            if not below:
+                return 404, "", self.remote("FileNotFoundException")
+            return 200, "", {"FileStatuses": {"FileStatus": [self.status(path, *parts) for parts in sorted(below)]}}
+        if path not in self.files:
+            return 404, "", self.remote("FileNotFoundException")
+        content, known = self.files[path], self.known.get(path, len(self.files[path]))
+        if "datanode" not in parameters:
+            if offset and offset >= known:
+                return 403, "", self.remote("IOException")
+            query = urlencode({**{name: value for name, value in parameters.items() if name != "delegation"}, "datanode": 1})
+            return 307, f"/webhdfs/v1{quote(path)}?{query}", {}
+        if offset > len(content):
+            return 403, "", self.remote("IOException")
+        return 200, "", content[offset:offset + int(parameters["length"])]
+
+    def status(self, path, name, slash, _):
+        file = f"{path.rstrip('/')}/{name}"
+        length = 0 if slash else self.known.get(file, len(self.files[file]))
+        return {"pathSuffix": name, "type": "DIRECTORY" if slash else "FILE", "length": length, "blockSize": BLOCK,
+                "modificationTime": 1, "accessTime": 1, "owner": "ann", "permission": "644"}
+
+    @staticmethod
+    def remote(exception):
+        return {"RemoteException": {"exception": exception, "message": f"{exception} of a test"}}
+
+
+@pytest.fixture
+def serve():
+    """Return a function that starts a `NameNode` with a ``url``."""
+    servers = []
+
+    def start():
+        node = NameNode()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                split = urlsplit(self.path)
+                parameters = {name: values[0] for name, values in parse_qs(split.query).items()}
+                status, location, found = node.answer(unquote(split.path).removeprefix("/webhdfs/v1"), parameters)
+                content = found if isinstance(found, bytes) else json.dumps(found).encode()
+                self.send_response(status)
+                if location:
+                    self.send_header("Location", node.url + location)
+                self.send_header("Content-Length", str(len(content)))
+                self.send_header("Content-Type", "application/octet-stream" if found is content else "application/json")
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_):
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        node.url = f"http://127.0.0.1:{server.server_port}"
+        return node
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def node(serve):
+    return serve()
+
+
+@pytest.fixture(params=["container", "client"])
+def mirror(request, node, tmp_path):
+    """Return a mirror of /models by either reader."""
+    if request.param == "container":
+        source = Hdfs([node.url], "ann", {})
+    else:
+        source = EventFiles(WebHdfs((node.url,), SimpleAuthentication("ann", "ann"), 10.0))
+    return Mirror(source, "/models/", str(tmp_path / "copy"))
+
+
+def copies(tmp_path):
+    folder = tmp_path / "copy"
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_event_files_are_copied_and_nothing_else(mirror, node, tmp_path):
+    node.files = {TRAIN: b"abc", "/models/model.bin": b"x", "/models/.tmp/a.tfevents.1": b"x",
+                  "/models/logs/plugins/profile/a b#1/host.pb": b"p", "/other/a.tfevents.1": b"x"}
+    assert mirror.refresh() == 4
+    assert copies(tmp_path) == {"logs/train/events.out.tfevents.1.host": b"abc", "logs/plugins/profile/a b#1/host.pb": b"p"}
+    node.seen.clear()
+    assert mirror.refresh() == 0
+    assert {operation for operation, _ in node.seen} == {"LISTSTATUS"}, "nothing new is read"
+
+
+def test_a_file_that_grows_is_copied_from_where_it_was(mirror, node, tmp_path):
+    node.files = {TRAIN: b"abc"}
+    mirror.refresh()
+    node.files[TRAIN] += b"def"
+    assert mirror.refresh() == 3
+    assert list(copies(tmp_path).values()) == [b"abcdef"]
+
+
+def test_a_file_that_is_being_written_is_copied_beyond_what_the_namenode_knows(mirror, node, tmp_path):
+    node.files, node.known = {TRAIN: b"abc"}, {TRAIN: 0}
+    mirror.refresh()
+    for grown in (b"abcdef", b"x" * BLOCK, b"x" * BLOCK, b"x" * (BLOCK + 5)):
+        node.files[TRAIN] = (b"abcdef" + grown)[:len(grown)]
+        node.known[TRAIN] = len(grown) // BLOCK * BLOCK
+        mirror.refresh()
+        assert list(copies(tmp_path).values()) == [node.files[TRAIN]]
+    node.known.clear()  # it is closed
+    assert mirror.refresh() == 0
+
+
+def test_a_file_that_was_written_anew_is_copied_anew(mirror, node, tmp_path):
+    node.files = {TRAIN: b"a long file"}
+    mirror.refresh()
+    node.files[TRAIN] = b"short"
+    mirror.refresh()
+    mirror.refresh()
+    assert list(copies(tmp_path).values()) == [b"short"]
+
+
+def test_a_file_that_is_gone_is_gone_from_the_copy(mirror, node, tmp_path):
+    node.files = {TRAIN: b"abc", "/models/b.tfevents.2": b"d"}
+    mirror.refresh()
+    del node.files[TRAIN]
+    mirror.refresh()
+    assert list(copies(tmp_path)) == ["b.tfevents.2"]
+
+
+def test_a_folder_that_does_not_exist_yet_is_empty(mirror, node, tmp_path):
+    assert mirror.refresh() == 0
+    node.files = {TRAIN: b"abc"}
+    assert mirror.refresh() == 3
+
+
+def test_a_large_file_is_copied_in_pieces(node, tmp_path, monkeypatch):
+    monkeypatch.setattr(hdfs, "PIECE", 7)
+    node.files = {TRAIN: bytes(range(100))}
+    Mirror(Hdfs([node.url], "ann", {}), "/models", str(tmp_path / "copy")).refresh()
+    assert list(copies(tmp_path).values()) == [bytes(range(100))]
+
+
+def test_the_active_namenode_is_found_and_asked_first_from_then_on(serve, tmp_path):
+    standby, active = serve(), serve()
+    standby.refusal = "StandbyException"
+    active.files = {TRAIN: b"abc"}
+    mirror = Mirror(Hdfs([standby.url, active.url], "ann", {}), "/models", str(tmp_path / "copy"))
+    assert mirror.refresh() == 3
+    assert len(standby.seen) == 1
+
+
+def test_the_containers_own_token_proves_who_reads(node, tmp_path):
+    texts = [encode_token(Token(b"id", password, HDFS_KIND, service)) for password, service in
+             ((b"p" * 20, "other:8020"), (b"secret-of-the-token!", "nn:8020"))]
+    tokens = [Token(b"id", b"p" * 20, HDFS_KIND, "other:8020"), Token(b"id", b"secret-of-the-token!", HDFS_KIND, "nn:8020")]
+    parts = [part for token in tokens for part in (
+        token.service.encode(), token.identifier, token.password, token.kind.encode(), token.service.encode())]
+    file = tmp_path / "tokens"
+    file.write_bytes(b"HDTS\0" + write_length(2) + b"".join(write_length(len(part)) + part for part in parts))
+    reader = Hdfs([node.url], "ann", {"HADOOP_TOKEN_FILE_LOCATION": str(file)})
+    node.files, node.tokens = {TRAIN: b"abc"}, {texts[1]}
+    assert Mirror(reader, "/models", str(tmp_path / "copy")).refresh() == 3
+    node.tokens = set()
+    with pytest.raises(HdfsUnreadable) as refused:
+        reader.entries("/models")
+    assert str(refused.value) == f"/models can't be read: {node.url}: 403 InvalidToken of a test"
+
+
+def test_a_namenode_that_does_not_answer_is_told_without_the_request(tmp_path):
+    with pytest.raises(HdfsUnreadable, match=r"/models can.t be read: http://127\.0\.0\.1:1: .*refused"):
+        Hdfs(["http://127.0.0.1:1"], "ann", {}).entries("/models")
+    assert not Path(tmp_path / "copy").exists()
