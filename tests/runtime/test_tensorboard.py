@@ -14,6 +14,7 @@ import pytest
 from support.appmaster import AppMaster, until
 from support.runtime_jobs import job, task
 from tf_yarn_ops.job.parts import TensorBoard
+from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.agent import page_script
 from tf_yarn_ops.runtime.agent.front import Front
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -119,6 +120,15 @@ def test_nobody_waits_for_a_tensorboard_that_ends_while_it_lingers(tmp_path, boa
         assert json.loads(get(am.pages["tensorboard"] + "/x"))["path"] == "/x"
         am.container("tensorboard_0").kill()
         assert am.wait().reason is Reason.SUCCEEDED
+
+
+def test_tonys_port_is_set_for_the_chief_only(tmp_path):
+    """Its programs start a TensorBoard of their own there."""
+    tasks = {"chief": TaskSpec(), "worker": TaskSpec()}
+    with AppMaster(tmp_path / "job", job("echo ${TB_PORT:-none} > port", tasks=tasks)) as am:
+        assert am.wait().reason is Reason.SUCCEEDED
+        ports = [(am.container(name).folder / "port").read_text().strip() for name in ("chief_0", "worker_0")]
+    assert 1024 < int(ports[0]) < 65536 and ports[1] == "none"
 
 
 # -- the front -------------------------------------------------------------------------------------

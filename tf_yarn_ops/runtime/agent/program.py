@@ -48,6 +48,13 @@ def reserve_port() -> socket.socket:
     return held
 
 
+def free_port() -> int:
+    """Return a port that is free now; TonY's programs start a TensorBoard of their own on it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
+        tried.bind(("", 0))
+        return int(tried.getsockname()[1])
+
+
 def read_result(path: str) -> Optional[Dict[str, Any]]:
     """Return the JSON object in YTF_RESULT_FILE; None without the file, and, after a log line, if it is unusable."""
     try:
@@ -250,6 +257,8 @@ class Agent:
             self.job, task, message["cluster"], os.environ, application_id=self.application_id,
             round_number=self.round, address=address, folder=self.folder,
         )
+        if self.job.leads(task):
+            env.setdefault("TB_PORT", str(free_port()))
         for name in (RESULT_FILE, METRICS_FILE):
             if os.path.exists(os.path.join(self.folder, name)):
                 os.unlink(os.path.join(self.folder, name))

@@ -182,6 +182,10 @@ class Job(NamedTuple):
         """Return all tasks of the job, in the order of the request."""
         return [TaskId(name, index) for name, plan in self.types.items() for index in range(plan.instances)]
 
+    def leads(self, task: TaskId) -> bool:
+        """Return whether a task is the chief or, without a chief, worker 0."""
+        return task == TaskId("chief" if "chief" in self.types else "worker", 0)
+
 
 def dump_job(job: Job) -> bytes:
     """Return the content of the job file."""
