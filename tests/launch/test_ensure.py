@@ -373,9 +373,11 @@ def test_a_callback_that_fails_leaves_a_claim_that_the_next_call_continues(place
 def test_a_wait_for_one_of_two_goes_on_with_the_other(place):
     place.yarn.add(mine(1))
     place.yarn.add(mine(2, "KILLED", finalStatus="KILLED"))
-    end_later = threading.Timer(0.2, lambda: end(place, number(1), Reason.SUCCEEDED))
-    end_later.start()
-    report = place.launcher().wait(number(2), identity=ME, poll_interval=0.02, timeout=20)
+    def end_the_other(report):
+        if report.reason is None:
+            end(place, number(1), Reason.SUCCEEDED)
+
+    report = place.launcher().wait(number(2), identity=ME, poll_interval=0.02, timeout=60, on_change=end_the_other)
     assert (report.application_id, report.reason) == (number(1), Reason.SUCCEEDED)
     place.yarn.add(mine(3, "KILLED", finalStatus="KILLED"))
     assert place.launcher().wait(number(3), identity=ME, poll_interval=0.02).reason is Reason.KILLED
