@@ -4,6 +4,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+import click
 import pytest
 
 from support.source import MODULES
@@ -115,8 +116,9 @@ def test_the_figures_and_names_are_those_of_the_code(words):
 
 def test_every_option_that_is_named_exists():
     submit = {f"--{option.name}" for option in ALL}
-    of_ytf = {name for group in (ytf, cache) for command in group.commands.values()
-              for parameter in command.params for name in parameter.opts}  # fmt: skip
+    commands = [group.get_command(click.Context(group), name) for group in (ytf, cache)
+                for name in group.list_commands(click.Context(group))]  # some are imported when they are called
+    of_ytf = {name for command in commands for parameter in command.params for name in parameter.opts}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z_-]*", PAGE))
     assert named and named <= submit | of_ytf
 
