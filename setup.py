@@ -31,10 +31,12 @@ EXTRAS = {
     "ui": ["jinja2>=3.1", "starlette>=0.37", "uvicorn>=0.29"],
     "docs": ["furo>=2024.8", "myst-parser>=4", "sphinx>=8", "sphinxcontrib-mermaid>=1"],
     "dev": [
+        "dagster>=1.9",  # runs the recipe for it
         "hypothesis>=6.100",
         "jsonschema>=4",  # the provider's description against Airflow's schema
         "moto[server]>=5",  # an S3 of this machine
         "mypy>=1.10",
+        "luigi>=3.6",  # runs the recipe for it
         "lxml>=5",  # Oozie's schemas
         "pex>=2.33",  # an interpreter with its packages in one file
         "playwright>=1.45",  # drives the Chromium of the distribution

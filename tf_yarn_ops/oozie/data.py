@@ -99,6 +99,8 @@ def read_data(path: str, texts: Iterable[str], default: str, schedule: Schedule 
                    for fault in name_faults(path, name, [one.name for one in found])]
         if not re.match(r"(/|[A-Za-z][A-Za-z0-9+.-]*:/|\$\{)", uri) or re.search(r"\s", uri):
             faults.append(Fault(path, Wrong.NOT_A_URI, {"given": uri}))
+        if uri.startswith("/"):
+            uri = f"${{nameNode}}{uri}"  # the program gets a URL that says where the data lies
         used = _USE.findall(uri)
         faults += [Fault(path, Wrong.UNKNOWN_VARIABLE, {"given": one, "allowed": allowed, **item})
                    for one in used if one not in allowed]

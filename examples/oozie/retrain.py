@@ -1,0 +1,68 @@
+"""Train the digits of one run of a schedule, from the weights of the newest model of an earlier run.
+
+Its models lie in the folder ``--models``, each in a folder that is named by the run's nominal time (``--stamp``).
+"""
+
+import argparse
+import json
+import os
+import sys
+from io import BytesIO
+from pathlib import Path
+
+sys.path.append(os.getcwd())  # YARN links each file from a directory of its own, so the script's is not enough
+
+import digits
+import numpy as np
+import storage
+import tensorflow as tf
+
+WEIGHTS = "weights.npz"
+
+
+def earlier_models(models, stamp):
+    """Return the names of complete models of earlier runs, the oldest first."""
+    names = (name for name, _ in storage.connect(models).walk()) if storage.is_remote(models) else (
+        str(path.relative_to(storage.local_path(models))) for path in storage.local_path(models).glob(f"*/{WEIGHTS}"))
+    return sorted(folder for folder, _, file in (name.partition("/") for name in names)
+                  if file == WEIGHTS and folder < stamp)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", required=True)
+    parser.add_argument("--stamp", required=True)
+    parser.add_argument("--steps", type=int, default=200)
+    options = parser.parse_args()
+    digits.configure_logging()
+    data = digits.load_digits(os.environ["DTF_INPUT_PATH"])
+    model = digits.build_model()
+    earlier = earlier_models(options.models, options.stamp)
+    if earlier:
+        with np.load(BytesIO(storage.read_bytes(f"{options.models}/{earlier[-1]}/{WEIGHTS}"))) as arrays:
+            model.set_weights([arrays[name] for name in arrays.files])
+    _, before = digits.measure(model, data.test_images, data.test_labels)
+
+    optimizer = digits.build_optimizer(model, 0.005)
+    batches = iter(digits.batches(data.train_images, data.train_labels, 64))
+
+    @tf.function
+    def train_step(images, labels):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(digits.losses(model, images, labels))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+    for _ in range(options.steps):
+        train_step(*next(batches))
+    _, accuracy = digits.measure(model, data.test_images, data.test_labels)
+    content = BytesIO()
+    np.savez(content, *model.get_weights())
+    storage.write_bytes(f"{os.environ['DTF_OUTPUT_PATH']}/{WEIGHTS}", content.getvalue())
+    result = {"accuracy": accuracy, "accuracy_before": before, "started_from": earlier[-1] if earlier else "nothing"}
+    Path(os.environ["YTF_RESULT_FILE"]).write_text(json.dumps(result))
+    digits.log.info("done: %s", result)
+
+
+if __name__ == "__main__":
+    main()

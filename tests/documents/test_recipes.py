@@ -1,0 +1,120 @@
+"""Each recipe of the documents runs: a real scheduler calls the real ytf-submit; YARN answers on the wire."""
+
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from support.fake_yarn import FakeYarn, serving
+from support.programs import ROOT, SUBMIT
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+
+pytestmark = pytest.mark.slow
+PAGE = (ROOT / "docs" / "guides" / "recipes.md").read_text(encoding="utf-8")
+
+
+def block(heading, language):
+    return re.search(rf"## {heading}\n.*?```{language}\n(.*?)```", PAGE, re.S)[1]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with a job, ytf-submit on PATH, and a YARN whose applications end well as soon as they are there."""
+    yarn = FakeYarn()
+    yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}/hdfs",
+                 "yarn.application.classpath": "/opt/hadoop/*"}
+    (tmp_path / "hdfs").mkdir()
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "ytf-submit"
+    program.write_text(f'#!/bin/bash\nexec env PYTHONPATH={shlex.quote(str(ROOT))} {shlex.join(map(str, SUBMIT))} "$@"\n')
+    program.chmod(0o755)
+    (tmp_path / "job.yaml").write_text("command: 'true'\ntasks: {worker: 1}\noutput: hdfs:///models/digits\n")
+    yarn.final = "SUCCEEDED", Reason.SUCCEEDED
+    done = threading.Event()
+
+    def end():
+        while not done.wait(0.1):
+            for name, document in list(yarn.apps.items()):
+                if document["state"] in ("ACCEPTED", "RUNNING"):
+                    status, reason = yarn.final
+                    report = JobReport(name, final_status=status, reason=reason, message="told", metrics={"accuracy": 0.97},
+                                       output_path="hdfs:///models/digits")
+                    yarn.end(name, compose_diagnostics(report), "FINISHED", status)
+
+    thread = threading.Thread(target=end, daemon=True)
+    with serving(yarn) as url:
+        thread.start()
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+        monkeypatch.setenv("YTF_RESOURCEMANAGER", url)
+        monkeypatch.setenv("YTF_SITE", "")
+        monkeypatch.setenv("HOME", str(tmp_path))
+        yield yarn
+        done.set()
+        thread.join()
+
+
+def module(name, text, folder):
+    path = folder / f"{name}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[name] = loaded
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def shell(line):
+    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=120)
+
+
+def test_cron_runs_once_a_day_and_keeps_the_results(place, tmp_path):
+    line = block("cron", "sh").split(None, 5)[5].strip().replace("\\%", "%")
+    for _ in range(2):  # the second call finds the training of the day
+        ran = shell(line)
+        assert ran.returncode == 0, ran.stderr
+    lines = (tmp_path / "digits.out").read_text().splitlines()
+    assert lines[:2] == ["status=SUCCEEDED", "reason=SUCCEEDED"] and "metric.accuracy=0.97" in lines
+    assert len(place.apps) == 1
+
+
+def test_make_makes_its_target_when_the_training_has_succeeded(place, tmp_path):
+    (tmp_path / "Makefile").write_text(block("make", "make"))
+    place.final = "FAILED", Reason.TASK_FAILED
+    assert shell("make models/2026-11-21.out").returncode == 2 and not (tmp_path / "models" / "2026-11-21.out").exists()
+    place.final = "SUCCEEDED", Reason.SUCCEEDED
+    made = shell("make models/2026-11-21.out")
+    assert made.returncode == 0, made.stderr
+    assert "status=SUCCEEDED\n" in (tmp_path / "models" / "2026-11-21.out").read_text()
+    assert "up to date" in shell("make models/2026-11-21.out").stdout and len(place.apps) == 2
+
+
+def test_luigi_runs_the_task_and_finds_it_complete(place, tmp_path):
+    luigi = pytest.importorskip("luigi")
+    import datetime
+
+    task = module("recipe_luigi", block("Luigi", "python"), tmp_path).Training(day=datetime.date(2026, 11, 21))
+    place.final = "FAILED", Reason.TASK_FAILED
+    assert not luigi.build([task], local_scheduler=True, log_level="CRITICAL") and not task.complete()
+    place.final = "SUCCEEDED", Reason.SUCCEEDED
+    assert luigi.build([task], local_scheduler=True, log_level="CRITICAL") and task.complete()
+    assert "metric.accuracy=0.97\n" in (tmp_path / "models" / "2026-11-21.out").read_text()
+
+
+def test_dagster_returns_the_results_or_says_why_there_are_none(place, tmp_path):
+    pytest.importorskip("dagster")
+    digits = module("recipe_dagster", block("Dagster", "python"), tmp_path).digits
+    config = {"ops": {"train": {"config": {"day": "2026-11-21"}}}, "loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    place.final = "FAILED", Reason.TASK_FAILED
+    failed = digits.execute_in_process(run_config=config, raise_on_error=False)
+    data = failed.failure_data_for_node("train")
+    assert not failed.success and data.user_failure_data.metadata["reason"].value == "TASK_FAILED"
+    place.final = "SUCCEEDED", Reason.SUCCEEDED
+    ended = digits.execute_in_process(run_config=config)
+    assert ended.output_for_node("train")["metric.accuracy"] == "0.97"

@@ -1,0 +1,72 @@
+"""The example of the documents on a real Oozie: packed by one command, with the package in a bundle, and trained twice."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import javaproperties
+import pytest
+
+from support.oozie_site import OozieServer
+from support.programs import ROOT, YTF
+from tf_yarn_ops.minicluster import MiniCluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
+EXAMPLE = ROOT / "examples" / "oozie"
+#: An interpreter without the package; the bundle has the version of this one.
+BARE = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("oozie")
+    properties = {"hadoop.proxyuser.root.hosts": "*", "hadoop.proxyuser.root.groups": "*"}
+    with MiniCluster(folder / "hadoop", properties=properties) as hadoop, OozieServer(folder / "server", hadoop) as one:
+        yield one
+
+
+def stamp(seconds, form="%Y-%m-%dT%H:%MZ"):
+    return time.strftime(form, time.gmtime(seconds))
+
+
+def test_the_example_retrains_from_the_earlier_model_and_promotes_by_its_metric(server, tmp_path):
+    hadoop = server.cluster
+    start = int(time.time()) // 60 * 60 - 600
+    times = [start, start + 60]
+    root = hadoop.default_filesystem
+    env = {**os.environ, "YTF_RESOURCEMANAGER": hadoop.resourcemanager_url, "YTF_SITE": "", "OOZIE_URL": server.url,
+           "PYTHONPATH": str(ROOT)}
+
+    def run(*words):
+        done = subprocess.run(words, cwd=EXAMPLE, env=env, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    folders = [f"/digits/days/{stamp(one, '%Y-%m-%dT%H%M')}" for one in times]
+    run(sys.executable, "../digits/prepare.py", f"{root}{folders[0]}/digits.npz", "--webhdfs", hadoop.namenode_url)
+    data = server.files.read(f"{folders[0]}/digits.npz")
+    server.files.makedirs(folders[1], 0o755)
+    server.files.create(f"{folders[1]}/digits.npz", data, 0o644)
+    for folder in folders:
+        server.files.create(f"{folder}/_SUCCESS", b"", 0o644)
+
+    run(*YTF, "oozie", "package", "job.yaml", "--workflow", "workflow.xml", "--frequency", "1m", "--start", stamp(times[0]),
+        "--end", stamp(times[1] + 60), "--data", "/digits/days/${YEAR}-${MONTH}-${DAY}T${HOUR}${MINUTE}",
+        "--property", f"models={root}/models/digits", "--property", f"webhdfs={hadoop.namenode_url}",
+        "--property", f"tensorflow={sys.prefix}", "--python", str(BARE), "--bundle", "--sla-end", "30m",
+        "--out", str(tmp_path / "digits"), "--app-path", "/apps/digits")
+    coordinator = run(*YTF, "oozie", "run", str(tmp_path / "digits"))
+    ended = server.wait(coordinator, "SUCCEEDED", "DONEWITHERROR", "KILLED", "FAILED", seconds=600)
+    assert ended["status"] == "SUCCEEDED", ended
+
+    outputs = [javaproperties.loads(server.data(action["externalId"], "train"))
+               for action in sorted(ended["actions"], key=lambda action: action["nominalTime"])]
+    stamps = [stamp(one, "%Y%m%d%H%M") for one in times]
+    assert [one["metric.started_from"] for one in outputs] == ["nothing", stamps[0]]
+    assert [one["output_path"] for one in outputs] == [f"{root}/models/digits/{one}" for one in stamps]
+    assert float(outputs[1]["metric.accuracy_before"]) > 0.9 > 0.5 > float(outputs[0]["metric.accuracy_before"])
+    assert len({one["application_id"] for one in outputs}) == 2
+    # Runs are ordered by their nominal time, so the second model was promoted last.
+    assert [file.name for file in server.files.list("/models/digits/in-use")] == [stamps[1]]
