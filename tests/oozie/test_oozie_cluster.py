@@ -13,6 +13,7 @@ import pytest
 from support.airflow_rows import FAILED, KILLED, SUCCEEDED, in_turn, until_there
 from support.airflow_site import environments
 from support.fake_yarn import until
+from support.oozie_example import retrain_twice
 from support.oozie_jobs import CLOSED, PROPERTIES, WORKFLOW, Run, Site, result
 from support.oozie_site import OozieServer
 from tf_yarn_ops.minicluster import MiniCluster
@@ -106,6 +107,12 @@ def test_the_workflows_user_trains(site):
     application, = site.yarn.gone(run)
     report = site.files.status(run.outputs()["report_path"].removeprefix(site.filesystem))
     assert (application["user"], report.owner) == ("alice", "alice")
+
+
+@row
+def test_the_example_retrains_from_the_earlier_model_and_promotes_by_its_metric(site):
+    """Packed by one command; the launcher's interpreter has no package, so the bundle brings it."""
+    retrain_twice(site.server, site.folder / "example")
 
 
 @row

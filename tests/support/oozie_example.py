@@ -1,4 +1,4 @@
-"""The example of the documents on a real Oozie: packed by one command, with the package in a bundle, and trained twice."""
+"""The example of Oozie's guide on a real server: packed by one command, with the package in a bundle, and trained twice."""
 
 import os
 import subprocess
@@ -7,31 +7,20 @@ import time
 from pathlib import Path
 
 import javaproperties
-import pytest
 
-from support.oozie_site import OozieServer
 from support.programs import ROOT, YTF
-from tf_yarn_ops.minicluster import MiniCluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
 EXAMPLE = ROOT / "examples" / "oozie"
 #: An interpreter without the package; the bundle has the version of this one.
 BARE = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("oozie")
-    properties = {"hadoop.proxyuser.root.hosts": "*", "hadoop.proxyuser.root.groups": "*"}
-    with MiniCluster(folder / "hadoop", properties=properties) as hadoop, OozieServer(folder / "server", hadoop) as one:
-        yield one
 
 
 def stamp(seconds, form="%Y-%m-%dT%H:%MZ"):
     return time.strftime(form, time.gmtime(seconds))
 
 
-def test_the_example_retrains_from_the_earlier_model_and_promotes_by_its_metric(server, tmp_path):
+def retrain_twice(server, folder):
+    """Pack the example, run it for two nominal times, and look at the outputs, the models and the one in use."""
     hadoop = server.cluster
     start = int(time.time()) // 60 * 60 - 600
     times = [start, start + 60]
@@ -49,15 +38,15 @@ def test_the_example_retrains_from_the_earlier_model_and_promotes_by_its_metric(
     data = server.files.read(f"{folders[0]}/digits.npz")
     server.files.makedirs(folders[1], 0o755)
     server.files.create(f"{folders[1]}/digits.npz", data, 0o644)
-    for folder in folders:
-        server.files.create(f"{folder}/_SUCCESS", b"", 0o644)
+    for day in folders:
+        server.files.create(f"{day}/_SUCCESS", b"", 0o644)
 
     run(*YTF, "oozie", "package", "job.yaml", "--workflow", "workflow.xml", "--frequency", "1m", "--start", stamp(times[0]),
         "--end", stamp(times[1] + 60), "--data", "/digits/days/${YEAR}-${MONTH}-${DAY}T${HOUR}${MINUTE}",
         "--property", f"models={root}/models/digits", "--property", f"webhdfs={hadoop.namenode_url}",
         "--property", f"tensorflow={sys.prefix}", "--python", str(BARE), "--bundle", "--sla-end", "30m",
-        "--out", str(tmp_path / "digits"), "--app-path", "/apps/digits")
-    coordinator = run(*YTF, "oozie", "run", str(tmp_path / "digits"))
+        "--out", str(folder / "digits"), "--app-path", "/apps/digits")
+    coordinator = run(*YTF, "oozie", "run", str(folder / "digits"))
     ended = server.wait(coordinator, "SUCCEEDED", "DONEWITHERROR", "KILLED", "FAILED", seconds=600)
     assert ended["status"] == "SUCCEEDED", ended
 
