@@ -303,6 +303,6 @@ def test_a_bundle_runs_the_action_on_an_interpreter_without_the_package(place):
     assert packed.returncode == 0 and (place / "app" / "ytf.pex").stat().st_size > 10 << 20, packed.stderr
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     asked = launch(place / "app", str(base), "--help", HOME="/nowhere")
-    assert asked.returncode == 0 and "--on-failure" in asked.stdout, asked.stderr
+    assert asked.returncode == 0 and "--on-failure" in asked.stderr, asked.stderr  # stdout is for the outputs
     with zipfile.ZipFile(io.BytesIO((place / "app" / "ytf.pex").read_bytes())) as bundle:
         assert {"tf_yarn_ops/oozie/launch.sh", "tf_yarn_ops/oozie/schemas/NOTICE"} <= set(bundle.namelist())
