@@ -45,7 +45,7 @@ def test_a_real_run_sends_the_messages_of_the_table_and_no_others(tmp_path):
                          {"SKEIN_CONTAINER_ID": "worker_9"})
         assert process.wait(20) == 1
         am.log_says("Published the cluster spec, round 3")
-        until(lambda: {"pong", "sample"} <= {message["type"] for _, message in recorder.messages}, 60)
+        until(lambda: {"ping", "pong", "sample"} <= {message["type"] for _, message in recorder.messages}, 60)
         assert urllib.request.urlopen(am.pages["ytf"] + "/log.txt?task=worker:0", timeout=60).status == 200
         go.touch()
         report = am.wait()
