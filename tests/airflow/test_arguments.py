@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from datetime import datetime, timedelta
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from airflow.sdk import DAG
@@ -16,6 +17,7 @@ from support.airflow_task import ID, JOB, SECOND, deferral, run
 from support.fake_yarn import STAMP
 from tf_yarn_ops.airflow import TensorFlowYarnOperator
 from tf_yarn_ops.airflow.job import job_of
+from tf_yarn_ops.airflow.lineage import dataset_of
 from tf_yarn_ops.airflow.operator import _ELSEWHERE, OPTIONS, RENAMED
 from tf_yarn_ops.airflow.task_instance import deployment_id, identity_of
 from tf_yarn_ops.job.options import OPERATOR, options_of
@@ -191,3 +193,23 @@ def test_the_deployment_is_its_id_else_its_address_and_without_either_there_is_a
     assert deployment_id() == "https://airflow.example.com"
     monkeypatch.setenv("AIRFLOW__TF_YARN__DEPLOYMENT_ID", "prod")
     assert deployment_id() == "prod"
+
+
+@pytest.mark.parametrize(("path", "dataset"), [
+    ("hdfs://nn:8020/data/7/", ("hdfs://nn:8020", "/data/7")), ("s3://lake/digits/7", ("s3://lake", "digits/7")),
+    ("s3a://lake", ("s3://lake", "/")), ("hdfs:///data", ("hdfs://", "/data")), ("/data/7", None), ("file:///x", None), (None, None),
+])
+def test_a_path_is_a_dataset_by_openlineages_naming(path, dataset):
+    assert dataset_of(path) == dataset
+
+
+def test_openlineage_learns_input_and_output(monkeypatch):
+    """The classes of the optional packages, as far as they are used."""
+    extractors, events = ModuleType("airflow.providers.openlineage.extractors"), ModuleType("openlineage.client.event_v2")
+    extractors.OperatorLineage, events.Dataset = SimpleNamespace, lambda namespace, name: (namespace, name)
+    for name, module in (("airflow.providers.openlineage", ModuleType("x")), (extractors.__name__, extractors),
+                         ("openlineage", ModuleType("x")), ("openlineage.client", ModuleType("x")), (events.__name__, events)):
+        monkeypatch.setitem(sys.modules, name, module)
+    operator = TensorFlowYarnOperator(task_id="train", **JOB, input="hdfs://nn:8020/data", output_path="s3://lake/models/7")
+    lineage = operator.get_openlineage_facets_on_start()
+    assert (lineage.inputs, lineage.outputs) == ([("hdfs://nn:8020", "/data")], [("s3://lake", "models/7")])

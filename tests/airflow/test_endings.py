@@ -85,9 +85,9 @@ def test_marked_failed_while_its_links_are_shown(site, yarn, kind):
     application = yarn.training(run)
     run.until_state({"deferred": "deferred", "sync": "running"}[kind])
     links = run.links()
-    for name in ("YARN application", "YARN logs"):
+    for name in ("Training", "YARN application", "YARN logs"):
         assert application.removeprefix("application_") in links[name]
-        assert yarn.client.get(links[name]).is_success, links[name]
+        assert yarn.client.get(links[name], follow_redirects=True).is_success, links[name]
     run.mark("failed")
     yarn.settled(run, KILLED, seconds=20)
     assert run.task_state() == "failed"
@@ -100,6 +100,10 @@ def test_a_failed_program_fails_the_task(site, yarn, kind):
     [application] = yarn.settled(run, FAILED)
     status = run.xcom("tf_yarn_status")
     assert (status["application_id"], status["reason"], status["first_failure"]) == (application, "TASK_FAILED", "worker:0")
+    links = run.links()
+    assert status["tasks"][0]["container_id"] in links["YARN logs"]
+    for name in ("Training", "YARN application", "YARN logs"):
+        assert yarn.client.get(links[name], follow_redirects=True).is_success, links[name]
     assert "it went wrong with ***" in status["tasks"][0]["log_tail"] and "it went wrong with ***" in run.log()
     leaks = [file for file in site.home.rglob("*") if file.is_file() and SECRET.encode() in file.read_bytes()]
     assert leaks == [], "neither the database nor a log has the secret that the program prints"

@@ -208,6 +208,13 @@ class TensorFlowYarnOperator(BaseOperator):
             self._execution.kill(surely=self._kill_surely)
         self.kill_asked = True  # for an execution that does not exist yet: its imports alone take a second
 
+    def get_openlineage_facets_on_start(self) -> Any:
+        """Return the input and the output path as datasets; called by Airflow's provider for OpenLineage."""
+        from .lineage import lineage_of
+
+        options = self.options()
+        return lineage_of(options.get("input"), options.get("output"))
+
     @contextmanager
     def _killing_on_ctrl_c(self) -> Iterator[None]:
         """Kill the application on Ctrl-C: ``airflow dags test`` and ``tasks test`` do not call `on_kill`."""
