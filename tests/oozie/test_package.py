@@ -3,6 +3,7 @@
 import http.server
 import io
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -23,7 +24,7 @@ from support.programs import ROOT
 from tf_yarn_ops.cli import program
 from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.oozie import schemas
+from tf_yarn_ops.oozie import commands, schemas
 from tf_yarn_ops.oozie.package import Place, documents_of
 from tf_yarn_ops.oozie.request import read_request
 from tf_yarn_ops.terminal.signals import Interruption
@@ -306,3 +307,11 @@ def test_a_bundle_runs_the_action_on_an_interpreter_without_the_package(place):
     assert asked.returncode == 0 and "--on-failure" in asked.stderr, asked.stderr  # stdout is for the outputs
     with zipfile.ZipFile(io.BytesIO((place / "app" / "ytf.pex").read_bytes())) as bundle:
         assert {"tf_yarn_ops/oozie/launch.sh", "tf_yarn_ops/oozie/schemas/NOTICE"} <= set(bundle.namelist())
+
+
+def test_the_guide_names_each_option():
+    guide = (ROOT / "docs" / "guides" / "oozie.md").read_text(encoding="utf-8")
+    common = {"--resourcemanager", "--verbose", "-v"}
+    options = {name for command in commands.oozie.commands.values() for parameter in command.params
+               for name in parameter.opts if name.startswith("-")}
+    assert {name for name in options - common if not re.search(rf"{name}\b(?!-)", guide)} == set()
