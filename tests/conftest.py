@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.fake_yarn import FakeYarn, serving
+from support.secure import shared_cluster
 
 REAPER, LEFT_OUT = pytest.StashKey(), pytest.StashKey()
 FOLDER = Path(__file__).parent
@@ -117,6 +118,14 @@ def minicluster(tmp_path_factory):
     from tf_yarn_ops.minicluster import MiniCluster
 
     with MiniCluster(tmp_path_factory.mktemp("minicluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def secure_cluster(tmp_path_factory, worker_id):
+    """Return the running secured `MiniCluster` with pairs; all workers of this run share it."""
+    shared = tmp_path_factory.getbasetemp()
+    with shared_cluster(shared if worker_id == "master" else shared.parent) as cluster:
         yield cluster
 
 

@@ -46,6 +46,7 @@ def keeper(request, minicluster, airflow_database, tmp_path_factory):
         dags = copy_dags(folder, EDITS)
         shutil.copy(ROWS, dags)
         environ = {"AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps(connection),
+                   "KRB5_CONFIG": str(folder / "krb5.conf"),  # of a test with a secured cluster
                    "AIRFLOW_CONN_VAULT": json.dumps({"conn_type": "generic", "password": SECRET}),
                    **variables(digits_folder=Lake(minicluster, "digits").url)}  # fmt: skip
         return AirflowSite(folder / "home", dags, airflow_database, environ).__enter__()

@@ -1,5 +1,6 @@
 """SPNEGO with a real KDC and the real library on both sides; the clients are processes of their own."""
 
+import glob
 import json
 import os
 import subprocess
@@ -18,6 +19,8 @@ from tf_yarn_ops.hadoop.spnego import Negotiator, short_name
 
 pytestmark = pytest.mark.cluster
 
+#: The library that gives a process another clock, by the package of Debian and Ubuntu.
+FAKETIME = sorted(glob.glob("/usr/lib/*/faketime/libfaketime.so.1"))
 ANN = "ann@EXAMPLE.COM"
 ID = f"application_{STAMP}_0001"
 YTF = "import sys; from tf_yarn_ops.cli import main; sys.argv[0] = 'ytf'; main()"
@@ -318,6 +321,20 @@ def test_a_ticket_that_is_refused(yarn, client, kdc):
     code, _, err = result(client(YTF, "status", ID))
     assert code == 3
     assert "does not accept the Kerberos ticket (Authentication required)" in err
+
+
+@pytest.mark.skipif(not FAKETIME, reason="the package libfaketime is missing")
+@pytest.mark.parametrize("offset", ["+20m", "-20m"])
+def test_a_kdc_whose_clock_is_wrong(client, tmp_path, offset):
+    """MIT's library follows the KDC's clock; the service does not."""
+    wrong = Kdc(tmp_path)
+    with wrong.running(LD_PRELOAD=FAKETIME[0], FAKETIME=offset), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KRB5_CONFIG", wrong.variables["KRB5_CONFIG"])
+        fake = SecureYarn(wrong.service_keytab)
+        with serving(fake):
+            code, _, err = result(client(YTF, "status", ID, url=fake.url, **wrong.kinit()))
+    assert code == 3 and fake.seen == []
+    assert "does not accept the Kerberos ticket (Authentication required): its clock or the KDC's differs" in err
 
 
 def test_a_service_that_proves_to_be_another(yarn, client):

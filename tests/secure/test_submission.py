@@ -228,16 +228,12 @@ def test_a_token_that_yarn_can_not_renew_is_told_with_what_to_do(clients):
     assert clients.is_deleted("alice", report["application_id"])
 
 
-def test_a_token_of_another_service_is_told_while_the_job_runs(clients):
+def test_a_token_of_another_service_is_told_with_what_to_do(clients):
     """YARN starts the application master, which asks for itself in vain: Hadoop finds no token for its ResourceManager."""
-    application = clients.submitted("wrong service")
-    said = until(lambda: "does not show itself" in (text := (clients.folder / "wrong service.err").read_text()) and text, 150, 1.0)
-    assert re.search(rf"{application} has run for .* see resourcemanager_service in site\.yaml", said), said
-    code, _, err = clients.run("kill of wrong service", "alice", *YTF, "kill", application, "-v")
-    assert code == 0, err
     code, report = clients.report("wrong service")
-    assert report["reason"] == "KILLED"
-    assert clients.is_deleted("alice", application)
+    assert (code, report["reason"]) == (3, "SUBMISSION_REJECTED"), report
+    assert re.search(r"Client cannot authenticate.*has no token for the address.*resourcemanager_service", report["message"]), report
+    assert clients.is_deleted("alice", report["application_id"])
 
 
 def test_a_coordinator_without_skein_ends_the_job_by_its_token(clients):
@@ -270,9 +266,7 @@ def test_a_job_outlives_its_tokens_and_its_client_its_tickets(clients, secure_cl
     code, report = clients.report("long")
     assert (code, report["reason"]) == (0, "SUCCEEDED"), report
     assert clients.is_deleted("alice", application)
-    said = clients.end("long")[2]
-    assert said.count("got a ticket for HTTP/localhost") > 5 and "waiting" not in said, said
-    print("LOGS", clients.run("log after the tokens", "alice", *YTF, "logs", application, "-v"))
+    assert "ticket" not in clients.end("long")[2]  # no word about those that have ended
 
 
 def test_no_secret_is_where_others_may_read(clients, secure_cluster):

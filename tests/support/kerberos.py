@@ -73,13 +73,13 @@ class Kdc:
                        capture_output=True)
 
     @contextmanager
-    def running(self):
-        """Make the realm and run its KDC."""
+    def running(self, **variables):
+        """Make the realm and run its KDC, with further variables for its process."""
         self.tool("kdb5_util", "create", "-s", "-r", REALM, "-P", secrets.token_hex())
         for name, keytab in (("ann", self.user_keytab), ("HTTP/localhost", self.service_keytab)):
             self.tool("kadmin.local", "-q", f"addprinc -randkey {name}")
             self.tool("kadmin.local", "-q", f"ktadd -k {keytab} {name}")
-        kdc = subprocess.Popen(["krb5kdc", "-n"], env=self.variables, stdin=subprocess.DEVNULL,
+        kdc = subprocess.Popen(["krb5kdc", "-n"], env=self.variables | variables, stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             until(self.listens)

@@ -1,8 +1,38 @@
 """Clients of the secured cluster: tickets, and requests that are made with them."""
 
+import fcntl
 import os
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
+
+#: Milliseconds after which tokens end unless YARN renews them, which it does at nine tenths, and after which they end
+#: for good.
+TOKENS = {"renew-interval": 40_000, "max-lifetime": 100_000}
+#: A cookie is good for some seconds, so that clients need tickets again and again.
+EXPIRY = {"hadoop.http.authentication.token.validity": "15"} | {
+    f"{daemon}.delegation.token.{key}": str(value)
+    for daemon in ("dfs.namenode", "yarn.resourcemanager") for key, value in TOKENS.items()}
+
+
+@contextmanager
+def shared_cluster(shared):
+    """Give the running secured `MiniCluster` with pairs whose folder lies in ``shared``; the last worker that used it ends it."""
+    from tf_yarn_ops.minicluster import MiniCluster
+
+    cluster = MiniCluster(shared / "secure-cluster", kerberos=True, https=True, ha=True, properties=EXPIRY)
+    with (shared / "secure-cluster.users").open("a") as users:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        try:
+            cluster.up()
+            yield cluster
+        finally:
+            try:
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                pass  # another worker goes on
+            else:
+                cluster.down()
 
 
 def get_environment(cluster, folder: Path, user: str | None = None):

@@ -63,7 +63,8 @@ _ADVICE = (
      "principal, yarn.resourcemanager.principal"),
     (re.compile(r"Client cannot authenticate via: ?\[TOKEN"),
      "The application has no token for the address that the node uses: name further file systems of the job "
-     "(--file_system), and let nodes and NameNode agree on hadoop.security.token.service.use_ip"),
+     "(--file_system), let nodes and NameNode agree on hadoop.security.token.service.use_ip, and check "
+     "resourcemanager_service in site.yaml: it is yarn.resourcemanager.address of each ResourceManager"),
     (re.compile("ApplicationMaster for attempt \\S+ timed out"),
      "If each job on a secured cluster ends so, its token names another address of the ResourceManager than the nodes "
      "use: set resourcemanager_service in site.yaml to yarn.resourcemanager.address"),

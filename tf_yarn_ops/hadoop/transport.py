@@ -289,7 +289,8 @@ def explain_401(response: "httpx.Response", service: Service) -> str:
     if credentials.sent(response.request):
         return f"{who}: {credentials.explain_refusal(response.request)} ({why})"
     if _ticket_sent(response):
-        return f"{who} does not accept the Kerberos ticket ({why})"
+        return (f"{who} does not accept the Kerberos ticket ({why}): its clock or the KDC's differs from the others by "
+                "more than 5 minutes, or its keytab is older than its key")
     if wants_negotiation(offered):
         return (f"{who} wants a Kerberos ticket. Only an address that is configured as {service.option} is shown one; "
                 f"name {who} there if it is yours ({why})")

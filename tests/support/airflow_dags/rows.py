@@ -39,6 +39,7 @@ for kind, deferrable in KINDS.items():
     add(f"hung_{kind}", deferrable, tf_yarn_conn_id=f"hung_{kind}")
     add(f"held_{kind}", deferrable, retries=1, tf_yarn_conn_id=f"held_{kind}")
 
+add("secured", True, tf_yarn_conn_id="secured")
 add("backstop", True, execution_timeout=timedelta(seconds=45), tf_yarn_conn_id="backstop")
 
 with DAG("cleanup", schedule=None, is_paused_upon_creation=False) as cleanup:
