@@ -159,7 +159,7 @@ def test_a_kill_ends_what_waits_in_a_queue(site):
     until(lambda: any(item["state"] == "ACCEPTED" for item in site.yarn.applications(run)), WORKFLOW, 0.5)
     run.kill()
     run.wait("KILLED")
-    site.yarn.settled(run, KILLED)
+    killed(site, run)
 
 
 @row
@@ -168,7 +168,7 @@ def test_a_kill_ends_what_trains(site):
     run.training()
     run.kill()
     run.wait("KILLED")
-    site.yarn.settled(run, KILLED)
+    killed(site, run)
 
 
 @row
@@ -244,6 +244,14 @@ def test_an_end_while_oozie_is_down_is_told_when_it_is_back(site, held):
     site.server.start()
     held.other.wait("SUCCEEDED")
     assert site.yarn.settled(held.other, SUCCEEDED) == [held.ids[1]] == [held.other.outputs()["application_id"]]
+
+
+def killed(site, run):
+    """Assert that one application was killed. The next submission deletes its directory: the action had no time for that."""
+    until(lambda: not site.yarn.live(run) and not alive(run), WORKFLOW)
+    application, = site.yarn.applications(run)
+    assert (application["state"], application["finalStatus"]) == KILLED
+    until(lambda: not site.yarn.processes(application["id"]), WORKFLOW, 0.5)
 
 
 def alive(run):

@@ -70,6 +70,8 @@ class Site:
         self.server, self.folder = server, folder
         self.hadoop = server.cluster
         self.files = server.files
+        #: The first nominal time of each coordinator, seconds.
+        self.began = int(time.time()) // 60 * 60 - 3600
         self.yarn = Yarn(self.hadoop)
         # Rows in several threads share these clients, and an idle connection of one may be closed by another.
         alone = httpx.Limits(max_keepalive_connections=0)
@@ -117,7 +119,7 @@ class Site:
     def schedule(self, name, command, times, application=None):
         """Package and start a coordinator of so many minutes that are over; return its id and the data's folders."""
         folder = application or self.package(name, command, names=(*WORKFLOW_NAMES, *COORDINATOR_NAMES))
-        start = int(time.time()) // 60 * 60 - 3600
+        start = self.began
         data = [f"/data/{name}/{time.strftime('%Y%m%d%H%M', time.gmtime(start + 60 * number))}" for number in range(times)]
         properties = "".join(f"<property><name>{item.name}</name><value>{item.expression}</value></property>"
                              for item in COORDINATOR_NAMES)
