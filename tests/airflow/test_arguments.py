@@ -35,7 +35,7 @@ def test_the_signature_has_every_option_of_the_table_and_no_default_of_its_own()
     assert len(OPTIONS) == len(NAMES) == len(set(OPTIONS))
     assert set(given) - table == {
         "self", "kwargs", "tf_yarn_conn_id", "deferrable", "poll_interval", "on_kill", "wait_for_completion",
-        "model_asset", "skip_on_exit_code", "log_tail_lines", "yarn_lifetime"}
+        "model_asset", "skip_on_exit_code", "log_tail_lines", "stream_logs", "yarn_lifetime"}
 
 
 def test_every_option_reaches_the_request_by_its_own_name():
@@ -82,6 +82,9 @@ def test_every_text_within_is_rendered():
     ({**JOB, "submit_with": "java"}, "submit_with: 'java' is not one of auto, rest, skein"),
     ({**JOB, "poll_interval": 0}, "poll_interval: 0 is not a number of seconds above 0"),
     ({**JOB, "log_tail_lines": "many"}, "log_tail_lines: 'many' is not a whole number"),
+    ({**JOB, "stream_logs": ["chief", "wroker", 3]}, "stream_logs: 'wroker', 3 is not chief, all, or a task such as worker:*"),
+    ({**JOB, "stream_logs": "all", "deferrable": True}, "stream_logs: needs deferrable=False, because the triggerer can't mask secrets; "
+     "to see the lines of a deferred task: ytf logs -f APPLICATION"),
     ({**JOB, "yarn_lifetime": 0}, "yarn_lifetime: 0 is not above 0; None leaves the job's own deadlines"),
     ({**JOB, "yarn_lifetime": timedelta()}, "yarn_lifetime: datetime.timedelta(0) is not above 0; None leaves the job's own deadlines"),
     ({**JOB, "yarn_lifetime": "long"}, "yarn_lifetime: 'long' is not 'auto', a number of seconds, a timedelta or None"),

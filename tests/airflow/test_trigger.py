@@ -19,7 +19,7 @@ from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import Cluster, current_user, discover
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics, parse_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport, compose_diagnostics, parse_diagnostics
 from tf_yarn_ops.terminal import progress as lines_module
 
 pytestmark = pytest.mark.slow
@@ -363,22 +363,56 @@ def test_a_resourcemanager_that_is_away_is_waited_for(place):
     assert asyncio.run(main())["report"]["reason"] == "SUCCEEDED"
 
 
-def test_a_silence_is_broken_once_a_minute_and_not_with_each_look(place, monkeypatch):
-    monkeypatch.setattr(progress, "SILENCE_SECONDS", 1.0)
-    monkeypatch.setattr(lines_module, "SILENCE_SECONDS", 1.0)
-    monkeypatch.setattr(lines_module, "SETTLED_SECONDS", 0.0)
-    name = place.add(1, state="ACCEPTED")
-    place.yarn.apps[name]["diagnostics"] = "waiting for a container"
+def lines_of_log(trigger):
+    """Return the lines that a trigger writes into its task's log, a list that grows."""
     lines = []
 
     class Lines(logging.Handler):
         def emit(self, record):
             lines.append(record.getMessage())
 
-    log = logging.Logger("of the task")
-    log.addHandler(Lines())
+    trigger._log = logging.Logger("of the task")
+    trigger._log.addHandler(Lines())
+    return lines
+
+
+def test_the_tasks_of_a_running_job_are_told_without_words_of_the_program(place, monkeypatch):
+    monkeypatch.setattr(progress, "SILENCE_SECONDS", 0.4)
+    monkeypatch.setattr(lines_module, "REMINDER_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "STARTING_SECONDS", 0.1)
+    name = place.add(1)
+    place.yarn.apps[name]["trackingUrl"] = f"{place.url}/proxy/{name}/"
     trigger = place.trigger(name)
-    trigger._log = log
+    lines = lines_of_log(trigger)
+
+    def tell(**fields):
+        report = JobReport(name, state="RUNNING", **fields)
+        place.yarn.pages[f"/proxy/{name}/pages/ytf/status.json"] = "application/json", json.dumps(report.to_dict())
+
+    async def main():
+        tell(tasks=(TaskReport("ps:0", "running", starts=1), TaskReport("worker:0")))
+        task = asyncio.create_task(fire(trigger))
+        await until(lambda: "1 of 2 tasks have registered, waiting for worker:0" in lines)
+        tell(tasks=(TaskReport("ps:0", "running", starts=1), TaskReport("worker:0", "failed", exit_code=3, starts=1,
+                                                                         log_tail="hush")),
+             rounds=(Round(1, 1.0, ""), Round(2, 2.0, "worker:0 failed with exit code 3: hush")), metrics={"loss": 0.5})
+        await until(lambda: "failed with exit 3: worker:0" in lines)
+        place.end(name)
+        return await task
+
+    asyncio.run(main())
+    assert "running: ps:0" in lines and "round 2: worker:0 failed with exit code 3" in lines
+    assert lines.count("running: ps:0") == 1 and "hush" not in "".join(lines)
+
+
+def test_a_silence_is_broken_once_a_minute_and_not_with_each_look(place, monkeypatch):
+    monkeypatch.setattr(progress, "SILENCE_SECONDS", 1.0)
+    monkeypatch.setattr(lines_module, "SILENCE_SECONDS", 1.0)
+    monkeypatch.setattr(lines_module, "SETTLED_SECONDS", 0.0)
+    name = place.add(1, state="ACCEPTED")
+    place.yarn.apps[name]["diagnostics"] = "waiting for a container"
+    trigger = place.trigger(name)
+    lines = lines_of_log(trigger)
 
     async def main():
         task = asyncio.create_task(fire(trigger))

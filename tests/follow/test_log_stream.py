@@ -6,6 +6,7 @@ import pytest
 
 import tf_yarn_ops.follow.logs
 from support.fake_yarn import STAMP, application
+from support.node_logs import serve_logs
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.follow.log_stream import LogStream, choose_tasks
 from tf_yarn_ops.follow.logs import Logs
@@ -19,24 +20,7 @@ FIRST, SECOND, OTHER = (f"container_{STAMP}_0001_01_00000{number}" for number in
 
 @pytest.fixture
 def nodes(yarn):
-    """Return the logs on the nodes: bytes by container. A node answers with as many bytes from the end as it is asked for."""
-    logs = {}
-
-    def answer(method, path):
-        if "/containerlogs/" not in path:
-            return None
-        container, name = path.split("/")[-2:]
-        if container not in logs:
-            return 404, {}, "gone"
-        content = logs[container]
-        size = next(int(request[2].get("size", -len(content))) for request in reversed(yarn.requests) if request[1] == path)
-        sent = content[max(0, len(content) + size):]
-        text = (f"Container: {container} on node:1\nLogType:{name}\nLogLength:{len(content)}\nLogContents:\n"
-                f"{sent.decode('utf-8', 'surrogateescape')}End of LogType:{name}")
-        return 200, {"Content-Type": "text/plain;charset=utf-8"}, text
-
-    yarn.faults.append(answer)
-    return logs
+    return serve_logs(yarn)
 
 
 @pytest.fixture
@@ -144,3 +128,10 @@ def test_the_application_masters_log_is_followed_too(yarn, nodes, stream):
         found = list(lines.look(known, JobReport(ID)))
         assert [(line.task, line.text) for line in found] == [("coordinator", "published")]
         assert list(lines.look(application(1, "ACCEPTED", amContainerLogs=""), JobReport(ID))) == []
+
+
+def test_a_look_behind_the_end_tells_nothing_twice(yarn, nodes, stream):
+    nodes[FIRST] = b"one\n"
+    lines, tasks = stream(), [task(yarn.url, "worker:0", FIRST)]
+    assert len(look(lines, yarn, tasks, Reason.SUCCEEDED)) == 1
+    assert look(lines, yarn, tasks, Reason.SUCCEEDED) == []

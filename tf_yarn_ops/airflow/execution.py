@@ -32,6 +32,7 @@ from .hook import YarnHook
 from .job import job_of
 from .kill import LIMIT, kill_now, quieten
 from .links import urls_of_ended
+from .log_lines import ProgramLines
 from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, mask_texts, masked, sentence_of, to_xcom
 from .serialization import cluster_to_dict, identity_to_dict, lease_to_dict
 from .synchronous import run_trigger
@@ -64,6 +65,7 @@ class Operator(Protocol):
     model_asset: Any
     skip_on_exit_code: int | Collection[int]
     log_tail_lines: int
+    stream_logs: tuple[str, ...]
     yarn_lifetime: Any
     submit_with: str | None
     strict_placement: bool
@@ -143,6 +145,9 @@ class Execution:
             self._check_state()
             self._close()
             self.operator.defer(trigger=trigger, method_name="execute_complete", timeout=self._backstop())
+        if self.operator.stream_logs:
+            cluster = self._cluster or self._connect().cluster
+            trigger.program_lines = ProgramLines(cluster, self.operator.stream_logs, _masked_line, self.log)
         return self.resume(run_trigger(trigger, self._check_killed))
 
     def resume(self, event: Mapping[str, Any]) -> Any:
@@ -407,3 +412,7 @@ class Execution:
     def _close(self) -> None:
         if self._launcher is not None:
             self._launcher.close()
+
+
+def _masked_line(line: str) -> str:
+    return str(redact(line))

@@ -74,6 +74,10 @@ class TensorFlowYarnOperator(BaseOperator):
         none.
     log_tail_lines : int, optional
         Lines of the failed task's log at the end of the Airflow log. Default 50.
+    stream_logs : str or list of str, optional
+        Tasks of the job whose lines the Airflow log shows while a worker waits: ``chief`` (the chief, else the first
+        task), ``all``, or names such as ``worker:0`` and ``worker:*``. Not with ``deferrable=True``: only a task's own
+        process can mask its secrets. Default: none.
     yarn_lifetime : "auto", number of seconds, timedelta or None, optional
         The time after which YARN itself ends the application, even when no part of Airflow runs. ``auto`` derives it
         (default) derives it from the Airflow task's ``execution_timeout``, if it has one. None leaves the job's own
@@ -131,8 +135,8 @@ class TensorFlowYarnOperator(BaseOperator):
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_interval: float = 5.0, on_kill: str = "kill", wait_for_completion: bool = True,
         model_asset: Asset | str | None = None, skip_on_exit_code: int | Collection[int] | None = (),
-        log_tail_lines: int = 50, yarn_lifetime: Any = "auto", submit_with: str | None = None,
-        strict_placement: bool = False, **kwargs: Any,
+        log_tail_lines: int = 50, stream_logs: str | Sequence[str] | None = None, yarn_lifetime: Any = "auto",
+        submit_with: str | None = None, strict_placement: bool = False, **kwargs: Any,
     ) -> None:  # fmt: skip
         given = dict(locals())
         asset = Asset(model_asset) if isinstance(model_asset, str) else model_asset
@@ -156,6 +160,7 @@ class TensorFlowYarnOperator(BaseOperator):
         self.model_asset = asset
         self.skip_on_exit_code = () if skip_on_exit_code is None else skip_on_exit_code
         self.log_tail_lines = log_tail_lines
+        self.stream_logs = tuple(_as_list(stream_logs))
         self.yarn_lifetime = yarn_lifetime
         self.submit_with = submit_with
         self.strict_placement = strict_placement
@@ -259,6 +264,13 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
             faults.append(f"{name}: {value!r} is not one of {', '.join(choices)}{did_you_mean(value, choices)}")
     if not _is_number(given["poll_interval"]) or given["poll_interval"] <= 0:
         faults.append(f"poll_interval: {given['poll_interval']!r} is not a number of seconds above 0")
+    streamed = _as_list(given["stream_logs"])
+    wrong = [name for name in streamed if not (isinstance(name, str) and (name in ("chief", "all") or ":" in name))]
+    if wrong:
+        faults.append(f"stream_logs: {', '.join(map(repr, wrong))} is not chief, all, or a task such as worker:*")
+    if streamed and given["deferrable"]:
+        faults.append("stream_logs: needs deferrable=False, because the triggerer can't mask secrets; "
+                      "to see the lines of a deferred task: ytf logs -f APPLICATION")
     if isinstance(given["log_tail_lines"], bool) or not isinstance(given["log_tail_lines"], int):
         faults.append(f"log_tail_lines: {given['log_tail_lines']!r} is not a whole number")
     if given["model_asset"] is not None and not given["wait_for_completion"]:

@@ -20,10 +20,11 @@ from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.progress import SILENCE_SECONDS, Lines
+from .log_lines import ProgramLines
 from .outcome import without_logs
 
-#: Seconds between two questions for the metrics of a job that trains.
-METRICS_SECONDS = 60.0
+#: Seconds between two questions for the tasks and metrics of a running job: until all tasks have started, and then.
+STARTING_SECONDS, METRICS_SECONDS = 10.0, 60.0
 #: Seconds between two tries to kill an application after its deadline, while YARN does not answer.
 _KILL_AGAIN = 5.0
 
@@ -60,7 +61,8 @@ class Followed:
     lease: Lease | None = None
 
 
-async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str], None]) -> JobReport:
+async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str], None],
+                 program: ProgramLines | None = None) -> JobReport:
     """Wait for the end of an application, or for the deadline, and log each change of its state.
 
     Parameters
@@ -71,6 +73,8 @@ async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str],
     moved : callable
         Called with the application id of each report. The id changes when another application of the same training
         takes over.
+    program : ProgramLines, optional
+        Tells the lines of the job's program. It is closed at the end. Default: none.
 
     Returns
     -------
@@ -90,10 +94,14 @@ async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str],
     waiting = asyncio.ensure_future(watcher.wait(
         followed.application_id, on_change=show, identity=followed.identity, queue_timeout=followed.queue_timeout,
         lease=followed.lease))
+    telling = None if program is None else asyncio.ensure_future(program.follow(lambda: lines.application_id))
     try:
         while True:
             await asyncio.wait({waiting}, timeout=lines.pause(followed.deadline))
             if waiting.done():
+                if program is not None and telling is not None:
+                    program.end()
+                    await asyncio.wait({telling})
                 return waiting.result()
             await lines.measure(live)
             lines.remind()
@@ -102,6 +110,9 @@ async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str],
     finally:
         waiting.cancel()
         live.close()
+        if program is not None and telling is not None:
+            telling.cancel()
+            program.close()
 
 
 async def _overdue(followed: Followed, application_id: str, log: logging.Logger) -> JobReport:
@@ -149,21 +160,27 @@ class _Lines:
         if report.application_id != self.application_id:
             self._log.info("%s was ended in favour of %s", self.application_id, report.application_id)
             self.application_id = report.application_id
-        metrics = self._report.metrics if self._report is not None and report.reason is None else report.metrics
+        known = self._report
+        if known is not None and report.reason is None and not report.tasks:  # YARN's lists do not have these
+            report = replace(report, metrics=known.metrics, tasks=known.tasks, rounds=known.rounds)
         # The triggerer can't mask a secret that the program has printed.
-        self._report = replace(without_logs(report), metrics=metrics)
+        self._report = without_logs(report)
         self.remind()
 
     async def measure(self, live: LiveReports) -> None:
-        """Ask the coordinator for the job's metrics, at most every `METRICS_SECONDS`; YARN's lists do not have them."""
+        """Ask the coordinator for the tasks and metrics of a running job, often until all tasks have started."""
         report, now = self._report, time.monotonic()
-        if report is None or report.state != "RUNNING" or now - self._measured < METRICS_SECONDS:
+        if report is None or report.state != "RUNNING":
+            return
+        starting = not report.tasks or any(task.state in ("pending", "registered") for task in report.tasks)
+        if now - self._measured < (STARTING_SECONDS if starting else METRICS_SECONDS):
             return
         self._measured = now
         application = {"id": report.application_id, "state": report.state, "trackingUrl": report.tracking_url}
         found = await asyncio.to_thread(live.fetch, application)
         if found is not None and self._report is report:
-            self._report = replace(report, metrics=found.metrics)
+            found = without_logs(found)
+            self._report = replace(report, metrics=found.metrics, tasks=found.tasks, rounds=found.rounds)
 
     def remind(self) -> None:
         """Log what has changed, or a line after a silence."""

@@ -57,6 +57,8 @@ class TensorFlowYarnTrigger(BaseTrigger):
         self.kill_policy = on_kill
         self.lease = None if lease is None else dict(lease)
         self._followed_id = application_id
+        #: The lines of the job's program; only where the trigger runs in the process of its task.
+        self.program_lines: Any = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments of this trigger."""
@@ -71,7 +73,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         try:
             # The first import takes half a second; in a thread it does not hold up other triggers.
             followed, progress, outcome = await asyncio.to_thread(self._prepare)
-            report = await progress.follow(followed, self.log, self._moved)
+            report = await progress.follow(followed, self.log, self._moved, self.program_lines)
         except asyncio.CancelledError:
             if self._runs_without_triggerer():
                 await self.on_kill()

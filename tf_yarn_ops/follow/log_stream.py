@@ -95,6 +95,7 @@ class LogStream:
         self._known = logs.open_known()
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="logs")
         self._readers: dict[str, _Reader] = {}
+        self._ended = ""
 
     def look(self, application: Mapping[str, Any], report: JobReport) -> Iterator[LogLine]:
         """Yield the new lines since the last look; after the end of the application, all that is left.
@@ -111,6 +112,8 @@ class LogStream:
         SpecInvalid
             The job has tasks, and a pattern fits none of them.
         """
+        if report.application_id == self._ended:
+            return
         replaced = self._find(application, report)
         ended = report.reason is not None
         for reader in replaced:
@@ -120,6 +123,7 @@ class LogStream:
             for reader in self._readers.values():
                 yield from reader.named(reader.finish(self._logs, report.finished_at))
             self._readers.clear()
+            self._ended = report.application_id
         else:
             readers = list(self._readers.values())
             for reader, lines in zip(readers, self._pool.map(self._read, readers), strict=True):
@@ -149,7 +153,7 @@ class LogStream:
 
     def close(self) -> None:
         """End the threads and close the connections."""
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self._known.close()
 
 

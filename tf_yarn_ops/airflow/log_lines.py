@@ -1,0 +1,107 @@
+"""`ProgramLines`: the lines of the job's program in the task's log, while a worker waits for the job.
+
+In come the addresses of the cluster and the names of tasks; out go a bounded number of masked lines for each look. The
+triggerer has no such lines, because only a task's process knows the secrets that Airflow masks.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from ..errors import SpecInvalid, TfYarnError
+from ..follow.live_report import LiveReports
+from ..follow.log_stream import LogStream
+from ..follow.logs import Logs, default_task
+from ..follow.yarn_report import read_report
+from ..hadoop.cluster import Cluster
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks, lines that a look may tell, and characters of a line.
+LOOK_SECONDS, MOST_LINES, LONGEST = 5.0, 200, 2000
+_ALL, _CHIEF = "all", "chief"
+
+
+class ProgramLines:
+    """Tells the new lines of tasks' logs.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    tasks : sequence of str
+        ``chief`` (the chief, else the first task), ``all``, or names of tasks with ``*`` and ``?``.
+    clean : callable
+        Returns a line with its secrets masked.
+    log : logging.Logger
+        The log of the Airflow task.
+    """
+
+    def __init__(self, cluster: Cluster, tasks: Sequence[str], clean: Callable[[str], str], log: logging.Logger):
+        self._tasks = tuple(tasks)
+        self._clean = clean
+        self._log = log
+        self._resourcemanager = cluster.resourcemanager()
+        self._live = LiveReports(cluster)
+        self._logs = Logs(cluster, self._resourcemanager)
+        self._stream: LogStream | None = None
+        self._ended = asyncio.Event()
+
+    async def follow(self, application_id: Callable[[], str]) -> None:
+        """Tell new lines until `end` is called, and then what is left.
+
+        Parameters
+        ----------
+        application_id : callable
+            Returns the application that trains now.
+        """
+        while not self._ended.is_set():
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), LOOK_SECONDS)
+            await self.look(application_id())
+
+    def end(self) -> None:
+        """Let `follow` tell what is left, and return."""
+        self._ended.set()
+
+    async def look(self, application_id: str) -> None:
+        """Tell the new lines of an application; after its end, all that are left."""
+        try:
+            lines, left_out = await asyncio.to_thread(self._read, application_id)
+        except SpecInvalid as error:  # the job has no such task: to ask again is of no use
+            self._log.warning("stream_logs: %s", error)
+            self._ended.set()
+            return
+        except TfYarnError as error:
+            logger.debug("no lines of %s: %s", application_id, error)
+            return
+        for line in lines:
+            self._log.info("%s", line)
+        for task, number in left_out.items():
+            self._log.info("%s lines of %s are left out; all of them: ytf logs %s --task %s",
+                           number, task, application_id, task)
+
+    def _read(self, application_id: str) -> tuple[list[str], Counter[str]]:
+        application = self._resourcemanager.get(application_id)
+        report = read_report(application, self._live.fetch(application))
+        if self._stream is None:
+            if not report.tasks:
+                return [], Counter()
+            chosen = {_ALL: "*:*", _CHIEF: default_task(report)}
+            self._stream = LogStream(self._logs, [chosen.get(name, name) for name in self._tasks])
+        lines: list[str] = []
+        left_out: Counter[str] = Counter()
+        for line in self._stream.look(application, report):
+            if len(lines) < MOST_LINES:
+                lines.append(self._clean(f"{line.task} | {line.text[:LONGEST]}"))
+            else:
+                left_out[line.task] += 1
+        return lines, left_out
+
+    def close(self) -> None:
+        """Close the connections."""
+        with contextlib.ExitStack() as stack:
+            for one in (self._resourcemanager, self._live, self._logs, self._stream):
+                if one is not None:
+                    stack.callback(one.close)
