@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import logging
 import os
 import re
 import signal
@@ -110,6 +111,13 @@ def pytest_unconfigure(config):
     reaper = config.stash.get(REAPER, None)
     if reaper is not None:
         reaper.communicate()
+
+
+@pytest.fixture(autouse=True)
+def all_is_logged():
+    """Undo what a command that ran in this process has set: the programs hide their own log below WARNING."""
+    for name in ("tf_yarn_ops", "tf_yarn_ops.hadoop", "tf_yarn_ops.doctor.probe"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")

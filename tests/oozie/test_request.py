@@ -62,9 +62,9 @@ def test_every_fault_is_told_at_once(place):
         "data 'clicks/${YER}': unknown variable ${YER} (did you mean 'YEAR'?); a URI may use YEAR, MONTH, DAY, HOUR, MINUTE, "
         "nameNode, user, rate",
         "data_instances: '1' is not a range of instances; give 0 for the newest, -1 for the one before, or -6:0",
-        "data 'x-y=hdfs:///a': 'dataIn' is given twice; name each with NAME=...",
+        "data 'x-y=hdfs:///a': 'dataIn' is given twice; name each with NAME=PATH",
         "data: 'x-y=hdfs:///a' is not an absolute path or a URI such as hdfs:///clicks/${YEAR}-${MONTH}-${DAY}",
-        "data 'hdfs:///b': 'dataIn' is given twice; name each with NAME=...",
+        "data 'hdfs:///b': 'dataIn' is given twice; name each with NAME=PATH",
         "execution: 'LASTONLY' is not one of FIFO, LIFO, LAST_ONLY, NONE (did you mean 'LAST_ONLY'?)",
         "timeout: '5' is not a time; give a number and m, h or d, such as 30m or 6h",
         "concurrency: '0' is not a whole number of at least 1",
@@ -101,9 +101,9 @@ def test_every_fault_is_told_at_once(place):
     ("command: x\ntasks: {worker: 1}\n", {"schedule": "0 2 * * *", "data": ["/m/${MINUTE}"]},
      "data '/m/${MINUTE}': the URI has ${MINUTE} and the schedule is cron; say with data_frequency how often the data comes"),
     ("command: x\ntasks: {worker: 1}\n", {"frequency": "1d", "data": ["a=/x"], "output_data": ["a=/y"]},
-     "output_data: 'a' is given twice; name each with NAME=..."),
+     "output_data: 'a' is given twice; name each with NAME=PATH"),
     ("command: x\ntasks: {worker: 1}\n", {"frequency": "1d", "data": ["a=/x"], "property": ["a=1"]},
-     "property: 'a' is given twice; name each with NAME=..."),
+     "property: 'a' is given twice; name each with NAME=PATH"),
     ("[]", {}, "job: 'job.yaml' is not a mapping of keys to values; ytf-submit --dry_run prints one"),
 ])  # fmt: skip
 def test_a_fault_names_its_value(place, text, options, fault):

@@ -157,9 +157,9 @@ def test_the_coordinator_trusts_the_cas_that_travel_with_the_job(tmp_path, monke
 
 @pytest.fixture
 def fresh_opener():
-    ending._opener.cache_clear()
+    ending.opener_of.cache_clear()
     yield
-    ending._opener.cache_clear()
+    ending.opener_of.cache_clear()
 
 
 @pytest.mark.parametrize("of_the_job", [True, False], ids=["of the job", "of the node"])

@@ -33,6 +33,8 @@ MAX_HOPS = 4
 #: Hadoop's filter against cross-site requests refuses requests without the first header.
 HEADERS = {"X-XSRF-HEADER": "tf_yarn_ops", "Accept": "application/json"}
 
+#: What a standby ResourceManager says of a delegation token that the active one has issued.
+_UNKNOWN_TOKEN = "can't be found in cache"
 _STANDBY = re.compile(r"standby RM|any active RM|no active RM|StandbyException|RetriableException", re.IGNORECASE)
 _EXCEPTION_NAMES = re.compile(r"(?:[\w.$]+(?:Exception|Error): )+")
 _REDIRECTS = (302, 307, 308)
@@ -196,6 +198,9 @@ class Failover:
             status == 200 and service.redirects_to_active and not is_json(response))
         if status == 503 or (told and _STANDBY.search(response.text[:4000])):
             return self._refused(f"is not active ({explain(response)})")
+        # Only the active one knows the tokens; if no other one is left to ask, the token itself is at fault.
+        if status == 403 and self._tries + 1 < len(self._addresses.urls) and _UNKNOWN_TOKEN in response.text[:4000]:
+            return self._refused(f"does not know the token ({explain(response)})")
         return None
 
     def _refused(self, why: str) -> float:

@@ -377,6 +377,7 @@ log4j.rootLogger=${hadoop.root.logger}
 log4j.logger.org.apache.hadoop.hdfs.server.namenode.FSNamesystem.audit=${hdfs.audit.logger}
 log4j.additivity.org.apache.hadoop.hdfs.server.namenode.FSNamesystem.audit=false
 log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
+log4j.logger.datanode.webhdfs=WARN
 log4j.appender.none=org.apache.log4j.varia.NullAppender
 log4j.appender.console=org.apache.log4j.ConsoleAppender
 log4j.appender.console.target=System.err

@@ -31,7 +31,7 @@ class Wrong(Code):
 
     BAD_NAME = "{given!r} is not a name; use a letter, then letters, digits and _, at most 39"
     TAKEN = "{given!r} is a name of Oozie's or ours; choose another one"
-    TWICE = "{given!r} is given twice; name each with NAME=..."
+    TWICE = "{given!r} is given twice; name each with NAME=PATH"
     NOT_A_URI = "{given!r} is not an absolute path or a URI such as hdfs:///clicks/${{YEAR}}-${{MONTH}}-${{DAY}}"
     UNKNOWN_VARIABLE = "unknown variable ${{{given}}}{hint}; a URI may use {allowed}"
     NO_FREQUENCY = "the URI has ${{MINUTE}} and the schedule is cron; say with {other} how often the data comes"
