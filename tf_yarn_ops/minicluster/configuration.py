@@ -378,6 +378,7 @@ log4j.logger.org.apache.hadoop.hdfs.server.namenode.FSNamesystem.audit=${hdfs.au
 log4j.additivity.org.apache.hadoop.hdfs.server.namenode.FSNamesystem.audit=false
 log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
 log4j.logger.datanode.webhdfs=WARN
+log4j.logger.http.requests.namenode=WARN
 log4j.appender.none=org.apache.log4j.varia.NullAppender
 log4j.appender.console=org.apache.log4j.ConsoleAppender
 log4j.appender.console.target=System.err
