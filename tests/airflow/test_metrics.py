@@ -17,6 +17,7 @@ APP = "application_1700000000000_0001"
 def test_the_log_has_the_metrics_of_a_job_that_trains(yarn, cluster, monkeypatch, caplog, state):
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(progress, "METRICS_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "STARTING_SECONDS", 0.0)
     document = JobReport(APP, state="RUNNING", metrics={"step": 200, "loss": 0.25}).to_dict()
     yarn.pages["/proxy/x/pages/ytf/status.json"] = ("application/json", json.dumps(document))
     lines, live = progress._Lines(logging.getLogger("task"), APP), LiveReports(cluster)

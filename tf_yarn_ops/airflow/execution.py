@@ -208,12 +208,13 @@ class Execution:
             return
         limit = LIMIT - (time.monotonic() - began)
         # In a thread: the interrupted code may hold a lock.
-        self._killing = threading.Thread(target=kill_now, daemon=True,
-                                         args=(self._cluster, self.application_id, KILLED_BY_AIRFLOW, limit),
-                                         kwargs={"attempt": self.identity.attempt})
-        self._killing.start()
+        killing = threading.Thread(target=kill_now, daemon=True,
+                                   args=(self._cluster, self.application_id, KILLED_BY_AIRFLOW, limit),
+                                   kwargs={"attempt": self.identity.attempt})
+        killing.start()
+        self._killing = killing  # the interrupted code joins it, so it has to run
         if not self._submitting:
-            self._killing.join(limit)
+            killing.join(limit)
 
     def _is_last_try(self) -> bool:
         return int(self.ti.try_number) > int(self.ti.max_tries)
