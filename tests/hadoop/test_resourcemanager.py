@@ -338,3 +338,14 @@ def test_what_a_restarted_resourcemanager_does_not_know_yet_is_not_called_unknow
 
     yarn.faults.append(recover)
     assert resourcemanager.get_recovered(earlier, 20)["id"] == earlier
+
+
+def test_a_token_that_a_standby_does_not_know_is_shown_to_the_other():
+    refusal = "SecretManager$InvalidToken: Token for real user: , can't be found in cache"
+    one, two = FakeYarn(), FakeYarn()
+    one.faults.append(lambda method, path: (403, {"Content-Type": "text/html"}, refusal))
+    with serving(one) as first, serving(two) as second:
+        assert client(first, second).info()["haState"] == "ACTIVE"
+        two.faults.extend(one.faults)
+        with pytest.raises(SubmissionRejected, match="can't be found in cache"):
+            client(first, second).info()
