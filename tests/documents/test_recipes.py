@@ -96,8 +96,9 @@ def test_make_makes_its_target_when_the_training_has_succeeded(place, tmp_path):
 
 
 def test_luigi_runs_the_task_and_finds_it_complete(place, tmp_path):
-    luigi = pytest.importorskip("luigi")
     import datetime
+
+    import luigi
 
     task = module("recipe_luigi", block("Luigi", "python"), tmp_path).Training(day=datetime.date(2026, 11, 21))
     place.final = "FAILED", Reason.TASK_FAILED
@@ -108,7 +109,6 @@ def test_luigi_runs_the_task_and_finds_it_complete(place, tmp_path):
 
 
 def test_dagster_returns_the_results_or_says_why_there_are_none(place, tmp_path):
-    pytest.importorskip("dagster")
     digits = module("recipe_dagster", block("Dagster", "python"), tmp_path).digits
     config = {"ops": {"train": {"config": {"day": "2026-11-21"}}}, "loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     place.final = "FAILED", Reason.TASK_FAILED

@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from support.fake_yarn import FakeYarn, serving
+from support.oozie_site import FETCH_SECONDS, fetch
 from support.programs import ROOT
 from tf_yarn_ops.cli import program
 from tf_yarn_ops.cli.ytf import ytf
@@ -101,11 +102,10 @@ def test_a_flow_that_oozie_would_refuse_is_refused_before_anything_is_written(pl
     assert "line 32: " in str(caught.value) and "The attribute 'to' is required but missing" in str(caught.value)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(FETCH_SECONDS)
 def test_the_schemas_are_those_of_oozies_client():
-    jar = next(Path.home().glob(".m2/repository/org/apache/oozie/oozie-client/5.2.1/*.jar"), None)
-    if jar is None:
-        pytest.skip("Maven has not fetched oozie-client yet; the rows on a real Oozie do that")
-    with zipfile.ZipFile(jar) as archive:
+    with zipfile.ZipFile(next((fetch() / "jars").glob("oozie-client-*.jar"))) as archive:
         for file in (*schemas.FILES.values(), "oozie-common-1.0.xsd"):
             assert archive.read(file) == (schemas.FOLDER / file).read_bytes()
 
