@@ -348,9 +348,26 @@ def test_looks_that_stay_refused_are_no_refusal_of_the_application(place, monkey
     monkeypatch.setattr("tf_yarn_ops.submit.rest._ACCEPT_TIMEOUT", 0.2)
     client = place.launcher()
     place.yarn.faults.append(lambda method, path: refusal if method == "GET" and path.endswith(ID) else None)
-    with pytest.raises(ClusterUnreachable, match=f"{ID} is in an unknown state .*0.2 s after it was submitted"):
+    with pytest.raises(ClusterUnreachable, match=f"{ID} is in an unknown state .* s after it was submitted"):
         client.ensure(job(), Identity("a"))
     assert place.yarn.apps[ID]["state"] == "ACCEPTED" and place.directories() == [ID]
+
+
+def test_a_resourcemanager_that_answers_may_take_longer_to_accept(place, monkeypatch, caplog):
+    """It renews the tokens first, and its NameNodes may be slow; seen on a loaded secured cluster for 30 s."""
+    caplog.set_level("INFO", "tf_yarn_ops")
+    monkeypatch.setattr("tf_yarn_ops.submit.rest._ACCEPT_TIMEOUT", 0.2)
+    monkeypatch.setattr("tf_yarn_ops.submit.rest._SLOW", 0.1)
+    states = ["ACCEPTED", *["SUBMITTED"] * 7]  # the pauses between these looks add up to 0.6 s
+
+    def show(method, path):
+        if method == "GET" and path.endswith(ID) and ID in place.yarn.apps and states:
+            place.yarn.apps[ID]["state"] = states.pop()
+
+    place.yarn.faults.append(show)
+    assert place.launcher().submit(job()) == ID
+    assert not states and place.directories() == [ID]
+    assert caplog.text.count(f"{ID} is SUBMITTED") == 1
 
 
 @pytest.mark.parametrize("method, start", REQUESTS)

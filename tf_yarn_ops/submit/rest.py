@@ -38,8 +38,10 @@ logger = logging.getLogger(__name__)
 
 #: Threads that write files; with more of them a NameNode is not faster.
 _WORKERS = 8
-#: Seconds until YARN has accepted or refused a submission that it answered with 202.
+#: Seconds without an answer about a submission that YARN answered with 202.
 _ACCEPT_TIMEOUT = 30.0
+#: Seconds after which a submission that YARN still examines is told in the log.
+_SLOW = 10.0
 
 
 class RestSubmitter:
@@ -226,14 +228,17 @@ class RestSubmitter:
         Hadoop's own client waits in the same way. A ResourceManager that restarts meanwhile may forget the submission;
         then submit ``body`` again. None: another client has submitted it, and our files and tokens are gone.
 
-        A refused look tells nothing about the application, so it is repeated like a look without an answer.
+        A refused look tells nothing about the application, so it is repeated like a look without an answer, for
+        `_ACCEPT_TIMEOUT` seconds. A ResourceManager that answers may take longer: it accepts an application only
+        after it has renewed its tokens, and it asks the NameNodes for that. Wait for it as for an outage.
         """
-        deadline = time.monotonic() + _ACCEPT_TIMEOUT
+        began = answered = time.monotonic()
+        patience, told = max(_ACCEPT_TIMEOUT, self._cluster.site.unreachable_timeout), False
         pause = 0.005
         while True:
             try:
                 found = self._resourcemanager.get(application_id)
-                state = found["state"]
+                state, answered = found["state"], time.monotonic()
                 if state not in ("NEW", "NEW_SAVING", "SUBMITTED"):
                     break
             except ApplicationNotFound as error:
@@ -244,8 +249,13 @@ class RestSubmitter:
                 self._resourcemanager.submit(body, sent=True)
             except (ClusterUnreachable, SubmissionRejected) as error:
                 state = f"in an unknown state ({error})"
-            if time.monotonic() > deadline:
-                raise ClusterUnreachable(f"{application_id} is {state} {_ACCEPT_TIMEOUT:g} s after it was submitted")
+            waited = time.monotonic() - began
+            if waited > patience or time.monotonic() - answered > _ACCEPT_TIMEOUT:
+                raise ClusterUnreachable(f"{application_id} is {state} {waited:.3g} s after it was submitted")
+            if waited > _SLOW and not told:
+                told = True
+                logger.info("%s is %s for %.0f s: YARN has not accepted it yet", application_id, state, waited)
+            self._checkpoint()
             time.sleep(pause)
             pause = min(0.5, pause * 2)
         if found["user"] != self._cluster.user:
