@@ -17,6 +17,7 @@ from support.wire import job as wire_job
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport
 from tf_yarn_ops.runtime.master.curves import MAX_POINTS, MAX_SERIES, Curves
 from tf_yarn_ops.runtime.master.timeline import FIRST, LAST
 
@@ -51,6 +52,9 @@ def test_the_page_tells_a_restart_usage_metrics_and_log_of_a_job(tmp_path):
         assert [event["at"] for event in events] == sorted(event["at"] for event in events)
         worker = document["tasks"][0]
         assert worker["given"] == {"memory_mib": 2048, "vcores": 2, "gpus": 0} and worker["usage"]["memory_mib"] > 0
+        usage = JobReport.from_dict(document).usage
+        assert usage and usage.memory_mib >= worker["usage"]["memory_mib"] and usage.fullest.startswith("worker:")
+        assert usage.given_memory_mib == 4096 or document["tasks"][1]["usage"] is None
         assert document["metrics"] == {"step": 1, "loss": 0.5}
         assert "letmein" not in json.dumps(document) and document["options"]["env"] == {"API_TOKEN": "***"}
         log = ask(am, "log.txt?task=worker%3A0")

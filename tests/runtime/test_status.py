@@ -1,6 +1,7 @@
 """The document of ``status.json``: a report with more keys, as its schema says."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from support.strategies import reports
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
+from tf_yarn_ops.runtime.common.report import JobReport, JobUsage, Round, TaskReport
 from tf_yarn_ops.runtime.common.status import Event, Facts, Given, Series, Usage, Waiting, build_status, describe_state
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "status.schema.json").read_text())
@@ -29,7 +30,7 @@ FACTS = Facts(
 @given(reports)
 def test_a_status_is_a_report_for_those_who_read_reports(report):
     document = json.loads(json.dumps(build_status(report, FACTS)))
-    assert JobReport.from_dict(document) == report
+    assert JobReport.from_dict(document) == replace(report, usage=JobReport.from_dict(document).usage)
     jsonschema.validate(document, SCHEMA)
 
 
@@ -46,6 +47,19 @@ def test_a_status_has_what_the_coordinator_knows():
                                    "value": 0.25, "at": 1098.0}]
     assert document["waiting"] == {"tasks": ["worker:1 (container requested)"], "since": 1065.0}
     assert document["verdict"] is None
+
+
+def test_the_running_tasks_use_together():
+    gone = TaskReport("worker:2", "lost")
+    report = replace(RUNNING, tasks=(TASKS[0], TaskReport("ps:0", "running"), gone))
+    usage = {"worker:0": FACTS.usage["worker:0"], "ps:0": Usage(1099.0, 0.25, 900.0, 1.0, 900.0, 9.0),
+             "worker:2": Usage(1000.0, 8.0, 4000.0, 8.0, 4000.0, 99.0)}
+    given = {**FACTS.given, "ps:0": Given(1000, 1), "worker:2": Given(4096, 8)}
+    document = build_status(report, FACTS._replace(usage=usage, given=given))
+    jsonschema.validate(document, SCHEMA)
+    assert JobReport.from_dict(document).usage == JobUsage(1.75, 1412.0, 3048, "ps:0", 0.9)
+    assert JobReport.from_dict(build_status(report, FACTS._replace(usage=usage, given={}))).usage == JobUsage(1.75, 1412.0)
+    assert build_status(report, FACTS._replace(usage={}))["usage"] is None
 
 
 def test_numbers_that_json_lacks_are_texts():

@@ -1,14 +1,15 @@
 """Reports, failures and progress as text for people."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
+from tf_yarn_ops.runtime.common.report import JobReport, JobUsage, Round, TaskReport
 from tf_yarn_ops.terminal.dry_run import format_dry_run
 from tf_yarn_ops.terminal.progress import Lines
-from tf_yarn_ops.terminal.summary import describe, duration, failure
+from tf_yarn_ops.terminal.summary import describe, describe_usage, duration, failure
 
 APP = "application_1700000000000_0001"
 
@@ -111,6 +112,26 @@ def test_lines_tell_metrics_while_the_job_trains_but_not_at_each_step():
     assert lines.changes(at(2), 29.0) == []
     assert lines.changes(at(3), 30.0) == ["metrics: step 3, loss 0.3333"]
     assert lines.changes(at(3), 65.0) == [], "nothing new"
+
+
+def test_a_line_a_minute_has_states_metrics_cpu_and_memory():
+    lines = Lines()
+    usage = JobUsage(3.42, 5222.0, 8192, "worker:3", 0.923)
+
+    def at(step, **fields):
+        return JobReport(APP, state="RUNNING", metrics={"step": step}, **fields,
+                         tasks=(task("ps:0", "running"), task("worker:3", "running")))
+
+    lines.changes(at(1), 0.0)
+    using = "2 running, cpu 3.4 cores, memory 5.1 of 8.0 GiB, most used: worker:3 92 %"
+    assert lines.changes(at(2, usage=usage), 30.0) == [f"metrics: step 2 ({using})"]
+    assert lines.changes(at(2, usage=replace(usage, cpu_cores=3.0)), 40.0) == [], "usage alone is nothing new"
+    assert lines.changes(at(2, usage=usage), 90.0) == [
+        f"still RUNNING, {using}, followed for 1 min 30 s; metrics: step 2"]  # fmt: skip
+    assert describe_usage(at(2, usage=JobUsage(0.5, 512.0))) == "cpu 0.5 cores, memory 0.5 GiB"
+    assert "  usage         cpu 3.4 cores" in "\n".join(describe(at(2, usage=usage), 0.0))
+    ended = replace(FAILED, usage=usage)
+    assert not any("cores" in line for line in (*lines.changes(ended, 200.0), *describe(ended, 200.0)))
 
 
 def test_a_dry_run_masks_secrets_and_leaves_its_argument_alone():

@@ -162,7 +162,8 @@ class _Lines:
             self.application_id = report.application_id
         known = self._report
         if known is not None and report.reason is None and not report.tasks:  # YARN's lists do not have these
-            report = replace(report, metrics=known.metrics, tasks=known.tasks, rounds=known.rounds)
+            report = replace(report, metrics=known.metrics, tasks=known.tasks, rounds=known.rounds,
+                             usage=known.usage)
         # The triggerer can't mask a secret that the program has printed.
         self._report = without_logs(report)
         self.remind()
@@ -180,7 +181,8 @@ class _Lines:
         found = await asyncio.to_thread(live.fetch, application)
         if found is not None and self._report is report:
             found = without_logs(found)
-            self._report = replace(report, metrics=found.metrics, tasks=found.tasks, rounds=found.rounds)
+            self._report = replace(report, metrics=found.metrics, tasks=found.tasks, rounds=found.rounds,
+                                   usage=found.usage)
 
     def remind(self) -> None:
         """Log what has changed, or a line after a silence."""

@@ -145,7 +145,7 @@ def kill_report(application: Mapping[str, Any], reason: Reason, why: str, live: 
                 attempt: int | None = None) -> JobReport:
     """Return the report that YARN keeps as diagnostics when we kill an application."""
     report = read_report(application, live)
-    return replace(report, reason=reason, message=why, final_status="KILLED", killed_by_attempt=attempt)
+    return replace(report, reason=reason, message=why, final_status="KILLED", killed_by_attempt=attempt, usage=None)
 
 
 def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str | None:

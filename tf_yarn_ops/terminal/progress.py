@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..runtime.common.report import JobReport, TaskReport, list_names
 from .output import say
-from .summary import clock, describe_metrics, describe_tensorboard, duration, elapsed, ending
+from .summary import clock, describe_metrics, describe_tensorboard, describe_usage, duration, elapsed, ending
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -81,7 +81,9 @@ class Lines:
             self._told = now
         elif now - self._told >= SILENCE_SECONDS and report.reason is None:
             self._told = now
-            lines = [f"still {self._doing(report)}, followed for {duration(now - self._began)}"]
+            metrics = describe_metrics(report)
+            lines = [f"still {_describe_job(report, self._cause)}, followed for {duration(now - self._began)}"
+                     f"{f'; metrics: {metrics}' if metrics else ''}"]
         return lines
 
     def _changes(self, report: JobReport, followed: float) -> list[str]:
@@ -109,20 +111,14 @@ class Lines:
         metrics = describe_metrics(report) if report.reason is None else ""
         if metrics not in ("", self._metrics[1]) and followed - self._metrics[0] >= METRICS_SECONDS:
             self._metrics = followed, metrics
-            lines.append(f"metrics: {metrics}")
+            standing = _standing(report)
+            lines.append(f"metrics: {metrics}{f' ({standing})' if standing else ''}")
         waiting = [task.task for task in report.tasks if task.state == "pending"]
         if waiting and report.reason is None and followed - self._reminded >= REMINDER_SECONDS:
             self._reminded = followed
             lines.append(f"{len(report.tasks) - len(waiting)} of {len(report.tasks)} tasks have registered, "
                          f"waiting for {list_names(waiting)}")
         return lines
-
-    def _doing(self, report: JobReport) -> str:
-        """Return what the job does now: its state, and where it waits or the states of its tasks."""
-        if report.state in _QUEUED:
-            return f"{report.state} in queue {report.queue}{f': {self._cause}' if self._cause else ''}"
-        states = Counter(task.state for task in report.tasks)
-        return report.state + "".join(f", {number} {state}" for state, number in states.items())
 
     def _task_changes(self, report: JobReport) -> list[str]:
         """Return one line per new state with its tasks; failures first, because they cause the other changes."""
@@ -135,6 +131,19 @@ class Lines:
                     new.setdefault((task.state, _describe_state(task)), []).append(task.task)
         failures_first = sorted(new.items(), key=lambda item: item[0][0] not in _FAILURES)
         return [f"{words}: {list_names(tasks)}" for (_, words), tasks in failures_first]
+
+
+def _describe_job(report: JobReport, cause: str) -> str:
+    """Return what the job does now: where and why it waits, or what its tasks do and use."""
+    if report.state in _QUEUED:
+        return f"{report.state} in queue {report.queue}{f': {cause}' if cause else ''}"
+    return ", ".join(filter(None, (report.state, _standing(report))))
+
+
+def _standing(report: JobReport) -> str:
+    """Return how many tasks are in each state, and the CPU and memory that they use."""
+    states = Counter(task.state for task in report.tasks)
+    return ", ".join(filter(None, (*(f"{number} {state}" for state, number in states.items()), describe_usage(report))))
 
 
 def _cause_of_waiting(report: JobReport) -> str:
@@ -189,7 +198,8 @@ class Table:
             duration((report.finished_at or now) - report.submitted_at) if report.submitted_at else "",
         )
         links = [Text(f"{name} {url}", style="dim", overflow="fold")
-                 for name, url in (("page", report.tracking_url), ("TensorBoard", describe_tensorboard(report))) if url]
+                 for name, url in (("page", report.tracking_url), ("TensorBoard", describe_tensorboard(report)),
+                                   ("using", describe_usage(report))) if url]
         grid = Grid(box=None, pad_edge=False, header_style="dim")
         for column in ("task", "state", "", "for", "host", "starts"):
             grid.add_column(column, no_wrap=True)

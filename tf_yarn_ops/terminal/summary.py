@@ -94,6 +94,7 @@ def describe(report: JobReport, now: float, options: str = "") -> Iterator[str]:
         "TensorBoard": describe_tensorboard(report),
         "output": report.output_path or "",
         "metrics": describe_metrics(report),
+        "usage": describe_usage(report),
     }  # fmt: skip
     for name, value in facts.items():
         if value.strip():
@@ -163,6 +164,16 @@ def next_line(report: JobReport, options: str = "") -> str:
 def describe_metrics(report: JobReport) -> str:
     """Return the metrics of a report in one line; empty if there are none."""
     return ", ".join(f"{name} {_number(value)}" for name, value in (report.metrics or {}).items())
+
+
+def describe_usage(report: JobReport) -> str:
+    """Return the CPU and the memory that the running tasks use, in one line; empty if they are not measured."""
+    usage = report.usage
+    if usage is None or report.reason is not None:
+        return ""
+    given = f" of {usage.given_memory_mib / 1024:.1f}" if usage.given_memory_mib else ""
+    fullest = f", most used: {usage.fullest} {100 * usage.fullest_part:.0f} %" if usage.fullest_part else ""
+    return f"cpu {usage.cpu_cores:.1f} cores, memory {usage.memory_mib / 1024:.1f}{given} GiB{fullest}"
 
 
 def _number(value: object) -> str:

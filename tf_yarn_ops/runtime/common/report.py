@@ -85,6 +85,31 @@ class Round:
 
 
 @dataclass(frozen=True)
+class JobUsage:
+    """What the running tasks use together, by their last measurements.
+
+    Attributes
+    ----------
+    cpu_cores : float
+        Cores in use.
+    memory_mib : float
+        Resident memory.
+    given_memory_mib : int or None
+        What YARN gave these tasks; None if it is not known for each of them.
+    fullest : str or None
+        The task that uses the largest part of its memory.
+    fullest_part : float or None
+        This part; 1.0 is all.
+    """
+
+    cpu_cores: float = 0.0
+    memory_mib: float = 0.0
+    given_memory_mib: Optional[int] = None
+    fullest: Optional[str] = None
+    fullest_part: Optional[float] = None
+
+
+@dataclass(frozen=True)
 class JobReport:
     """The whole job.
 
@@ -116,6 +141,8 @@ class JobReport:
         The folder that TensorBoard shows, if it is not ``output_path``.
     killed_by_attempt : int or None
         The engine's attempt whose client killed the application; None for every other end.
+    usage : JobUsage or None
+        Only in a report of a running job that the coordinator has given to a client.
     versions : mapping of str to str
         Of this package, Skein and Python in the application master.
     """
@@ -141,6 +168,7 @@ class JobReport:
     output_path: Optional[str] = None
     tensorboard_logdir: Optional[str] = None
     killed_by_attempt: Optional[int] = None
+    usage: Optional[JobUsage] = None
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -179,6 +207,8 @@ class JobReport:
         reason = values.get("reason")
         values["reason"] = Reason(reason) if reason else None
         values["tasks"] = tuple(TaskReport(**_known(TaskReport, task)) for task in values.get("tasks") or ())
+        usage = values.get("usage")
+        values["usage"] = JobUsage(**_known(JobUsage, usage)) if usage else None
         rounds = values.get("rounds") or ()
         values["rounds"] = tuple(Round(**_known(Round, item)) for item in rounds)
         return cls(**values)

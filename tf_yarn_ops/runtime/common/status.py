@@ -6,10 +6,11 @@ seconds since the epoch, UTC.
 """
 
 import time
+from dataclasses import asdict
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from .reasons import Reason
-from .report import JobReport, list_names, plain_values
+from .report import JobReport, JobUsage, list_names, plain_values
 
 #: Version of the keys that a status adds to the report. A new key does not change it.
 STATUS_SCHEMA = 1
@@ -176,11 +177,28 @@ def build_status(report: JobReport, facts: Facts) -> Dict[str, Any]:
         verdict=build_verdict(report),
         series=[{**item._asdict(), "points": [list(point) for point in item.points]} for item in facts.series],
         metrics_left_out=facts.left_out,
+        usage=total_usage(report, facts),
         cluster_spec={name: list(hosts) for name, hosts in facts.cluster_spec.items()},
         options=dict(facts.options),
     )
     found: Dict[str, Any] = plain_values(document)
     return found
+
+
+def total_usage(report: JobReport, facts: Facts) -> Optional[Dict[str, Any]]:
+    """Return the values of `JobUsage` for the tasks that run and are measured; None if there is no such task."""
+    measured = {task.task: facts.usage[task.task] for task in report.tasks
+                if task.state == "running" and task.task in facts.usage}
+    if not measured:
+        return None
+    parts = {name: usage.memory_mib / facts.given[name].memory_mib for name, usage in measured.items()
+             if name in facts.given and facts.given[name].memory_mib}
+    fullest = max(parts, key=lambda name: parts[name]) if parts else None
+    return asdict(JobUsage(
+        round(sum(usage.cpu_cores for usage in measured.values()), 3),
+        round(sum(usage.memory_mib for usage in measured.values()), 1),
+        sum(facts.given[name].memory_mib for name in parts) if len(parts) == len(measured) else None,
+        fullest, round(parts[fullest], 3) if fullest else None))
 
 
 def build_verdict(report: JobReport) -> Optional[Dict[str, Any]]:
