@@ -96,7 +96,7 @@ def test_a_standby_is_passed_over_and_a_fault_is_tried_again(files):
 def test_it_gives_up_at_the_deadline_and_says_why(files, caplog):
     files.faults.append(lambda operation, path: (403, "SafeModeException", "Name node is in safe mode."))
     assert history.keep(job_with(plan(files.url)), APPLICATION, status(), until=time.monotonic() + 0.3) is None
-    assert re.search(r"was not written: MKDIRS \S+: SafeModeException: Name node is in safe mode", caplog.text)
+    assert re.search(r"was not written: MKDIRS \S+: http://\S+: SafeModeException: Name node is in safe mode", caplog.text)
 
 
 def test_the_tokens_of_the_container_are_tried_one_after_the_other_and_never_logged(files, tmp_path, monkeypatch, caplog):

@@ -12,7 +12,7 @@ from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.event_files import EventFiles
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common import hdfs
-from tf_yarn_ops.runtime.common.hdfs import Hdfs, HdfsUnreadable
+from tf_yarn_ops.runtime.common.hdfs import Hdfs, HdfsRefused
 from tf_yarn_ops.runtime.common.mirror import Mirror
 from tf_yarn_ops.runtime.common.tokens import HDFS_KIND, Token, encode_token, write_length
 
@@ -204,12 +204,12 @@ def test_the_containers_own_token_proves_who_reads(node, tmp_path):
     node.files, node.tokens = {TRAIN: b"abc"}, {texts[1]}
     assert Mirror(reader, "/models", str(tmp_path / "copy")).refresh() == 3
     node.tokens = set()
-    with pytest.raises(HdfsUnreadable) as refused:
+    with pytest.raises(HdfsRefused) as refused:
         reader.entries("/models")
-    assert str(refused.value) == f"/models can't be read: {node.url}: 403 InvalidToken of a test"
+    assert str(refused.value) == f"LISTSTATUS /models: {node.url}: InvalidToken: InvalidToken of a test"
 
 
 def test_a_namenode_that_does_not_answer_is_told_without_the_request(tmp_path):
-    with pytest.raises(HdfsUnreadable, match=r"/models can.t be read: http://127\.0\.0\.1:1: .*refused"):
+    with pytest.raises(HdfsRefused, match=r"LISTSTATUS /models: http://127\.0\.0\.1:1: .*refused"):
         Hdfs(["http://127.0.0.1:1"], "ann", {}).entries("/models")
     assert not Path(tmp_path / "copy").exists()

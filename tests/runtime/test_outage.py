@@ -14,6 +14,7 @@ from support.tls import Authority
 from tf_yarn_ops.hadoop.tls import read_authorities
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
+from tf_yarn_ops.runtime.common.rest import opener_of
 from tf_yarn_ops.runtime.master import ending
 from tf_yarn_ops.runtime.master.containers import SkeinFailed
 
@@ -157,9 +158,9 @@ def test_the_coordinator_trusts_the_cas_that_travel_with_the_job(tmp_path, monke
 
 @pytest.fixture
 def fresh_opener():
-    ending.opener_of.cache_clear()
+    opener_of.cache_clear()
     yield
-    ending.opener_of.cache_clear()
+    opener_of.cache_clear()
 
 
 @pytest.mark.parametrize("of_the_job", [True, False], ids=["of the job", "of the node"])
@@ -180,7 +181,7 @@ def test_cas_that_can_not_be_used_are_told_once_and_end_nothing(tmp_path, monkey
         ending.kill_by_rest((https, http), name, "ann", "enough", authorities)
     assert plain.apps[name]["state"] == "KILLED" and secure.requests == []
     told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert len(told) == 1 and told[0].startswith("No ResourceManager is asked over https: the certificates of its CAs ")
+    assert len(told) == 1 and told[0].startswith("No daemon is asked over https: the certificates of its CAs ")
 
 
 def test_only_certificates_travel_with_the_job(tmp_path):

@@ -1,25 +1,25 @@
-"""`Hdfs`: folders and files of HDFS, read over WebHDFS from inside a container.
+"""`Hdfs`: folders and files of HDFS over WebHDFS, from inside a container.
 
-On a secured cluster the container's own delegation token proves who reads.
+The coordinator writes the record of the ended job, the task of TensorBoard reads event files. On a secured cluster the
+container's own delegation token proves who asks.
 
 References
 ----------
-Hadoop, "WebHDFS REST API": a NameNode redirects a read to a DataNode, an HttpFS answers itself. A NameNode refuses an
-offset at or after the length that it knows; a DataNode knows the bytes of a file that is being written.
+Hadoop, "WebHDFS REST API": a NameNode redirects a read and a write to a DataNode, an HttpFS a write to itself. A
+NameNode refuses an offset at or after the length that it knows; a DataNode knows the bytes of a file that is being
+written.
 """
 
 import http.client
 import json
-import os
 import re
-import ssl
-import urllib.error
 import urllib.request
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 from urllib.parse import quote, urlencode
 
 from .mirror import Entry
-from .tokens import HDFS_KIND, encode_token, read_credentials
+from .rest import container_tokens, opener_of
+from .tokens import HDFS_KIND
 
 #: Longest piece of a file, bytes.
 PIECE = 4 * 1024 * 1024
@@ -27,51 +27,85 @@ PIECE = 4 * 1024 * 1024
 SECONDS = 30.0
 _MISSING = ("FileNotFoundException", "PathNotFoundException")
 _OFFSET = re.compile(r"(?<=[?&]offset=)\d+")
+#: HttpFS takes content of this type only, and a NameNode may want the other header of each request that writes.
+_HEADERS = {"Content-Type": "application/octet-stream", "X-XSRF-HEADER": "ytf"}
 
 
-class HdfsUnreadable(OSError):
-    """No NameNode answers, or all refuse; the text says why, without the token."""
+class HdfsRefused(OSError):
+    """No NameNode does what it is asked for; the text says why, without the token."""
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
+class _AsTheyAre(urllib.request.HTTPErrorProcessor):
+    """Return redirects and refusals like other answers."""
+
+    def http_response(self, request: Any, response: Any) -> Any:
+        return response
+
+    https_response = http_response
+
+
+class _Answer(NamedTuple):
+    status: int
+    content: bytes
+    location: str
+
+    def document(self) -> Mapping[str, Any]:
+        """Return the JSON object of the answer; empty if it is another text."""
+        try:
+            found = json.loads(self.content)
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def exception(self) -> str:
+        """Return the name of Hadoop's exception; empty if there is none."""
+        found = self.document().get("RemoteException")
+        return str(found.get("exception", "")) if isinstance(found, dict) else ""
+
+    def refusal(self) -> str:
+        """Return Hadoop's exception, else the status; never the address, which may hold a token."""
+        name = self.exception()
+        if not name:
+            return "HTTP status %d" % self.status
+        return "%s: %s" % (name, " ".join(str(self.document()["RemoteException"].get("message")).split())[:300])
 
 
 class Hdfs:
-    """Reads one file system.
+    """Reads and writes one file system; each method raises `HdfsRefused` if no NameNode answers, or all refuse.
 
     Parameters
     ----------
     urls : sequence of str
         HTTP addresses of the NameNodes, or of an HttpFS.
     user : str
-        Who reads, on a cluster without Kerberos.
+        Who asks, on a cluster without Kerberos.
     environ : mapping of str to str
         Names the file with the container's tokens.
     authorities : str
         Certificates (PEM) of the CAs for https; empty: the node's own.
+    seconds : float
+        The time limit of one request.
     """
 
-    def __init__(self, urls: Sequence[str], user: str, environ: Mapping[str, str], authorities: str = ""):
+    def __init__(self, urls: Sequence[str], user: str, environ: Mapping[str, str], authorities: str = "",
+                 seconds: float = SECONDS):
         self._urls = list(urls)
-        tokens = _read_tokens(environ)
+        tokens = container_tokens(environ, HDFS_KIND)
         self._logins = [("delegation", token) for token in tokens] or [("user.name", user)]
-        context = ssl.create_default_context(cadata=authorities or None)
-        self._opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context), _NoRedirect())
+        self._opener, self._seconds = opener_of(authorities, _AsTheyAre), seconds
 
     def entries(self, path: str) -> List[Entry]:
         """Return the entries of a folder; an empty list if there is none."""
-        status, content = self._ask(path, "LISTSTATUS")
-        if status == 404:
+        try:
+            answer = self._ask("GET", path, "LISTSTATUS")
+        except FileNotFoundError:
             return []
         try:
             return [Entry(item["pathSuffix"], item["type"] == "DIRECTORY", int(item["length"]),
                           int(item.get("blockSize") or 0))
-                    for item in json.loads(content)["FileStatuses"]["FileStatus"] if item["pathSuffix"]]
+                    for item in answer.document()["FileStatuses"]["FileStatus"] if item["pathSuffix"]]
         except (ValueError, KeyError, TypeError) as error:
-            raise HdfsUnreadable("the answer about %s is not a NameNode's: %r" % (path, error)) from None
+            raise HdfsRefused("the answer about %s is not a NameNode's: %r" % (path, error)) from None
 
     def piece(self, path: str, offset: int, known: int) -> Optional[bytes]:
         """Return at most `PIECE` bytes of a file from an offset on; None if the file is shorter or gone.
@@ -84,59 +118,71 @@ class Hdfs:
             The length that the NameNode has named.
         """
         asked = offset if offset < known else max(0, known - 1)
-        status, content = self._ask(path, "OPEN", offset=asked, length=PIECE + offset - asked)
-        if status == 404:
+        try:
+            answer = self._ask("GET", path, "OPEN", offset=asked, length=PIECE + offset - asked)
+        except FileNotFoundError:
             return None
-        if status == 200:
-            return content[offset - asked:]
-        status, content = self._get(_OFFSET.sub(str(offset), content.decode()))
-        return content if status == 200 else None
+        if answer.status == 200:
+            return answer.content[offset - asked:]
+        answer = self._send("GET", _OFFSET.sub(str(offset), answer.location))
+        return answer.content if answer.status == 200 else None
 
-    def _ask(self, path: str, operation: str, **values: int) -> Tuple[int, bytes]:
-        """Return status and content of the first NameNode that knows: 200, 404, or 307 and the address."""
+    def makedirs(self, path: str, mode: int) -> None:
+        """Make a folder, and those above it, if it does not exist."""
+        self._ask("PUT", path, "MKDIRS", permission="%o" % mode)
+
+    def create(self, path: str, content: bytes, mode: int) -> None:
+        """Write a new file: the NameNode names the DataNode that takes the content."""
+        place = self._ask("PUT", path, "CREATE", permission="%o" % mode, overwrite="false").location
+        if not place:
+            raise HdfsRefused("CREATE %s: the answer names no DataNode" % path)
+        answer = self._send("PUT", place, content)
+        if answer.status >= 300:
+            raise HdfsRefused("CREATE %s: %s" % (path, answer.refusal()))
+
+    def rename(self, path: str, target: str) -> bool:
+        """Rename a file; return False if there is a target already."""
+        return bool(self._ask("PUT", path, "RENAME", destination=target).document().get("boolean"))
+
+    def delete(self, path: str) -> None:
+        """Delete a file, if there is one."""
+        self._ask("DELETE", path, "DELETE")
+
+    def let_read(self, path: str, users: Sequence[str], groups: Sequence[str]) -> None:
+        """Add readers to the ACL of a file."""
+        entries = ["user:%s:r--" % name for name in users] + ["group:%s:r--" % name for name in groups]
+        self._ask("PUT", path, "MODIFYACLENTRIES", aclspec=",".join(entries))
+
+    def _ask(self, method: str, path: str, operation: str, **values: object) -> _Answer:
+        """Return what the first NameNode answers that accepts one of the tokens: the result, or a redirect.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no such path.
+        """
         why = "no address is known"
-        for login in self._logins:
-            for url in list(self._urls):
+        for url in list(self._urls):
+            for login in list(self._logins):
                 query = urlencode([("op", operation), login, *values.items()])
                 try:
-                    status, content = self._get("%s/webhdfs/v1%s?%s" % (url, quote(path), query))
+                    answer = self._send(method, "%s/webhdfs/v1%s?%s" % (url, quote(path), query))
                 except OSError as error:
                     why = "%s: %s" % (url, getattr(error, "reason", error))
-                    continue
-                if status in (200, 307):
+                    break
+                if answer.status in (200, 307):
                     self._urls.sort(key=lambda known: known != url)
                     self._logins.sort(key=lambda known: known != login)
-                    return status, content
-                name, message = _exception(content)
-                if status == 404 and name in _MISSING:
-                    return status, content
-                why = "%s: %d %s" % (url, status, message)
-        raise HdfsUnreadable("%s can't be read: %s" % (path, why))
+                    return answer
+                why = "%s: %s" % (url, answer.refusal())
+                if answer.exception() in _MISSING:
+                    raise FileNotFoundError("%s %s: %s" % (operation, path, why))
+        raise HdfsRefused("%s %s: %s" % (operation, path, why))
 
-    def _get(self, url: str) -> Tuple[int, bytes]:
+    def _send(self, method: str, url: str, content: Optional[bytes] = None) -> _Answer:
         try:
-            with self._opener.open(url, timeout=SECONDS) as answer:
-                return 200, answer.read()
-        except urllib.error.HTTPError as error:
-            with error:
-                location = error.headers.get("Location") if error.code == 307 else None
-                return error.code, location.encode() if location else error.read(PIECE)
-        except http.client.HTTPException as error:
-            raise HdfsUnreadable(repr(error)) from None
-
-
-def _read_tokens(environ: Mapping[str, str]) -> List[str]:
-    path = environ.get("HADOOP_TOKEN_FILE_LOCATION")
-    if not path or not os.path.exists(path):
-        return []
-    with open(path, "rb") as file:
-        return [encode_token(token) for token in read_credentials(file.read()) if token.kind == HDFS_KIND]
-
-
-def _exception(content: bytes) -> Tuple[str, str]:
-    """Return name and message of Hadoop's exception in an answer."""
-    try:
-        found = json.loads(content)["RemoteException"]
-        return str(found["exception"]), " ".join(str(found["message"]).split())[:300]
-    except (ValueError, KeyError, TypeError):
-        return "", ""
+            request = urllib.request.Request(url, content, _HEADERS, method=method)
+            with self._opener.open(request, timeout=self._seconds) as answer:
+                return _Answer(answer.status, answer.read(), answer.headers.get("Location") or "")
+        except (http.client.HTTPException, ValueError) as error:
+            raise HdfsRefused(repr(error)) from None

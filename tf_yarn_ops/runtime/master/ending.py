@@ -5,12 +5,9 @@ state.
 """
 
 import asyncio
-import functools
-import http.client
 import json
 import logging
 import os
-import ssl
 import time
 import urllib.error
 import urllib.request
@@ -19,7 +16,8 @@ from typing import Any, Dict, Mapping, Sequence
 from ..common.contract import Job
 from ..common.reasons import Reason
 from ..common.report import JobReport, compose_diagnostics
-from ..common.tokens import RESOURCEMANAGER_KIND, encode_token, read_credentials
+from ..common.rest import NO_ANSWER, container_tokens, opener_of
+from ..common.tokens import RESOURCEMANAGER_KIND
 from .containers import Containers, SkeinFailed
 
 logger = logging.getLogger(__name__)
@@ -38,8 +36,6 @@ KILL_SECONDS = 20.0
 LOOK_SECONDS = 5.0
 #: The header with which a ResourceManager of a secured cluster takes a token instead of a ticket.
 TOKEN_HEADER = "Hadoop-YARN-Auth-Delegation-Token"
-#: Errors of a request to a server that dies or is not a ResourceManager.
-_NO_ANSWER = (OSError, ValueError, TypeError, http.client.HTTPException)
 
 
 class VerdictNotTaken(Exception):
@@ -118,7 +114,7 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: 
         except urllib.error.HTTPError as error:
             if error.code in (401, 403):
                 return True
-        except _NO_ANSWER:
+        except NO_ANSWER:
             continue
     return False
 
@@ -133,7 +129,7 @@ def ask_for_application(resourcemanagers: Sequence[str], application_id: str,
             with opener.open(urllib.request.Request(url, headers=token_header(os.environ)),
                              timeout=LOOK_SECONDS) as answer:
                 found = json.loads(answer.read()).get("app")
-        except (*_NO_ANSWER, AttributeError):
+        except (*NO_ANSWER, AttributeError):
             continue
         if isinstance(found, dict):
             return found
@@ -157,34 +153,11 @@ def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str
             with opener.open(request, timeout=10) as answer:
                 if answer.status in (200, 202):
                     time.sleep(KILL_SECONDS)  # YARN keeps the first news of the end; an exit would be such news
-        except _NO_ANSWER:
+        except NO_ANSWER:
             continue
 
 
 def token_header(environ: Mapping[str, str]) -> Dict[str, str]:
     """Return the header with the container's token for the ResourceManager; empty on unsecured clusters."""
-    path = environ.get("HADOOP_TOKEN_FILE_LOCATION")
-    if not path:
-        return {}
-    try:
-        with open(path, "rb") as file:
-            found = [token for token in read_credentials(file.read()) if token.kind == RESOURCEMANAGER_KIND]
-    except (OSError, ValueError) as error:
-        logger.warning("No token for the ResourceManager: %s can't be read: %s", path, error)
-        return {}
-    return {TOKEN_HEADER: encode_token(found[0])} if found else {}
-
-
-@functools.lru_cache(maxsize=None)
-def opener_of(authorities: str) -> urllib.request.OpenerDirector:
-    """Return an opener that takes no proxy from the environment, and trusts these CAs (PEM) or else the node's.
-
-    If they can't be used, https gets no answer: a fault of a node's certificates must not fail a successful job.
-    """
-    try:
-        context = ssl.create_default_context(cadata=authorities or None)
-    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        logger.warning("No ResourceManager is asked over https: the certificates of its CAs (%s) can't be used: %s",
-                       "from the job" if authorities else "of this node", error)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+    tokens = container_tokens(environ, RESOURCEMANAGER_KIND)
+    return {TOKEN_HEADER: tokens[0]} if tokens else {}

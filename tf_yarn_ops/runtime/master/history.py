@@ -9,23 +9,18 @@ Hadoop, "WebHDFS REST API": CREATE takes two requests, MODIFYACLENTRIES lets fur
 """
 
 import asyncio
-import http.client
-import json
 import logging
 import os
 import threading
 import time
-import urllib.error
-import urllib.request
 import uuid
-from typing import Any, Dict, List, Mapping, Optional
-from urllib.parse import quote, urlencode
+from typing import Any, Mapping, Optional
 
 from ..common.contract import HistoryPlan, Job
+from ..common.hdfs import Hdfs, HdfsRefused
 from ..common.masking import mask_texts, secrets_of
 from ..common.record import COORDINATOR, build_record, pack_record, record_path
-from ..common.tokens import HDFS_KIND, encode_token, read_credentials
-from .ending import ask_for_application, opener_of
+from .ending import ask_for_application
 
 logger = logging.getLogger(__name__)
 
@@ -41,11 +36,6 @@ PAUSE = 0.2
 DIRECTORY_MODE, FILE_MODE, OPEN_FILE_MODE = 0o755, 0o600, 0o644
 #: All users, in YARN's ACLs.
 EVERYBODY = "*"
-_NO_ANSWER = (OSError, ValueError, http.client.HTTPException)
-
-
-class NotWritten(Exception):
-    """A file system did not take the record; the text says why."""
 
 
 def begin_record(job: Job, application_id: str, status: Mapping[str, Any]) -> "asyncio.Future[Optional[str]]":
@@ -96,7 +86,7 @@ def keep(job: Job, application_id: str, status: Mapping[str, Any], until: Option
             logger.info("Wrote the record %s, %d bytes, in %.0f ms", path, len(content),
                         1000 * (time.monotonic() - began))
             return path
-        except (NotWritten, *_NO_ANSWER) as error:
+        except OSError as error:
             if time.monotonic() + pause > until:
                 logger.warning("The record %s was not written: %s", path, error)
                 return None
@@ -132,26 +122,19 @@ def _write(plan: HistoryPlan, authorities: str, path: str, content: bytes) -> No
     if plan.root:
         _write_locally(plan.root.rstrip("/"), folder, passing, path, content)
         return
-    files = _WebHdfs(plan, authorities)
-    files.ask("PUT", folder, "MKDIRS", permission="%o" % DIRECTORY_MODE)
+    hdfs = Hdfs(plan.urls, plan.user, os.environ, authorities, REQUEST_SECONDS)
+    hdfs.makedirs(folder, DIRECTORY_MODE)
     everybody = EVERYBODY in plan.view_users
-    mode = OPEN_FILE_MODE if everybody else FILE_MODE
-    files.create(passing, content, mode)
+    hdfs.create(passing, content, OPEN_FILE_MODE if everybody else FILE_MODE)
     if not everybody and (plan.view_users or plan.view_groups):
-        _let_view(files, plan, passing)
-    if not files.ask("PUT", passing, "RENAME", destination=path).get("boolean"):
-        files.ask("DELETE", path, "DELETE")  # a client was faster, and knows less
-        if not files.ask("PUT", passing, "RENAME", destination=path).get("boolean"):
-            raise NotWritten("%s could not be renamed" % passing)
-
-
-def _let_view(files: "_WebHdfs", plan: HistoryPlan, path: str) -> None:
-    """Let the users and groups of the job's view ACLs read a record; without ACLs in HDFS it stays the owner's."""
-    entries = ["user:%s:r--" % name for name in plan.view_users] + ["group:%s:r--" % name for name in plan.view_groups]
-    try:
-        files.ask("PUT", path, "MODIFYACLENTRIES", aclspec=",".join(entries))
-    except NotWritten as error:
-        logger.warning("Only %s may read the record: %s", plan.user, error)
+        try:
+            hdfs.let_read(passing, plan.view_users, plan.view_groups)
+        except HdfsRefused as error:  # HDFS without ACLs
+            logger.warning("Only %s may read the record: %s", plan.user, error)
+    if not hdfs.rename(passing, path):
+        hdfs.delete(path)  # a client was faster, and knows less
+        if not hdfs.rename(passing, path):
+            raise HdfsRefused("%s could not be renamed" % passing)
 
 
 def _write_locally(root: str, folder: str, passing: str, path: str, content: bytes) -> None:
@@ -160,81 +143,3 @@ def _write_locally(root: str, folder: str, passing: str, path: str, content: byt
     with open(os.open(root + passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
         file.write(content)
     os.rename(root + passing, root + path)
-
-
-class _WebHdfs:
-    """As much of WebHDFS as a record needs; it asks one NameNode after the other, with one token after the other."""
-
-    def __init__(self, plan: HistoryPlan, authorities: str):
-        self._urls = list(plan.urls)
-        self._logins: List[Dict[str, str]] = (
-            [{"delegation": token} for token in _tokens(os.environ)] or [{"user.name": plan.user}])
-        self._opener = opener_of(authorities)
-
-    def ask(self, method: str, path: str, operation: str, **parameters: str) -> Mapping[str, Any]:
-        """Return the JSON object of an answer, or ``{"Location": ...}`` of a redirect."""
-        why = "no NameNode is known"
-        for url in list(self._urls):
-            for login in list(self._logins):
-                query = urlencode({"op": operation, **login, **parameters})
-                try:
-                    found = self._send(method, "%s/webhdfs/v1%s?%s" % (url, quote(path), query))
-                except urllib.error.HTTPError as error:
-                    why = _explain(error)
-                    if error.code == 401 or "InvalidToken" in why:
-                        continue  # another token may be the right one
-                    break
-                except _NO_ANSWER as error:
-                    why = "%s does not answer: %s" % (url, error)
-                    break
-                self._urls.remove(url)
-                self._urls.insert(0, url)
-                self._logins = [login]
-                return found
-        raise NotWritten("%s %s: %s" % (operation, path, why))
-
-    def create(self, path: str, content: bytes, mode: int) -> None:
-        """Write a new file: the NameNode names the DataNode that takes the content."""
-        place = self.ask("PUT", path, "CREATE", permission="%o" % mode, overwrite="false").get("Location")
-        if not place:
-            raise NotWritten("CREATE %s: the answer names no DataNode" % path)
-        try:
-            self._send("PUT", place, content)
-        except urllib.error.HTTPError as error:
-            raise NotWritten("CREATE %s: %s" % (path, _explain(error))) from error
-
-    def _send(self, method: str, url: str, content: Optional[bytes] = None) -> Mapping[str, Any]:
-        headers = {"Content-Type": "application/octet-stream", "X-XSRF-HEADER": "ytf"}
-        request = urllib.request.Request(url, content, headers, method=method)
-        try:
-            with self._opener.open(request, timeout=REQUEST_SECONDS) as answer:
-                text = answer.read()
-        except urllib.error.HTTPError as error:
-            if error.code == 307 and error.headers.get("Location"):
-                with error:
-                    return {"Location": error.headers["Location"]}
-            raise
-        document = json.loads(text) if text[:1] == b"{" else {}
-        return document if isinstance(document, dict) else {}
-
-
-def _explain(error: urllib.error.HTTPError) -> str:
-    """Return the exception that a NameNode names, else the status; never the address, which may hold a token."""
-    try:
-        with error:
-            found = json.loads(error.read())["RemoteException"]
-        return "%s: %s" % (found["exception"], str(found["message"]).splitlines()[0][:300])
-    except (*_NO_ANSWER, KeyError, TypeError, IndexError):
-        return "HTTP status %d" % error.code
-
-
-def _tokens(environ: Mapping[str, str]) -> List[str]:
-    """Return the container's tokens for HDFS; empty on unsecured clusters."""
-    path = environ.get("HADOOP_TOKEN_FILE_LOCATION")
-    if not path:
-        return []
-    try:
-        with open(path, "rb") as file:
-            return [encode_token(token) for token in read_credentials(file.read()) if token.kind == HDFS_KIND]
-    except (OSError, ValueError):
-        return []  # `ending` has logged that the file can't be read

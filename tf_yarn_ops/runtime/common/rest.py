@@ -1,0 +1,52 @@
+"""How a container asks Hadoop's daemons over HTTP: its tokens, the CAs that it trusts, and no proxy."""
+
+import functools
+import http.client
+import logging
+import ssl
+import urllib.request
+from typing import List, Mapping
+
+from .tokens import encode_token, read_credentials
+
+logger = logging.getLogger(__name__)
+
+#: Errors of a request to a server that dies, or that is not a daemon of Hadoop.
+NO_ANSWER = (OSError, ValueError, TypeError, http.client.HTTPException)
+
+
+def container_tokens(environ: Mapping[str, str], kind: str) -> List[str]:
+    """Return the texts of the container's tokens of one kind; empty on unsecured clusters.
+
+    Parameters
+    ----------
+    environ : mapping of str to str
+        Names the file with the tokens.
+    kind : str
+        `tokens.HDFS_KIND` or `tokens.RESOURCEMANAGER_KIND`.
+    """
+    path = environ.get("HADOOP_TOKEN_FILE_LOCATION")
+    if not path:
+        return []
+    try:
+        with open(path, "rb") as file:
+            return [encode_token(token) for token in read_credentials(file.read()) if token.kind == kind]
+    except (OSError, ValueError) as error:
+        logger.warning("No %s is used: %s can't be read: %s", kind, path, error)
+        return []
+
+
+@functools.lru_cache(maxsize=None)
+def opener_of(authorities: str, *handlers: "type[urllib.request.BaseHandler]") -> urllib.request.OpenerDirector:
+    """Return an opener that takes no proxy from the environment, and trusts these CAs (PEM) or else the node's.
+
+    If they can't be used, https gets no answer: a fault of a node's certificates must not fail a successful job.
+    """
+    try:
+        context = ssl.create_default_context(cadata=authorities or None)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        logger.warning("No daemon is asked over https: the certificates of its CAs (%s) can't be used: %s",
+                       "from the job" if authorities else "of this node", error)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context), *handlers)
