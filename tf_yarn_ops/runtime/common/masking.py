@@ -11,7 +11,8 @@ MASK = "***"
 #: Characters of the shortest value that is looked for in texts; a shorter one stands in every text by chance.
 SHORTEST = 6
 #: A value behind an option or an assignment: ``--api-key=x``, ``--password x``, ``TOKEN=x``.
-_ASSIGNED = re.compile(r"(?P<name>[A-Za-z][\w-]*)(?P<between>=|\s+)(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';|&]+)")
+_ASSIGNED = re.compile(r"(?P<option>(?<![\w-])--?)?(?P<name>[A-Za-z][\w-]*)(?:=|(?(option)\s+(?!-)|(?!)))"
+                       r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';|&]+)")
 #: The password in ``scheme://user:password@host``.
 _IN_URL = re.compile(r"(?<=://)([^/\s:@]*):[^/\s@]+@")
 
@@ -55,12 +56,19 @@ def mask_command(text: str) -> str:
     """Return a command without the values of options, variables and URLs whose names suggest a secret."""
 
     def mask(found: "re.Match[str]") -> str:
-        option = text[:found.start()].endswith("-")
-        if not is_secret(found["name"].replace("-", "_")) or (found["between"] != "=" and not option):
-            return found[0]
-        return found["name"] + found["between"] + MASK
+        return text[found.start():found.start("value")] + MASK if is_secret(_name(found)) else found[0]
 
     return _IN_URL.sub(rf"\1:{MASK}@", _ASSIGNED.sub(mask, text))
+
+
+def secrets_in_command(text: str) -> Set[str]:
+    """Return the values that `mask_command` masks behind options and variables, without their quotes."""
+    values = (found["value"].strip("\"'") for found in _ASSIGNED.finditer(text) if is_secret(_name(found)))
+    return {value for value in values if len(value) >= SHORTEST}
+
+
+def _name(found: "re.Match[str]") -> str:
+    return found["name"].replace("-", "_")
 
 
 def mask_options(job: Mapping[str, Any]) -> Dict[str, Any]:
