@@ -83,8 +83,6 @@ def test_every_text_within_is_rendered():
     ({**JOB, "poll_interval": 0}, "poll_interval: 0 is not a number of seconds above 0"),
     ({**JOB, "log_tail_lines": "many"}, "log_tail_lines: 'many' is not a whole number"),
     ({**JOB, "stream_logs": ["chief", "wroker", 3]}, "stream_logs: 'wroker', 3 is not chief, all, or a task such as worker:*"),
-    ({**JOB, "stream_logs": "all", "deferrable": True}, "stream_logs: needs deferrable=False, because the triggerer can't mask secrets; "
-     "to see the lines of a deferred task: ytf logs -f APPLICATION"),
     ({**JOB, "yarn_lifetime": 0}, "yarn_lifetime: 0 is not above 0; None leaves the job's own deadlines"),
     ({**JOB, "yarn_lifetime": timedelta()}, "yarn_lifetime: datetime.timedelta(0) is not above 0; None leaves the job's own deadlines"),
     ({**JOB, "yarn_lifetime": "long"}, "yarn_lifetime: 'long' is not 'auto', a number of seconds, a timedelta or None"),

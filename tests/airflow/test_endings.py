@@ -95,7 +95,13 @@ def test_marked_failed_while_its_links_are_shown(site, yarn, kind):
 
 @row(*KINDS)
 def test_a_failed_program_fails_the_task(site, yarn, kind):
-    run = site.trigger(f"once_{kind}", command="echo it went wrong with $VAULT_PASSWORD >&2; exit 3")
+    """Its lines are in the log while it trains; its secret is nowhere."""
+    go_on = site.home / f"go-on-{kind}"
+    run = site.trigger(f"once_{kind}", command=f"echo it learns with $VAULT; {until_there(go_on)}; "
+                                               "echo it went wrong with $VAULT >&2; exit 3")
+    until(lambda: "worker:0 | it learns with ***" in run.log(), JOB, 0.5)
+    assert run.task_state() == {"deferred": "deferred", "sync": "running"}[kind]
+    go_on.touch()
     run.until_state("failed", seconds=JOB)
     [application] = yarn.settled(run, FAILED)
     status = run.xcom("tf_yarn_status")

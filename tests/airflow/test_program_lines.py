@@ -1,14 +1,19 @@
-"""The lines of the job's program in the log of a task that waits in its worker."""
+"""The lines of the job's program in the log of a task, while a worker or the triggerer waits; no secret is in them."""
 
+import asyncio
 import json
+import stat
+import threading
 
 import pytest
 from airflow.sdk.log import mask_secret
 
-from support.airflow_task import ID, Running, task_log
+from support.airflow_task import ID, Running, deferral, first_event, task_log
 from support.fake_yarn import STAMP, until
 from support.node_logs import serve_logs
-from tf_yarn_ops.airflow import log_lines
+from tf_yarn_ops.airflow import log_lines, masks
+from tf_yarn_ops.airflow.trigger import TensorFlowYarnTrigger
+from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 pytestmark = pytest.mark.slow
@@ -62,3 +67,81 @@ def test_nodes_that_do_not_answer_do_not_end_the_wait(site, monkeypatch, capsys)
     task.join(60)
     assert not task.is_alive() and task.error is None
     assert any("has no task 'wroker:0'" in line for line in task_log(capsys))
+
+
+def handed_over(files):
+    """Return the files with the secrets of jobs below a folder."""
+    return sorted(files.rglob(masks.FILE))
+
+
+def test_a_triggerer_masks_what_the_worker_has_found_and_its_arguments_have_no_secret(site, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
+    mask_secret("geheim-8")
+    logs = serve_logs(site.yarn)
+    logs[CONTAINERS["chief:0"]] = b"it knows geheim-8, letmein-99 and s3cr3t-arg, and tells 5\n"
+    deferred, _ = deferral(site.operator(
+        deferrable=True, stream_logs="chief", task_command="train --api-key s3cr3t-arg",
+        env={"NAME": "says geheim-8 aloud", "DB_PASSWORD": "letmein-99", "SHORT_TOKEN": "5"}))
+    _, kwargs = deferred.trigger.serialize()
+    assert not any(secret in json.dumps(kwargs) for secret in ("geheim", "letmein", "s3cr3t"))
+    [file] = handed_over(tmp_path)
+    assert json.loads(file.read_text()) == ["geheim-8", "letmein-99", "s3cr3t-arg"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600 and stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    trains(site)
+    monkeypatch.setattr(masks, "redact", str)  # a triggerer knows nothing of the worker's secrets
+    capsys.readouterr()
+    seen, ended = [], threading.Event()
+
+    def end():
+        until(lambda: seen.extend(task_log(capsys)) or any("it knows" in line for line in seen))
+        site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
+        ended.set()
+
+    threading.Thread(target=end, daemon=True).start()
+    event = asyncio.run(first_event(TensorFlowYarnTrigger(**kwargs)))
+    assert ended.wait(60) and event["report"]["reason"] == "SUCCEEDED"
+    assert "chief:0 | it knows ***, *** and ***, and tells 5" in seen
+    assert "geheim" not in "".join([*seen, *task_log(capsys)]) and handed_over(tmp_path) == []
+
+
+@pytest.mark.parametrize("secret", ["geheim-9", None])
+def test_a_triggerer_that_cannot_read_the_secrets_tells_no_line(site, tmp_path, monkeypatch, capsys, secret):
+    monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
+    logs = serve_logs(site.yarn)
+    logs[CONTAINERS["chief:0"]] = b"geheim-9\n"
+    deferred, _ = deferral(site.operator(deferrable=True, stream_logs="chief", env={"A_TOKEN": secret} if secret else None))
+    for file in handed_over(tmp_path):
+        file.unlink()
+    trains(site)
+    site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
+    event = asyncio.run(first_event(deferred.trigger))
+    told = task_log(capsys)
+    assert event["report"]["reason"] == "SUCCEEDED"
+    assert any("its secrets are not known here" in line for line in told) == (secret is not None)
+    assert ("chief:0 | geheim-9" in told) == (secret is None), "without secrets there is nothing to hide"
+
+
+def test_secrets_that_cannot_be_handed_over_let_the_task_defer_without_lines(site, monkeypatch, capsys):
+    mask_secret("geheim-10")
+    monkeypatch.setattr("airflow.sdk._shared.secrets_masker.secrets_masker._secrets_masker", object)
+    monkeypatch.setattr(masks, "redact", _redact_like_another_airflow)
+    deferred, _ = deferral(site.operator(deferrable=True, stream_logs="chief", env={"NAME": "geheim-10"}))
+    assert deferred.trigger.lines is None
+    assert any("its secrets could not be handed over" in line for line in task_log(capsys))
+
+
+def _redact_like_another_airflow(text):
+    return text.replace("geheim-10", "***")
+
+
+def test_the_secrets_of_a_job_are_found_wherever_they_stand():
+    mask_secret("geheim-11")
+    mask_secret("geheim-12")
+    job = JobSpec.from_dict({
+        "name": "a", "env": {"A": "geheim-11geheim-12", "PEM_KEY": "-----BEGIN-----\nabcdefgh\n--\n"},
+        "tasks": {"worker": {"instances": 1, "memory": 1, "command": "run 'geheim-12' --password='pass-word' TOKEN=tok-tok",
+                             "env": {"MAX_TOKENS": "100000"}}}})  # fmt: skip
+    found = masks.secrets_of(job)
+    assert found == {"geheim-11", "geheim-12", "-----BEGIN-----\nabcdefgh\n--\n", "-----BEGIN-----", "abcdefgh", "pass-word",
+                     "tok-tok"}  # fmt: skip
+    assert masks.masking(found)("x abcdefgh geheim-11 pass-word 100000") == "x *** *** *** 100000"

@@ -33,6 +33,7 @@ from .job import job_of
 from .kill import LIMIT, kill_now, quieten
 from .links import urls_of_ended
 from .log_lines import ProgramLines
+from .masks import hand_over, masking, secrets_of
 from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, mask_texts, masked, sentence_of, to_xcom
 from .serialization import cluster_to_dict, identity_to_dict, lease_to_dict
 from .synchronous import run_trigger
@@ -142,12 +143,14 @@ class Execution:
             return self._pushed(report)
         trigger = self._trigger(report.application_id)
         if self.operator.deferrable if deferrable is None else deferrable:
+            trigger.lines = self._lines(report.application_id)
             self._check_state()
             self._close()
             self.operator.defer(trigger=trigger, method_name="execute_complete", timeout=self._backstop())
         if self.operator.stream_logs:
-            cluster = self._cluster or self._connect().cluster
-            trigger.program_lines = ProgramLines(cluster, self.operator.stream_logs, _masked_line, self.log)
+            cluster, (spec, _) = self._cluster or self._connect().cluster, self._prepared()
+            trigger.program_lines = ProgramLines(cluster, self.operator.stream_logs,
+                                                 lambda: masking(secrets_of(spec)), self.log)
         return self.resume(run_trigger(trigger, self._check_killed))
 
     def resume(self, event: Mapping[str, Any]) -> Any:
@@ -285,6 +288,20 @@ class Execution:
             poll_interval=float(self.operator.poll_interval), on_kill=self.operator.kill_policy,
             lease=lease_to_dict(spec))  # fmt: skip
 
+    def _lines(self, application_id: str) -> dict[str, Any] | None:
+        """Return what the trigger needs for the program's lines, and leave the secrets where it finds them."""
+        if not self.operator.stream_logs:
+            return None
+        spec, launcher = self._prepared()
+        try:
+            secrets = secrets_of(spec)
+            path = hand_over(self._cluster or launcher.cluster, application_id, secrets) if secrets else ""
+        except TfYarnError as error:
+            self.log.warning("stream_logs: no lines of the program while the task is deferred, because its secrets "
+                             "could not be handed over (%s); to see them: ytf logs -f %s", error, application_id)
+            return None
+        return {"tasks": list(self.operator.stream_logs), "masks": path}
+
     def _deadline(self) -> float | None:
         """Return the end of the task's execution_timeout, seconds since the epoch; None if it has none."""
         limit = self.operator.execution_timeout
@@ -413,7 +430,3 @@ class Execution:
     def _close(self) -> None:
         if self._launcher is not None:
             self._launcher.close()
-
-
-def _masked_line(line: str) -> str:
-    return str(redact(line))

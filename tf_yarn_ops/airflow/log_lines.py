@@ -1,14 +1,16 @@
-"""`ProgramLines`: the lines of the job's program in the task's log, while a worker waits for the job.
+"""`ProgramLines`: the lines of the job's program in the log of the Airflow task, while a worker or the triggerer waits.
 
-In come the addresses of the cluster and the names of tasks; out go a bounded number of masked lines for each look. The
-triggerer has no such lines, because only a task's process knows the secrets that Airflow masks.
+In come the addresses of the cluster and the names of tasks; out go a bounded number of masked lines for each look.
 """
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from ..errors import SpecInvalid, TfYarnError
 from ..follow.live_report import LiveReports
@@ -21,7 +23,11 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two looks, lines that a look may tell, and characters of a line.
 LOOK_SECONDS, MOST_LINES, LONGEST = 5.0, 200, 2000
+#: Seconds for the lines that are left at the end; YARN may need some to collect a log.
+LAST_SECONDS = 30.0
 _ALL, _CHIEF = "all", "chief"
+#: A triggerer may follow many tasks. asyncio's own pool has few threads, which their waits need.
+_READERS = ThreadPoolExecutor(8, thread_name_prefix="tf-yarn-lines")
 
 
 class ProgramLines:
@@ -32,15 +38,18 @@ class ProgramLines:
     cluster : Cluster
     tasks : sequence of str
         ``chief`` (the chief, else the first task), ``all``, or names of tasks with ``*`` and ``?``.
-    clean : callable
-        Returns a line with its secrets masked.
+    masking : callable
+        Returns the function that masks the secrets in a line. Called once, in a thread, before the first line is read;
+        may raise `TfYarnError`: then no line is told.
     log : logging.Logger
         The log of the Airflow task.
     """
 
-    def __init__(self, cluster: Cluster, tasks: Sequence[str], clean: Callable[[str], str], log: logging.Logger):
+    def __init__(self, cluster: Cluster, tasks: Sequence[str], masking: Callable[[], Callable[[str], str]],
+                 log: logging.Logger):
         self._tasks = tuple(tasks)
-        self._clean = clean
+        self._masking = masking
+        self._mask: Callable[[str], str] = _hide
         self._log = log
         self._resourcemanager = cluster.resourcemanager()
         self._live = LiveReports(cluster)
@@ -56,6 +65,13 @@ class ProgramLines:
         application_id : callable
             Returns the application that trains now.
         """
+        # At once: the file of the secrets goes when the application ends.
+        try:
+            self._mask = await _in_thread(self._masking)
+        except TfYarnError as error:
+            self._log.warning("stream_logs: no lines of the program, because its secrets are not known here (%s); to "
+                              "see them: ytf logs %s", error, application_id())
+            return
         while not self._ended.is_set():
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), LOOK_SECONDS)
@@ -68,7 +84,7 @@ class ProgramLines:
     async def look(self, application_id: str) -> None:
         """Tell the new lines of an application; after its end, all that are left."""
         try:
-            lines, left_out = await asyncio.to_thread(self._read, application_id)
+            lines, left_out = await _in_thread(lambda: self._read(application_id))
         except SpecInvalid as error:  # the job has no such task: to ask again is of no use
             self._log.warning("stream_logs: %s", error)
             self._ended.set()
@@ -94,7 +110,7 @@ class ProgramLines:
         left_out: Counter[str] = Counter()
         for line in self._stream.look(application, report):
             if len(lines) < MOST_LINES:
-                lines.append(self._clean(f"{line.task} | {line.text[:LONGEST]}"))
+                lines.append(f"{line.task} | {self._mask(line.text)[:LONGEST]}")
             else:
                 left_out[line.task] += 1
         return lines, left_out
@@ -105,3 +121,11 @@ class ProgramLines:
             for one in (self._resourcemanager, self._live, self._logs, self._stream):
                 if one is not None:
                     stack.callback(one.close)
+
+
+def _hide(line: str) -> str:
+    return ""
+
+
+async def _in_thread(call: Callable[[], Any]) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(_READERS, contextvars.copy_context().run, call)

@@ -75,9 +75,9 @@ class TensorFlowYarnOperator(BaseOperator):
     log_tail_lines : int, optional
         Lines of the failed task's log at the end of the Airflow log. Default 50.
     stream_logs : str or list of str, optional
-        Tasks of the job whose lines the Airflow log shows while a worker waits: ``chief`` (the chief, else the first
-        task), ``all``, or names such as ``worker:0`` and ``worker:*``. Not with ``deferrable=True``: only a task's own
-        process can mask its secrets. Default: none.
+        Tasks of the job whose lines the Airflow log shows while the job trains: ``chief`` (the chief, else the first
+        task), ``all``, or names such as ``worker:0`` and ``worker:*``. In the triggerer's part of the log only secrets
+        in the options of the job are masked, see docs/guides/airflow.md. Default: none.
     yarn_lifetime : "auto", number of seconds, timedelta or None, optional
         The time after which YARN itself ends the application, even when no part of Airflow runs. ``auto`` derives it
         (default) derives it from the Airflow task's ``execution_timeout``, if it has one. None leaves the job's own
@@ -268,9 +268,6 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
     wrong = [name for name in streamed if not (isinstance(name, str) and (name in ("chief", "all") or ":" in name))]
     if wrong:
         faults.append(f"stream_logs: {', '.join(map(repr, wrong))} is not chief, all, or a task such as worker:*")
-    if streamed and given["deferrable"]:
-        faults.append("stream_logs: needs deferrable=False, because the triggerer can't mask secrets; "
-                      "to see the lines of a deferred task: ytf logs -f APPLICATION")
     if isinstance(given["log_tail_lines"], bool) or not isinstance(given["log_tail_lines"], int):
         faults.append(f"log_tail_lines: {given['log_tail_lines']!r} is not a whole number")
     if given["model_asset"] is not None and not given["wait_for_completion"]:

@@ -20,7 +20,7 @@ from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.progress import SILENCE_SECONDS, Lines
-from .log_lines import ProgramLines
+from .log_lines import LAST_SECONDS, ProgramLines
 from .outcome import without_logs
 
 #: Seconds between two questions for the tasks and metrics of a running job: until all tasks have started, and then.
@@ -101,7 +101,10 @@ async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str],
             if waiting.done():
                 if program is not None and telling is not None:
                     program.end()
-                    await asyncio.wait({telling})
+                    _, late = await asyncio.wait({telling}, timeout=LAST_SECONDS)
+                    if late:
+                        log.warning("stream_logs: the last lines of the program did not come within %.0f s; all of "
+                                    "them: ytf logs %s", LAST_SECONDS, lines.application_id)
                 return waiting.result()
             await lines.measure(live)
             lines.remind()

@@ -6,10 +6,11 @@ the resumed task needs no further request.
 
 import asyncio
 import contextvars
+import logging
 import threading
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -42,11 +43,15 @@ class TensorFlowYarnTrigger(BaseTrigger):
         Whether the application is killed or continues when Airflow ends the task. Default ``kill``.
     lease : mapping, optional
         See `lease.Lease`, without its holder. Default: no lease.
+    lines : mapping, optional
+        The lines of the program that the log shows: ``tasks``, their names, and ``masks``, the path of the file with
+        the secrets, see `masks`; empty if there are none. Default: no lines.
     """
 
     def __init__(self, application_id: str, cluster: Mapping[str, Any], identity: Mapping[str, Any],
                  deadline: float | None = None, queue_timeout: float = 0.0, poll_interval: float = 5.0,
-                 on_kill: str = "kill", lease: Mapping[str, Any] | None = None):
+                 on_kill: str = "kill", lease: Mapping[str, Any] | None = None,
+                 lines: Mapping[str, Any] | None = None):
         super().__init__()  # type: ignore[no-untyped-call]
         self.application_id = application_id
         self.cluster = dict(cluster)
@@ -56,8 +61,9 @@ class TensorFlowYarnTrigger(BaseTrigger):
         self.poll_interval = poll_interval
         self.kill_policy = on_kill
         self.lease = None if lease is None else dict(lease)
+        self.lines = None if lines is None else dict(lines)
         self._followed_id = application_id
-        #: The lines of the job's program; only where the trigger runs in the process of its task.
+        #: The lines of the job's program, where the trigger runs in the process of its task.
         self.program_lines: Any = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -65,7 +71,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         return "tf_yarn_ops.airflow.trigger.TensorFlowYarnTrigger", {
             "application_id": self.application_id, "cluster": self.cluster, "identity": self.identity,
             "deadline": self.deadline, "queue_timeout": self.queue_timeout, "poll_interval": self.poll_interval,
-            "on_kill": self.kill_policy, "lease": self.lease,
+            "on_kill": self.kill_policy, "lease": self.lease, "lines": self.lines,
         }  # fmt: skip
 
     async def run(self) -> AsyncGenerator[TriggerEvent, None]:
@@ -73,7 +79,8 @@ class TensorFlowYarnTrigger(BaseTrigger):
         try:
             # The first import takes half a second; in a thread it does not hold up other triggers.
             followed, progress, outcome = await asyncio.to_thread(self._prepare)
-            report = await progress.follow(followed, self.log, self._moved, self.program_lines)
+            program = self.program_lines or await asyncio.to_thread(self._program, followed.cluster)
+            report = await progress.follow(followed, self.log, self._moved, program)
         except asyncio.CancelledError:
             if self._runs_without_triggerer():
                 await self.on_kill()
@@ -108,6 +115,16 @@ class TensorFlowYarnTrigger(BaseTrigger):
         followed, _, _ = self._prepare()
         kill_now(followed.cluster, self._followed_id, KILLED_BY_AIRFLOW, patience=_KILLED,
                  attempt=followed.identity.attempt)
+
+    def _program(self, cluster: Any) -> Any:
+        """Return the lines of the program that this trigger tells; None if it tells none."""
+        if self.lines is None:
+            return None
+        from . import log_lines, masks
+
+        path, log = self.lines["masks"], cast(logging.Logger, self.log)
+        return log_lines.ProgramLines(cluster, self.lines["tasks"],
+                                      lambda: masks.masking(masks.read(cluster, path) if path else ()), log)
 
     def _moved(self, application_id: str) -> None:
         self._followed_id = application_id
