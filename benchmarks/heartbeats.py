@@ -13,6 +13,7 @@ from tf_yarn_ops.runtime.common.contract import VERSION
 from tf_yarn_ops.runtime.common.page import render_parts
 from tf_yarn_ops.runtime.master.containers import Container, Containers
 from tf_yarn_ops.runtime.master.coordinator import Coordinator
+from tf_yarn_ops.runtime.master.web import compact
 from tf_yarn_ops.submit.application import job_of
 
 from .samples import Figures, Samples, interleave
@@ -86,7 +87,9 @@ async def figures(size: int) -> Figures:
     content = json.dumps(document)
     parts = json.dumps(render_parts(document, live=True))
     page = time.process_time() - began
+    report = compact(coordinator.live_report())
     return {"bytes of a sample": len(lines[-1]), "KiB/s of all": len(lines[-1]) * size / 5 / 1024,
             "us of CPU per sample": spent / (size * ROUNDS) * 1e6,
             "% of a core": spent / ROUNDS / 5 * 100, "page, ms of CPU": page * 1000, "MiB of curves": grown,
-            "status.json KiB": len(content) / 1024, "parts.json KiB": len(parts) / 1024}
+            "status.json KiB": len(content) / 1024, "its report KiB": len(report) / 1024,
+            "parts.json KiB": len(parts) / 1024}

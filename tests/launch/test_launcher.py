@@ -423,6 +423,8 @@ def test_the_live_report_comes_through_the_tracking_url(place):
     place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
     launcher = place.launcher()
     assert launcher.report(ID).message == "1 of 2 tasks run."
+    asked = [parameters for _, path, parameters, _, _ in place.yarn.requests if path.endswith("/status.json")]
+    assert [parameters.get("only") for parameters in asked] == ["report"]  # the rest is large for many tasks
     assert launcher.cluster_spec(ID) == {"worker": ["a:1", "b:2"]}
 
 

@@ -166,6 +166,14 @@ def test_memory_kills_are_not_retried():
     assert state.verdict.reason is Reason.OUT_OF_MEMORY
 
 
+def test_a_tensorboard_with_too_little_memory_fails_once_and_another_loss_replaces_it():
+    rules, state = start("worker:0", "tensorboard:0")
+    state, _ = play(rules, state, *registered("worker:0", "tensorboard:0"), Lost(BOARD, Reason.NODE_LOST, "gone"))
+    state, actions = play(rules, state, *registered("tensorboard:0"), Lost(BOARD, Reason.OUT_OF_MEMORY, "2 GB of 1 GB"),
+                          *registered("tensorboard:0"))
+    assert (actions, state.phases[BOARD], state.verdict) == (["start"], FAILED, None)
+
+
 # -- laws ---------------------------------------------------------------------------------------
 
 NAMES = ("chief:0", "worker:0", "worker:1", "ps:0", "evaluator:0", "tensorboard:0", "custom:0")

@@ -56,6 +56,10 @@ def test_the_page_tells_a_restart_usage_metrics_and_log_of_a_job(tmp_path):
         assert usage and usage.memory_mib >= worker["usage"]["memory_mib"] and usage.fullest.startswith("worker:")
         assert usage.given_memory_mib == 4096 or document["tasks"][1]["usage"] is None
         assert document["metrics"] == {"step": 1, "loss": 0.5}
+        alone = json.loads(ask(am, "status.json?only=report"))
+        told = JobReport.from_dict(alone)
+        assert (told.usage and told.usage.fullest, told.metrics) == (usage.fullest, document["metrics"])
+        assert [task.starts for task in told.tasks] == [1, 2] and "options" not in alone
         assert "letmein" not in json.dumps(document) and document["options"]["env"] == {"API_TOKEN": "***"}
         log = ask(am, "log.txt?task=worker%3A0")
         assert "the token is ***" in log and "letmein" not in log

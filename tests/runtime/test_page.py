@@ -55,7 +55,7 @@ def served(document, log=lambda name: f"log of {name}\n"):
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    server, port = asyncio.run_coroutine_threadsafe(serve(Website(document, tail)), loop).result(30)
+    server, port = asyncio.run_coroutine_threadsafe(serve(Website(document, tail, document)), loop).result(30)
     try:
         yield f"http://127.0.0.1:{port}/"
     finally:

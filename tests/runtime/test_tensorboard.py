@@ -18,6 +18,7 @@ from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.agent import page_script
 from tf_yarn_ops.runtime.agent.front import Front
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.terminal.summary import describe_tensorboard
 
 #: Answers a request with what it has received, and the page like TensorBoard.
 PAGE = b"<!doctype html><html><head><title>x</title><style>@font-face{src:url(/font-roboto/a.woff2)}</style></head></html>"
@@ -109,6 +110,26 @@ def test_a_tensorboard_that_fails_is_told_with_its_last_line(tmp_path, board):
         report = am.wait()  # nobody waits for a TensorBoard that has ended
         assert (report.reason, report.tensorboard_url) == (Reason.SUCCEEDED, None)
         assert "No scheme for hdfs://x" in task(report, "tensorboard:0").log_tail
+
+
+def test_a_tensorboard_with_too_little_memory_is_told_and_not_started_again(tmp_path, board):
+    spec = job(GATE, ps=False, workers=1, output="/out", env=board(PROGRAM), tensorboard=TensorBoard(memory=512))
+    with AppMaster(tmp_path / "job", spec) as am:
+        until(lambda: "ytf" in am.pages and status_of(am)["tensorboard_url"])
+        am.container("tensorboard_0").message = "663.7 MB of 512 MB physical memory used"
+        am.container("tensorboard_0").kill()
+        am.log_says("tensorboard_1 registered")
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            get(am.pages["tensorboard"] + "/")
+        assert refused.value.read().decode() == (
+            "TensorBoard does not answer; its task is failed: 512 MiB are too little, raise --tensorboard_memory: "
+            "663.7 MB of 512 MB physical memory used\n")
+        until(lambda: status_of(am)["tensorboard_url"] is None)
+        (am.container("worker_0").folder / "go").touch()
+        report = am.wait()
+        assert (report.reason, task(report, "tensorboard:0").state) == (Reason.SUCCEEDED, "failed")
+        assert describe_tensorboard(report).startswith("failed: 512 MiB are too little")
+        assert "starts, round" not in am.container("tensorboard_1").log
 
 
 def test_nobody_waits_for_a_tensorboard_that_ends_while_it_lingers(tmp_path, board):

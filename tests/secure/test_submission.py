@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from support.events import SCALAR, event_file
 from support.fake_yarn import until
 from support.programs import ROOT, SUBMIT, YTF
 from support.secure import ask, get_environment
+from tf_yarn_ops.runtime.agent.page_script import CONTENT_TYPE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -37,6 +39,8 @@ if sys.argv[2:]:
 found = json.load(urllib.request.build_opener(*handlers).open(url))["FileStatuses"]["FileStatus"]
 print("tokens for", sorted(token.service for token in tokens), "home has", [item["pathSuffix"] for item in found], flush=True)
 """
+#: The events that TensorBoard shows.
+EVENTS = "/tmp/charts/train/events.out.tfevents.1.host"
 #: A program that prints all files of HDFS that its user may read.
 READ_ALL = """
 from tf_yarn_ops.errors import SubmissionRejected
@@ -111,6 +115,13 @@ class Clients:
         """Return the HTTP status of a user's request to WebHDFS."""
         return ask(self.cluster, self.tickets[user], f"{self.cluster.namenode_url}/webhdfs/v1{path}")[0]
 
+    def write(self, user, path, content, method, operation):
+        """Create a file of a user, or append to it."""
+        (self.folder / "content").write_bytes(content)
+        url = f"{self.cluster.namenode_url}/webhdfs/v1{path}?op={operation}"
+        status, text = ask(self.cluster, self.tickets[user], url, "-X", method, "-T", str(self.folder / "content"))
+        assert status in (200, 201), text
+
     def is_deleted(self, user, application):
         """Return whether the application's directory, which held the job's key, is gone."""
         return self.status_of(user, f"/user/{user}/.skein/{application}?op=GETFILESTATUS") == 404
@@ -156,6 +167,10 @@ def clients(secure_cluster, tmp_path_factory):
     bare.mkdir()
     (bare / "python").symlink_to(os.path.realpath(sys.executable))
     made.submit("no grpc", "alice", "true", "--wait", "--environment", f"python://{bare}/python")
+    made.write("alice", EVENTS, event_file(2), "PUT", "CREATE")
+    made.submit("charts", "alice", f'until [ -e "{made.flag}" ] || [ -e "{folder}/seen" ]; do sleep 0.2; done', "--wait",
+                "-o", "hdfs:///tmp/charts", "--tensorboard", "--tensorboard_memory", "1g", "--tensorboard_args",
+                "--reload_interval=1")
     yield made
     made.flag.touch()
     for process in made.running.values():
@@ -187,6 +202,32 @@ def test_a_running_job_shows_its_page_and_its_logs_and_only_its_user_ends_it(cli
         status, text = ask(clients.cluster, clients.tickets["bob"], f"{clients.cluster.resourcemanager_url}/{page}")
         clients.said[page] = text
         assert status in (200, 403)
+
+
+def test_tensorboard_shows_curves_that_grow_in_a_secured_hdfs(clients):
+    application = clients.submitted("charts")
+
+    def board():
+        _, out, err = clients.run("look at charts", "alice", *YTF, "status", application, "--json")
+        assert out, err
+        return json.loads(out)["tensorboard_url"]
+
+    # What the browser asks for when it draws a chart, as the script in TensorBoard's page sends it.
+    form = f'--x\r\nContent-Disposition: form-data; name="requests"\r\n\r\n{json.dumps([{"plugin": "scalars", "tag": SCALAR}])}\r\n--x--\r\n'
+    asked = json.dumps({"type": "multipart/form-data; boundary=x", "body": base64.b64encode(form.encode()).decode()})
+    series = f"{until(board, 120, 1.0)}data/plugin/timeseries/timeSeries"
+
+    def steps():
+        status, text = ask(clients.cluster, clients.tickets["alice"], series, "-X", "PUT", "-d", asked,
+                           "-H", f"Content-Type: {CONTENT_TYPE}")
+        return status == 200 and [point["step"] for point in json.loads(text)[0]["runToSeries"].get("train", [])]
+
+    until(lambda: steps() == [0, 1], 60, 0.5)
+    clients.write("alice", EVENTS, event_file(1, first=2), "POST", "APPEND")
+    until(lambda: steps() == [0, 1, 2], 60, 0.5)
+    (clients.folder / "seen").touch()
+    code, report = clients.report("charts")
+    assert (code, report["reason"]) == (0, "SUCCEEDED"), report
 
 
 def test_a_failed_job_leaves_no_directory(clients):

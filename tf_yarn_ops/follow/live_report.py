@@ -41,7 +41,7 @@ class LiveReports:
         application : mapping
             The ``app`` object of YARN's REST interface.
         """
-        document = self.fetch_document(application)
+        document = self._fetch(application, only="report")
         try:
             return JobReport.from_dict(document) if document else None
         except (ValueError, TypeError, AttributeError):
@@ -49,13 +49,16 @@ class LiveReports:
             return None
 
     def fetch_document(self, application: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the page's JSON object: the report and the key ``cluster_spec``; None if the page does not answer.
+        """Return the document of ``status.json``, which is large for many tasks; None if the page does not answer.
 
         Parameters
         ----------
         application : mapping
             The ``app`` object of YARN's REST interface.
         """
+        return self._fetch(application)
+
+    def _fetch(self, application: Mapping[str, Any], **query: str) -> dict[str, Any] | None:
         url = str(application.get("trackingUrl") or "")
         if application.get("state") != "RUNNING" or "://" not in url:
             return None
@@ -64,7 +67,7 @@ class LiveReports:
             options = client_options(self._authentication, self._resourcemanagers, _TIMEOUT, self._ca_file)
             self._client = httpx.Client(**options | {"follow_redirects": True, "max_redirects": _MAX_HOPS})
         try:
-            answer = self._client.get(f"{url.rstrip('/')}/{PAGE}", params=self._authentication.parameters())
+            answer = self._client.get(f"{url.rstrip('/')}/{PAGE}", params=query | self._authentication.parameters())
             if answer.status_code != 200 or not is_json(answer):
                 return None
             document = answer.json()

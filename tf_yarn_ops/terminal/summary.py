@@ -61,7 +61,8 @@ def describe_tensorboard(report: JobReport) -> str:
     if board is None or board.state != "failed":
         return report.tensorboard_url or ""
     last = next((line.strip() for line in reversed(board.log_tail.splitlines()) if line.strip()), "")
-    return f"failed with {ending(board)}{f': {last}' if last else ''}"
+    how = f" with {ending(board)}" if ending(board) else ""
+    return f"failed{how}{f': {last}' if last else ''}"
 
 
 def elapsed(task: TaskReport, now: float) -> float | None:

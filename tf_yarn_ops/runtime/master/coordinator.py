@@ -18,9 +18,9 @@ from ..common import protocol
 from ..common.contract import MAX_TF_CONFIG, Job, TaskId, cluster_spec, tf_config
 from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
-from ..common.report import JobReport, Round, list_names
+from ..common.report import JobReport, Round, list_names, plain_values
 from ..common.roles import TENSORBOARD
-from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED, Facts, build_status
+from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED, Facts, build_status, total_usage
 from . import lifecycle
 from .containers import FINISHED, Container, Containers, SkeinFailed
 from .curves import Curves
@@ -325,6 +325,8 @@ class Coordinator:
                 self.registry.vacate(peer)
                 self._timeline.note(peer.task, LOST, host=peer.host, round=peer.round or None, cause=cause)
                 self.apply(Lost(peer.task, reason, f"{cause} (on {peer.host})"))
+                if peer.task.type == TENSORBOARD and self.state.phases[peer.task] == lifecycle.FAILED:
+                    self._tensorboard_is_too_small(peer, cause)
             elif container and container.state == "FAILED":
                 task = self.registry.vacant(container_id)
                 if task:
@@ -333,6 +335,11 @@ class Coordinator:
                     self.apply(Lost(task, reason, f"before its agent called: {cause}"))
             if replace and container:
                 self._to_replace.append(container)
+
+    def _tensorboard_is_too_small(self, board: Peer, cause: str) -> None:
+        memory = self.job.services[TENSORBOARD].memory
+        self.registry.failed_by_yarn(board.task, f"{memory} MiB are too little, raise --tensorboard_memory: {cause}")
+        logger.warning("TensorBoard was ended by YARN: %s; the training goes on", cause)
 
     def _share_done(self) -> float:
         """Return the share of the awaited tasks that have succeeded, 0 to 1."""
@@ -532,15 +539,25 @@ class Coordinator:
 
     def status(self, *, live: bool = True) -> Dict[str, Any]:
         """Return the document of ``status.json``, for the page, clients and the history; ``live`` as in `report`."""
+        return build_status(self._full_report(live), Facts(
+            time.time(), self._overseer.waiting(self._view(), time.monotonic()), self._timeline.events,
+            self._timeline.given, self._timeline.usage, self._curves.series(), self._curves.left_out, self._cluster,
+            self.job.options))
+
+    def live_report(self) -> Dict[str, Any]:
+        """Return the report in ``status.json`` without the rest of it, as plain values for JSON."""
+        report = self._full_report(True)
+        usage = total_usage(report, Facts(time.time(), given=self._timeline.given, usage=self._timeline.usage))
+        found: Dict[str, Any] = plain_values({**report.to_dict(), "usage": usage})
+        return found
+
+    def _full_report(self, live: bool) -> JobReport:
         report = self.report(live=live)
         report = dataclasses.replace(report, versions={**report.versions, **self._installed})
         if self._submitted_at is not None:
             report = dataclasses.replace(report, submitted_at=self._submitted_at,
                                          queue_seconds=round(max(0.0, self._started_at - self._submitted_at), 3))
-        return build_status(report, Facts(
-            time.time(), self._overseer.waiting(self._view(), time.monotonic()), self._timeline.events,
-            self._timeline.given, self._timeline.usage, self._curves.series(), self._curves.left_out, self._cluster,
-            self.job.options))
+        return report
 
     async def tail(self, name: str) -> Optional[str]:
         """Return the end of a task's log from its agent; None if there is no such task, or no agent answers.

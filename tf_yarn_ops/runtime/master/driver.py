@@ -100,7 +100,7 @@ async def run(job: Job, application_id: str) -> None:
     background: List["asyncio.Future[Any]"] = [asyncio.ensure_future(coordinator.watch())]
     if listener:
         background.append(asyncio.ensure_future(coordinator.serve(listener, context)))
-    _server, port = await web.serve(web.Website(coordinator.status, coordinator.tail))
+    _server, port = await web.serve(web.Website(coordinator.status, coordinator.tail, coordinator.live_report))
     background.append(asyncio.ensure_future(coordinator.show_page("ytf", f"127.0.0.1:{port}", "Training")))
     background.append(asyncio.ensure_future(coordinator.offer_tensorboard()))
     verdict = asyncio.ensure_future(coordinator.verdict())

@@ -231,9 +231,10 @@ def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
     if state.phases[event.task] in (SUCCEEDED, FAILED):
         return state, NOTHING
     role = rules.roles[event.task.type]
-    state = _with(state, event.task, LOST)
     if not needed(rules, event.task):
-        return state, NOTHING
+        # Another container of the same size would be ended, too.
+        return _with(state, event.task, FAILED if event.reason is Reason.OUT_OF_MEMORY else LOST), NOTHING
+    state = _with(state, event.task, LOST)
     what = "%s was lost: %s" % (event.task, event.cause)
     if event.reason is Reason.OUT_OF_MEMORY or state.losses_left <= 0:
         return _finish(state, Verdict(event.reason, what, event.task))

@@ -227,6 +227,11 @@ class Registry:
         if message["result"] is not None:
             self._results[peer.task] = message["result"]
 
+    def failed_by_yarn(self, task: TaskId, why: str) -> None:
+        """Note why YARN ended the container of a task that is not started again; it stands where a log would end."""
+        self._records[task].update(finished_at=round(time.time(), 3), exit_code=None, signal=None, log_tail=why)
+        self._records[task].pop("state", None)
+
     def metrics(self, curves: Curves) -> Optional[Mapping[str, Any]]:
         """Return the metrics of the chief, else of worker 0, else of task 0 of the first awaited type.
 

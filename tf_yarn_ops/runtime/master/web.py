@@ -1,8 +1,8 @@
 """The coordinator's web server: the job's page, on the loopback interface behind YARN's proxy.
 
-Below ``<tracking URL>/pages/ytf/``: the page itself, ``status.json`` for programs, ``parts.json`` with which the page
-renews itself, ``log.txt?task=worker:1`` with the end of a task's log. However many people look, a document is made at
-most once a second.
+Below ``<tracking URL>/pages/ytf/``: the page itself, ``status.json`` for programs, ``status.json?only=report`` for
+those that need the report only, ``parts.json`` with which the page renews itself, ``log.txt?task=worker:1`` with the
+end of a task's log. However many people look, a document is made at most once a second.
 """
 
 import asyncio
@@ -18,6 +18,8 @@ FRESH = 1.0
 #: Seconds for a client to send its request.
 REQUEST_SECONDS = 5.0
 _HTML, _JSON, _TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
+#: What leads to the report.
+_REPORT = "status.json?only=report"
 
 #: Status line, content type, content.
 Answer = Tuple[str, str, bytes]
@@ -32,19 +34,22 @@ class Website:
         Returns the document of ``status.json``.
     tail : coroutine function
         Returns the end of the log of a task, or None.
+    report : callable
+        Returns the report alone, which costs less.
     clock : callable, optional
         Monotonic, seconds.
     """
 
     def __init__(self, status: Callable[[], Dict[str, Any]], tail: Callable[[str], Awaitable[Optional[str]]],
-                 clock: Callable[[], float] = time.monotonic):
-        self._status, self._tail, self._clock = status, tail, clock
+                 report: Callable[[], Dict[str, Any]], clock: Callable[[], float] = time.monotonic):
+        self._status, self._tail, self._report, self._clock = status, tail, report, clock
         self._document: Tuple[float, Dict[str, Any]] = (-FRESH, {})
         self._made: Dict[str, Tuple[float, Answer]] = {}
-        self._makers: Dict[str, Callable[[Dict[str, Any]], Answer]] = {
-            "": lambda document: ("200 OK", _HTML, render_page(document, live=True).encode()),
-            "status.json": lambda document: ("200 OK", _JSON, json.dumps(document).encode()),
-            "parts.json": lambda document: ("200 OK", _JSON, json.dumps(render_parts(document, live=True)).encode()),
+        self._makers: Dict[str, Callable[[], Answer]] = {
+            "": lambda: ("200 OK", _HTML, render_page(self._present(), live=True).encode()),
+            "status.json": lambda: ("200 OK", _JSON, json.dumps(self._present()).encode()),
+            _REPORT: lambda: ("200 OK", _JSON, compact(self._report())),
+            "parts.json": lambda: ("200 OK", _JSON, json.dumps(render_parts(self._present(), live=True)).encode()),
         }
 
     async def answer(self, target: str) -> Answer:
@@ -57,6 +62,8 @@ class Website:
             if text is None:
                 return "404 Not Found", _TEXT, b"The task has no agent that answers.\n"
             return "200 OK", _TEXT, text.encode("utf-8", "replace")
+        if name == "status.json" and "only=report" in url.query.split("&"):
+            name = _REPORT
         if name not in self._makers:
             return "404 Not Found", _TEXT, b"There is no such page.\n"
         return self._make(name)
@@ -65,10 +72,14 @@ class Website:
         now = self._clock()
         made = self._made.get(name)
         if made is None or now - made[0] >= FRESH:
-            if now - self._document[0] >= FRESH:
-                self._document = now, self._status()
-            made = self._made[name] = now, self._makers[name](self._document[1])
+            made = self._made[name] = now, self._makers[name]()
         return made[1]
+
+    def _present(self) -> Dict[str, Any]:
+        now = self._clock()
+        if now - self._document[0] >= FRESH:
+            self._document = now, self._status()
+        return self._document[1]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection."""
@@ -84,6 +95,12 @@ class Website:
             pass
         finally:
             writer.close()
+
+
+def compact(document: Dict[str, Any]) -> bytes:
+    """Return a report as JSON, without the values that a task does not have."""
+    tasks = [{name: value for name, value in task.items() if value not in (None, "")} for task in document["tasks"]]
+    return json.dumps({**document, "tasks": tasks}, separators=(",", ":")).encode()
 
 
 async def serve(website: Website) -> Tuple[asyncio.AbstractServer, int]:
