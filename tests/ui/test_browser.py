@@ -1,18 +1,25 @@
 """``ytf ui`` on a history of 10,000 jobs in a real browser: no error in its console, and no script of a job runs."""
 
+import json
 import re
 import time
 
 import pytest
 
 from support.browser import browsing
+from support.fake_yarn import application, until
 from support.many_records import read_all, write_many
 from support.records import application_id, keep, record
 from support.staging_place import USER
+from tf_yarn_ops.runtime.common.contract import TENSORBOARD_PAGE
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
+from tf_yarn_ops.runtime.common.status import Facts, Series, build_status
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
 pytestmark = pytest.mark.slow
+
+LIVE = application_id(7)
 
 JOBS = 10_000
 EVIL = '<script>document.title = "taken"</script>'
@@ -60,3 +67,42 @@ def test_ten_thousand_jobs_in_the_browser(place, pages, tmp_path, yarn):
         page.goto(f"{address}jobs/{application_id(99_999)}")
         assert re.search("Neither the history nor YARN knows", page.inner_text("body"))
         page.complaints[:] = [text for text in page.complaints if "404" not in text]  # of the last page, which is unknown
+
+
+def test_the_page_of_a_live_job_renews_itself_until_the_job_has_ended(place, pages, yarn):
+    yarn.add(application(7, "RUNNING", trackingUrl=f"{yarn.url}/proxy/x/", name=EVIL))
+
+    def publish(points):
+        tasks = (TaskReport("worker:0", "running", host="n1", starts=1),)
+        curve = [[float(step), 1 / (step + 1)] for step in range(points)]
+        document = build_status(
+            JobReport(LIVE, name=EVIL, state="RUNNING", tasks=tasks, tensorboard_url=f"http://nowhere/{TENSORBOARD_PAGE}"),
+            Facts(time.time(), series=[Series("worker:0", "loss", curve, points - 1.0, 0.5, time.time())]))
+        yarn.pages["/proxy/x/pages/ytf/status.json"] = "application/json", json.dumps(document)
+
+    def points():
+        return len((page.locator("figure polyline").get_attribute("points") or "").split())
+
+    publish(3)
+    yarn.pages["/proxy/x/pages/ytf/log.txt"] = "text/plain", f"step 1 {EVIL}"
+    address = pages.partition("?")[0]
+    with browsing() as page:
+        page.goto(pages)
+        page.click(f"text={LIVE}")
+        page.wait_for_selector("figure polyline")
+        assert points() == 3 and page.title() == f"{EVIL}: RUNNING"
+        assert page.get_attribute("#head a", "href") == f"{yarn.url}/proxy/x/{TENSORBOARD_PAGE}"
+        page.click("summary >> nth=0")
+        page.click("button[data-log='worker:0']")
+        until(lambda: page.inner_text("#log") == f"step 1 {EVIL}", 60)
+        page.evaluate("window.mine = 1")
+        publish(9)
+        until(lambda: points() == 9, 60)
+
+        keep(StagingDirectory(place).filesystem, place.history, record(7, user=USER, name=EVIL, reason=Reason.TASK_FAILED, tail="oh"))
+        yarn.apps[LIVE].update(application(7, "FINISHED", finalStatus="FAILED", finishedTime=1_700_000_300_000))
+        until(lambda: page.title() == f"{EVIL}: TASK_FAILED", 60)
+        assert "oh" in page.inner_text("#verdict") and page.locator("details[open]").count() == 1
+        assert page.is_hidden("#logbox") and page.is_hidden("#stale") and page.evaluate("window.mine") == 1
+        page.goto(f"{address}jobs/{LIVE}")
+        assert page.get_attribute("body", "data-live") == "false"

@@ -12,8 +12,8 @@ from ..runtime.common.report import JobReport
 
 logger = logging.getLogger(__name__)
 
-#: The page below the tracking URL that the coordinator serves.
-PAGE = "pages/ytf/status.json"
+#: The pages below the tracking URL that the coordinator serves.
+PAGE, LOG = "pages/ytf/status.json", "pages/ytf/log.txt"
 #: Seconds for the page; without it a report still has YARN's own data.
 _TIMEOUT = 2.0
 _MAX_HOPS = 3
@@ -58,7 +58,24 @@ class LiveReports:
         """
         return self._fetch(application)
 
+    def fetch_log(self, application: Mapping[str, Any], task: str) -> str | None:
+        """Return the end of the log of a task, ``worker:1``; None if the coordinator or its agent does not answer."""
+        answer = self._ask(application, LOG, task=task)
+        return answer.text if answer is not None and answer.status_code == 200 else None
+
     def _fetch(self, application: Mapping[str, Any], **query: str) -> dict[str, Any] | None:
+        answer = self._ask(application, PAGE, **query)
+        try:
+            if answer is None or answer.status_code != 200 or not is_json(answer):
+                return None
+            document = answer.json()
+        except (TfYarnError, ValueError) as error:
+            logger.debug("no live report of %s: %s", application["id"], error)
+            return None
+        return document if isinstance(document, dict) else None
+
+    def _ask(self, application: Mapping[str, Any], page: str, **query: str) -> Any:
+        """Return the answer of a page below the tracking URL; None if there is none."""
         url = str(application.get("trackingUrl") or "")
         if application.get("state") != "RUNNING" or "://" not in url:
             return None
@@ -67,14 +84,10 @@ class LiveReports:
             options = client_options(self._authentication, self._resourcemanagers, _TIMEOUT, self._ca_file)
             self._client = httpx.Client(**options | {"follow_redirects": True, "max_redirects": _MAX_HOPS})
         try:
-            answer = self._client.get(f"{url.rstrip('/')}/{PAGE}", params=query | self._authentication.parameters())
-            if answer.status_code != 200 or not is_json(answer):
-                return None
-            document = answer.json()
+            return self._client.get(f"{url.rstrip('/')}/{page}", params=query | self._authentication.parameters())
         except (httpx.HTTPError, httpx.InvalidURL, TfYarnError, ValueError) as error:
             logger.debug("no live report of %s: %s", application["id"], error)
             return None
-        return document if isinstance(document, dict) else None
 
     def close(self) -> None:
         """Close the connections."""

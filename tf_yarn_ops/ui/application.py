@@ -3,10 +3,10 @@
 import functools
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import jinja2
 from starlette.applications import Starlette
@@ -14,14 +14,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import TfYarnError
 from ..history.compare import compare
 from ..history.query import STATES, Query, parse_since, parse_states
-from ..runtime.common.page import render_page
+from ..runtime.common.page import render_page, render_parts
 from ..terminal.summary import duration
 from . import figures
 from .library import Library
@@ -64,7 +64,8 @@ class _Key:
 
 def build_application(library: Library, key: str) -> Starlette:
     """Return the application; it answers requests for this machine's own names, from readers that know the key."""
-    pages = {"/": _list, "/jobs/{application_id}": _job, "/compare": _compare, "/reasons": _reasons, "/queues": _queues}
+    pages = {"/": _list, "/jobs/{application_id}": _job, "/jobs/{application_id}/parts.json": _news,
+             "/jobs/{application_id}/log.txt": _log_end, "/compare": _compare, "/reasons": _reasons, "/queues": _queues}
     routes = [Route(path, _page(library, build), methods=["GET"]) for path, build in pages.items()]
     routes.append(Route("/style.css", _style, methods=["GET"]))
     # A page of another site must not read jobs by a name of its own for this address.
@@ -149,7 +150,33 @@ def _job(library: Library, request: Request) -> Response:
     if document is None:
         return _render("error.html", 404, text=f"Neither the history nor YARN knows {application_id}.")
     links = _environment().get_template("links.html").render()
-    return HTMLResponse(render_page(document, live=False, before=links), headers=_HEADERS)
+    place = f"/jobs/{quote(application_id, safe='')}/"
+    page = render_page(document, live=_is_live(document), before=links, place=place, board=_board(document))
+    return HTMLResponse(page, headers=_HEADERS)
+
+
+def _news(library: Library, request: Request) -> Response:
+    document = library.news(request.path_params["application_id"])
+    if document is None:
+        return Response("The job does not answer.\n", 503, _HEADERS, "text/plain")
+    return JSONResponse(render_parts(document, live=_is_live(document), board=_board(document)), headers=_HEADERS)
+
+
+def _log_end(library: Library, request: Request) -> Response:
+    text = library.log_end(request.path_params["application_id"], request.query_params.get("task", ""))
+    if text is None:
+        return Response("The task has no agent that answers.\n", 404, _HEADERS, "text/plain")
+    return Response(text, 200, _HEADERS, "text/plain")
+
+
+def _is_live(document: Mapping[str, Any]) -> bool:
+    return document.get("reason") is None
+
+
+def _board(document: Mapping[str, Any]) -> str:
+    """Return TensorBoard's address, as far as a browser may follow it."""
+    url = str(document.get("tensorboard_url") or "")
+    return url if url.startswith(("http://", "https://")) else ""
 
 
 def _compare(library: Library, request: Request) -> Response:

@@ -77,25 +77,65 @@ class Library:
             return reports, why
 
     def document(self, application_id: str) -> Mapping[str, Any] | None:
-        """Return what a job's page shows: its record, or the coordinator's or YARN's report; None if it is unknown."""
-        record = self.record(application_id)
-        if record is not None:
-            return record
+        """Return what a job's page shows: the coordinator's status, its record, or YARN's report; None if unknown.
+
+        Raises
+        ------
+        TfYarnError
+            The file system does not answer.
+        """
+        application = self._application(application_id)
+        found = self._status(application) if application else None
+        return found or self.record(application_id) or (_short(application) if application else None)
+
+    def news(self, application_id: str) -> Mapping[str, Any] | None:
+        """Return what is new of a job whose page is open; None while YARN or its coordinator does not answer.
+
+        The history is searched once only, when the job has ended. Raise as `document`.
+        """
+        application = self._application(application_id)
+        if application is None:
+            return None
+        if application.get("state") == "RUNNING":
+            return self._status(application)
+        ended = read_report(application).reason is not None
+        return (self.record(application_id) if ended else None) or _short(application)
+
+    def log_end(self, application_id: str, task: str) -> str | None:
+        """Return the end of the log of a task that runs; None if the coordinator or the agent does not answer."""
+        application = self._application(application_id)
+        with self._asking:
+            return self._session.live.fetch_log(application, task) if application else None
+
+    def _application(self, application_id: str) -> Mapping[str, Any] | None:
         try:
             with self._asking:
-                application = self._session.resourcemanager.get(application_id)
-                found = self._session.live.fetch_document(application)
+                found: Mapping[str, Any] = self._session.resourcemanager.get(application_id)
+                return found
         except TfYarnError as error:
             logger.debug("no report of %s: %s", application_id, error)
             return None
-        if found is not None:
-            return found
-        return build_status(read_report(application), Facts(time.time()))
+
+    def _status(self, application: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the coordinator's status, with the addresses by which the reader of YARN sees the job."""
+        with self._asking:
+            found = self._session.live.fetch_document(application)
+        if found is None:
+            return None
+        try:
+            seen = read_report(application, JobReport.from_dict(found))
+        except (ValueError, TypeError, AttributeError):
+            return None
+        return {**found, "tracking_url": seen.tracking_url, "tensorboard_url": seen.tensorboard_url}
 
     def close(self) -> None:
         """Close the connections; it is the last call."""
         self._session.close()
         self._histories.close()
+
+
+def _short(application: Mapping[str, Any]) -> Mapping[str, Any]:
+    return build_status(read_report(application), Facts(time.time()))
 
 
 def _is_job(application: Mapping[str, Any]) -> bool:

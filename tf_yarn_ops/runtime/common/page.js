@@ -1,7 +1,7 @@
 (function () {
   "use strict";
   var body = document.body, tip = document.getElementById("tip"), stale = document.getElementById("stale");
-  var shown = {}, failures = 0, task = null;
+  var shown = {}, failures = 0, task = null, ended = false;
 
   function explain(event) {
     var target = event.target.closest ? event.target.closest("[data-tip]") : null;
@@ -20,7 +20,7 @@
   if (body.dataset.live !== "true") return;
 
   function get(path) {
-    return fetch(path, {cache: "no-store", credentials: "same-origin"}).then(function (answer) {
+    return fetch(body.dataset.place + path, {cache: "no-store", credentials: "same-origin"}).then(function (answer) {
       if (!answer.ok) throw new Error("HTTP " + answer.status);
       return answer;
     });
@@ -36,6 +36,8 @@
         var place = document.getElementById(id);
         if (place) place.innerHTML = parts[id];
       });
+      document.title = body.querySelector("[data-title]").dataset.title;
+      ended = parts.live === "false";
       failures = 0;
       stale.hidden = true;
     }).catch(function () {
@@ -44,8 +46,14 @@
         "For the result run: ytf report " + body.querySelector("[data-application]").dataset.application;
       stale.hidden = failures < 2;
     }).then(function () {
+      if (ended) return closeLog();
       setTimeout(refresh, failures ? Math.min(30000, 2000 * failures) : Math.max(2000, 10 * (Date.now() - began)));
     });
+  }
+
+  function closeLog() {
+    task = null;
+    document.getElementById("logbox").hidden = true;
   }
 
   function readLog() {

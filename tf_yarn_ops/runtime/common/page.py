@@ -21,6 +21,8 @@ from .status import clock, duration
 MAX_TASKS = 100
 #: Metrics that the page shows.
 MAX_CHARTS = 48
+#: TensorBoard's page, relative to the coordinator's.
+BOARD = "../tensorboard/"
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 #: Tasks that tell most come first if not all are shown.
 _RANK = {"failed": 0, "lost": 0, "pending": 1, "registered": 2, "running": 3}
@@ -38,7 +40,8 @@ def _hash(content: str) -> str:
     return "'sha256-%s'" % base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def render_page(document: Mapping[str, Any], *, live: bool, before: str = "") -> str:
+def render_page(document: Mapping[str, Any], *, live: bool, before: str = "", place: str = "",
+                board: str = BOARD) -> str:
     """Return the page of a job.
 
     Parameters
@@ -46,9 +49,13 @@ def render_page(document: Mapping[str, Any], *, live: bool, before: str = "") ->
     document : mapping
         Of ``status.json``, or a report.
     live : bool
-        Whether the page renews itself from ``parts.json`` beside it, and offers the ends of the logs from ``log.txt``.
+        Whether the page renews itself from ``parts.json``, and offers the ends of the logs from ``log.txt``.
     before : str, optional
         HTML in front of the page, such as links; it is not escaped. Default: nothing.
+    place : str, optional
+        The folder of these two, with a slash at its end. Default: beside the page.
+    board : str, optional
+        The address of TensorBoard. Default: the one beside the coordinator's page.
 
     Returns
     -------
@@ -59,20 +66,24 @@ def render_page(document: Mapping[str, Any], *, live: bool, before: str = "") ->
     policy = ("default-src 'none'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
               f"style-src {_hash(style)}; script-src {_hash(script)}")
     values = {
-        **render_parts(document, live=live), "policy": policy, "style": style, "script": script, "before": before,
-        "title": text(f"{document.get('name') or 'job'}: {_state(document)}"), "live": "true" if live else "false",
+        **render_parts(document, live=live, board=board), "title": text(_title(document)), "place": text(place),
+        "policy": policy, "style": style, "script": script, "before": before,
         "reload": '<noscript><meta http-equiv="refresh" content="10"></noscript>' if live else "",
     }
     return _PLACE.sub(lambda place: values[place[1]], _asset("page.html"))
 
 
-def render_parts(document: Mapping[str, Any], *, live: bool) -> Dict[str, str]:
-    """Return the parts of the page that change, as HTML by the id of their element; arguments as in `render_page`."""
+def render_parts(document: Mapping[str, Any], *, live: bool, board: str = BOARD) -> Dict[str, str]:
+    """Return the parts of the page that change, as HTML by the id of their element; arguments as in `render_page`.
+
+    The part ``live`` is ``false`` if the page needs no more news.
+    """
     shown = _most_telling(document.get("tasks") or ())
     more = len(document.get("tasks") or ()) - len(shown)
     rest = f'<p class="dim">and {more} more tasks</p>' if more else ""
     return {
-        "head": _head(document),
+        "live": "true" if live else "false",
+        "head": _head(document, board),
         "verdict": _verdict(document),
         "timeline": drawing.draw_timeline(document, shown) + rest,
         "tasks": _tasks(shown, live) + rest,
@@ -96,7 +107,11 @@ def _state(document: Mapping[str, Any]) -> str:
     return str(document.get("reason") or document.get("state") or "")
 
 
-def _head(document: Mapping[str, Any]) -> str:
+def _title(document: Mapping[str, Any]) -> str:
+    return f"{document.get('name') or 'job'}: {_state(document)}"
+
+
+def _head(document: Mapping[str, Any], board: str) -> str:
     application, reason = document.get("application_id"), document.get("reason")
     look = "succeeded" if reason == "SUCCEEDED" else "failed" if reason else "running"
     sentence = document.get("sentence") or document.get("message") or ""
@@ -106,13 +121,14 @@ def _head(document: Mapping[str, Any]) -> str:
     if document.get("output_path"):
         facts.append(f"output {text(document['output_path'])}")
     if document.get("tensorboard_url"):
-        facts.append('<a href="../tensorboard/">TensorBoard</a>' if not reason else "")
+        facts.append(f'<a href="{text(board)}">TensorBoard</a>' if not reason else "")
     waiting = document.get("waiting") or {}
     missing = list(waiting.get("tasks") or ())
     listed = f'<p class="dim" id="waiting">Missing: {text(", ".join(missing[:20]))}</p>' if len(missing) > 1 else ""
     badge = f'<span class="badge {look}">{text(_state(document))}</span>'
     return (f'<h1>{text(document.get("name") or application)} {badge}</h1>'
-            f'<small data-application="{text(application)}">{text(application)}</small>'
+            f'<small data-application="{text(application)}" data-title="{text(_title(document))}">'
+            f"{text(application)}</small>"
             f'<p class="sentence">{text(sentence)}</p>{listed}<p class="dim">{" · ".join(filter(None, facts))}</p>')
 
 
