@@ -23,7 +23,7 @@ CORE = [
     "skein>=0.8.2",
 ]
 EXTRAS = {
-    "airflow": ["apache-airflow>=3.3"],
+    "airflow": ["apache-airflow>=2.11"],
     "tensorflow": ["tensorflow-cpu>=2.16", "tensorboard>=2.16"],
     "s3": ["boto3>=1.34"],
     "kerberos": [],  # nothing to install: MIT Kerberos's library is called by ctypes

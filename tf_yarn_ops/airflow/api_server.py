@@ -3,7 +3,8 @@
 import threading
 
 import httpx
-from airflow.sdk.configuration import conf
+
+from .versions import execution_api_url
 
 #: Seconds for the answer; a worker has five seconds from the signal to the end of its kill.
 _PATIENCE = 0.7
@@ -13,10 +14,11 @@ def api_server_answers() -> bool:
     """Return whether the API server that the supervisor of this task talks to is there and well.
 
     An answer such as 404 counts: the server is there. 500 to 599 do not: a gateway, or a server without its database.
+    Where Airflow has no such server (2.11), a signal is taken for a person's.
     """
-    base = conf.get("api", "base_url", fallback="") or "/"
-    base = f"http://localhost:8080{base}" if base.startswith("/") else base
-    server = conf.get("core", "execution_api_server_url", fallback="") or f"{base.rstrip('/')}/execution/"
+    server = execution_api_url()
+    if not server:
+        return True
     answers: list[bool] = []
     # In a thread: the look-up of a name has no time limit.
     asking = threading.Thread(target=lambda: answers.append(_answers(f"{server.rstrip('/')}/health/ping")), daemon=True)

@@ -9,9 +9,8 @@ import json
 import logging
 from typing import Any
 
-from airflow.sdk import BaseOperator
-
 from ..errors import TfYarnError
+from .versions import BaseOperator
 
 logger = logging.getLogger(__name__)
 

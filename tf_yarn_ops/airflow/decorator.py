@@ -6,11 +6,9 @@ The function runs in the Airflow worker before the submission. Its value adds to
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from airflow.sdk.bases.decorator import DecoratedOperator, TaskDecorator, determine_kwargs, task_decorator_factory
-from airflow.sdk.definitions.context import context_merge
-
 from ..errors import did_you_mean
 from .operator import OPTIONS, TensorFlowYarnOperator
+from .versions import DecoratedOperator, TaskDecorator, context_merge, determine_kwargs, task_decorator_factory
 
 #: Options that the page of rendered templates does not show if the function has returned them: Airflow masks secrets in
 #: templates, but not secrets in a function's value.

@@ -1,6 +1,6 @@
 """The exceptions that end an Airflow task. Both obey the task's ``retries``."""
 
-from airflow.sdk.exceptions import AirflowException
+from .versions import AirflowException
 
 
 class TfYarnFailure(AirflowException):

@@ -12,8 +12,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Protocol
 
-from airflow.sdk.log import redact  # type: ignore[attr-defined]
-
 from ..errors import ClusterUnreachable, TfYarnError, WaitTimeout
 from ..follow.identity import latest_of, nothing_trained
 from ..hadoop.cluster import Cluster
@@ -47,6 +45,7 @@ from .task_instance import (
     resumed,
 )
 from .trigger import HOLDER, TensorFlowYarnTrigger
+from .versions import redact
 
 #: Seconds between the deadline, at which the trigger kills, and the moment at which Airflow ends the deferral.
 BACKSTOP = 20.0

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowNotFoundException
+from .versions import AirflowNotFoundException, BaseHook
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster

@@ -6,7 +6,7 @@ application id, so the links are visible while the task runs.
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperatorLink
+from .versions import BaseOperatorLink
 
 if TYPE_CHECKING:
     from ..runtime.common.report import JobReport
@@ -29,7 +29,7 @@ class _Link(BaseOperatorLink):
         known = getattr(operator, "tf_yarn_links", None)
         if known is not None:
             return str(known.get(self.xcom_key, ""))
-        from airflow.sdk.execution_time.xcom import XCom
+        from .versions import XCom
 
         return str(XCom.get_value(ti_key=ti_key, key=self.xcom_key) or "")
 

@@ -10,13 +10,18 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Asset, BaseOperator
-from airflow.sdk.configuration import conf
-from airflow.sdk.exceptions import AirflowTaskTimeout, TaskDeferralError, TaskDeferralTimeout
-
 from ..errors import did_you_mean
 from ..job.options import OPERATOR, options_of
 from .links import TensorBoardLink, TrainingLink, YarnApplicationLink, YarnLogsLink
+from .versions import (
+    AirflowTaskTimeout,
+    Asset,
+    BaseOperator,
+    TaskDeferralError,
+    TaskDeferralTimeout,
+    conf,
+    has_timed_out,
+)
 
 if TYPE_CHECKING:
     from .execution import Execution
@@ -201,9 +206,9 @@ class TensorFlowYarnOperator(BaseOperator):
         with self._killing_on_ctrl_c():
             try:
                 return super().resume_execution(next_method, next_kwargs, context)
-            except TaskDeferralTimeout:
-                return self._begin(context, deferred=True).time_out()
-            except TaskDeferralError as error:
+            except (TaskDeferralError, TaskDeferralTimeout) as error:
+                if has_timed_out(error):
+                    return self._begin(context, deferred=True).time_out()
                 self.log.error("the trigger failed (%s); this Airflow worker waits instead", error)
                 return self._begin(context, deferred=True).run(deferrable=False)
 

@@ -4,12 +4,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, compose_diagnostics, parse_diagnostics, plain_values
 from ..terminal.summary import duration, ending, timeline
 from .exceptions import TfYarnFailure, TfYarnInfrastructureError, TfYarnJobFailed
+from .versions import AirflowFailException, AirflowSkipException
 
 #: Bytes of a report in an XCom. Airflow's database adds blanks and type names; 16 KiB is the limit with them.
 MAX_BYTES = 12 * 1024

@@ -3,10 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
-from airflow.sdk.exceptions import AirflowTaskTimeout
-
 from .exceptions import TfYarnInfrastructureError, TfYarnJobFailed
+from .versions import AirflowTaskTimeout, RetryDecision, RetryPolicy
 
 
 class TfYarnRetryPolicy(RetryPolicy):

@@ -5,12 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseSensorOperator
-from airflow.sdk.bases.sensor import PokeReturnValue
-from airflow.sdk.configuration import conf
-from airflow.sdk.exceptions import AirflowSkipException
-
 from .links import TrainingLink, YarnApplicationLink, YarnLogsLink
+from .versions import AirflowSkipException, BaseSensorOperator, PokeReturnValue, conf, redact
 
 if TYPE_CHECKING:
     from ..launch.launcher import Launcher
@@ -98,8 +94,6 @@ class TensorFlowYarnSensor(BaseSensorOperator):
         return self._ended(JobReport.from_dict(event["report"]))
 
     def _ended(self, report: "JobReport") -> Any:
-        from airflow.sdk.log import redact  # type: ignore[attr-defined]
-
         from .outcome import exception_of, lines_of, mask_texts, masked, sentence_of, to_xcom
 
         report = masked(report, redact)

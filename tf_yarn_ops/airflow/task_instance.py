@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from airflow.sdk.configuration import conf
-from airflow.sdk.exceptions import AirflowRuntimeError
-
 from ..follow.identity import Identity
 from ..hadoop.gateway import tracking_page
 from ..job.spec import JobSpec
 from .links import urls_of
+from .versions import ServerError, base_url, conf, task_states
 
 logger = logging.getLogger(__name__)
 
@@ -30,10 +28,11 @@ def deployment_id(*, warn: bool = False) -> str:
     warn : bool, optional
         Log a warning if neither is set. Default False.
     """
-    named = conf.get("tf_yarn", "deployment_id", fallback="") or conf.get("api", "base_url", fallback="")
+    named = conf.get("tf_yarn", "deployment_id", fallback="") or base_url()
     if warn and not named:
-        logger.warning("neither [tf_yarn] deployment_id nor [api] base_url is set; another Airflow on this cluster "
-                       "with DAGs and runs of the same names would take the applications of this one for its own")
+        logger.warning("neither [tf_yarn] deployment_id nor [api] base_url (Airflow 2: [webserver] base_url) is set; "
+                       "another Airflow on this cluster with DAGs and runs of the same names would take the "
+                       "applications of this one for its own")
     return str(named or "http://localhost:8080/").rstrip("/")
 
 
@@ -77,17 +76,14 @@ def state_of(dag_id: str, run_id: str, task_id: str, map_index: int, ask: Callab
     map_index : int
         -1 for a task that is not mapped.
     ask : callable, optional
-        ``RuntimeTaskInstance.get_task_states``. Default: that of this process's task, or of the triggerer.
+        Default: `versions.task_states`.
     """
     mapped = map_index >= 0
     try:
-        if ask is None:
-            from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
-
-            ask = RuntimeTaskInstance.get_task_states
-        states = ask(dag_id=dag_id, task_ids=[task_id], run_ids=[run_id], map_index=map_index if mapped else None)
+        states = (ask or task_states)(dag_id=dag_id, task_ids=[task_id], run_ids=[run_id],
+                                      map_index=map_index if mapped else None)
         return str(states[run_id][f"{task_id}_{map_index}" if mapped else task_id])
-    except (AirflowRuntimeError, ImportError, NameError, LookupError, OSError, EOFError, RuntimeError, TypeError,
+    except (ServerError, ImportError, NameError, LookupError, OSError, EOFError, RuntimeError, TypeError,
             ValueError) as error:
         logger.warning("Airflow did not tell the state of task %s of %s: %s", task_id, run_id, error)
         return ""
@@ -103,7 +99,7 @@ def ended_state(task_instance: Any) -> str:
     task_instance : RuntimeTaskInstance
     """
     state = state_of(task_instance.dag_id, task_instance.run_id, task_instance.task_id, task_instance.map_index,
-                     task_instance.get_task_states)
+                     getattr(task_instance, "get_task_states", None))
     return state if state in _OVER else ""
 
 
