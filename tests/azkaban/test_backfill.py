@@ -133,11 +133,13 @@ def test_a_session_that_has_ended_is_renewed(azkaban, server):
     assert server.status(1) == "RUNNING"
     azkaban.session = "another"
     assert server.status(1) == "RUNNING" and azkaban.logins == 2
+    azkaban.session = "a third"
+    assert server.execute(PROJECT, FLOW, {}) == 2 and azkaban.logins == 3 and len(azkaban.executions) == 2
 
 
 def test_no_secret_stands_in_an_address(azkaban, server):
     run(azkaban, server, plan([FIRST]))
-    assert not any(PASSWORD.partition("&")[0] in path or "session" in path for path, _ in azkaban.requests)
+    assert not any(PASSWORD.partition("&")[0] in path or "session" in path or MARK in path for path, _ in azkaban.requests)
 
 
 def test_a_start_without_an_answer_is_not_repeated_and_found_by_the_next_call(azkaban, server):
@@ -154,15 +156,19 @@ def test_a_start_without_an_answer_is_not_repeated_and_found_by_the_next_call(az
     assert len(azkaban.executions) == 1
 
 
-@pytest.mark.parametrize("password, project, text", [
-    ("wrong", PROJECT, "Azkaban refuses the login of ann: Incorrect Login"),
-    (PASSWORD, "nope", "Azkaban refuses executeFlow: Project 'nope' doesn't exist"),
+@pytest.mark.parametrize("password, project, flow, text", [
+    ("wrong", PROJECT, FLOW, "Azkaban refuses the login of ann: Incorrect Login"),
+    (PASSWORD, "nope", FLOW, "Azkaban refuses fetchFlowExecutions: Project nope doesn't exist"),
+    (PASSWORD, PROJECT, "nope", "Azkaban refuses executeFlow: Flow 'nope' cannot be found"),
+    (PASSWORD, PROJECT, FLOW, "Azkaban has not started train: Flow train for project digits is locked"),
 ])
-def test_what_azkaban_refuses_is_told(azkaban, password, project, text):
-    server = WebServer(azkaban.url, USER, password, patience=0.0)
+def test_what_azkaban_refuses_is_told(azkaban, password, project, flow, text):
+    azkaban.locked = True
+    server, lines = WebServer(azkaban.url, USER, password, patience=0.0), []
     with pytest.raises(SubmissionRejected, match=text):
-        Backfill(server, Plan(project, FLOW, [FIRST], {}), print, ending(azkaban)).run()
+        Backfill(server, Plan(project, flow, [FIRST], {}), lines.append, ending(azkaban)).run()
     server.close()
+    assert lines == [] and azkaban.executions == {}
 
 
 def test_a_server_that_is_away_is_told_with_its_address():

@@ -1,7 +1,8 @@
 """Azkaban's web server on the wire: what its API documentation says of login, lists and executions, for one flow.
 
-The real one is not among the artefacts of Maven Central; `ExecutorServlet` and `ProjectManagerServlet` of its source
-(3.90) are what this follows where the documentation is silent: the answers to ``flowInfo``, and ``{"error": "session"}``.
+The real one is not among the artefacts of Maven Central. Where the documentation is silent this follows the source
+(3.90 and 4.0): ``ExecutorServlet`` for ``flowInfo``, errors and locked flows, ``ProjectManagerServlet`` for lists,
+``LoginAbstractAzkabanServlet`` for the answers without a session, which differ for GET and POST.
 """
 
 import json
@@ -21,8 +22,9 @@ class FakeAzkaban:
     def __init__(self):
         self.executions = {}  # id: {"status", "parameters", "disabled"}
         self.session = None
+        self.locked = False
         self.logins = 0
-        self.requests = []  # (path, parameters)
+        self.requests = []  # (path with its query, parameters of query and body)
         self.faults = []  # callables (path, parameters) -> (status, text) or None
 
     def add(self, status, disabled=(), **parameters):
@@ -43,27 +45,44 @@ class FakeAzkaban:
     def answer(self, path, values):
         match path, values.get("ajax"):
             case "/executor", "executeFlow":
-                if (values["project"], values["flow"]) != (PROJECT, FLOW):
-                    return {"project": values["project"], "error": f"Project '{values['project']}' doesn't exist."}
+                told = {"project": values["project"]}
+                if values["project"] != PROJECT:
+                    return {**told, "error": f"Project '{values['project']}' doesn't exist."}
+                told["flow"] = values["flow"]
+                if values["flow"] != FLOW:
+                    return {**told, "error": f"Flow '{values['flow']}' cannot be found in project {PROJECT}"}
+                if self.locked:
+                    return {**told, "message": f"Flow {FLOW} for project {PROJECT} is locked.", "execid": -1}
+                if values.get("concurrentOption", "skip") == "skip" and any(
+                        found["status"] == "RUNNING" for found in self.executions.values()):
+                    return {**told, "error": f"Error submitting flow {FLOW}. Flow {FLOW} is already running. Skipping "
+                                             "execution.", "execid": -1}
                 parameters = {name[len("flowOverride["):-1]: value for name, value in values.items()
                               if name.startswith("flowOverride[")}
                 execution = self.add("PREPARING", **parameters)
-                return {"message": f"Execution queued successfully with exec id {execution}", "project": PROJECT,
-                        "flow": FLOW, "execid": execution}
+                return {**told, "message": f"Execution queued successfully with exec id {execution}", "execid": execution}
             case "/manager", "fetchFlowExecutions":
-                listed = [{"execId": number, "status": found["status"], "flowId": FLOW, "projectId": 7}
-                          for number, found in sorted(self.executions.items(), reverse=True)]
+                told = {"project": values["project"]}
+                if values["project"] != PROJECT:
+                    return {**told, "error": f"Project {values['project']} doesn't exist."}
+                listed = [{"execId": number, "flowId": FLOW, "projectId": 7, "status": found["status"], "submitUser": USER,
+                           "submitTime": 1700000000000, "startTime": -1, "endTime": -1}
+                          for number, found in sorted(self.executions.items(), reverse=True) if values["flow"] == FLOW]
                 start, length = int(values["start"]), int(values["length"])
-                return {"executions": listed[start:start + length], "total": len(listed), "from": start,
-                        "length": length, "project": PROJECT, "flow": FLOW}
+                return {**told, "projectId": 7, "flow": values["flow"], "total": len(listed), "from": start,
+                        "length": length, "executions": listed[start:start + length]}
             case "/executor", ("flowInfo" | "fetchexecflow") as name:
                 found = self.executions.get(int(values["execid"]))
                 if found is None:
                     return {"error": f"Cannot find execution '{values['execid']}'"}
                 if name == "fetchexecflow":
-                    return {"execid": int(values["execid"]), "status": found["status"], "nodes": []}
-                return {"flowParam": found["parameters"], "disabled": found["disabled"], "nodeStatus": {}}
-        return {"error": "Cannot execute command"}
+                    return {"execid": int(values["execid"]), "project": PROJECT, "projectId": 7, "flowId": FLOW, "id": FLOW,
+                            "submitUser": USER, "status": found["status"], "attempt": 0, "nodes": []}
+                return {"flowParam": found["parameters"], "disabled": found["disabled"], "nodeStatus": {},
+                        "failureAction": "finishCurrent", "concurrentOptions": "ignore"}
+            case "/manager", name:
+                return {"project": values.get("project"), "error": f"Cannot execute command {name}"}
+        return {"project": values["project"]}
 
 
 def _handler(azkaban):
@@ -77,10 +96,18 @@ def _handler(azkaban):
                 if told := fault(split.path, values):
                     return self.reply(*told)
             if self.command == "POST" and split.path == "/":
+                if "password=" in split.query:
+                    return self.reply(200, "Login error. Must pass username and password in request body")
                 return self.reply(200, json.dumps(azkaban.log_in(values)))
             cookie = SimpleCookie(self.headers.get("cookie", "")).get("azkaban.browser.session.id")
-            known = cookie is not None and cookie.value == azkaban.session
-            return self.reply(200, json.dumps(azkaban.answer(split.path, values) if known else {"error": "session"}))
+            if cookie is not None and cookie.value == azkaban.session:
+                return self.reply(200, json.dumps(azkaban.answer(split.path, values)))
+            if self.command == "GET":
+                return self.reply(200, json.dumps({"error": "session"}))
+            if self.headers.get("x-requested-with") == "XMLHttpRequest":
+                return self.reply(200, json.dumps({"status": "error", "action": "login",
+                                                   "message": "Invalid Session. Need to re-login"}))
+            return self.reply(200, "<html>Enter username and password</html>")
 
         def reply(self, status, text):
             content = text.encode()

@@ -4,6 +4,7 @@ References
 ----------
 Azkaban, "API Documentation" (docs/ajaxApi.rst): Authenticate, Fetch Executions of a Flow, Execute a Flow, Fetch a Flow
 Execution. The parameters of an execution (``flowInfo``) are not documented; ``ExecutorServlet`` answers them since 2.5.
+What else is not documented stands in ``LoginAbstractAzkabanServlet``: the answers without a session.
 """
 
 from collections.abc import Iterator, Mapping
@@ -97,28 +98,36 @@ class WebServer:
         The request is sent once, because Azkaban would start the flow for each repetition.
         """
         values = {f"flowOverride[{name}]": value for name, value in parameters.items()}
-        found = self._ask("/executor", 0.0, ajax="executeFlow", project=project, flow=flow, concurrentOption="ignore",
-                          **values)
+        # As POST: a proxy may repeat a GET, and Azkaban writes the parameters of a GET into its log.
+        found = self._ask("/executor", 0.0, "POST", ajax="executeFlow", project=project, flow=flow,
+                          concurrentOption="ignore", **values)
         try:
-            return int(found["execid"])
+            execution_id = int(found["execid"])
         except (KeyError, TypeError, ValueError) as error:
             raise self._odd(f"its answer to executeFlow has no execid: {found}") from error
+        if execution_id < 1:  # a locked flow
+            raise SubmissionRejected(f"Azkaban has not started {flow}: {found.get('message') or 'it does not say why'}")
+        return execution_id
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
-    def _ask(self, path: str, patience: float | None = None, **parameters: str) -> dict[str, Any]:
+    def _ask(self, path: str, patience: float | None = None, method: str = "GET",
+             **parameters: str) -> dict[str, Any]:
         """Return the answer to a question; log in first if there is no session, or if it has ended."""
         fresh = not self._session
         if fresh:
             self._log_in()
-        found = self._send("GET", path, self._patience if patience is None else patience, params=parameters,
-                           headers={"Cookie": f"{_COOKIE}={self._session}"})
+        found = self._send(method, path, self._patience if patience is None else patience,
+                           headers={"Cookie": f"{_COOKIE}={self._session}"},
+                           **{"params" if method == "GET" else "data": parameters})
         error = found.get("error")
+        if found.get("status") == "error" and found.get("action") == "login":  # a POST without a session
+            error = "session"
         if error == "session" and not fresh:
             self._session = ""
-            return self._ask(path, patience, **parameters)
+            return self._ask(path, patience, method, **parameters)
         if error:
             raise SubmissionRejected(f"Azkaban refuses {parameters['ajax']}: {error}")
         return found
