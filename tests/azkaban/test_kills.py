@@ -12,6 +12,7 @@ from support.azkaban_site import PATIENCE
 from support.fake_yarn import until
 from support.gaps import GAPS, STOP_IN_GAPS
 from tf_yarn_ops.azkaban.properties import format_properties, parse_properties
+from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -70,12 +71,12 @@ def lonely(minicluster, classpath, tmp_path):
         yield server
 
 
-def start(site, folder, command="sleep 100", gap="", **values):
+def start(site, folder, command="sleep 100", gap="", name="digits", **values):
     """Start a flow of one job; with a gap, its launcher stops there until the file ``go`` is in the folder."""
     own = {"tf.command": command, **{name.replace("__", "."): value for name, value in values.items()}}
     if gap:
         own |= {"type": "stopping", "env.MY_GAP": gap, "env.MY_GO": f"{folder}/go"}
-    return site.start(write_project(folder / "project", {"train": {**JOB, **own}}), "train")
+    return site.start(write_project(folder / "project", {"train": {**JOB, **own}}), "train", name=name)
 
 
 def wait_at(execution, gap):
@@ -253,7 +254,15 @@ def test_the_executor_is_gone_at_every_gap_of_the_submission(lonely, tmp_path):
 
 
 def test_the_machine_is_gone_and_the_lease_ends_the_training_for_which_the_next_execution_waits(lonely, site, tmp_path):
+    """The lease also ends what a killed launcher has left when its flow is cancelled before the retry."""
+    cancelled = start(site, tmp_path / "cancelled", name="other", tf__lease="20", retries="1", retry__backoff="600000")
     execution = start(lonely, tmp_path / "first", tf__lease="20")
+    left = site.wait_for_training(cancelled)
+    killed = cancelled.launcher()
+    killed.kill()
+    cancelled.wait(until=lambda seen: seen.attempts)
+    cancel(site, cancelled)
+    assert cancelled.attempts == [("train", 0, "FAILED"), ("train", 1, "KILLED")], cancelled.all_logs()
     application = lonely.wait_for_training(execution)
     launcher = execution.launcher()
     launcher.kill()
@@ -268,8 +277,11 @@ def test_the_machine_is_gone_and_the_lease_ends_the_training_for_which_the_next_
     ended = next(line for line in lines if line.startswith(f"execution {execution.execid} has ended: LEASE_EXPIRED"))
     assert f"Azkaban's execution {execution.execid}, job train, attempt 0 (process {launcher.pid} on " in ended
     assert again.attempts == [("train", 0, "SUCCEEDED")], again.all_logs()
-    site.assert_nothing_left(execution)
-    site.assert_nothing_left(again)
+    until(lambda: not site.live(cancelled), PATIENCE, 0.3)
+    report = site.launcher.report(left)
+    assert report.reason is Reason.LEASE_EXPIRED and f"(process {killed.pid} on " in report.message, report.message
+    for seen_last in (execution, again, cancelled):
+        site.assert_nothing_left(seen_last)
 
 
 # --- nobody reads the log -----------------------------------------------------------------------
