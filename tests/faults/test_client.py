@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from support.client_rows import ROWS
+from support.client_rows import ROWS, left_alone
 from support.faults import Matrix, Rig, check, job, wanted
 from tf_yarn_ops.job.parts import Deadlines, Environment
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -16,6 +16,12 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 MATRIX = Matrix()
 
 MATRIX.rows += ROWS
+
+
+@MATRIX.row("the client gets SIGKILL while it waits and is not called again, lease of 20 s, submitted by Skein's client",
+            Reason.LEASE_EXPIRED, 120)
+def left_alone_by_skein(rig):
+    return left_alone(rig, "--submit_with", "skein")
 
 
 # -- deadlines: allocation and heartbeat are rows of test_faults_container.py, stop_grace of test_faults_program.py --

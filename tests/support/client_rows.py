@@ -66,10 +66,10 @@ for _gap, _when in GAPS.items():
 
 
 @MATRIX.row("the client gets SIGKILL while it waits and is not called again, lease of 20 s", Reason.LEASE_EXPIRED, 120)
-def left_alone(rig):
+def left_alone(rig, *options):
     """A client without a name for its training has a lease by default; here it is a short one."""
     tag = f"left-{time.monotonic_ns()}"
-    client = Client(rig, None, FOREVER, options=["--lease", "20", "--tag", tag])
+    client = Client(rig, None, FOREVER, options=["--lease", "20", "--tag", tag, *options])
     application = until(lambda: rig.launcher.resourcemanager.find([tag]), 120, 0.4)[0]["id"]
     rig.live(application)
     struck = time.time()
