@@ -88,6 +88,8 @@ def test_marked_failed_while_its_links_are_shown(site, yarn, kind):
     for name in ("Training", "YARN application", "YARN logs"):
         assert application.removeprefix("application_") in links[name]
         assert yarn.client.get(links[name], follow_redirects=True).is_success, links[name]
+    page = until(lambda: "The job trains" in (text := yarn.client.get(links["Training"]).text) and text, 60, 0.5)
+    assert application in page and links["Training"].endswith("/pages/ytf/")
     run.mark("failed")
     yarn.settled(run, KILLED, seconds=20)
     assert run.task_state() == "failed"

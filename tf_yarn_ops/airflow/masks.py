@@ -10,13 +10,12 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from airflow.sdk.log import redact  # type: ignore[attr-defined]
-
 from ..errors import SpecInvalid, SubmissionRejected
 from ..hadoop.cluster import Cluster
 from ..job.spec import JobSpec
 from ..runtime.common.masking import SHORTEST, is_secret, mask_texts, secrets_in_command
 from ..staging.staging_directory import PASSABLE, StagingDirectory
+from .versions import redact
 
 FILE = "masks.json"
 
