@@ -64,6 +64,19 @@ def losses(model, images, labels):
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(images, training=True))
 
 
+def build_step(model, optimizer):
+    """One step of training in this process: a function of a batch of images and labels."""
+
+    @tf.function
+    def train_step(images, labels):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(losses(model, images, labels))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+    return train_step
+
+
 def measure(model, images, labels):
     """Mean loss and accuracy of a model that lives in this process."""
     loss = float(tf.reduce_mean(losses(model, images, labels)))

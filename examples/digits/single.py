@@ -7,7 +7,6 @@ import time
 sys.path.append(os.getcwd())  # YARN links each file from a directory of its own, so the script's is not enough
 
 import digits
-import tensorflow as tf
 
 
 def main():
@@ -17,14 +16,7 @@ def main():
     model = digits.build_model()
     optimizer = digits.build_optimizer(model, options.learning_rate)
     batches = iter(digits.batches(data.train_images, data.train_labels, options.batch_size))
-
-    @tf.function
-    def train_step(images, labels):
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(digits.losses(model, images, labels))
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-
+    train_step = digits.build_step(model, optimizer)
     record = digits.Record(model, optimizer, data)
     for step in range(record.resume() + 1, options.steps + 1):
         train_step(*next(batches))

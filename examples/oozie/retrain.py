@@ -15,7 +15,6 @@ sys.path.append(os.getcwd())  # YARN links each file from a directory of its own
 import digits
 import numpy as np
 import storage
-import tensorflow as tf
 
 WEIGHTS = "weights.npz"
 
@@ -45,14 +44,7 @@ def main():
 
     optimizer = digits.build_optimizer(model, 0.005)
     batches = iter(digits.batches(data.train_images, data.train_labels, 64))
-
-    @tf.function
-    def train_step(images, labels):
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(digits.losses(model, images, labels))
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-
+    train_step = digits.build_step(model, optimizer)
     for _ in range(options.steps):
         train_step(*next(batches))
     _, accuracy = digits.measure(model, data.test_images, data.test_labels)
