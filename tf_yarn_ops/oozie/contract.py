@@ -27,8 +27,6 @@ name, therefore the interpreter is an argument.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-#: The module that runs in the launcher.
-ACTION = "tf_yarn_ops.oozie.action"
 #: The name of the workflow's action that trains; ``${wf:actionData('train')['status']}`` reads its outputs.
 ACTION_NAME = "train"
 #: The script that starts the action.
