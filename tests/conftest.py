@@ -137,12 +137,20 @@ def secure_cluster(tmp_path_factory, worker_id):
         yield cluster
 
 
+@pytest.fixture(scope="module")
+def played(request, rig):
+    """Play the rows of the module's ``MATRIX`` on its `rig`; return their outcomes."""
+    from support.faults import wanted
+
+    with request.module.MATRIX.playing(rig, wanted(request)) as played:
+        yield played
+
+
 @pytest.fixture
 def yarn():
     """Return a `FakeYarn` that is served at its ``url``."""
     fake = FakeYarn()
-    with serving(fake) as url:
-        fake.url = url
+    with serving(fake):
         yield fake
 
 

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from support.fake_yarn import until
 from support.found_secrets import assert_no_secret, read_key, read_passwords
+from support.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -10,7 +10,7 @@ import pytest
 
 from support.airflow_site import plain_environ
 from support.airflow_task import ID, SECOND
-from support.fake_yarn import until
+from support.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 

@@ -22,7 +22,7 @@ from support.airflow_rows import (
     row,
     until_there,
 )
-from support.fake_yarn import until
+from support.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -171,7 +171,7 @@ def test_a_terminated_worker_kills_and_the_retry_trains_anew(site, yarn, kind):
     run = site.trigger(f"retry_{kind}", command=in_turn(site.home / f"terminated-{kind}", "sleep 600", "true"))
     yarn.training(run)
     run.worker()[1].send_signal(signal.SIGTERM)
-    until(lambda: not yarn.live(run), 15, 0.1)
+    until(lambda: not yarn.live(run), 60, 0.1)
     assert run.until_state("success", seconds=JOB)["try_number"] == 2
     yarn.settled(run, KILLED, SUCCEEDED)
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from support.airflow_examples import DAYS, TRAINING, Lake, digits
-from support.fake_yarn import until
+from support.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900, func_only=True)]
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from support.airflow_rows import JOB, KILLED, KINDS, SUCCEEDED, Yarn, all_at_once, row
-from support.fake_yarn import until
+from support.waiting import until
 from support.wire_proxy import GAPS, fronting, stopping_at
 
 #: Seconds that Airflow leaves a worker.

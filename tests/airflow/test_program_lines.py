@@ -9,8 +9,9 @@ import pytest
 from airflow.sdk.log import mask_secret
 
 from support.airflow_task import ID, Running, deferral, first_event, task_log
-from support.fake_yarn import STAMP, until
+from support.fake_yarn import STAMP
 from support.node_logs import serve_logs
+from support.waiting import until
 from tf_yarn_ops.airflow import log_lines, masks
 from tf_yarn_ops.airflow.trigger import TensorFlowYarnTrigger
 from tf_yarn_ops.job.spec import JobSpec

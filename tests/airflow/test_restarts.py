@@ -14,7 +14,7 @@ import pytest
 
 from support.airflow_rows import JOB, KILLED, KINDS, SUCCEEDED, Yarn, until_there
 from support.airflow_site import await_end
-from support.fake_yarn import until
+from support.waiting import until
 from support.wire_proxy import fronting
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]

@@ -11,7 +11,8 @@ import pytest
 
 from support import airflow_setup
 from support.airflow_task import ID, SECOND, deferral, first_event, report_of, resume, run
-from support.fake_yarn import STAMP, until
+from support.fake_yarn import STAMP
+from support.waiting import until
 from tf_yarn_ops.airflow import TfYarnInfrastructureError, TfYarnJobFailed
 from tf_yarn_ops.airflow.outcome import to_xcom
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -60,12 +61,12 @@ def test_a_kill_of_a_task_whose_deferral_timed_out_reaches_the_application(site)
     def hold(method, path):
         if method == "GET" and path.endswith("/apps"):
             arrived.set()
-            go.wait(20)
+            go.wait(60)
 
     site.yarn.faults.append(hold)
     with ThreadPoolExecutor(1) as pool:
         task = pool.submit(operator.resume_execution, "__fail__", {"error": "Trigger timeout"}, context)
-        assert arrived.wait(20)
+        assert arrived.wait(60)
         operator.on_kill()
         killer = site.killer()
         go.set()
@@ -132,7 +133,7 @@ def test_a_task_that_waits_in_the_worker_because_triggers_fail_does_not_defer_ag
         first.on_kill()  # of a worker that was cut off
         until(lambda: SECOND in site.yarn.apps)
         site.end(SECOND)
-        assert task.result(20)["application_id"] == SECOND
+        assert task.result(60)["application_id"] == SECOND
 
 
 def test_when_another_application_of_the_attempt_has_trained_airflow_learns_its_id(site):

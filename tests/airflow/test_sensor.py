@@ -7,7 +7,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, T
 
 from support import airflow_setup
 from support.airflow_task import ID, Running, first_event, report_of
-from support.fake_yarn import STAMP, until
+from support.fake_yarn import STAMP
+from support.waiting import until
 from tf_yarn_ops import JobSpec
 from tf_yarn_ops.airflow import TensorFlowYarnSensor, TfYarnJobFailed, YarnHook
 from tf_yarn_ops.runtime.common.reasons import Reason

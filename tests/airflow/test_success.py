@@ -10,7 +10,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from support import airflow_setup
 from support.airflow_task import ID, SECOND, USER, Running, deferral, first_event, report_of, run, task_log
-from support.fake_yarn import application, until
+from support.fake_yarn import application
+from support.waiting import until
 from tf_yarn_ops.airflow.outcome import to_xcom
 from tf_yarn_ops.runtime.common.reasons import Reason
 
@@ -43,7 +44,7 @@ def test_the_log_names_the_application_and_says_each_state_once(site, capsys):
         seen = looks()
         until(lambda seen=seen: looks() > seen + 2)
     site.end(ID)
-    task.join(20)
+    task.join(60)
     assert task_log(capsys) == [
         f"YARN application {ID}", f"tracking URL {site.url}/proxy/{ID}/", f"{ID} ACCEPTED in queue default",
         f"{ID} RUNNING, {site.url}/proxy/{ID}/", f"{ID} FINISHED", f"{ID} took 5.0 s, 1.0 s of it in the queue",

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 from click.testing import CliRunner
 
-from support.fake_azkaban import FLOW, PASSWORD, PROJECT, USER, FakeAzkaban, serving_azkaban
+from support.fake_azkaban import FLOW, PASSWORD, PROJECT, USER, serving_azkaban
 from support.fake_yarn import closed_address
 from tf_yarn_ops.azkaban.backfill import MARK, Backfill, Plan, dates_between
 from tf_yarn_ops.azkaban.commands import azkaban as command
@@ -18,9 +18,7 @@ FIRST, SECOND, THIRD = days = dates_between(date(2026, 10, 31), date(2026, 11, 2
 
 @pytest.fixture
 def azkaban():
-    fake = FakeAzkaban()
-    with serving_azkaban(fake) as url:
-        fake.url = url
+    with serving_azkaban() as fake:
         yield fake
 
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 import pytest
 
 from support.azkaban_process import ID, SECOND, USER, finish, submitted
-from support.fake_yarn import application, until
+from support.fake_yarn import application
+from support.waiting import until
 from tf_yarn_ops.azkaban.console import Console
 from tf_yarn_ops.azkaban.ending import LAST_CALL, Ending
 from tf_yarn_ops.azkaban.jobtype import Run
@@ -59,7 +60,7 @@ def test_a_signal_is_noticed_while_the_main_thread_is_in_c():
             try:
                 assert process.stdout.readline() == "go\n"
                 process.send_signal(number)
-                assert process.wait(20) == 128 + number
+                assert process.wait(60) == 128 + number
             finally:
                 process.kill()
             assert process.stdout.read() == f"Azkaban has cancelled the job (signal {number:d})\nlast call\n"
@@ -78,7 +79,7 @@ def test_a_full_pipe_does_not_hold_up_the_end(impatient):
                     lambda code: (done.append(code), over.set()))
     ending.start()
     ending.ask("told to", 143)
-    assert over.wait(20)
+    assert over.wait(60)
     os.close(read)
     assert done == ["killed", 143]
 
@@ -98,7 +99,7 @@ def test_a_log_that_nobody_reads_does_not_save_the_application(azkaban, yarn):
         fill(write)
         process.terminate()
         until(lambda: yarn.apps[ID]["state"] == "KILLED")
-        assert process.wait(20) == 143
+        assert process.wait(60) == 143
     finally:
         process.kill()
         process.communicate()

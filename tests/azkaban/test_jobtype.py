@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from support.azkaban_process import AZKABAN, COMMAND, ID, SECOND, USER, finish, submitted
-from support.fake_yarn import STAMP, until
+from support.fake_yarn import STAMP
+from support.waiting import until
 from tf_yarn_ops.azkaban.console import MAX_LINE, Console, tame
 from tf_yarn_ops.azkaban.ending import EXECUTOR_GONE, Ending
 from tf_yarn_ops.azkaban.execution import Execution
@@ -363,7 +364,7 @@ def test_the_end_comes_whatever_hangs(impatient, hangs, calls):
     ending.start()
     ending.ask("told to", 143)
     ending.ask("told again", 1)
-    assert over.wait(10)
+    assert over.wait(60)
     never.set()
     assert (seen, ending.why, ending.code) == (calls, "told to", 143)
 

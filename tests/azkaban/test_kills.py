@@ -9,15 +9,15 @@ import pytest
 
 from support.azkaban_jobs import JOB, Site, write_project
 from support.azkaban_site import PATIENCE
-from support.fake_yarn import until
 from support.gaps import GAPS, STOP_IN_GAPS
+from support.waiting import until
 from tf_yarn_ops.azkaban.properties import format_properties, parse_properties
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
-#: Azkaban sends SIGKILL after 30 s; ours is to be faster in every case.
-KILLED_WITHIN = 20
+#: Azkaban sends SIGKILL after these seconds; our kill is to be faster in every case.
+KILLED_WITHIN = 30
 #: A launcher that stops at the gap that its job names, until the file MY_GO is there.
 STOPPING = """\
 import os, runpy, time

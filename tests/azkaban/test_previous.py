@@ -5,7 +5,8 @@ import signal
 import pytest
 
 from support.azkaban_process import ID, SECOND, USER, finish, submitted
-from support.fake_yarn import application, until
+from support.fake_yarn import application
+from support.waiting import until
 from tf_yarn_ops.azkaban.execution import Execution
 from tf_yarn_ops.runtime.common.reasons import Reason
 

@@ -1,6 +1,5 @@
 """The command line without a cluster: words in, exit codes and texts out."""
 
-import http.server
 import json
 import os
 import re
@@ -9,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,8 +15,10 @@ import click
 import pytest
 import yaml
 
-from support.fake_yarn import STAMP, FakeYarn, application, closed_address, serving, until
+from support.fake_yarn import STAMP, FakeYarn, application, closed_address, serving
+from support.http_server import Handler, running
 from support.programs import ROOT, SUBMIT, YTF
+from support.waiting import until
 from tf_yarn_ops import __version__
 from tf_yarn_ops.cli.client import LocalTask
 from tf_yarn_ops.cli.manual import VARIABLES, manual_page
@@ -362,22 +362,12 @@ def test_a_local_command_without_grace_is_killed(tmp_path):
 def stranger():
     """Return the URL of a web server that is no Hadoop."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Wiki(Handler):
         def do_GET(self):
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"<html>a wiki</html>")
+            self.reply(200, {}, "<html>a wiki</html>")
 
-        def log_message(self, *words):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with running(Wiki) as server:
+        yield f"http://127.0.0.1:{server.server_port}"
 
 
 def test_what_is_not_a_hadoop_at_all_is_told(stranger):

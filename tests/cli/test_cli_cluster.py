@@ -15,8 +15,8 @@ import pytest
 
 from support.browser import browsing
 from support.events import event_file, see_charts
-from support.fake_yarn import until
 from support.programs import ROOT, SUBMIT, YTF
+from support.waiting import until
 
 pytestmark = pytest.mark.cluster
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from support.fake_yarn import closed_address, until
+from support.fake_yarn import closed_address
 from support.programs import ROOT, YTF
+from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import current_user
 
 GOLDEN = Path(__file__).parent / "golden" / "doctor.txt"

@@ -27,7 +27,7 @@ def test_everything_is_checked_and_an_application_tells_its_python(minicluster):
     told = {name: item["symptom"] for name, item in found.items() if item["symptom"]}
     assert (code, told) == (0, {"security": "UNSECURED", "queue_acl": "ANYBODY_KILLS"}), found
     assert re.search(r"hdfs://\S+ over HTTP: http://\S+ ACTIVE", found["filesystem"]["message"])
-    assert abs(next(iter(found["clock"]["facts"]["ahead_seconds"].values()))) < 2
+    assert abs(next(iter(found["clock"]["facts"]["ahead_seconds"].values()))) < 60
     assert len(found["clock"]["facts"]["ahead_seconds"]) == 2, "the NameNode's clock too"
     assert found["rights"]["message"].endswith("mode 711")
     assert found["queue"]["facts"] | {"applications": 0, "most_applications": 0} == {

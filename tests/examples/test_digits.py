@@ -11,16 +11,16 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
 import pytest
+
+from support.http_server import Handler, running
+from support.waiting import until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits"
 DEADLINE = 240  # seconds for one wait: TensorFlow's import alone takes 6 s of CPU in each process
@@ -127,14 +127,17 @@ class Cluster:
 
 
 def wait_until(condition, what, cluster):
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
+    def logs(tasks):
+        return "\n".join(f"{task}:\n{cluster.log(task)[-3000:]}" for task in tasks)
+
+    def reached():
+        if condition():
+            return True
         failed = [task for task in cluster.processes if cluster.exit_codes(task)[0] not in (None, 0)]
-        late = time.monotonic() > deadline
-        if failed or late:
-            logs = "\n".join(f"{task}:\n{cluster.log(task)[-3000:]}" for task in failed or cluster.processes)
-            pytest.fail(f"waited for {what}; {f'failed: {failed}' if failed else f'{DEADLINE} s passed'}\n{logs}")
-        time.sleep(0.05)
+        assert not failed, f"waited for {what}; failed: {failed}\n{logs(failed)}"
+        return False
+
+    until(reached, DEADLINE, what=lambda: f"{what}\n{logs(cluster.processes)}\nThat")
 
 
 @pytest.fixture(scope="module")
@@ -219,19 +222,12 @@ def test_single_task_goes_on_from_the_checkpoint_and_its_model_predicts(tmp_path
     assert np.mean(right) == trained["accuracy"]
 
 
-class WebHdfs(BaseHTTPRequestHandler):
+class WebHdfs(Handler):
     """WebHDFS on the wire, for files that live in a dictionary: NameNode and DataNode in one, with the redirect."""
 
-    def log_message(self, *_):
-        pass
-
     def answer(self, body=b"", status=200, headers=()):
-        body = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": len(body), **dict(headers)}.items():
-            self.send_header(name, str(value))
-        self.end_headers()
-        self.wfile.write(body)
+        body = body if isinstance(body, bytes) else json.dumps(body)
+        self.reply(status, {"Content-Type": "application/json", **dict(headers)}, body)
 
     def handle_operation(self):
         url = urlsplit(self.path)
@@ -287,12 +283,10 @@ def storage(monkeypatch, tmp_path):
 
 @pytest.fixture
 def webhdfs(monkeypatch):
-    with ThreadingHTTPServer(("127.0.0.1", 0), WebHdfs) as server:
+    with running(WebHdfs) as server:
         server.files, server.address = {}, f"http://127.0.0.1:{server.server_port}"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("WEBHDFS_URL", server.address)
         yield server
-        server.shutdown()
 
 
 @pytest.mark.slow

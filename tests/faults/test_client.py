@@ -6,7 +6,7 @@ import time
 import pytest
 
 from support.client_rows import ROWS, left_alone
-from support.faults import Matrix, Rig, check, job, wanted
+from support.faults import Matrix, Rig, check, job
 from tf_yarn_ops.job.parts import Deadlines, Environment
 from tf_yarn_ops.runtime.common.reasons import Reason
 
@@ -77,11 +77,10 @@ def lifetime(rig):
 
 
 @pytest.fixture(scope="module")
-def played(request, minicluster, tmp_path_factory):
+def rig(minicluster, tmp_path_factory):
     rig = Rig(minicluster)
     rig.folder = tmp_path_factory.mktemp("clients")
-    with MATRIX.playing(rig, wanted(request)) as played:
-        yield played
+    return rig
 
 
 @pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from support.fake_yarn import until
-from support.faults import FOREVER, Matrix, Outcome, Rig, check, job, kill, processes_of, wanted
+from support.faults import FOREVER, Matrix, Outcome, Rig, check, job, kill, processes_of
+from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.minicluster import MiniCluster
@@ -294,9 +294,8 @@ def slow_clock(rig):
 
 
 @pytest.fixture(scope="module")
-def played(request, hadoop):
-    with MATRIX.playing(Rig(hadoop), wanted(request)) as played:
-        yield played
+def rig(hadoop):
+    return Rig(hadoop)
 
 
 @pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 
-from support.fake_yarn import until
-from support.faults import FOREVER, Matrix, Rig, check, job, kill, wanted
+from support.faults import FOREVER, Matrix, Rig, check, job, kill
+from support.waiting import until
 from tf_yarn_ops.hadoop.site import PORTS
 from tf_yarn_ops.job.parts import Deadlines, Environment
 from tf_yarn_ops.job.spec import TaskSpec
@@ -341,7 +341,7 @@ def tcp_reset(rig):
         pid = rig.coordinator(application)
         log = Path(os.readlink(f"/proc/{pid}/fd/1"))
         assert reset_connections(pid, rig.coordinator_port(application)) == 1
-        until(lambda: "worker_0 is back as worker:0" in log.read_text(errors="replace"), 20)
+        until(lambda: "worker_0 is back as worker:0" in log.read_text(errors="replace"))
 
     return goes_on(rig, rig.folder, blow)
 
@@ -398,12 +398,6 @@ def no_grpcio(rig):
     assert "needs grpcio and protobuf" in json.load(urllib.request.urlopen(url, timeout=10))["app"]["diagnostics"]
     shutil.rmtree(home)
     return outcome
-
-
-@pytest.fixture(scope="module")
-def played(request, rig):
-    with MATRIX.playing(rig, wanted(request)) as played:
-        yield played
 
 
 @pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)

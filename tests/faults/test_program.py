@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from support.faults import FOREVER, Matrix, Rig, check, job, kill, wanted
+from support.faults import FOREVER, Matrix, Rig, check, job, kill
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -149,9 +149,8 @@ def killed_while_ignoring(rig):
 
 
 @pytest.fixture(scope="module")
-def played(request, minicluster):
-    with MATRIX.playing(Rig(minicluster), wanted(request)) as played:
-        yield played
+def rig(minicluster):
+    return Rig(minicluster)
 
 
 @pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)

@@ -1,7 +1,6 @@
 """A lease: when its end is moved and to where, and what its client says when YARN refuses or the lease has run out."""
 
 import asyncio
-import time
 from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import pairwise
@@ -12,6 +11,7 @@ import pytest
 from support.fake_yarn import STAMP, application
 from support.place import ID, USER, Place, job
 from support.real_yarn import WIRE_AND_REAL, one_of
+from support.waiting import until_async
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
 from tf_yarn_ops.follow.kill import kill
 from tf_yarn_ops.follow.lease import End, Lease, Renewals, lease_of, lifetime_of, usual_lease
@@ -30,9 +30,7 @@ REFUSAL = (403, {"Content-Type": "application/json"}, '{"RemoteException": {"mes
 
 @pytest.fixture
 def place(tmp_path, yarn):
-    root = tmp_path / "files"
-    root.mkdir()
-    return Place(yarn, yarn.url, root)
+    return Place(yarn, tmp_path / "files")
 
 
 def seen(elapsed, **fields):
@@ -224,10 +222,7 @@ def test_the_watcher_moves_each_lease_and_yarn_ends_the_one_that_is_left(both, c
         holding = asyncio.create_task(watcher.wait(held, lease=Lease(4.0, None, "the watcher")))
         dropped = asyncio.create_task(watcher.wait(left, lease=Lease(4.0, None, "a client that goes")))
         folder = Path(cluster.local_root, "user", "ann", ".skein", "leases")
-        deadline = time.monotonic() + 60
-        while not (folder / left).exists() or not (folder / held).exists():
-            assert time.monotonic() < deadline, both.requests
-            await asyncio.sleep(0.05)
+        await until_async(lambda: (folder / left).exists() and (folder / held).exists())
         dropped.cancel()
         if left in both.apps:  # on the wire
             both.end(left, EXCEEDED)

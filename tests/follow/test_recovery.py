@@ -6,8 +6,9 @@ import threading
 
 import pytest
 
-from support.fake_yarn import application, until
+from support.fake_yarn import application
 from support.real_yarn import RealYarn
+from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable
 from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.hadoop.authentication import SimpleAuthentication

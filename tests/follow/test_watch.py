@@ -10,6 +10,7 @@ import pytest
 
 from support.fake_yarn import FakeYarn, application, serving, stand_by
 from support.real_yarn import WIRE_AND_REAL, one_of
+from support.waiting import until_async
 from tf_yarn_ops.errors import WaitTimeout
 from tf_yarn_ops.follow.identity import Identity, deployment_tag
 from tf_yarn_ops.follow.watch import Watcher, watcher_for
@@ -48,20 +49,13 @@ def singles(yarn):
     return [path.rsplit("/", 1)[-1] for method, path, *_ in yarn.requests if path.startswith(f"{LIST}/")]
 
 
-async def until(condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "not in time"
-        await asyncio.sleep(0.01)
-
-
 def test_one_list_for_all_and_one_call_for_each_end(yarn, cluster):
     names = [add(yarn, at) for at in range(1, 61)]
 
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.05)
         waits = [asyncio.create_task(watcher.wait(name)) for name in names]
-        await until(lambda: lists(yarn) >= 3)
+        await until_async(lambda: lists(yarn) >= 3)
         assert singles(yarn) == []
         for name in names:
             finish(yarn, name)
@@ -84,7 +78,7 @@ def test_ten_thousand_jobs_cost_one_call_per_interval(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.05)
         waits = [asyncio.create_task(watcher.wait(name)) for name in names]
-        await until(lambda: lists(yarn) >= 3, 60)
+        await until_async(lambda: lists(yarn) >= 3, 60)
         assert singles(yarn) == []
         for wait in waits:
             wait.cancel()
@@ -104,7 +98,7 @@ def test_changes_are_told_once(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
         wait = asyncio.create_task(watcher.wait(name, on_change=told.append))
-        await until(lambda: lists(yarn) >= 20)
+        await until_async(lambda: lists(yarn) >= 20)
         finish(yarn, name, Reason.TASK_FAILED, "KILLED")
         return await wait
 
@@ -124,9 +118,9 @@ def test_running_is_told(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
         wait = asyncio.create_task(watcher.wait(name, on_change=lambda report: states.append(report.state)))
-        await until(lambda: states)
+        await until_async(lambda: states)
         yarn.apps[name]["state"] = "RUNNING"
-        await until(lambda: len(states) == 2)
+        await until_async(lambda: len(states) == 2)
         finish(yarn, name)
         return await wait
 
@@ -151,11 +145,11 @@ def test_unknown_to_a_resourcemanager_that_recovers_is_not_lost(yarn, cluster):
 
     async def main():
         wait = asyncio.create_task(Watcher(cluster, tag=TAG, interval=0.02).wait(name, timeout=20))
-        await until(lambda: len(singles(yarn)) >= 6)
+        await until_async(lambda: len(singles(yarn)) >= 6)
         assert not wait.done()
         yarn.add(application(1, applicationTags=TAG) | {"id": name})
         seen = lists(yarn)
-        await until(lambda: lists(yarn) >= seen + 2)
+        await until_async(lambda: lists(yarn) >= seen + 2)
         finish(yarn, name)
         return await wait
 
@@ -193,7 +187,7 @@ def test_a_resourcemanager_in_trouble_does_not_reach_the_waiters(yarn, cluster, 
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
         wait = asyncio.create_task(watcher.wait(name, timeout=30))
-        await until(lambda: not troubles)
+        await until_async(lambda: not troubles)
         finish(yarn, name)
         return await wait
 
@@ -238,7 +232,7 @@ def test_a_callback_that_fails_disturbs_nobody(yarn, cluster, caplog):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
         waits = [asyncio.create_task(watcher.wait(first, on_change=fail)), asyncio.create_task(watcher.wait(second))]
-        await until(lambda: lists(yarn) >= 2)
+        await until_async(lambda: lists(yarn) >= 2)
         for name in (first, second):
             finish(yarn, name)
         return await asyncio.gather(*waits)
@@ -286,7 +280,7 @@ def test_an_application_without_the_tag_is_watched_all_the_same(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
         wait = asyncio.create_task(watcher.wait(name))
-        await until(lambda: len(singles(yarn)) >= 2)
+        await until_async(lambda: len(singles(yarn)) >= 2)
         finish(yarn, name)
         return await wait
 
@@ -302,7 +296,7 @@ def test_an_older_hadoop_is_asked_for_whole_objects(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
         wait = asyncio.create_task(watcher.wait(name))
-        await until(lambda: lists(yarn) >= 4)
+        await until_async(lambda: lists(yarn) >= 4)
         finish(yarn, name)
         return await wait
 
@@ -320,11 +314,11 @@ def test_a_killed_one_of_two_is_followed_to_the_other(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
         wait = asyncio.create_task(watcher.wait(second, identity=identity))
-        await until(lambda: lists(yarn) >= 2)
+        await until_async(lambda: lists(yarn) >= 2)
         finish(yarn, second, Reason.SUPERSEDED, "KILLED")
-        await until(lambda: second in singles(yarn))
+        await until_async(lambda: second in singles(yarn))
         seen = lists(yarn)
-        await until(lambda: lists(yarn) >= seen + 2)
+        await until_async(lambda: lists(yarn) >= seen + 2)
         finish(yarn, first)
         return await wait
 
@@ -339,7 +333,7 @@ def test_whoever_sees_the_end_deletes_the_directory(yarn, cluster, tmp_path):
 
     async def main():
         wait = asyncio.create_task(Watcher(cluster, tag=TAG, interval=0.02).wait(name))
-        await until(lambda: lists(yarn) >= 2)
+        await until_async(lambda: lists(yarn) >= 2)
         assert folder.exists()
         finish(yarn, name)
         await wait
@@ -377,7 +371,7 @@ def test_each_callback_runs_in_the_context_of_its_waiter(yarn, cluster):
             await watcher.wait(name, on_change=lambda report: seen[name].add(variable.get()))
 
         waits = [asyncio.create_task(wait(name)) for name in names]
-        await until(lambda: all(seen.values()))
+        await until_async(lambda: all(seen.values()))
         for name in names:
             finish(yarn, name)
         await asyncio.gather(*waits)
@@ -392,7 +386,7 @@ def test_a_watcher_starts_again_after_a_rest(yarn, cluster):
         for at in (1, 2):
             name = add(yarn, at, state="RUNNING")
             wait = asyncio.create_task(watcher.wait(name, timeout=20))
-            await until(lambda: lists(yarn))
+            await until_async(lambda: lists(yarn))
             finish(yarn, name)
             assert (await wait).reason is Reason.SUCCEEDED
 
@@ -407,7 +401,7 @@ def test_one_application_that_can_not_be_killed_does_not_starve_the_others(yarn,
         watcher = Watcher(cluster, tag=TAG, interval=0.05)
         overdue = asyncio.create_task(watcher.wait(stuck, queue_timeout=1))
         waits = [asyncio.create_task(watcher.wait(name, timeout=20)) for name in others]
-        await until(lambda: any(method == "PUT" for method, *_ in yarn.requests))
+        await until_async(lambda: any(method == "PUT" for method, *_ in yarn.requests))
         for name in others:
             finish(yarn, name)
         reports = await asyncio.gather(*waits)
@@ -427,11 +421,11 @@ def test_a_thousand_waits_go_over_a_failover(yarn, cluster):
     async def main(two, url):
         watcher = Watcher(two, tag=TAG, interval=0.05)
         waits = [asyncio.create_task(watcher.wait(name)) for name in names]
-        await until(lambda: lists(yarn) >= 3)
+        await until_async(lambda: lists(yarn) >= 3)
         stand_by(yarn)
         stand_by(other)
         asked = len(yarn.requests)
-        await until(lambda: len(yarn.requests) > asked + 2)
+        await until_async(lambda: len(yarn.requests) > asked + 2)
         assert not any(wait.done() for wait in waits)
         stand_by(yarn, url)
         other.apps = yarn.apps
@@ -472,7 +466,7 @@ def test_no_fault_of_one_look_ends_the_loop(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.05)
         wait = asyncio.create_task(watcher.wait(name, timeout=20))
-        await until(lambda: lists(yarn) >= 2)
+        await until_async(lambda: lists(yarn) >= 2)
         finish(yarn, name)
         return await wait
 
@@ -490,10 +484,10 @@ def test_watching_goes_on_through_an_outage_of_the_resourcemanager(yarn, cluster
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.1)
         waits = [asyncio.create_task(watcher.wait(name, timeout=120)) for name in names]
-        await until(lambda: lists(yarn) >= 2)
+        await until_async(lambda: lists(yarn) >= 2)
         yarn.faults.append(gone)
         seen = len(yarn.requests)
-        await until(lambda: len(yarn.requests) >= seen + 5)
+        await until_async(lambda: len(yarn.requests) >= seen + 5)
         yarn.faults.remove(gone)
         for name in names:
             finish(yarn, name)

@@ -165,7 +165,6 @@ def standby(yarn):
     fake = FakeYarn()
     del fake.conf["dfs.namenode.http-address"]
     with serving(fake) as url:
-        fake.url = url
         stand_by(fake, yarn.url)
         fake.conf |= pair(url, yarn.url)
         yarn.conf |= pair(url, yarn.url)

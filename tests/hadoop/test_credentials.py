@@ -33,8 +33,7 @@ def gateway(authority):
     """Return a cluster at a path of https, which takes us for ann."""
     yarn = FakeYarn()
     yarn.user_seen = "ann"
-    with serving(yarn, authority.server("localhost", "127.0.0.1")) as url:
-        yarn.url = url
+    with serving(yarn, authority.server("localhost", "127.0.0.1")):
         yield yarn
 
 

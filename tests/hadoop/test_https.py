@@ -51,7 +51,6 @@ def secure(authority):
     """Return a ResourceManager and NameNode that serve https only, as its ``/conf`` says too."""
     yarn = FakeYarn()
     with serving(yarn, authority.server("localhost", "127.0.0.1")) as url:
-        yarn.url = url
         yarn.conf |= {"dfs.http.policy": "HTTPS_ONLY", "dfs.namenode.https-address": url.removeprefix("https://")}
         yarn.pages["/webhdfs/v1/x"] = ("application/json", json.dumps(STATUS))
         yarn.faults.append(lambda method, path: (307, {"Location": f"{url}/content/x"}, "")

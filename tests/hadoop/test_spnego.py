@@ -9,9 +9,10 @@ import time
 
 import pytest
 
-from support.fake_yarn import STAMP, FakeYarn, application, until
+from support.fake_yarn import STAMP, FakeYarn, application
 from support.fake_yarn import serving as serving_simple
 from support.kerberos import Kdc, SecureYarn, serving
+from support.waiting import until
 from tf_yarn_ops.hadoop.authentication import KerberosAuthentication, SimpleAuthentication
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.site import Site

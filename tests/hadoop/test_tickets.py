@@ -113,7 +113,7 @@ def test_an_object_is_released_while_another_thread_opens_the_library(monkeypatc
     with gssapi._lock:
         thread = threading.Thread(target=lambda: gssapi.library() and credentials.release(), daemon=True)
         thread.start()
-        thread.join(5)
+        thread.join(60)
         assert not thread.is_alive()
     assert library.calls[-1] == "gss_release_cred"
 
@@ -133,7 +133,7 @@ def test_threads_with_one_keytab_get_its_credentials_one_after_the_other(monkeyp
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert bool(met) == at_once
 
 

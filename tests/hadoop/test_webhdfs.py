@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from support.fake_yarn import FakeYarn, closed_address, serving
+from support.fake_yarn import FakeYarn, closed_address, serving, slowly
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected, TicketMissing
 from tf_yarn_ops.hadoop.authentication import KerberosAuthentication, SimpleAuthentication
 from tf_yarn_ops.hadoop.tickets import Tickets
@@ -122,10 +122,10 @@ def test_a_datanode_may_stop_reading_for_longer_than_a_namenode_may_take():
 
 def test_a_datanode_that_stops_reading_for_good_is_given_up():
     began = time.monotonic()
-    with datanode(pause=10) as (url, _), leading_to(url) as (namenode, _), \
+    with datanode(pause=120) as (url, _), leading_to(url) as (namenode, _), \
             pytest.raises(ClusterUnreachable, match=f"writing /x: the DataNode {url[7:]} does not answer: .*timed out"):
         WebHdfs((namenode,), ANN, 0.2).create("/x", LARGE, 0o600)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
 
 
 def test_a_datanode_that_this_machine_can_not_reach_is_named_with_what_to_do():
@@ -287,7 +287,7 @@ def test_looks_wait_a_third_as_long_as_writes():
     """A NameNode that hangs is told in seconds; one that is slow to write is waited for."""
     yarn = FakeYarn()
     yarn.pages["/webhdfs/v1/x"] = ("application/json", '{"boolean": true}')
-    yarn.faults.append(lambda method, path: time.sleep(1.8))
+    yarn.faults.append(slowly(1.8))
     with serving(yarn) as url:
         files = WebHdfs((url,), ANN, 1.0)
         files.makedirs("/x", 0o700)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from support.cluster_jobs import job
-from support.fake_yarn import until
 from support.faults import processes_of
+from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Acls

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.fake_yarn import STAMP, FakeYarn, application, serving, until
+from support.fake_yarn import STAMP, application
 from support.place import ID, REQUESTS, USER, Place, cancel_at, job
+from support.waiting import until
 from tf_yarn_ops.errors import Cancelled, SpecInvalid, SubmissionRejected, Superseded
 from tf_yarn_ops.follow.identity import (
     Action,
@@ -36,12 +37,8 @@ ME = Identity("server dag run task", generation=1, attempt=2, deployment="server
 
 
 @pytest.fixture
-def place(tmp_path):
-    root = tmp_path / "files"
-    root.mkdir()
-    yarn = FakeYarn()
-    with serving(yarn) as url:
-        yield Place(yarn, url, root)
+def place(yarn, tmp_path):
+    return Place(yarn, tmp_path / "files")
 
 
 def number(value):
@@ -341,7 +338,7 @@ def test_racing_clients_submit_one(place):
 
         def go(identity=identity, barrier=barrier):
             launcher = place.launcher()
-            barrier.wait(10)
+            barrier.wait(60)
             return launcher.ensure(job(), identity).application_id
 
         with ThreadPoolExecutor(2) as pool:
@@ -436,7 +433,7 @@ def test_a_cancelled_older_attempt_does_not_kill_what_a_newer_one_submitted(plac
 
     def on_reserved(application_id):
         seen.append(application_id)
-        assert go_on.wait(20)
+        assert go_on.wait(60)
 
     old, new = place.launcher(), place.launcher()
     with ThreadPoolExecutor(1) as pool:
@@ -447,7 +444,7 @@ def test_a_cancelled_older_attempt_does_not_kill_what_a_newer_one_submitted(plac
         old.cancel()
         go_on.set()
         with pytest.raises(Cancelled):
-            hanging.result(20)
+            hanging.result(60)
     assert new.report(report.application_id).reason is None
     assert place.directories() == [report.application_id]
 
@@ -464,7 +461,7 @@ def test_a_refused_racer_leaves_the_files_of_the_application_that_runs(place):
 
     def on_reserved(application_id):
         seen.append(application_id)
-        assert go_on.wait(20)
+        assert go_on.wait(60)
 
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(place.launcher().ensure, job(), ME, on_reserved)
@@ -474,7 +471,7 @@ def test_a_refused_racer_leaves_the_files_of_the_application_that_runs(place):
             (403, {}, "quota exceeded") if method == "POST" and path.endswith("/cluster/apps") else None))
         go_on.set()
         with pytest.raises(SubmissionRejected):
-            slow.result(20)
+            slow.result(60)
     assert place.directories() == [report.application_id]
 
 

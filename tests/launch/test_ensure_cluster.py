@@ -13,9 +13,9 @@ import pytest
 from support import identity_rows
 from support.access import plain
 from support.cluster_jobs import job
-from support.fake_yarn import until
 from support.gaps import GAPS
 from support.identity_rows import client_in, found, live
+from support.waiting import until
 from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.resourcemanager import LIVE

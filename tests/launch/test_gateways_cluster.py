@@ -7,11 +7,11 @@ from contextlib import closing
 
 import pytest
 
-from support.cluster_jobs import job
-from support.fake_yarn import until
+from support.cluster_jobs import job, until_it_runs
 from support.httpfs import running_httpfs
 from support.knox import Knox, serving_knox
 from support.tls import Authority
+from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
 from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.cluster import discover
@@ -47,15 +47,6 @@ def knox(minicluster, tmp_path_factory):
         made.site = {"ca_file": str(authority.file)}
         made.folder = folder
         yield made
-
-
-def running(launcher, application_id):
-    def tasks_run():
-        report = launcher.report(application_id)
-        assert report.reason is None, report
-        return report.tasks and all(task.state == "running" for task in report.tasks)
-
-    until(tasks_run, 120, 0.2)
 
 
 def test_httpfs_keeps_the_promises_of_the_file_system(httpfs, minicluster):
@@ -105,7 +96,7 @@ def test_a_job_is_submitted_followed_read_and_killed_through_knox(knox, miniclus
     assert cluster.inside == (minicluster.resourcemanager_url,)
     with closing(Launcher(cluster, environ=ENVIRON)) as launcher:
         application_id = launcher.submit(job("echo '<hello> & more'; sleep 300", instances=2, deadlines=Deadlines(total=600)))
-        running(launcher, application_id)
+        until_it_runs(launcher, application_id)
         report = launcher.report(application_id)
         assert report.tracking_url == f"{knox.topology}/yarn/proxy/{application_id}/"
         assert launcher.cluster_spec(application_id)["worker"]

@@ -21,10 +21,10 @@ import httpx
 import pytest
 import typing_extensions
 
-from support.appmaster import until
 from support.browser import browsing
 from support.events import SCALAR, event_file, see_charts
 from support.programs import ROOT, YTF
+from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.job.parts import Deadlines, Environment, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
@@ -91,7 +91,7 @@ def live(launcher, application):
     def started():
         report = launcher.report(application)
         return report if report.tasks and all(t.starts for t in report.tasks) else None
-    return until(started, 120, "the start of all commands")
+    return until(started, 120, what="the start of all commands")
 
 
 def left_of(application):
@@ -111,7 +111,7 @@ def left_of(application):
 def assert_gone(launcher, minicluster, application):
     """Nothing is live, no process is left, the directory with the key is deleted."""
     assert launcher.report(application).reason is not None
-    until(lambda: not left_of(application), 20, f"the end of all processes, {left_of(application)}")
+    until(lambda: not left_of(application), 60, what=f"the end of all processes, {left_of(application)}")
     url = f"{minicluster.namenode_url}/webhdfs/v1/user/{launcher.cluster.user}/.skein/{application}?op=GETFILESTATUS"
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(url, timeout=10)
@@ -316,8 +316,8 @@ def test_progress_in_yarn_moves_with_the_tasks_that_have_finished_whatever_becom
     def progress():
         return json.load(urllib.request.urlopen(url, timeout=10))["app"]["progress"]
 
-    until(lambda: progress() == 50, 120, "half of the two workers")
-    until(lambda: task(launcher.report(application), "tensorboard:0").state == "failed", 30, "TensorBoard's failure")
+    until(lambda: progress() == 50, 120, what="half of the two workers")
+    until(lambda: task(launcher.report(application), "tensorboard:0").state == "failed", 60, what="TensorBoard's failure")
     assert task(launcher.report(application), "worker:1").state == "running"
     (tmp_path / "go").touch()
     report = launcher.wait(application, timeout=60)
@@ -338,7 +338,7 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
     httpx.put(where, params={"op": "CREATE", **as_us}, content=event_file(2), follow_redirects=True).raise_for_status()
     application = submitted(job(f"until [ -e {go} ]; do sleep 0.1; done", output="hdfs:///models/charts",
                                 tensorboard=TensorBoard(memory=1024, args="--reload_interval=1")))
-    report = until(lambda: (found := launcher.report(application)).tensorboard_url and found, 120, "an answer of TensorBoard")
+    report = until(lambda: (found := launcher.report(application)).tensorboard_url and found, 120, what="an answer of TensorBoard")
     board = f"{report.tracking_url.rstrip('/')}/pages/tensorboard/"
     assert report.tensorboard_url == board
     with urllib.request.urlopen(report.tracking_url, timeout=5) as tracked:
@@ -356,7 +356,7 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
         except (OSError, ValueError):  # after the end YARN answers with a page of its own
             return None
 
-    until(lambda: steps() == [0, 1, 2], 60, "three points")
+    until(lambda: steps() == [0, 1, 2], 60, what="three points")
     with browsing(height=1600) as window:
         see_charts(window, board, "logs/train", 3)
     front = next(address for address in listening(application) if not address.startswith("127."))
@@ -382,10 +382,10 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
                 found = json.load(urllib.request.urlopen(f"{url}data/plugin/scalars/tags", timeout=10))
                 return {run: list(tags) for run, tags in found.items() if tags}
 
-            until(lambda: runs() == {f"{name}/logs/train": [SCALAR], "before": [SCALAR]}, 60, "both runs")
+            until(lambda: runs() == {f"{name}/logs/train": [SCALAR], "before": [SCALAR]}, 60, what="both runs")
             httpx.post(where, params={"op": "APPEND", **as_us}, content=event_file(1, first=3), follow_redirects=True)
             data = f"{url}data/plugin/scalars/scalars?run={quote(f'{name}/logs/train')}&tag={quote(SCALAR)}"
-            until(lambda: len(json.load(urllib.request.urlopen(data, timeout=10))) == 4, 60, "the new point")
+            until(lambda: len(json.load(urllib.request.urlopen(data, timeout=10))) == 4, 60, what="the new point")
         finally:
             shown.send_signal(signal.SIGINT)
     assert shown.returncode == 0
@@ -493,7 +493,7 @@ def test_training_survives_a_killed_worker_under_task_restarts(launcher, submitt
     spec = training("parameter_server.py", PARAMETER_SERVER, digits[0], tmp_path / "out", STRIKE, success="chief",
                     restart=RestartPolicy("task", max_restarts=2))
     application = submitted(spec)
-    until(lambda: (tmp_path / "out" / "checkpoints" / "ckpt-50.index").exists(), 90, "the first checkpoint")
+    until(lambda: (tmp_path / "out" / "checkpoints" / "ckpt-50.index").exists(), 90, what="the first checkpoint")
     os.kill(command_of(agent_of(application, "worker")[0]), signal.SIGKILL)
     report = launcher.wait(application, timeout=180)
     assert_trained(report, 800)
@@ -505,7 +505,7 @@ def test_training_goes_on_from_its_checkpoint_when_a_container_is_lost(launcher,
     spec = training("parameter_server.py", PARAMETER_SERVER, digits[0], tmp_path / "out", STRIKE, success="chief",
                     restart=RestartPolicy(max_container_losses=1))
     application = submitted(spec)
-    until(lambda: (tmp_path / "out" / "checkpoints" / "ckpt-50.index").exists(), 90, "the first checkpoint")
+    until(lambda: (tmp_path / "out" / "checkpoints" / "ckpt-50.index").exists(), 90, what="the first checkpoint")
     os.kill(agent_of(application, "worker")[0], signal.SIGKILL)
     report = launcher.wait(application, timeout=180)
     assert_trained(report, 800)

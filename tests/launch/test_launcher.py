@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from skein import proto
 
-from support.fake_yarn import STAMP, FakeYarn, amount, application, serving, until
+from support.fake_yarn import STAMP, amount, application
 from support.place import ID, REQUESTS, USER, Place, cancel_at, job
+from support.waiting import until
 from tf_yarn_ops.errors import (
     Cancelled,
     ClusterUnreachable,
@@ -35,12 +36,8 @@ from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_dia
 
 
 @pytest.fixture
-def place(tmp_path):
-    root = tmp_path / "files"
-    root.mkdir()
-    yarn = FakeYarn()
-    with serving(yarn) as url:
-        yield Place(yarn, url, root)
+def place(yarn, tmp_path):
+    return Place(yarn, tmp_path / "files")
 
 
 def entries(document):

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from support.cluster_jobs import job
-from support.fake_yarn import until
+from support.cluster_jobs import job, until_it_runs
+from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable, ResourcesImpossible, SpecInvalid, SubmissionRejected
 from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.follow.watch import watcher_for
@@ -62,15 +62,6 @@ def gone(launcher, application_id):
     until(lambda: application_id not in directories(launcher))
 
 
-def running(launcher, application_id):
-    def tasks_run():
-        report = launcher.report(application_id)
-        assert report.reason is None, report
-        return report.tasks and all(task.state == "running" for task in report.tasks)
-
-    until(tasks_run, 120, 0.1)
-
-
 @pytest.fixture(scope="module", params=["rest", "skein"])
 def way(request):
     return request.param
@@ -100,7 +91,7 @@ def test_a_job_succeeds_is_watched_and_leaves_nothing(minicluster, way):
     assert (states[-1], report.name, report.queue) == ("FINISHED", "digits", "default")
     assert "RUNNING" in states
     assert [task.state for task in report.tasks] == ["succeeded", "succeeded"]
-    assert 0 <= report.queue_seconds < 30 and report.submitted_at <= report.started_at <= report.finished_at
+    assert 0 <= report.queue_seconds < 240 and report.submitted_at <= report.started_at <= report.finished_at
     tags = launcher.resourcemanager.get(application_id)["applicationTags"].split(",")
     # Skein tells no id before YARN has the application: one more tag finds it, should its client end first.
     assert [tag for tag in tags if not tag.startswith("tfy-")] == ["mine"] and len(tags) == {"rest": 1, "skein": 2}[way]
@@ -117,7 +108,7 @@ def test_a_failure_has_its_reason_and_leaves_nothing(minicluster, way):
 
 
 def test_a_job_with_acls_is_taken_and_runs(held):
-    running(*held)
+    until_it_runs(*held)
 
 
 def test_killed_while_accepted_and_killed_while_running_leave_nothing(held):
@@ -125,7 +116,7 @@ def test_killed_while_accepted_and_killed_while_running_leave_nothing(held):
     early = launcher.submit(job("sleep 100"))
     report = launcher.kill(early, "not wanted")
     assert (report.state, report.reason, report.message) == ("KILLED", Reason.KILLED, "not wanted")
-    running(launcher, late)
+    until_it_runs(launcher, late)
     assert launcher.cluster_spec(late)["worker"]
     report = launcher.kill(late, "not wanted either")
     assert (report.reason, report.message, report.tasks[0].task) == (Reason.KILLED, "not wanted either", "worker:0")
@@ -147,7 +138,7 @@ def test_the_master_killed_by_sigkill_leaves_nothing_of_what_skein_submitted(min
     """The same by REST is a row of the fault matrix."""
     launcher = launcher_on(minicluster, submit_with="skein")
     application_id = launcher.submit(job("sleep 100"))
-    running(launcher, application_id)
+    until_it_runs(launcher, application_id)
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         with contextlib.suppress(OSError):
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -179,7 +170,7 @@ def test_a_second_submission_uploads_no_cached_file(minicluster, launcher, tmp_p
 
 def test_what_is_shared_is_public_and_what_is_secret_is_not(minicluster, launcher):
     application_id = launcher.submit(job("sleep 100"))
-    running(launcher, application_id)
+    until_it_runs(launcher, application_id)
     files = launcher.staging(launcher.cluster.user).filesystem
     folder = f"{launcher.cluster.staging}/{application_id}"
     assert files.status(folder).permission == 0o700
@@ -235,7 +226,7 @@ def until_exists(gate):
 def test_logs_live_and_after_the_end(launcher, tmp_path):
     command = f"for i in $(seq 5000); do echo line $i; done; {until_exists(tmp_path / 'go')}; echo the end"
     application_id = launcher.submit(job(command))
-    running(launcher, application_id)
+    until_it_runs(launcher, application_id)
     live = until(lambda: "line 5000" in (text := "".join(launcher.log(application_id))) and text)
     assert "line 1\n" in live and "LogContents" not in live and "End of LogType" not in live
     assert "Listening on port" in "".join(launcher.log(application_id, "coordinator"))
@@ -252,7 +243,7 @@ def test_more_than_the_maximum_is_refused_before_submission(launcher):
     with pytest.raises(ResourcesImpossible, match="worker asks for 999999 MiB"):
         launcher.submit(job(tasks={"worker": TaskSpec(memory=999999)}))
     # Until scheduling-wait-ms after its start a ResourceManager names 2^63-1 GPUs: a warning, and the job waits.
-    until(lambda: launcher.resourcemanager.new_application()[1].gpus == 2, 30, 0.1)
+    until(lambda: launcher.resourcemanager.new_application()[1].gpus == 2, 60, 0.1)
     with pytest.raises(ResourcesImpossible, match="3 GPUs"):
         launcher.submit(job(tasks={"worker": TaskSpec(memory=256, gpus=3)}))
     assert directories(launcher) == []

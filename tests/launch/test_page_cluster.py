@@ -8,8 +8,8 @@ import urllib.request
 import jsonschema
 import pytest
 
-from support.appmaster import until
 from support.browser import browsing
+from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.job.parts import Deadlines, Environment, RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
@@ -41,13 +41,13 @@ def test_a_reader_of_the_tracking_url_sees_a_task_restart_and_curves_grow(minicl
         restart=RestartPolicy("task", backoff=0), deadlines=Deadlines(stop_grace=2)))
     try:
         report = until(lambda: (found := launcher.report(application)).tracking_url and found.state == "RUNNING"
-                       and found.tasks and found, 120, "a job that runs")
+                       and found.tasks and found, 120, what="a job that runs")
         with browsing() as page:
             page.goto(report.tracking_url)
             page.wait_for_url("**/pages/ytf/")
             page.wait_for_selector("tr[data-task='worker:1'] td.running")
             assert page.inner_text("h1").startswith(NAME) and application in page.inner_text("#head")
-            until(lambda: page.locator(".row[data-task='worker:1'] rect.run").count() == 2, 60, "the restart")
+            until(lambda: page.locator(".row[data-task='worker:1'] rect.run").count() == 2, 60, what="the restart")
             page.hover(".row[data-task='worker:1'] rect.mark.failed")
             assert "worker:1 failed: exit code 3 on " in page.inner_text("#tip")
 
@@ -55,11 +55,11 @@ def test_a_reader_of_the_tracking_url_sees_a_task_restart_and_curves_grow(minicl
                 return page.evaluate("[...document.querySelectorAll('figure polyline')].map("
                                      "one => one.getAttribute('points').split(' ').length).reduce((a, b) => a + b, 0)")
 
-            before = until(points, 60, "a curve")
-            until(lambda: points() > before, 60, "a curve that grows")
-            until(lambda: " of 256" in page.inner_text("tr[data-task='worker:0']"), 60, "the memory in use")
+            before = until(points, 60, what="a curve")
+            until(lambda: points() > before, 60, what="a curve that grows")
+            until(lambda: " of 256" in page.inner_text("tr[data-task='worker:0']"), 60, what="the memory in use")
             page.click("button[data-log='worker:0']")
-            until(lambda: "with ***" in page.inner_text("#log"), 60, "the end of the log")
+            until(lambda: "with ***" in page.inner_text("#log"), 60, what="the end of the log")
             assert page.title().startswith("<script>") and "in the queue" in page.inner_text("#head")
         with urllib.request.urlopen(f"{report.tracking_url.rstrip('/')}/pages/ytf/status.json", timeout=60) as answer:
             text = answer.read().decode()

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from support.fake_yarn import FakeYarn, serving
 from support.place import ID, USER, Place, cancel_at, job
 from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, HadoopClientUnfit, ResourcesImpossible, SubmissionRejected
 from tf_yarn_ops.follow.identity import Identity
@@ -20,17 +19,13 @@ APPS = "/ws/v1/cluster/apps"
 
 
 @pytest.fixture
-def place(tmp_path):
-    """A secured cluster whose pages ask for no ticket; its files lie in a local folder, which needs no token."""
-    root = tmp_path / "files"
-    root.mkdir()
-    yarn = FakeYarn()
-    with serving(yarn) as url:
-        made = Place(yarn, url, root)
-        yarn.conf |= {"hadoop.security.authentication": "kerberos", "yarn.resourcemanager.address": "localhost:8032",
-                      "yarn.resourcemanager.principal": "rm/_HOST@EXAMPLE.COM"}
-        made.site = Site(namenodes={OTHER: url})
-        yield made
+def place(yarn, tmp_path):
+    """Return a secured cluster whose pages ask for no ticket; its files lie in a local folder, which needs no token."""
+    place = Place(yarn, tmp_path / "files")
+    yarn.conf |= {"hadoop.security.authentication": "kerberos", "yarn.resourcemanager.address": "localhost:8032",
+                  "yarn.resourcemanager.principal": "rm/_HOST@EXAMPLE.COM"}
+    place.site = Site(namenodes={OTHER: yarn.url})
+    return place
 
 
 def launcher(place, **options):
@@ -109,7 +104,7 @@ def test_clients_that_lose_a_race_cancel_their_tokens(place):
         reports = list(pool.map(lambda client: client.ensure(job(), Identity("a")), clients))
     assert len({report.application_id for report in reports}) == 1, "which client wins is open"
     assert place.yarn.tokens_given >= 1
-    assert secrets_of(place.yarn.tokens) >= {token.password for token in sent(place).values()}
+    assert secrets_of(place.yarn.tokens) >= {token.password for token in sent(place, reports[0].application_id).values()}
     # Two clients that send the same id at the same moment both have the right to be the one.
     posts = sum((method, path) == ("POST", APPS) for method, path, *_ in place.yarn.requests)
     assert len(place.yarn.tokens) <= posts

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from support.fake_yarn import until
+from support.waiting import until
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import (
     MiniCluster,
@@ -358,8 +358,8 @@ def test_stop_ends_the_stubborn_and_the_stopped_and_nobody_else(tmp_path, spawn)
     stubborn, stopped, stranger = spawn(STUBBORN, *marks), spawn(SLEEP, *marks), spawn(SLEEP)
     stopped.send_signal(signal.SIGSTOP)
     daemons.stop(tmp_path, [stubborn.pid, stopped.pid, stranger.pid], 0.5)
-    assert stubborn.wait(10) == -signal.SIGKILL
-    assert stopped.wait(10) == -signal.SIGTERM
+    assert stubborn.wait(60) == -signal.SIGKILL
+    assert stopped.wait(60) == -signal.SIGTERM
     assert stranger.poll() is None
 
 
@@ -368,7 +368,7 @@ def test_what_runs_in_containers_is_ended_with_its_group(tmp_path, spawn):
     task = spawn(STUBBORN, env={**os.environ, **local}, start_new_session=True)
     stranger = spawn(SLEEP, env={**os.environ, "LOCAL_DIRS": f"{tmp_path}2/nm"}, start_new_session=True)
     daemons.end_containers(tmp_path)
-    assert task.wait(10) == -signal.SIGKILL
+    assert task.wait(60) == -signal.SIGKILL
     assert stranger.poll() is None
 
 
@@ -807,7 +807,7 @@ def test_daemons_whose_folder_was_removed_are_ended_first(dying, spawn):
     orphan = spawn(SLEEP, "-Dproc_rm", f"-Dytf.minicluster={dying}/one")
     with pytest.raises(MiniClusterError, match="the ResourceManager ended during the start"):
         MiniCluster(dying / "one", light=True).up()
-    assert orphan.wait(10) == -signal.SIGTERM
+    assert orphan.wait(60) == -signal.SIGTERM
 
 
 def test_a_format_that_fails_is_reported_and_done_again_next_time(dying):

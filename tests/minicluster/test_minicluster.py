@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 import zipfile
 from pathlib import Path
@@ -16,21 +15,13 @@ from pathlib import Path
 import pytest
 import skein
 
+from support.waiting import until
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import MiniCluster, daemons
 
 pytestmark = pytest.mark.cluster
 
 CLI = [sys.executable, "-c", "from tf_yarn_ops.minicluster.commands import minicluster; minicluster()"]
-
-
-def wait_for(ask, what, seconds=60.0):
-    """Poll until the answer is true; return the answer."""
-    deadline = time.monotonic() + seconds
-    while not (answer := ask()):
-        assert time.monotonic() < deadline, f"after {seconds} s still waiting for {what}"
-        time.sleep(0.1)
-    return answer
 
 
 def run_cli(*arguments):
@@ -79,9 +70,9 @@ def build_spec(script, memory=128, instances=1, queue="default", **service):
 
 
 def wait_for_end(client, application):
-    report = wait_for(
+    report = until(
         lambda: (report := client.application_report(application)).final_status != "undefined" and report,
-        f"{application} to end",
+        what=f"the end of {application}",
     )
     assert str(report.final_status) == "SUCCEEDED", report.diagnostics
 
@@ -94,7 +85,7 @@ def run_master(client, script, **values):
 
 def wait_for_running(client, application, number):
     connected = client.connect(application)
-    wait_for(lambda: len(connected.get_containers(states=["RUNNING"])) == number, f"{number} running containers")
+    until(lambda: len(connected.get_containers(states=["RUNNING"])) == number, what=f"{number} running containers")
     return connected
 
 
@@ -290,7 +281,7 @@ def test_a_container_runs_with_the_white_listed_environment(ready, full_client):
     application = full_client.submit(build_spec("env; sleep 1"))
     wait_for_end(full_client, application)
     page = f"{ready.resourcemanager_url}/ws/v1/cluster/apps/{application}"
-    wait_for(lambda: get_json(page)["app"]["logAggregationStatus"] == "SUCCEEDED", "the aggregated log")
+    until(lambda: get_json(page)["app"]["logAggregationStatus"] == "SUCCEEDED", what="the aggregated log")
     log = run(ready, "yarn", "logs", "-applicationId", application, "-log_files", "task.log")
     for line in (
         f"HADOOP_CONF_DIR={ready.directory}/conf", f"JAVA_HOME={ready.environ['JAVA_HOME']}",
@@ -379,7 +370,7 @@ def test_down_ends_containers_of_a_crashed_node_too(light, light_client):
     """Even a process that left its container's session, as daemons of users do."""
     spec = build_spec("setsid sleep 6021 & exec sleep 6021", instances=2)
     wait_for_running(light_client, light_client.submit(spec), 2)
-    assert len(wait_for(lambda: len(_sleepers()) == 4 and _sleepers(), "four sleeping processes")) == 4
+    assert len(until(lambda: len(_sleepers()) == 4 and _sleepers(), what="four sleeping processes")) == 4
     light.stop_daemon("nm", signal.SIGKILL)
     light.stop_daemon("nm2", signal.SIGSTOP)
     light.down()
@@ -409,7 +400,7 @@ def test_the_resourcemanager_comes_back_on_its_ports_and_a_taken_one_is_named(re
     ready.start_daemon("rm")
     assert ready.resourcemanager_url == url
     assert ready.pid("rm") not in (None, pid)
-    wait_for(lambda: ready.status().ready, "the node to come back")
+    until(lambda: ready.status().ready, what="the node to come back")
     with pytest.raises(MiniClusterError, match=r"rm of .* runs already \(pid \d+\)"):
         ready.start_daemon("rm")
 

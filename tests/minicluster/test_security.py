@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from support.fake_yarn import until
+from support.waiting import until
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import MiniCluster, additions, certificates, configuration, daemons, kdc, ports, processes
 from tf_yarn_ops.minicluster.commands import minicluster
@@ -180,7 +180,7 @@ def test_clients_trust_the_daemons_by_both_names_and_by_the_strict_rules(stores,
             thread = threading.Thread(target=lambda end=server: serving.wrap_socket(end, server_side=True).close())
             thread.start()
             trusting.wrap_socket(client, server_hostname=name).close()
-            thread.join(10)
+            thread.join(60)
 
 
 def test_keys_are_their_owners_alone_and_stay_when_the_cluster_starts_again(stores):
@@ -207,7 +207,7 @@ def realm(tmp_path):
         yield settings
     finally:
         child.terminate()
-        child.wait(20)
+        child.wait(60)
 
 
 def kinit(settings, name, cache):

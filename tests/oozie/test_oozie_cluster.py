@@ -12,10 +12,10 @@ import pytest
 
 from support.airflow_rows import FAILED, KILLED, SUCCEEDED, in_turn, until_there
 from support.airflow_site import environments
-from support.fake_yarn import until
 from support.oozie_example import retrain_twice
 from support.oozie_jobs import CLOSED, PROPERTIES, WORKFLOW, Run, Site, result
 from support.oozie_site import OozieServer
+from support.waiting import until
 from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics

@@ -1,13 +1,11 @@
 """Applications as files: golden documents, Oozie's schemas, folders here and in the cluster, and the server on the wire."""
 
-import http.server
 import io
 import os
 import re
 import subprocess
 import sys
 import tarfile
-import threading
 import zipfile
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from datetime import datetime, timezone
@@ -20,6 +18,7 @@ import pytest
 import yaml
 
 from support.fake_yarn import FakeYarn, serving
+from support.http_server import Handler, running
 from support.oozie_site import FETCH_SECONDS, fetch
 from support.programs import ROOT
 from tf_yarn_ops.cli import program
@@ -173,7 +172,7 @@ def test_a_dry_run_writes_nothing_and_faults_come_together(place):
     assert sorted(path.name for path in place.iterdir()) == ["extra.sh", "flow.xml", "job.yaml", "train.py"]
 
 
-class FakeOozie(http.server.BaseHTTPRequestHandler):
+class FakeOozie(Handler):
     """Oozie on the wire: the answer to ``POST /oozie/v2/jobs``, and what was sent."""
 
     answer = (201, {}, '{"id": "0000001-oozie-C"}')
@@ -183,26 +182,14 @@ class FakeOozie(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.seen.append((self.path, dict(self.headers), body.decode()))
         status, headers, text = self.answer
-        self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(text)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, *words):
-        """Say nothing."""
+        self.reply(status, {"Content-Type": "application/json", **headers}, text)
 
 
 @contextmanager
 def oozie(*answer):
     handler = type("Oozie", (FakeOozie,), {"seen": [], **({"answer": answer} if answer else {})})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    try:
+    with running(handler) as server:
         yield f"http://127.0.0.1:{server.server_port}/oozie", handler.seen
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @contextmanager

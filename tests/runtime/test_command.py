@@ -33,46 +33,46 @@ STUBBORN = f"(trap '' TERM; touch ready; {FOREVER})"
 def end(folder, command, grace):
     """Return how a command ended that got SIGTERM once it was ready: seconds, code, signal, processes left."""
     ran = subprocess.run([sys.executable, "-c", PROGRAM, command, str(grace)], cwd=folder, capture_output=True,
-                         text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)})
+                         text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout.splitlines()[-1])
 
 
 def test_a_child_that_is_forked_after_sigterm_and_left_behind_is_ended_at_once(tmp_path):
     """The race of a shell that forks at the moment of SIGTERM, made certain by a trap that does so."""
-    told = end(tmp_path, f"trap '{FOREVER} & exit 3' TERM; touch ready; while :; do sleep 0.05; done", grace=20)
-    assert (told["code"], told["seconds"] < 5, told["left"]) == (3, True, 0), told
+    told = end(tmp_path, f"trap '{FOREVER} & exit 3' TERM; touch ready; while :; do sleep 0.05; done", grace=200)
+    assert (told["code"], told["seconds"] < 60, told["left"]) == (3, True, 0), told
 
 
 @pytest.mark.slow
 def test_an_orphan_that_refuses_sigterm_has_the_short_grace_only(tmp_path):
     """The command has ended by itself, so what it left behind has nothing to save."""
-    told = end(tmp_path, f"trap 'exit 3' TERM; {STUBBORN} & while :; do sleep 0.05; done", grace=20)
-    assert (told["code"], 0.9 < told["seconds"] < 5, told["left"]) == (3, True, 0), told
+    told = end(tmp_path, f"trap 'exit 3' TERM; {STUBBORN} & while :; do sleep 0.05; done", grace=200)
+    assert (told["code"], 0.9 < told["seconds"] < 60, told["left"]) == (3, True, 0), told
 
 
 @pytest.mark.slow
 def test_a_child_that_refuses_sigterm_is_killed_after_the_grace_and_not_later(tmp_path):
     told = end(tmp_path, f"trap '' TERM; {STUBBORN} & while :; do sleep 0.05; done", grace=1)
-    assert (told["signal"], 0.9 < told["seconds"] < 5, told["left"]) == (9, True, 0), told
+    assert (told["signal"], 0.9 < told["seconds"] < 60, told["left"]) == (9, True, 0), told
 
 
 @pytest.mark.slow
 def test_the_program_of_a_shell_that_dies_of_sigterm_keeps_the_whole_grace(tmp_path):
     """A shell without a trap ends at once; its program still writes the last checkpoint."""
     saving = "(trap 'sleep 2; touch saved; exit' TERM; touch ready; while :; do sleep 0.05; done)"
-    told = end(tmp_path, f"{saving}\ntrue", grace=20)
+    told = end(tmp_path, f"{saving}\ntrue", grace=200)
     assert (told["signal"], (tmp_path / "saved").exists()) == (15, True), told
-    assert told["seconds"] < 5 and told["left"] == 0
+    assert told["seconds"] < 60 and told["left"] == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("helper", ["sleep 1; touch saved", "(sleep 1; touch saved) & wait"])
 def test_what_a_trap_starts_may_end_its_work(tmp_path, helper):
     """A trap may copy the last checkpoint with a program: SIGTERM is for what was there before it."""
-    told = end(tmp_path, f"trap '{helper}; exit 0' TERM; touch ready; while :; do sleep 0.05; done", grace=20)
+    told = end(tmp_path, f"trap '{helper}; exit 0' TERM; touch ready; while :; do sleep 0.05; done", grace=200)
     assert (told["code"], (tmp_path / "saved").exists()) == (0, True), told
-    assert told["seconds"] < 5 and told["left"] == 0
+    assert told["seconds"] < 60 and told["left"] == 0
 
 
 #: Forks for ten seconds, faster than a look at /proc.

@@ -6,11 +6,12 @@ import time
 
 import pytest
 
-from support.appmaster import APPLICATION, AppMaster, until
+from support.appmaster import APPLICATION, AppMaster
 from support.fake_webhdfs import serving_files
 from support.fake_yarn import FakeYarn, application, serving
 from support.runtime_jobs import FOREVER, job
 from support.tokens import credentials_file, token
+from support.waiting import until
 from tf_yarn_ops.job.parts import Acls
 from tf_yarn_ops.runtime.common.contract import HistoryPlan, load_job
 from tf_yarn_ops.runtime.common.reasons import Reason

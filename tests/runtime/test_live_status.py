@@ -9,9 +9,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from support.appmaster import AppMaster, until
+from support.appmaster import AppMaster
 from support.browser import browsing
 from support.runtime_jobs import job, task
+from support.waiting import until
 from support.wire import Wire, coordinator_of, exited, registration
 from support.wire import job as wire_job
 from tf_yarn_ops.job.parts import RestartPolicy
@@ -43,7 +44,7 @@ def test_the_page_tells_a_restart_usage_metrics_and_log_of_a_job(tmp_path):
     with AppMaster(tmp_path / "job", spec) as am:
         until(lambda: "ytf" in am.pages, 60)
         document = until(lambda: (found := json.loads(ask(am, "status.json"))) and len(found["series"]) == 2
-                         and found["tasks"][1]["starts"] == 2 and found, 60, "the sample of both tasks")
+                         and found["tasks"][1]["starts"] == 2 and found, 60, what="the sample of both tasks")
         jsonschema.validate(document, SCHEMA)
         assert document["waiting"] is None and document["sentence"] == "The job trains: 2 of 2 tasks run."
         events = document["tasks"][1]["events"]

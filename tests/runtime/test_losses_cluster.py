@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from support.appmaster import until
+from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.job.parts import Deadlines, Environment, RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
@@ -46,7 +46,7 @@ def test_preempted_containers_are_replaced_within_the_budget(minicluster):
     """They come back when the other queue has no more use for them; then all start again as one cluster."""
     with jobs(minicluster) as launcher:
         patient = launcher.submit(job(IN_FIRST_ROUND_FOREVER, HUNGRY, losses=7, queue="low"))
-        until(lambda: all_run(launcher, patient), 120, "the job in the low queue")
+        until(lambda: all_run(launcher, patient), 120, what="the job in the low queue")
         other = launcher.submit(job("sleep 3", {"worker": TaskSpec(instances=2, memory=3072)}, queue="default"))
         assert launcher.wait(other, timeout=90).reason is Reason.SUCCEEDED
         report = launcher.wait(patient, timeout=90)

@@ -1,13 +1,13 @@
 """Copies of event files, by the reader of the containers and by that of the clients, from a small NameNode."""
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 import pytest
 
+from support.http_server import Handler, running
 from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.event_files import EventFiles
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
@@ -69,38 +69,25 @@ class NameNode:
 @pytest.fixture
 def serve():
     """Return a function that starts a `NameNode` with a ``url``."""
-    servers = []
 
     def start():
         node = NameNode()
 
-        class Handler(BaseHTTPRequestHandler):
+        class Requests(Handler):
             def do_GET(self):
                 split = urlsplit(self.path)
                 parameters = {name: values[0] for name, values in parse_qs(split.query).items()}
                 status, location, found = node.answer(unquote(split.path).removeprefix("/webhdfs/v1"), parameters)
-                content = found if isinstance(found, bytes) else json.dumps(found).encode()
-                self.send_response(status)
-                if location:
-                    self.send_header("Location", node.url + location)
-                self.send_header("Content-Length", str(len(content)))
-                self.send_header("Content-Type", "application/octet-stream" if found is content else "application/json")
-                self.end_headers()
-                self.wfile.write(content)
+                headers = {"Location": node.url + location} if location else {}
+                if isinstance(found, bytes):
+                    return self.reply(status, headers | {"Content-Type": "application/octet-stream"}, found)
+                self.reply(status, headers | {"Content-Type": "application/json"}, json.dumps(found))
 
-            def log_message(self, *_):
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        node.url = f"http://127.0.0.1:{server.server_port}"
+        node.url = f"http://127.0.0.1:{servers.enter_context(running(Requests)).server_port}"
         return node
 
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with ExitStack() as servers:
+        yield start
 
 
 @pytest.fixture

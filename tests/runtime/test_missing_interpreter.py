@@ -8,8 +8,9 @@ import sys
 
 import pytest
 
-from support.fake_yarn import application, until
+from support.fake_yarn import application
 from support.place import ID
+from support.waiting import until
 from tf_yarn_ops.follow.yarn_report import read_report
 from tf_yarn_ops.job.parts import Environment
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec

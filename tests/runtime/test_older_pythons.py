@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from support.appmaster import AppMaster, until
+from support.appmaster import AppMaster
 from support.pythons import find_python
 from support.runtime_jobs import job, task
+from support.waiting import until
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.runtime.common.reasons import Reason
 

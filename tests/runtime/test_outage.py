@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from support.appmaster import APPLICATION, AppMaster
-from support.fake_yarn import FakeYarn, application, serving, until
+from support.fake_yarn import FakeYarn, application, serving
 from support.runtime_jobs import job
 from support.tls import Authority
+from support.waiting import until
 from tf_yarn_ops.hadoop.tls import read_authorities
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
@@ -140,7 +141,7 @@ def test_a_server_that_dies_in_the_middle_of_its_answer_is_no_answer(answer):
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         assert not ending.knows_us([f"http://127.0.0.1:{server.getsockname()[1]}"], APPLICATION)
-        thread.join(10)
+        thread.join(60)
 
 
 def test_the_coordinator_trusts_the_cas_that_travel_with_the_job(tmp_path, monkeypatch):

@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from support.appmaster import until
 from support.browser import browsing, chromium
+from support.waiting import until
 from tf_yarn_ops.runtime.common.page import MAX_TASKS, render_page, render_parts
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport

@@ -7,12 +7,13 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from support.appmaster import AppMaster, until
+from support.appmaster import AppMaster
+from support.http_server import Handler, running
 from support.runtime_jobs import job, task
+from support.waiting import until
 from tf_yarn_ops.job.parts import TensorBoard
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.agent import page_script
@@ -155,39 +156,28 @@ def test_tonys_port_is_set_for_the_chief_only(tmp_path):
 # -- the front -------------------------------------------------------------------------------------
 
 
-class Upstream(BaseHTTPRequestHandler):
+class Upstream(Handler):
     """Answers like TensorBoard."""
-
-    protocol_version = "HTTP/1.1"
 
     def do_GET(self):
         self.server.seen.append((self.command, self.path, dict(self.headers)))
         body = PAGE if self.path == "/" else b"x" * 300_000 if self.path == "/large" else b""
-        self.send_response({"/moved": 302, "/none": 204}.get(self.path, 200))
-        if self.path == "/moved":
-            self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/there/?a=1")
-        self.send_header("Content-Security-Policy", "script-src 'self'")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+        headers = {"Location": f"http://127.0.0.1:{self.server.server_port}/there/?a=1"} if self.path == "/moved" else {}
+        status = {"/moved": 302, "/none": 204}.get(self.path, 200)
+        self.reply(status, {**headers, "Content-Security-Policy": "script-src 'self'"}, body)
 
 
 @pytest.fixture
 def front():
     """Yield a front before an `Upstream`, with the requests that this one has seen."""
-    upstream = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
-    upstream.seen = []
-    front = Front(("127.0.0.1", 0), upstream.server_port)
-    for server in (upstream, front):
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-    front.seen = upstream.seen
-    yield front
-    for server in (front, upstream):
-        server.shutdown()
-        server.server_close()
+    with running(Upstream) as upstream:
+        upstream.seen = []
+        front = Front(("127.0.0.1", 0), upstream.server_port)
+        threading.Thread(target=front.serve_forever, daemon=True).start()
+        front.seen = upstream.seen
+        yield front
+        front.shutdown()
+        front.server_close()
 
 
 def ask(front, path, method="GET", body=None, headers=None):

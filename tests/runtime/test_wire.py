@@ -8,9 +8,10 @@ import urllib.request
 
 import pytest
 
-from support.appmaster import APPLICATION, AppMaster, until
+from support.appmaster import APPLICATION, AppMaster
 from support.recorder import Recorder
 from support.runtime_jobs import job, task
+from support.waiting import until
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.runtime.common import protocol
 from tf_yarn_ops.runtime.common.contract import RUNTIME_FILE
@@ -43,7 +44,7 @@ def test_a_real_run_sends_the_messages_of_the_table_and_no_others(tmp_path):
         stray = am.lay_out(tmp_path / "stray", recorder.port)
         process = am.run([sys.executable, "-I", "-S", RUNTIME_FILE, "agent", "worker", APPLICATION], stray,
                          {"SKEIN_CONTAINER_ID": "worker_9"})
-        assert process.wait(20) == 1
+        assert process.wait(60) == 1
         am.log_says("Published the cluster spec, round 3")
         until(lambda: {"ping", "pong", "sample"} <= {message["type"] for _, message in recorder.messages}, 60)
         assert urllib.request.urlopen(am.pages["ytf"] + "/log.txt?task=worker:0", timeout=60).status == 200

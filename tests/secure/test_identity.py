@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from support.fake_yarn import until
 from support.secure import ask, get_environment, kinit
+from support.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

@@ -10,7 +10,7 @@ import pytest
 from support import failover_rows, identity_rows
 from support.access import by_keytab
 from support.client_rows import ROWS
-from support.faults import Matrix, Rig, check, wanted
+from support.faults import Matrix, Rig, check
 from support.two_nodes import launcher_by
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -32,11 +32,10 @@ def launcher(access):
 
 
 @pytest.fixture(scope="module")
-def played(request, access, tmp_path_factory):
+def rig(access, tmp_path_factory):
     rig = Rig(access.hadoop, access)
     rig.folder = tmp_path_factory.mktemp("clients")
-    with MATRIX.playing(rig, wanted(request)) as played:
-        yield played
+    return rig
 
 
 @pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from support.azkaban_process import COMMAND, Job
-from support.fake_yarn import until
 from support.found_secrets import assert_no_secret, read_key, read_passwords, spell
 from support.secure import ask
+from support.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

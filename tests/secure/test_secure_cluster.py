@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from support.fake_yarn import until
 from support.secure import ask, get_environment
+from support.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from support.events import SCALAR, event_file
-from support.fake_yarn import until
 from support.programs import ROOT, SUBMIT, YTF
 from support.secure import ask, get_environment
+from support.waiting import until
 from tf_yarn_ops.runtime.agent.page_script import CONTENT_TYPE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -191,7 +191,7 @@ def test_a_running_job_shows_its_page_and_its_logs_and_only_its_user_ends_it(cli
     shown = until(look, 90)
     assert (shown["user"], shown["state"]) == ("alice", "RUNNING")
     words = [*YTF, "logs", application, "--task", "worker:0", "-v"]
-    code, out, err = until(lambda: "tokens for" in (found := clients.run("live log", "alice", *words))[1] and found, 30)
+    code, out, err = until(lambda: "tokens for" in (found := clients.run("live log", "alice", *words))[1] and found)
     # One token for the pair of NameNodes, and one for the address of one of them.
     assert code == 0 and re.search(r"^tokens for \['127\.0\.0\.1:\d+', 'ha-hdfs:minicluster'\] home has \['\.skein'\]$", out, re.M), (out, err)
     code, _, err = clients.run("kill by bob", "bob", *YTF, "kill", application)

@@ -49,7 +49,7 @@ def talk(server_credentials, client_credentials, tmp_path):
             stream.sendall(b"hello")
             return stream.recv(10)
     finally:
-        thread.join(5)
+        thread.join(60)
         listener.close()
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from support import two_nodes
-from support.fake_yarn import until
 from support.two_nodes import directories, launcher_on
+from support.waiting import until
 from support.wire_proxy import Proxy
 from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.minicluster.labels import put_labels

@@ -11,8 +11,8 @@ import signal
 
 import pytest
 
-from support.fake_yarn import until
 from support.two_nodes import directories, launcher_on, submit
+from support.waiting import until
 from tf_yarn_ops.hadoop.resourcemanager import Allocation
 from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.minicluster.daemons import log_tail
@@ -72,7 +72,7 @@ NO_NODE = ("no node could hold worker, which asks for 18000 MiB, 1 vcores, 1 GPU
 
 def test_memory_of_one_node_and_gpus_of_another_are_a_warning_and_the_job_waits(hadoop, launcher):
     nodes_are(hadoop, launcher)
-    until(lambda: launcher.resourcemanager.new_application()[1] == Allocation(20000, 32, 2), 30, 0.1)
+    until(lambda: launcher.resourcemanager.new_application()[1] == Allocation(20000, 32, 2), 60, 0.1)
     refused = submit(hadoop, "--strict_placement", "--json", *BOTH, "true")
     assert (refused.returncode, json.loads(refused.stdout)["reason"]) == (3, "RESOURCES_IMPOSSIBLE")
     assert NO_NODE in refused.stderr

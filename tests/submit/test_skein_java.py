@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from support.fake_yarn import STAMP, FakeYarn, application, serving, until
+from support.fake_yarn import STAMP, FakeYarn, application, serving
+from support.waiting import until
 from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, KerberosRefused, ResourcesImpossible, SubmissionRejected
 from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import current_user, discover
@@ -288,7 +289,7 @@ def test_a_cancel_ends_the_java_client(place):
     thread, result = in_thread(launcher.ensure, job(), ME)
     pid = place.driver()["pid"]
     launcher.cancel("told to")
-    thread.join(20)
+    thread.join(60)
     assert [type(error) for error in result] == [Cancelled]
     assert not alive(pid)
     assert place.yarn.apps == {}
@@ -304,7 +305,7 @@ def test_what_was_submitted_the_moment_before_a_cancel_is_killed(place):
     place.yarn.add(application(1, "ACCEPTED", user=USER, applicationTags=tags))
     place.yarn.add(application(2, "ACCEPTED", user=USER, applicationTags=other))
     launcher.cancel("told to")
-    thread.join(20)
+    thread.join(60)
     assert [type(error) for error in result] == [Cancelled]
     assert {name: app["state"] for name, app in place.yarn.apps.items()} == {ID: "KILLED", SECOND: "ACCEPTED"}
     assert "told to" in place.yarn.apps[ID]["diagnostics"]

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from support.airflow_site import environments
-from support.fake_yarn import until
+from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.launch.launcher import Launcher
 

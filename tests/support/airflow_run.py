@@ -4,7 +4,7 @@ import json
 
 import psutil
 
-from support.fake_yarn import until
+from support.waiting import until
 
 
 class Run:

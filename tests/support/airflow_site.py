@@ -19,7 +19,7 @@ import httpx
 import psutil
 
 from support.airflow_run import Run
-from support.fake_yarn import until
+from support.waiting import until
 from tf_yarn_ops.minicluster.ports import choose_ports
 
 #: The processes and their words; what must answer first stands first.
@@ -207,7 +207,7 @@ class AirflowSite:
         """Kill one of the four and leave its children to themselves."""
         process = self.running.pop(name)
         process.kill()
-        process.wait(10)
+        process.wait(60)
 
     def pids(self):
         """Return the pids of all processes of the site, found by their environment."""
@@ -221,7 +221,7 @@ class AirflowSite:
             process.wait(30)
         self.running.clear()
         self.client.close()
-        until(lambda: not self.pids(), 20, 0.1)
+        until(lambda: not self.pids(), 60, 0.1)
 
     def await_ready(self):
         """Wait until all four are at work and every DAG is known."""

@@ -8,7 +8,8 @@ import pytest
 from airflow.sdk.exceptions import TaskDeferred
 
 from support import airflow_setup
-from support.fake_yarn import STAMP, until
+from support.fake_yarn import STAMP
+from support.waiting import until
 from tf_yarn_ops.airflow import TensorFlowYarnOperator
 from tf_yarn_ops.hadoop.cluster import current_user
 from tf_yarn_ops.runtime.common.reasons import Reason

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 import grpc
 from skein.proto import skein_pb2, skein_pb2_grpc
 
+from support.waiting import until
 from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.runtime.common.contract import JOB_FILE, RUNTIME_FILE, HistoryPlan, load_job
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
@@ -28,20 +28,6 @@ from tf_yarn_ops.submit.certificate import mint
 
 STATES = skein_pb2.Container.State
 APPLICATION = "application_1700000000000_0042"
-
-
-def until(condition, seconds=30.0, what="it"):
-    """Return the first true value of `condition`; raise AssertionError if there is none in time.
-
-    Looks become rarer with the time waited, down to five a second: on a cluster each costs CPU.
-    """
-    started = time.monotonic()
-    while (waited := time.monotonic() - started) < seconds:
-        value = condition()
-        if value:
-            return value
-        time.sleep(min(max(0.02, waited / 10), 0.2))
-    raise AssertionError(f"{what} did not happen within {seconds:g} s")
 
 
 @dataclass
@@ -203,11 +189,11 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
     def wait(self, seconds=30.0) -> JobReport:
         """Return the report with which the coordinator ended the application."""
         try:
-            until(lambda: self.ended, seconds, "the end of the job")
+            until(lambda: self.ended, seconds, what="the end of the job")
         except AssertionError as error:
             logs = [f"{c.id}:\n{c.log}" for c in self.containers if c.process]
             raise AssertionError("\n".join([str(error), self.coordinator_log.read_text(), *logs])) from None
-        self.coordinator.wait(10)
+        self.coordinator.wait(60)
         assert len(self.ended) == 1, "the application was ended twice"
         report = parse_diagnostics(self.ended[0][1])
         assert report is not None
@@ -216,7 +202,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
 
     def log_says(self, text, seconds=30.0):
         """Wait until the coordinator has logged this."""
-        until(lambda: text in self.coordinator_log.read_text(), seconds, f"the log line {text!r}")
+        until(lambda: text in self.coordinator_log.read_text(), seconds, what=f"the log line {text!r}")
 
     # -- Skein's service --------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from support.azkaban_site import PATIENCE, AzkabanServer
-from support.fake_yarn import until
 from support.programs import ROOT, YTF
+from support.waiting import until
 from tf_yarn_ops.azkaban.properties import format_properties
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.resourcemanager import LIVE

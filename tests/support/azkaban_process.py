@@ -5,7 +5,8 @@ import subprocess
 import sys
 import threading
 
-from support.fake_yarn import STAMP, until
+from support.fake_yarn import STAMP
+from support.waiting import until
 from tf_yarn_ops.azkaban.properties import format_properties
 from tf_yarn_ops.hadoop.cluster import current_user
 from tf_yarn_ops.runtime.common.reasons import Reason

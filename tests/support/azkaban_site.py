@@ -21,6 +21,7 @@ from pathlib import Path
 
 import psutil
 
+from support.waiting import until
 from tf_yarn_ops.minicluster.artefacts import cache_folder
 from tf_yarn_ops.minicluster.java import find_java
 
@@ -280,10 +281,8 @@ class Execution:
 
     def launcher(self):
         """Return the process of the job that runs, as soon as there is one."""
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            found = [process for process in self.launchers() if process.ppid() == self.server.process.pid]
-            if found:
-                return found[0]
-            time.sleep(0.1)
-        raise AssertionError(f"no process of execution {self.execid}\n{self.all_logs()}")
+
+        def found():
+            return [process for process in self.launchers() if process.ppid() == self.server.process.pid]
+
+        return until(found, PATIENCE, what=lambda: f"a process of execution {self.execid}\n{self.all_logs()}\n")[0]

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from support.fake_yarn import until
+from support.waiting import until
 from tf_yarn_ops.follow.identity import Identity
 
 #: ``ytf-submit`` in a process of its own; it stops in the gap that its first word names until it is given a line.

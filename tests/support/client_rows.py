@@ -5,8 +5,8 @@ import signal
 import time
 
 from support.client_process import Client
-from support.fake_yarn import until
 from support.faults import FOREVER, Matrix, Outcome
+from support.waiting import until
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 MATRIX = Matrix()

@@ -2,6 +2,7 @@
 
 import sys
 
+from support.waiting import until
 from tf_yarn_ops.job.parts import Environment
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 
@@ -9,3 +10,13 @@ from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 def job(command="true", **values):
     tasks = values.pop("tasks", {"worker": TaskSpec(instances=values.pop("instances", 1), memory=256)})
     return JobSpec(tasks=tasks, command=command, environment=Environment.parse(f"venv://{sys.prefix}"), **values)
+
+
+def until_it_runs(launcher, application_id):
+    """Wait until all tasks of a job run."""
+    def tasks_run():
+        report = launcher.report(application_id)
+        assert report.reason is None, report
+        return report.tasks and all(task.state == "running" for task in report.tasks)
+
+    until(tasks_run, 120, 0.2)

@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from support.cluster_jobs import job
-from support.fake_yarn import until
 from support.faults import processes_of
 from support.gaps import STOP_IN_GAPS
 from support.programs import YTF
 from support.two_nodes import directories
+from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable
 from tf_yarn_ops.follow.identity import Identity, deployment_tag
 from tf_yarn_ops.follow.watch import Watcher
@@ -131,7 +131,7 @@ def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
     for client in clients.values():
         client.wait(60)
     until(lambda: not launcher.list() and not directories(launcher), 60, 0.5)
-    until(lambda: not [pid for name in [*names, doomed] for pid in processes_of(name)], 30, 0.5)
+    until(lambda: not [pid for name in [*names, doomed] for pid in processes_of(name)], 60, 0.5)
 
 
 def nothing_is_lost_when_the_namenode_is_killed(access, launcher):

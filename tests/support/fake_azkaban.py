@@ -6,14 +6,17 @@ The real one is not among the artefacts of Maven Central. Where the documentatio
 """
 
 import json
-import threading
 from contextlib import contextmanager
 from http.cookies import SimpleCookie
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
+
+from support.http_server import Handler, running
 
 USER, PASSWORD = "ann", "s3cret&more"
 PROJECT, FLOW = "digits", "train"
+
+
+JSON = {"Content-Type": "application/json"}
 
 
 class FakeAzkaban:
@@ -86,7 +89,7 @@ class FakeAzkaban:
 
 
 def _handler(azkaban):
-    class Handler(BaseHTTPRequestHandler):
+    class AzkabanHandler(Handler):
         def handle_one(self):
             split = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
@@ -94,46 +97,31 @@ def _handler(azkaban):
             azkaban.requests.append((self.path, values))
             for fault in list(azkaban.faults):
                 if told := fault(split.path, values):
-                    return self.reply(*told)
+                    status, text = told
+                    return self.reply(status, JSON, text)
             if self.command == "POST" and split.path == "/":
                 if "password=" in split.query:
-                    return self.reply(200, "Login error. Must pass username and password in request body")
-                return self.reply(200, json.dumps(azkaban.log_in(values)))
+                    return self.reply(200, JSON, "Login error. Must pass username and password in request body")
+                return self.reply(200, JSON, json.dumps(azkaban.log_in(values)))
             cookie = SimpleCookie(self.headers.get("cookie", "")).get("azkaban.browser.session.id")
             if cookie is not None and cookie.value == azkaban.session:
-                return self.reply(200, json.dumps(azkaban.answer(split.path, values)))
+                return self.reply(200, JSON, json.dumps(azkaban.answer(split.path, values)))
             if self.command == "GET":
-                return self.reply(200, json.dumps({"error": "session"}))
+                return self.reply(200, JSON, json.dumps({"error": "session"}))
             if self.headers.get("x-requested-with") == "XMLHttpRequest":
-                return self.reply(200, json.dumps({"status": "error", "action": "login",
-                                                   "message": "Invalid Session. Need to re-login"}))
-            return self.reply(200, "<html>Enter username and password</html>")
-
-        def reply(self, status, text):
-            content = text.encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+                return self.reply(200, JSON, json.dumps({"status": "error", "action": "login",
+                                                         "message": "Invalid Session. Need to re-login"}))
+            return self.reply(200, JSON, "<html>Enter username and password</html>")
 
         do_GET = do_POST = handle_one
 
-        def log_message(self, *words):
-            pass
-
-    return Handler
+    return AzkabanHandler
 
 
 @contextmanager
-def serving_azkaban(azkaban):
-    """Serve a `FakeAzkaban`; gives its URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(azkaban))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+def serving_azkaban():
+    """Serve a `FakeAzkaban`; yields it, with its ``url``."""
+    azkaban = FakeAzkaban()
+    with running(_handler(azkaban)) as server:
+        azkaban.url = f"http://127.0.0.1:{server.server_port}"
+        yield azkaban

@@ -3,8 +3,9 @@
 import json
 import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from support.http_server import Handler, running
 
 
 class FakeWebHdfs:
@@ -65,36 +66,20 @@ def serving_files():
     """Serve a new file system; yields it, with its URL."""
     files = FakeWebHdfs()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class NameNode(Handler):
         def handle_any(self):
             split = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             parameters = {name: values[0] for name, values in parse_qs(split.query).items()}
             status, headers, document = files.answer(
                 self.command, unquote(split.path).removeprefix("/webhdfs/v1"), parameters, body)
-            content = json.dumps(document).encode()
-            self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(content))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
+            self.reply(status, headers, json.dumps(document))
 
         do_GET = do_PUT = do_DELETE = handle_any
 
-        def log_message(self, *words):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    files.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield files
-    finally:
-        files.released.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with running(NameNode) as server:
+        files.url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield files
+        finally:
+            files.released.set()

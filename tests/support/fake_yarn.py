@@ -4,10 +4,10 @@ import json
 import socket
 import threading
 import time
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from support.http_server import Handler, running
 from support.tokens import token_text
 
 STAMP = 1700000000000
@@ -198,9 +198,7 @@ def stand_by(yarn, active=""):
 
 
 def _handler(yarn):
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class FakeResourceManager(Handler):
         def handle_one(self):
             split = urlsplit(self.path)
             path = unquote(split.path)
@@ -222,58 +220,25 @@ def _handler(yarn):
             status, document = yarn.answer(self.command, path, parameters, body)
             self.reply(status, {"Content-Type": "application/json"}, "" if document is None else json.dumps(document))
 
-        def reply(self, status, headers, text):
-            content = text.encode()
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            with suppress(ConnectionError):  # a client that was told to end does not wait for answers
-                self.wfile.write(content)
-
         do_GET = do_POST = do_PUT = do_DELETE = handle_one
 
         def date_time_string(self, timestamp=None):
             return super().date_time_string((timestamp or time.time()) + yarn.ahead)
 
-        def log_message(self, *words):
-            pass
+    return FakeResourceManager
 
-    return Handler
+
+def slowly(seconds, *methods):
+    """Return a fault that delays each answer, or those to requests of some methods, by some seconds."""
+    return lambda method, path: time.sleep(seconds) if method in methods or not methods else None
 
 
 @contextmanager
 def serving(yarn, tls=None):
-    """Serve a `FakeYarn`; gives its URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(yarn))
-    server.daemon_threads = True
-    if tls:
-        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-        server.handle_error = lambda *words: None  # a client that refuses the certificate ends the connection
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def until(condition, seconds=20.0, pause=None):
-    """Poll; give the first true value, fail after ``seconds``.
-
-    ``pause`` stands between two looks, in seconds. Default: a tenth of what was waited so far, 0.01 to 0.2: a look
-    at a cluster costs its ResourceManager and this process some milliseconds of CPU.
-    """
-    started = time.monotonic()
-    while True:
-        value = condition()
-        if value:
-            return value
-        waited = time.monotonic() - started
-        assert waited < seconds, "not in time"
-        time.sleep(min(max(0.01, waited / 10), 0.2) if pause is None else pause)
+    """Serve a `FakeYarn`; sets and yields its ``url``."""
+    with running(_handler(yarn), tls) as server:
+        yarn.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
+        yield yarn.url
 
 
 _HELD = []

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from support.access import plain
-from support.fake_yarn import until
+from support.waiting import until
 from tf_yarn_ops.errors import ApplicationNotFound, TfYarnError
 from tf_yarn_ops.hadoop.resourcemanager import ENDED
 from tf_yarn_ops.job.parts import Deadlines, Environment, RestartPolicy
@@ -290,7 +290,7 @@ class Rig:
         def said():
             text = Path(f"/proc/{self.coordinator(application)}/fd/1").read_text(errors="replace")
             return re.search(r"Listening on port (\d+)", text)
-        return int(until(said, 30, 0.1)[1])
+        return int(until(said, 60, 0.1)[1])
 
     def container(self, application, task="worker:0"):
         """Return YARN's id of a task's container."""

@@ -8,7 +8,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.fake_yarn import until
+from support.waiting import until
 from tf_yarn_ops.minicluster.artefacts import cache_folder
 
 #: Maven has no HttpFS of 3.4.3; this one runs on the other jars of 3.4.3.

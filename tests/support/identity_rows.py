@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from support.cluster_jobs import job
-from support.fake_yarn import until
 from support.faults import processes_of
 from support.gaps import GAPS, STOP_IN_GAPS
 from support.two_nodes import directories
+from support.waiting import until
 from tf_yarn_ops.errors import Superseded
 from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
@@ -77,7 +77,7 @@ def killed_in_a_gap_and_called_again_trains_once(access, launcher, gap):
     identity = Identity(f"sigkill {gap} {time.time()}")
     process = client_in(access, identity, gap)
     process.kill()
-    process.wait(10)
+    process.wait(60)
     before = live(launcher, identity)
     assert len(before) == (gap in ("submitted", "marked", "waiting"))
     report = launcher.ensure(job("sleep 100"), identity)

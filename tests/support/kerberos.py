@@ -8,12 +8,13 @@ import socket
 import subprocess
 import threading
 from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from support import fake_yarn, gss_acceptor
-from support.fake_yarn import FakeYarn, until
+from support.fake_yarn import FakeYarn
+from support.http_server import running
+from support.waiting import until
 from tf_yarn_ops.hadoop.gssapi import GssError
 
 REALM = "EXAMPLE.COM"
@@ -86,7 +87,7 @@ class Kdc:
             yield self
         finally:
             kdc.terminate()
-            kdc.wait(20)
+            kdc.wait(60)
 
     def listens(self):
         try:
@@ -207,13 +208,7 @@ def _guarded(yarn):
 @contextmanager
 def serving(yarn):
     """Serve a `SecureYarn` as localhost, the name that the KDC knows; sets and gives its URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _guarded(yarn))
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    yarn.url = f"http://localhost:{server.server_port}"
-    yarn.conf |= {"fs.defaultFS": "hdfs://localhost:8020", "dfs.namenode.http-address": yarn.url[len("http://"):]}
-    try:
+    with running(_guarded(yarn)) as server:
+        yarn.url = f"http://localhost:{server.server_port}"
+        yarn.conf |= {"fs.defaultFS": "hdfs://localhost:8020", "dfs.namenode.http-address": yarn.url[len("http://"):]}
         yield yarn.url
-    finally:
-        server.shutdown()
-        server.server_close()

@@ -14,12 +14,12 @@ import base64
 import json
 import re
 import secrets
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import httpx
+
+from support.http_server import Handler, running
 
 TOPOLOGY = "/gateway/default"
 _HOP = {"content-encoding", "connection", "transfer-encoding", "content-length", "keep-alive", "date", "server", "set-cookie"}
@@ -135,9 +135,7 @@ class Knox:
 
 
 def _handler(knox):
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Gateway(Handler):
         def serve(self):
             split = urlsplit(self.path)
             content = self.rfile.read(int(self.headers.get("content-length") or 0)) if "content-length" in self.headers \
@@ -171,24 +169,15 @@ def _handler(knox):
 
         do_GET = do_POST = do_PUT = do_DELETE = serve
 
-        def log_message(self, *words):
-            pass
-
-    return Handler
+    return Gateway
 
 
 @contextmanager
 def serving_knox(knox, tls):
     """Serve a gateway over https; gives the URL of its topology."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(knox))
-    server.daemon_threads = True
-    server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    server.handle_error = lambda *words: None  # clients that end early
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    knox.url = f"https://127.0.0.1:{server.server_port}"
-    try:
-        yield knox.url + TOPOLOGY
-    finally:
-        server.shutdown()
-        server.server_close()
-        knox.close()
+    with running(_handler(knox), tls) as server:
+        knox.url = f"https://127.0.0.1:{server.server_port}"
+        try:
+            yield knox.url + TOPOLOGY
+        finally:
+            knox.close()

@@ -16,7 +16,7 @@ import yaml
 
 from support.airflow_rows import Yarn
 from support.airflow_site import environments
-from support.fake_yarn import until
+from support.waiting import until
 from tf_yarn_ops.oozie.contract import COORDINATOR_NAMES, WORKFLOW_NAMES
 
 #: Seconds for a workflow of one training on a busy machine.

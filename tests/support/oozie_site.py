@@ -10,7 +10,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 import zipfile
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -18,7 +17,7 @@ from xml.sax.saxutils import escape
 import httpx
 
 from support.azkaban_site import made_once
-from support.fake_yarn import until
+from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.minicluster.configuration import render_xml
 from tf_yarn_ops.minicluster.java import find_java
@@ -222,13 +221,14 @@ class OozieServer:
 
         def reached():
             last.update(self.info(job_id))
+            if last["status"] not in states and last["status"] in ENDED:
+                raise AssertionError(said())
             return last["status"] in states
 
-        deadline = time.monotonic() + seconds
-        while not reached():
-            over = last["status"] in ENDED or time.monotonic() >= deadline
-            assert not over, f"{job_id} is {last['status']}, not {states}\n{json.dumps(last, indent=1)}"
-            time.sleep(0.2)
+        def said():
+            return f"{job_id} is {last['status']}, not {states}\n{json.dumps(last, indent=1)}\nThat"
+
+        until(reached, seconds, what=said)
         return last
 
 

@@ -21,8 +21,9 @@ REQUESTS = [
 class Place:
     """A fake YARN, a file system and launchers on both."""
 
-    def __init__(self, yarn, url, root):
-        self.yarn, self.url, self.root = yarn, url, root
+    def __init__(self, yarn, root):
+        root.mkdir()
+        self.yarn, self.url, self.root = yarn, yarn.url, root
         yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{root}",
                      "yarn.application.classpath": "/etc/hadoop/conf,/opt/hadoop/*"}
 

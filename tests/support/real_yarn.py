@@ -9,7 +9,8 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from support.fake_yarn import LIVE, FakeYarn, serving, until
+from support.fake_yarn import LIVE, FakeYarn, serving
+from support.waiting import until
 
 #: Parameters of a fixture that gives `one_of`.
 WIRE_AND_REAL = ["wire", pytest.param("real", marks=pytest.mark.cluster)]

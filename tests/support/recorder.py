@@ -56,7 +56,7 @@ class Recorder:
                                      self._pump("coordinator", to_reader, writer))
 
         serving = asyncio.start_server(relay, sock=self._socket, ssl=contexts[0])
-        asyncio.run_coroutine_threadsafe(serving, self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(serving, self._loop).result(60)
 
     async def _pump(self, sender, reader, writer):
         with contextlib.suppress(OSError):

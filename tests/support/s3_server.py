@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 import boto3
 import httpx
 
-from support.fake_yarn import until
+from support.waiting import until
 
 KEY = "AKIAONLYOFTHISTEST"
 SECRET = "a-secret-that-no-page-may-show"

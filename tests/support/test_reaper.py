@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.fake_yarn import until
+from support.waiting import until
 
 #: Ignores a friendly word.
 STUBBORN = """\
@@ -46,6 +46,6 @@ def test_what_a_killed_run_leaves_is_ended_and_nothing_else(tmp_path, sleeper):
     below, named, stranger = (sleeper(cwd=mine / "deep"), sleeper(env={"LOG": f"{mine}/log"}), sleeper(cwd=other))
     reaper = Path(__file__).parent / "reaper.py"
     said = subprocess.run([sys.executable, "-c", RUN, reaper, mine], capture_output=True, text=True, timeout=60)
-    until(lambda: below.poll() is not None and named.poll() is not None, 30)
+    until(lambda: below.poll() is not None and named.poll() is not None)
     assert stranger.poll() is None
     assert {line.split()[6] for line in said.stdout.splitlines()} == {str(below.pid), str(named.pid)}

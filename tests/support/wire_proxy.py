@@ -8,9 +8,10 @@ import http.client
 import json
 import threading
 import time
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack, contextmanager
 from urllib.parse import parse_qs, urlsplit
+
+from support.http_server import Handler, running
 
 _HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "date", "server"}
 #: Longer than any test; a client that is held has died or was let go before.
@@ -44,20 +45,16 @@ class Proxy:
         self.hangs = False
         self.held, self.freed = threading.Event(), threading.Event()
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self.address = f"127.0.0.1:{self._server.server_port}"
+        self._server = ExitStack()
+        self.address = f"127.0.0.1:{self._server.enter_context(running(_handler(self))).server_port}"
         self.url = f"http://{self.address}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
     def __enter__(self):
-        self._thread.start()
         return self
 
     def __exit__(self, *error):
         self.freed.set()
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
     def count(self, method, path, since=0.0):
         """Return the number of requests for exactly this path since a moment."""
@@ -75,9 +72,7 @@ class Proxy:
 
 
 def _handler(proxy):
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Forwarder(Handler):
         def forward(self):
             split = urlsplit(self.path)
             parameters = {key: values[-1] for key, values in parse_qs(split.query).items()}
@@ -121,10 +116,7 @@ def _handler(proxy):
 
         do_GET = do_POST = do_PUT = do_DELETE = forward
 
-        def log_message(self, *words):
-            pass
-
-    return Handler
+    return Forwarder
 
 
 @contextmanager

@@ -7,10 +7,11 @@ import time
 import pytest
 
 from support.browser import browsing
-from support.fake_yarn import application, until
+from support.fake_yarn import application
 from support.many_records import read_all, write_many
 from support.records import application_id, keep, record
 from support.staging_place import USER
+from support.waiting import until
 from tf_yarn_ops.runtime.common.contract import TENSORBOARD_PAGE
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport

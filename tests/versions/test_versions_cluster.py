@@ -14,9 +14,9 @@ import pytest
 
 from support.access import by_keytab
 from support.cluster_jobs import job
-from support.fake_yarn import until
 from support.programs import ROOT, SUBMIT, YTF
 from support.two_nodes import directories, launcher_by, launcher_on, submit
+from support.waiting import until
 from tf_yarn_ops.errors import SubmissionRejected
 from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import discover
@@ -107,7 +107,7 @@ def test_jobs_side_by_side(hadoop, launcher):
         for done in [pool.submit(row, hadoop, launcher) for row in rows]:
             done.result()
     assert launcher.cluster.version == hadoop.settings.version
-    until(lambda: not directories(launcher), 30, 0.5)
+    until(lambda: not directories(launcher), 60, 0.5)
 
 
 def test_a_job_survives_a_restart_of_the_resourcemanager(hadoop, launcher):
@@ -138,4 +138,4 @@ def test_with_kerberos_a_keytab_is_enough(version, tmp_path):
         assert ran.returncode == 0, ran.stderr
         assert json.loads(ran.stdout)["user"] == "alice"
         assert launcher.kill(doomed, "enough").reason is Reason.KILLED
-        until(lambda: not directories(launcher), 30, 0.5)
+        until(lambda: not directories(launcher), 60, 0.5)

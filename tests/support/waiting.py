@@ -1,0 +1,37 @@
+"""Waiting in tests: no test sleeps, it asks again until a deadline."""
+
+import asyncio
+import time
+
+
+def until(condition, seconds=60.0, pause=None, what="it"):
+    """Return the first true value of a condition; raise AssertionError if there is none in time.
+
+    Parameters
+    ----------
+    condition : callable
+    seconds : float
+        The deadline, from now.
+    pause : float, optional
+        Seconds between two looks. Default: a tenth of the time waited so far, from 0.01 to 0.2: a look at a cluster
+        costs its ResourceManager and this process some milliseconds of CPU.
+    what : str or callable
+        What did not happen, or a function that returns this text after the deadline.
+    """
+    started = time.monotonic()
+    while True:
+        value = condition()
+        if value:
+            return value
+        waited = time.monotonic() - started
+        if waited >= seconds:
+            raise AssertionError(f"{what() if callable(what) else what} did not happen within {seconds:g} s")
+        time.sleep(min(max(0.01, waited / 10), 0.2) if pause is None else pause)
+
+
+async def until_async(condition, seconds=60.0):
+    """Wait in an event loop as `until` does elsewhere."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"it did not happen within {seconds:g} s"
+        await asyncio.sleep(0.01)
