@@ -2,10 +2,12 @@
 
 import contextlib
 import json
+from dataclasses import replace
 
 import pytest
 
-from support.fake_yarn import application
+from support.fake_yarn import FakeYarn, application, serving
+from support.records import record as made_up
 from support.staging_place import USER, cluster_at
 from tf_yarn_ops.follow.record import keep_record
 from tf_yarn_ops.follow.session import Session
@@ -13,9 +15,11 @@ from tf_yarn_ops.follow.yarn_report import read_report
 from tf_yarn_ops.job.parts import Acls
 from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.record import pack_record, snapshot_paths
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
 from tf_yarn_ops.staging.application_directory import JOB_NAME
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
+from tf_yarn_ops.staging.sweep import sweep_snapshots
 from tf_yarn_ops.submit.application import job_file, plan_history
 
 ENDED = 1700000300
@@ -75,3 +79,69 @@ def test_a_file_system_that_fails_is_only_told(staging, caplog, tmp_path):
     (tmp_path / staging.cluster.history.lstrip("/")).write_text("in the way")
     assert keep_record(staging, report) is False
     assert "the record of" in caplog.text
+
+
+def leave(staging, at, **values):
+    """Leave a snapshot as a coordinator that is killed later."""
+    document = made_up(7, name="killed", tail="", metrics={"loss": 0.25}) | values
+    task = {**document["tasks"][0], "state": "running", "exit_code": None, "finished_at": None, "peak_memory_mib": None,
+            "usage": {"at": at, "peak_memory_mib": 700.0}}
+    events = [event for event in task["events"] if event["kind"] != "succeeded"]
+    document |= {"tasks": [{**task, "events": events}], "reason": None, "state": "RUNNING", "written_at": at}
+    name = snapshot_paths(staging.cluster.history, document["application_id"])[int(at) % 2]
+    staging.filesystem.makedirs(name.rpartition("/")[0], 0o700)
+    assert staging.filesystem.create(name, pack_record(document), 0o600)
+    return name
+
+
+def test_the_record_has_what_the_killed_coordinator_left_last(staging):
+    report = ended(name="killed", diagnostics="the container was killed")
+    leave(staging, 100.0, metrics={"loss": 0.5})
+    leave(staging, 101.0)
+    assert keep_record(staging, report) is True
+    record = staging.records().read(report.application_id)
+    assert (record["reason"], record["written_by"], record["finished_at"]) == ("KILLED", "client", ENDED)
+    assert (record["metrics"], len(record["series"][0]["points"])) == ({"loss": 0.25}, 40)
+    [task] = record["tasks"]
+    assert (task["state"], task["events"][-1]["kind"], task["given"]["memory_mib"]) == ("lost", "running", 2048)
+    assert task["peak_memory_mib"] == 700.0
+    assert record["verdict"]["reason"] == "KILLED" and record["options"]["command"] == "python train.py"
+    assert staging.records().snapshots() == {}
+
+
+def test_what_yarn_has_kept_of_the_tasks_is_newer_than_the_snapshot(staging):
+    leave(staging, 100.0)
+    ours = JobReport(application(7)["id"], reason=Reason.TASK_FAILED, message="worker:0 failed", metrics={"loss": 0.125},
+                     tasks=(TaskReport("worker:0", "failed", 3), TaskReport("ps:0", "stopped")))
+    assert keep_record(staging, ended(diagnostics=compose_diagnostics(ours))) is True
+    record = staging.records().read(ours.application_id)
+    assert [(task["task"], task["state"], task["exit_code"]) for task in record["tasks"]] == [
+        ("worker:0", "failed", 3), ("ps:0", "stopped", None)]
+    assert record["metrics"] == {"loss": 0.125} and record["tasks"][0]["events"] and record["series"]
+
+
+def test_a_snapshot_that_is_cut_off_is_left_out(staging):
+    leave(staging, 100.0)
+    broken = snapshot_paths(staging.cluster.history, ended().application_id)[1]
+    staging.filesystem.create(broken, b"\x1f\x8b\x08", 0o600)
+    assert keep_record(staging, ended()) is True
+    assert staging.records().read(ended().application_id)["series"]
+
+
+def test_snapshots_of_ended_applications_become_records_and_are_deleted(staging):
+    leave(staging, 100.0)
+    yarn, told = FakeYarn(), []
+    yarn.add(application(7, "KILLED", user=USER, finalStatus="KILLED", finishedTime=ENDED * 1000))
+    with serving(yarn) as url, contextlib.closing(replace(staging.cluster, resourcemanagers=(url,)).resourcemanager()) as known:
+        sweep_snapshots(staging, known, lambda item: told.append(keep_record(staging, read_report(item))))
+        assert told == [True] and staging.records().snapshots() == {}
+        yarn.add(application(7, "RUNNING", user=USER))
+        name = leave(staging, 102.0)
+        sweep_snapshots(staging, known)
+        assert staging.filesystem.status(name)
+        yarn.apps.clear()
+        sweep_snapshots(staging, known)
+        assert staging.filesystem.status(name), "it may run on another cluster with this file system"
+        staging.filesystem.set_modified(name, 1)
+        sweep_snapshots(staging, known)
+        assert staging.filesystem.status(name) is None

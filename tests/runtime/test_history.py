@@ -1,5 +1,6 @@
 """The coordinator writes the record of the ended job over WebHDFS; a file system that fails never costs the verdict."""
 
+import asyncio
 import json
 import re
 import time
@@ -15,7 +16,7 @@ from support.waiting import until
 from tf_yarn_ops.job.parts import Acls
 from tf_yarn_ops.runtime.common.contract import HistoryPlan, load_job
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.record import record_path, unpack_record
+from tf_yarn_ops.runtime.common.record import record_path, snapshot_paths, unpack_record
 from tf_yarn_ops.runtime.common.report import JobReport
 from tf_yarn_ops.runtime.common.status import Facts, build_status
 from tf_yarn_ops.runtime.common.tokens import encode_token
@@ -25,6 +26,7 @@ from tf_yarn_ops.submit.application import job_file
 FOLDER = "/user/ann/.skein/history"
 ENDED = 1_700_000_100.0
 PATH = record_path(FOLDER, APPLICATION, ENDED)
+SNAPSHOTS = snapshot_paths(FOLDER, APPLICATION)
 
 
 @pytest.fixture
@@ -161,3 +163,88 @@ def test_a_file_system_that_hangs_does_not_keep_the_verdict(tmp_path, files):
         files.released.set()
         assert am.wait().reason is Reason.SUCCEEDED
     assert record_of(files)["reason"] == "SUCCEEDED"
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Let snapshots follow each change, and nothing else."""
+    monkeypatch.setattr(history, "CHANGE_SECONDS", 0.0)
+    monkeypatch.setattr(history, "LOOK_SECONDS", 0.01)
+
+
+def leaving(files, check, **fields):
+    """Let `Snapshots` run beside a coroutine function, which gets it, a function for changes, and the looks at the state."""
+    steps, looks = [0], []
+
+    def look():
+        looks.append(steps[0])
+        return steps[0]
+
+    async def run():
+        snapshots = history.Snapshots(job_with(plan(files.url), **fields), APPLICATION, look,
+                                      lambda: {**status(), "message": f"step {steps[0]} with hunter2-long"})
+        task = asyncio.ensure_future(snapshots.leave())
+        try:
+            await check(snapshots, lambda: steps.__setitem__(0, steps[0] + 1), looks)
+        finally:
+            task.cancel()
+
+    asyncio.run(run())
+
+
+async def eventually(condition):
+    for _ in range(6000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("not in time")
+
+
+def test_snapshots_follow_the_changes_of_a_job_and_one_is_always_whole(files, quick):
+    async def check(snapshots, change, looks):
+        def told():
+            return [unpack_record(files.files[path])["message"] for path in SNAPSHOTS if path in files.files]
+
+        await eventually(lambda: told() == ["step 0 with ***"])
+        change()
+        await eventually(lambda: told() == ["step 0 with ***", "step 1 with ***"])
+        change()
+        await eventually(lambda: told() == ["step 2 with ***", "step 1 with ***"])
+        assert {files.modes[path] for path in SNAPSHOTS} == {"600"} and files.folders[f"{FOLDER}/.running"] == "700"
+        await begin(snapshots)
+        assert list(files.files) == [PATH]
+        change()
+        await eventually(lambda: looks.count(3) > 2)  # the next look comes after the write of the one before
+        assert list(files.files) == [PATH]
+
+    async def begin(snapshots):
+        assert await history.begin_record(job_with(plan(files.url)), APPLICATION, status(), snapshots) == PATH
+
+    leaving(files, check, env={"API_KEY": "hunter2-long"})
+
+
+def test_without_a_change_there_is_no_further_snapshot_for_a_minute(files, quick):
+    async def check(snapshots, change, looks):
+        await eventually(lambda: files.files)
+        seen = len(looks)
+        await eventually(lambda: len(looks) > seen + 10)
+        assert list(files.files) == [SNAPSHOTS[0]] and history.SNAPSHOT_SECONDS == 60.0
+
+    leaving(files, check)
+
+
+def test_a_file_system_that_fails_costs_a_snapshot_and_is_told_once(files, quick, caplog):
+    caplog.set_level("INFO")
+    files.faults.append(lambda operation, path: (403, "SafeModeException", "in safe mode"))
+
+    async def check(snapshots, change, looks):
+        for _ in range(3):
+            before = len(files.requests)
+            change()
+            await eventually(lambda before=before: len(files.requests) > before)
+        files.faults.clear()
+        change()
+        await eventually(lambda: files.files)
+
+    leaving(files, check)
+    assert caplog.text.count("No snapshot of the job is written") == 1

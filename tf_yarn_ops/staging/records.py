@@ -17,7 +17,15 @@ from typing import Any
 
 from ..errors import SubmissionRejected
 from ..hadoop.filesystem import FileStatus, FileSystem
-from ..runtime.common.record import MAX_UNPACKED, SUFFIX, record_path, summarise, unpack_record
+from ..runtime.common.record import (
+    MAX_UNPACKED,
+    SNAPSHOTS,
+    SUFFIX,
+    record_path,
+    snapshot_paths,
+    summarise,
+    unpack_record,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +43,7 @@ _CHUNK = 32
 _ABANDONED = 24 * 3600 * 1000
 _INDEX = re.compile(r"\.index-[0-9a-f]{12}\.json\.gz\Z")
 _RECORD = re.compile(r"(application_(\d+)_\d+)\.json\.gz\Z")
+_SNAPSHOT = re.compile(r"(application_\d+_\d+)-[01]\.json\.gz\Z")
 _PARTS = (re.compile(r"\d{4}\Z"), re.compile(r"\d{2}\Z"), re.compile(r"\d{2}\Z"))
 
 
@@ -171,6 +180,24 @@ class Records:
             return self.filesystem.status(path)
         except SubmissionRejected:
             return None
+
+    def snapshot(self, application_id: str) -> dict[str, Any] | None:
+        """Return what the coordinator of a job has left last while the job ran; None if there is nothing."""
+        found = [record for record in map(self._load, snapshot_paths(self.folder, application_id)) if record]
+        return max(found, key=lambda record: record.get("written_at") or 0.0, default=None)
+
+    def snapshots(self) -> dict[str, int]:
+        """Return the applications with snapshots, and when each was written last, milliseconds since the epoch."""
+        found: dict[str, int] = {}
+        for status in self._list(SNAPSHOTS):
+            if match := _SNAPSHOT.match(status.name):
+                found[match[1]] = max(status.modified, found.get(match[1], 0))
+        return found
+
+    def delete_snapshot(self, application_id: str) -> None:
+        """Delete the snapshots of a job."""
+        for path in snapshot_paths(self.folder, application_id):
+            self.filesystem.delete(path)
 
     def has(self, application_id: str, at: float) -> bool:
         """Return whether there is a record of an application that ended for YARN at this moment.

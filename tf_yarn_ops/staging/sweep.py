@@ -70,6 +70,7 @@ def sweep(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str
         sweep_old(staging, FOLDER)
     if random.random() < RECORDS_CHANCE:
         sweep_records(staging)
+        sweep_snapshots(staging, resourcemanager, on_ended)
     return deleted
 
 
@@ -80,6 +81,23 @@ def sweep_records(staging: StagingDirectory) -> list[str]:
     for day in records.days()[:RECORDS_DAYS]:
         records.summaries(day)
     return deleted
+
+
+def sweep_snapshots(staging: StagingDirectory, resourcemanager: ResourceManager,
+                    on_ended: Callable[[Mapping[str, Any]], object] | None = None) -> None:
+    """Call ``on_ended`` for some applications that have ended and left snapshots; then delete these."""
+    records = staging.records()
+    found = records.snapshots()
+    for name in random.sample(sorted(found), min(AT_MOST, len(found))):
+        try:
+            application = resourcemanager.get(name)
+            over = application["state"] in ENDED
+            if over and on_ended is not None:
+                on_ended(application)
+        except ApplicationNotFound:
+            over = time.time() * 1000 - found[name] > FORGOTTEN_AFTER
+        if over:
+            records.delete_snapshot(name)
 
 
 def sweep_old(staging: StagingDirectory, name: str) -> int:

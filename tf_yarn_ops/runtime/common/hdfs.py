@@ -131,9 +131,9 @@ class Hdfs:
         """Make a folder, and those above it, if it does not exist."""
         self._ask("PUT", path, "MKDIRS", permission="%o" % mode)
 
-    def create(self, path: str, content: bytes, mode: int) -> None:
-        """Write a new file: the NameNode names the DataNode that takes the content."""
-        place = self._ask("PUT", path, "CREATE", permission="%o" % mode, overwrite="false").location
+    def create(self, path: str, content: bytes, mode: int, overwrite: bool = False) -> None:
+        """Write a file: the NameNode names the DataNode that takes the content."""
+        place = self._ask("PUT", path, "CREATE", permission="%o" % mode, overwrite=str(overwrite).lower()).location
         if not place:
             raise HdfsRefused("CREATE %s: the answer names no DataNode" % path)
         answer = self._send("PUT", place, content)

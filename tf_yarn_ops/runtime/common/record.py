@@ -8,12 +8,14 @@ import gzip
 import json
 import time
 import zlib
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 #: Version of the keys that a record adds to the status. A new key does not change it.
 RECORD_SCHEMA = 1
 COORDINATOR, CLIENT = "coordinator", "client"
 SUFFIX = ".json.gz"
+#: The folder of the history with snapshots of running jobs.
+SNAPSHOTS = ".running"
 #: Bytes of JSON above which a record loses log tails, then curves.
 MAX_JSON = 8 << 20
 #: Bytes that a reader unpacks at most, because another user may have written the file.
@@ -37,6 +39,15 @@ def record_path(folder: str, application_id: str, at: float) -> str:
         When the job ended, seconds since the epoch.
     """
     return "%s/%s/%s%s" % (folder, time.strftime("%Y/%m/%d", time.gmtime(at)), application_id, SUFFIX)
+
+
+def snapshot_paths(folder: str, application_id: str) -> Tuple[str, str]:
+    """Return the two files that a coordinator overwrites by turns, so that one is whole when it is killed as it writes.
+
+    Each has a record of the running job. If the coordinator is killed, a client takes from it what YARN does not know.
+    """
+    begin = "%s/%s/%s" % (folder, SNAPSHOTS, application_id)
+    return begin + "-0" + SUFFIX, begin + "-1" + SUFFIX
 
 
 def build_record(status: Mapping[str, Any], written_by: str, at: float) -> Dict[str, Any]:

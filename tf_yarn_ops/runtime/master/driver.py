@@ -103,6 +103,8 @@ async def run(job: Job, application_id: str) -> None:
     _server, port = await web.serve(web.Website(coordinator.status, coordinator.tail, coordinator.live_report))
     background.append(asyncio.ensure_future(coordinator.show_page("ytf", f"127.0.0.1:{port}", "Training")))
     background.append(asyncio.ensure_future(coordinator.offer_tensorboard()))
+    snapshots = history.Snapshots(job, application_id, lambda: coordinator.state, coordinator.status)
+    background.append(asyncio.ensure_future(snapshots.leave()))
     verdict = asyncio.ensure_future(coordinator.verdict())
     while not verdict.done():
         await asyncio.wait([verdict, *background], return_when=asyncio.FIRST_COMPLETED)
@@ -114,7 +116,7 @@ async def run(job: Job, application_id: str) -> None:
                 coordinator.failed(fault)
     await coordinator.stop_tasks()
     report = coordinator.report()
-    keeping = history.begin_record(job, application_id, coordinator.status(live=False))
+    keeping = history.begin_record(job, application_id, coordinator.status(live=False), snapshots)
     if await reachable:
         await until_known(job.resourcemanagers, application_id, job.authorities)
     await asyncio.wait([keeping], timeout=history.HOLD_SECONDS)

@@ -1,7 +1,8 @@
 """Write the record of the ended job into the history: WebHDFS with the container's token, retries and a deadline.
 
 The verdict waits for it at most `HOLD_SECONDS`; later the write goes on while YARN takes the verdict. A client that
-sees the end writes what is missing.
+sees the end writes what is missing. While the job runs, `Snapshots` leaves what a client can't know if the coordinator
+is killed.
 
 References
 ----------
@@ -14,12 +15,12 @@ import os
 import threading
 import time
 import uuid
-from typing import Any, Mapping, Optional
+from typing import Any, Callable, Mapping, Optional
 
 from ..common.contract import HistoryPlan, Job
 from ..common.hdfs import Hdfs, HdfsRefused
 from ..common.masking import mask_texts, secrets_of
-from ..common.record import COORDINATOR, build_record, pack_record, record_path
+from ..common.record import COORDINATOR, build_record, pack_record, record_path, snapshot_paths
 from .ending import ask_for_application
 
 logger = logging.getLogger(__name__)
@@ -32,30 +33,126 @@ WRITE_SECONDS = 20.0
 REQUEST_SECONDS = 5.0
 #: Seconds before the second attempt; each later pause is twice as long.
 PAUSE = 0.2
+#: Seconds between two snapshots of a job whose state does not change, at least; and of one whose state changes.
+SNAPSHOT_SECONDS, CHANGE_SECONDS = 60.0, 10.0
+#: Between two snapshots there is at least this multiple of the time that one took.
+REST = 50
+#: Seconds between two looks whether a snapshot is due.
+LOOK_SECONDS = 1.0
+#: Mode of the folder of snapshots, which have no ACLs.
+SNAPSHOTS_MODE = 0o700
 #: Modes of the days' directories and of a record, which only its owner and the job's view ACLs may read.
 DIRECTORY_MODE, FILE_MODE, OPEN_FILE_MODE = 0o755, 0o600, 0o644
 #: All users, in YARN's ACLs.
 EVERYBODY = "*"
 
 
-def begin_record(job: Job, application_id: str, status: Mapping[str, Any]) -> "asyncio.Future[Optional[str]]":
-    """Begin to write the record of an ended job in a thread that ends with the process; return the future of `keep`."""
+class Snapshots:
+    """Leaves in the file system what the coordinator knows of the running job.
+
+    A snapshot is written `CHANGE_SECONDS` after the start at the earliest, and later when the state of the job has
+    changed, or after `SNAPSHOT_SECONDS`. Between two there is `REST` times as long as the last one took.
+
+    Parameters
+    ----------
+    job : Job
+    application_id : str
+    state : callable
+        Returns an object that is another one after each change of the job's state.
+    status : callable
+        Returns the document of ``status.json``.
+    """
+
+    def __init__(self, job: Job, application_id: str, state: Callable[[], object],
+                 status: Callable[[], Mapping[str, Any]]):
+        self._job, self._state, self._status = job, state, status
+        self._paths = snapshot_paths(job.history.folder, application_id) if job.history else ()
+        self._lock = threading.Lock()
+        self._written, self._tried, self._removed, self._fault = 0, False, False, ""
+
+    async def leave(self) -> None:
+        """Write snapshots until cancelled; return at once if the site keeps no history."""
+        seen: object = None
+        at, cost = time.monotonic(), 0.0
+        while self._paths:
+            await asyncio.sleep(LOOK_SECONDS)
+            waited, state = time.monotonic() - at, self._state()
+            if waited < max(CHANGE_SECONDS if state is not seen else SNAPSHOT_SECONDS, REST * cost):
+                continue
+            seen, began = state, time.monotonic()
+            await _in_thread(self._write, self._status())
+            at = time.monotonic()
+            cost = at - began
+
+    def _write(self, status: Mapping[str, Any]) -> None:
+        plan = self._job.history
+        assert plan is not None
+        content = pack_record(build_record(_masked(self._job, status), COORDINATOR, time.time()))
+        with self._lock:
+            if self._removed:
+                return
+            path, self._tried = self._paths[self._written % 2], True
+            try:
+                if plan.root:
+                    _write_locally(plan.root.rstrip("/"), os.path.dirname(path), path + ".new", path, content)
+                else:
+                    hdfs = Hdfs(plan.urls, plan.user, os.environ, self._job.authorities, REQUEST_SECONDS)
+                    if not self._written:
+                        hdfs.makedirs(plan.folder, DIRECTORY_MODE)
+                        hdfs.makedirs(os.path.dirname(path), SNAPSHOTS_MODE)
+                    hdfs.create(path, content, FILE_MODE, overwrite=True)
+                self._written += 1
+                self._fault = ""
+            except OSError as error:
+                if str(error) != self._fault:
+                    logger.info("No snapshot of the job is written: %s", error)
+                self._fault = str(error)
+
+    def remove(self) -> None:
+        """Delete the snapshots, because there is a record, and write none any more."""
+        with self._lock:
+            self._removed, plan = True, self._job.history
+            for path in self._paths[:self._written] or self._paths[:self._tried]:
+                try:
+                    if plan is not None and plan.root:
+                        os.unlink(plan.root.rstrip("/") + path)
+                    elif plan is not None:
+                        Hdfs(plan.urls, plan.user, os.environ, self._job.authorities, REQUEST_SECONDS).delete(path)
+                except OSError as error:
+                    logger.info("The snapshot %s was not deleted: %s", path, error)
+
+
+def begin_record(job: Job, application_id: str, status: Mapping[str, Any],
+                 snapshots: Optional[Snapshots] = None) -> "asyncio.Future[Optional[str]]":
+    """Begin to write the record of an ended job, which replaces the snapshots; return the future of `keep`."""
+
+    def write() -> Optional[str]:
+        path = keep(job, application_id, status)
+        if path is not None and snapshots is not None:
+            snapshots.remove()
+        return path
+
+    return _in_thread(write)
+
+
+def _in_thread(function: Callable[..., Optional[str]], *arguments: Any) -> "asyncio.Future[Optional[str]]":
+    """Call a function in a thread that ends with the process; its fault is logged, and costs the job nothing."""
     loop = asyncio.get_running_loop()
-    written: "asyncio.Future[Optional[str]]" = loop.create_future()
+    done: "asyncio.Future[Optional[str]]" = loop.create_future()
 
     def run() -> None:
-        path = None
+        result = None
         try:
-            path = keep(job, application_id, status)
-        except Exception:  # the record must not cost the verdict
-            logger.exception("The record was not written")
+            result = function(*arguments)
+        except Exception:
+            logger.exception("The history was not written")
         try:
-            loop.call_soon_threadsafe(written.set_result, path)
+            loop.call_soon_threadsafe(lambda: None if done.done() else done.set_result(result))
         except RuntimeError:
             pass  # the loop has ended
 
     threading.Thread(target=run, name="history", daemon=True).start()
-    return written
+    return done
 
 
 def keep(job: Job, application_id: str, status: Mapping[str, Any], until: Optional[float] = None) -> Optional[str]:
@@ -107,6 +204,10 @@ def _complete(job: Job, application_id: str, status: Mapping[str, Any]) -> Mappi
         document["queue_seconds"] = round(max(0.0, began - submitted), 3) if began else None
     if "://" in str(known.get("trackingUrl")):
         document["tracking_url"] = known["trackingUrl"]
+    return _masked(job, document)
+
+
+def _masked(job: Job, document: Mapping[str, Any]) -> Mapping[str, Any]:
     masked: Mapping[str, Any] = mask_texts(document, secrets_of(plan.env for plan in job.types.values()))
     return masked
 
@@ -140,6 +241,6 @@ def _write(plan: HistoryPlan, authorities: str, path: str, content: bytes) -> No
 def _write_locally(root: str, folder: str, passing: str, path: str, content: bytes) -> None:
     """Write into a folder of this node, which is the cluster's file system (viewfs)."""
     os.makedirs(root + folder, DIRECTORY_MODE, exist_ok=True)
-    with open(os.open(root + passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
+    with open(os.open(root + passing, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "wb") as file:
         file.write(content)
     os.rename(root + passing, root + path)
