@@ -128,7 +128,8 @@ def test_a_line_a_minute_has_states_metrics_cpu_and_memory():
     assert lines.changes(at(2, usage=replace(usage, cpu_cores=3.0)), 40.0) == [], "usage alone is nothing new"
     assert lines.changes(at(2, usage=usage), 90.0) == [
         f"still RUNNING, {using}, followed for 1 min 30 s; metrics: step 2"]  # fmt: skip
-    assert describe_usage(at(2, usage=JobUsage(0.5, 512.0))) == "cpu 0.5 cores, memory 0.5 GiB"
+    assert describe_usage(at(2, usage=JobUsage(0.5, 512.0))) == "cpu 0.5 cores, memory 512 MiB"
+    assert describe_usage(at(2, usage=JobUsage(0.0, 9.6, 128))) == "cpu 0.0 cores, memory 10 of 128 MiB"
     assert "  usage         cpu 3.4 cores" in "\n".join(describe(at(2, usage=usage), 0.0))
     ended = replace(FAILED, usage=usage)
     assert not any("cores" in line for line in (*lines.changes(ended, 200.0), *describe(ended, 200.0)))

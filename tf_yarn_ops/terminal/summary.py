@@ -172,9 +172,11 @@ def describe_usage(report: JobReport) -> str:
     usage = report.usage
     if usage is None or report.reason is not None:
         return ""
-    given = f" of {usage.given_memory_mib / 1024:.1f}" if usage.given_memory_mib else ""
+    most = max(usage.memory_mib, usage.given_memory_mib or 0)
+    size, digits, unit = (1024, 1, "GiB") if most >= 1024 else (1, 0, "MiB")
+    given = f" of {usage.given_memory_mib / size:.{digits}f}" if usage.given_memory_mib else ""
     fullest = f", most used: {usage.fullest} {100 * usage.fullest_part:.0f} %" if usage.fullest_part else ""
-    return f"cpu {usage.cpu_cores:.1f} cores, memory {usage.memory_mib / 1024:.1f}{given} GiB{fullest}"
+    return f"cpu {usage.cpu_cores:.1f} cores, memory {usage.memory_mib / size:.{digits}f}{given} {unit}{fullest}"
 
 
 def _number(value: object) -> str:
