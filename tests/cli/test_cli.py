@@ -394,7 +394,7 @@ def test_a_signal_before_the_submission_ends_at_once(number, code):
         connection, _ = silent.accept()
         with connection:
             client.send_signal(number)
-            out, err = client.communicate(timeout=5)
+            out, err = client.communicate(timeout=60)
         assert (client.returncode, out) == (code, b"")
         assert b"Traceback" not in err
 

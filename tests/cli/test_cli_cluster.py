@@ -52,7 +52,7 @@ def environment(cluster):
 
 def applications(cluster):
     """Return all applications that the ResourceManager knows."""
-    with urllib.request.urlopen(f"{cluster.resourcemanager_url}/ws/v1/cluster/apps", timeout=10) as answer:
+    with urllib.request.urlopen(f"{cluster.resourcemanager_url}/ws/v1/cluster/apps", timeout=60) as answer:
         return (json.load(answer)["apps"] or {}).get("app", [])
 
 
@@ -290,7 +290,7 @@ def test_a_wait_that_gives_up_or_gets_a_signal_leaves_the_application_alone(run,
                               env=environment(minicluster))  # fmt: skip
     assert application_id in client.stderr.readline()
     client.send_signal(signal.SIGINT)
-    _, err = client.communicate(timeout=20)
+    _, err = client.communicate(timeout=60)
     assert (client.returncode, err.splitlines()[-1]) == (130, f"{application_id} goes on; next: ytf wait {application_id}")
     assert state_of(minicluster, application_id) in ("ACCEPTED", "RUNNING")
 
@@ -366,7 +366,7 @@ def test_tensorboard_shows_the_training_lingers_as_told_and_ends_with_the_job(ru
 
     def curves():
         try:
-            with urllib.request.urlopen(f"{url}/data/plugin/scalars/tags", timeout=5) as answer:
+            with urllib.request.urlopen(f"{url}/data/plugin/scalars/tags", timeout=60) as answer:
                 return list(json.load(answer).get(".", ()))
         except OSError:
             return None
@@ -388,7 +388,7 @@ def test_tensorboard_shows_the_training_lingers_as_told_and_ends_with_the_job(ru
     trained = max(task_of(report, f"worker:{index}")["finished_at"] for index in (0, 1))
     assert task_of(report, "ps:0")["finished_at"] < trained + 6 <= task_of(report, "tensorboard:0")["finished_at"]
     with pytest.raises(OSError):
-        urllib.request.urlopen(url, timeout=5)
+        urllib.request.urlopen(url, timeout=60)
 
 
 def test_a_terminal_gets_a_live_table(minicluster, tmp_path):

@@ -440,7 +440,7 @@ def test_a_server_that_does_not_answer_is_told_in_time(healthy, silence):
     diagnosis = diagnose(healthy, Site(request_timeout=0.2))
     found = of(diagnosis, "resourcemanager")
     assert (found.symptom, "timed out" in found.message) == (Symptom.RM_SILENT, True)
-    assert not diagnosis.hanging and diagnosis.results[2].seconds < 10
+    assert not diagnosis.hanging and diagnosis.results[2].seconds < 50
 
 
 def test_a_hanging_namenode_does_not_hang_the_others(healthy, silence):
@@ -448,7 +448,7 @@ def test_a_hanging_namenode_does_not_hang_the_others(healthy, silence):
     fake = FakeYarn()
     fake.faults.append(lambda method, path: silence.wait(60) and None)
     with serving(fake) as slow, namenode("active") as quick:
-        found = of(diagnose(healthy, Site(webhdfs=(slow, quick), request_timeout=0.2)), "filesystem")
+        found = of(diagnose(healthy, Site(webhdfs=(slow, quick), request_timeout=0.6)), "filesystem")
     assert found.symptom is Symptom.NN_PARTLY_AWAY and f"{quick} ACTIVE" in found.message
 
 

@@ -395,7 +395,7 @@ def no_grpcio(rig):
     application = rig.submit(job("true", environment=Environment("venv", str(home))))
     outcome = rig.end(application, submitted, expect=says("needs grpcio and protobuf"))
     url = f"{rig.url}/ws/v1/cluster/apps/{application}"
-    assert "needs grpcio and protobuf" in json.load(urllib.request.urlopen(url, timeout=10))["app"]["diagnostics"]
+    assert "needs grpcio and protobuf" in json.load(urllib.request.urlopen(url, timeout=60))["app"]["diagnostics"]
     shutil.rmtree(home)
     return outcome
 

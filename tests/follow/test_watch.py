@@ -144,7 +144,7 @@ def test_unknown_to_a_resourcemanager_that_recovers_is_not_lost(yarn, cluster):
     yarn.started_on = round(time.time() * 1000)
 
     async def main():
-        wait = asyncio.create_task(Watcher(cluster, tag=TAG, interval=0.02).wait(name, timeout=20))
+        wait = asyncio.create_task(Watcher(cluster, tag=TAG, interval=0.02).wait(name, timeout=60))
         await until_async(lambda: len(singles(yarn)) >= 6)
         assert not wait.done()
         yarn.add(application(1, applicationTags=TAG) | {"id": name})
@@ -161,7 +161,7 @@ def test_each_waiter_has_its_own_deadline(yarn, cluster):
 
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
-        other = asyncio.create_task(watcher.wait(long, timeout=20))
+        other = asyncio.create_task(watcher.wait(long, timeout=60))
         with pytest.raises(WaitTimeout, match=rf"{short} has not ended after 0.5 s \((RUNNING|ACCEPTED), .*\); it goes on"):
             await watcher.wait(short, timeout=0.5)
         finish(yarn, long)
@@ -217,7 +217,7 @@ def test_a_directory_that_can_not_be_deleted_does_not_hide_the_end(yarn, cluster
     finish(yarn, name)
 
     async def main():
-        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, timeout=10)
+        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, timeout=60)
 
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
     assert "could not be deleted: the disk is gone" in caplog.text
@@ -267,7 +267,7 @@ def test_a_waiter_that_comes_while_the_last_one_leaves_is_served(yarn, cluster):
         for at in range(1, 30):
             name = add(yarn, at, state="FINISHED", diagnostics=compose_diagnostics(
                 JobReport("x", reason=Reason.SUCCEEDED, message="x")))
-            assert (await watcher.wait(name, timeout=5)).reason is Reason.SUCCEEDED
+            assert (await watcher.wait(name, timeout=60)).reason is Reason.SUCCEEDED
             for _ in range(at % 5):
                 await asyncio.sleep(0)
 
@@ -385,7 +385,7 @@ def test_a_watcher_starts_again_after_a_rest(yarn, cluster):
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
         for at in (1, 2):
             name = add(yarn, at, state="RUNNING")
-            wait = asyncio.create_task(watcher.wait(name, timeout=20))
+            wait = asyncio.create_task(watcher.wait(name, timeout=60))
             await until_async(lambda: lists(yarn))
             finish(yarn, name)
             assert (await wait).reason is Reason.SUCCEEDED
@@ -400,7 +400,7 @@ def test_one_application_that_can_not_be_killed_does_not_starve_the_others(yarn,
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.05)
         overdue = asyncio.create_task(watcher.wait(stuck, queue_timeout=1))
-        waits = [asyncio.create_task(watcher.wait(name, timeout=20)) for name in others]
+        waits = [asyncio.create_task(watcher.wait(name, timeout=60)) for name in others]
         await until_async(lambda: any(method == "PUT" for method, *_ in yarn.requests))
         for name in others:
             finish(yarn, name)
@@ -465,7 +465,7 @@ def test_no_fault_of_one_look_ends_the_loop(yarn, cluster):
 
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.05)
-        wait = asyncio.create_task(watcher.wait(name, timeout=20))
+        wait = asyncio.create_task(watcher.wait(name, timeout=60))
         await until_async(lambda: lists(yarn) >= 2)
         finish(yarn, name)
         return await wait

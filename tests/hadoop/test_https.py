@@ -81,7 +81,7 @@ def test_logs_live_reports_and_the_watcher_trust_it_too(secure, authority):
     assert LiveReports(cluster).fetch(secure.apps[ID]).message == "soon"
     assert "".join(Logs(cluster, cluster.resourcemanager(), environ={}).read(ID, "coordinator")) == "what it says\n"
     secure.end(ID, "", "FINISHED", "SUCCEEDED")
-    assert asyncio.run(Watcher(cluster, interval=0.05).wait(ID, timeout=20)).reason.name == "SUCCEEDED"
+    assert asyncio.run(Watcher(cluster, interval=0.05).wait(ID, timeout=60)).reason.name == "SUCCEEDED"
 
 
 REFUSED = (r"its certificate is not trusted \(.*certificate.*\); set ca_file in site.yaml to a PEM file with the "

@@ -453,7 +453,7 @@ def test_the_queue_deadline_holds_for_a_client_that_attaches(place):
     spec = job(deadlines=Deadlines(queue=1))
     first = place.launcher().ensure(spec, ME)
     place.yarn.apps[first.application_id].update(state="ACCEPTED", elapsedTime=3600_000)
-    assert place.launcher().run(spec, ME, timeout=10, poll_interval=0.05).reason is Reason.QUEUE_TIMEOUT
+    assert place.launcher().run(spec, ME, timeout=60, poll_interval=0.05).reason is Reason.QUEUE_TIMEOUT
 
 
 def test_a_refused_racer_leaves_the_files_of_the_application_that_runs(place):

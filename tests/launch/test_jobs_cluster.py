@@ -114,7 +114,7 @@ def assert_gone(launcher, minicluster, application):
     until(lambda: not left_of(application), 60, what=f"the end of all processes, {left_of(application)}")
     url = f"{minicluster.namenode_url}/webhdfs/v1/user/{launcher.cluster.user}/.skein/{application}?op=GETFILESTATUS"
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(url, timeout=10)
+        urllib.request.urlopen(url, timeout=60)
 
 
 # -- endings ------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ def test_resources_per_type_and_index_are_what_yarn_allocates(launcher, miniclus
     assert [len(agent_of(application, name)) for name in ("ps", "worker")] == [1, 2], "an agent for each task"
     assert len({t.container_id for t in report.tasks}) == 3
     url = f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
-    app = json.load(urllib.request.urlopen(url, timeout=10))["app"]
+    app = json.load(urllib.request.urlopen(url, timeout=60))["app"]
     assert app["allocatedMB"] == 1152 + 128 + 256 + 512
     assert app["allocatedVCores"] == 2 + 1 + 2 + 3
     used = {item["name"]: item["value"] for item in
@@ -314,7 +314,7 @@ def test_progress_in_yarn_moves_with_the_tasks_that_have_finished_whatever_becom
     url = f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
 
     def progress():
-        return json.load(urllib.request.urlopen(url, timeout=10))["app"]["progress"]
+        return json.load(urllib.request.urlopen(url, timeout=60))["app"]["progress"]
 
     until(lambda: progress() == 50, 120, what="half of the two workers")
     until(lambda: task(launcher.report(application), "tensorboard:0").state == "failed", 60, what="TensorBoard's failure")
@@ -341,9 +341,9 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
     report = until(lambda: (found := launcher.report(application)).tensorboard_url and found, 120, what="an answer of TensorBoard")
     board = f"{report.tracking_url.rstrip('/')}/pages/tensorboard/"
     assert report.tensorboard_url == board
-    with urllib.request.urlopen(report.tracking_url, timeout=5) as tracked:
+    with urllib.request.urlopen(report.tracking_url, timeout=60) as tracked:
         assert re.search(r'href="[^"]*/pages/tensorboard[^"]*"[^>]*>\s*TensorBoard\s*<', tracked.read().decode())
-    with urllib.request.urlopen(f"{report.tracking_url.rstrip('/')}/pages/ytf/", timeout=5) as ours:
+    with urllib.request.urlopen(f"{report.tracking_url.rstrip('/')}/pages/ytf/", timeout=60) as ours:
         page = ours.read().decode()
     assert "worker:1" in page and '<a href="../tensorboard/">TensorBoard</a>' in page
     # The file grows; TensorBoard shows what is new.
@@ -352,7 +352,7 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
     def steps():
         data = f"{board}data/plugin/scalars/scalars?run=logs%2Ftrain&tag={quote(SCALAR)}"
         try:
-            return [step for _, step, _ in json.load(urllib.request.urlopen(data, timeout=10))]
+            return [step for _, step, _ in json.load(urllib.request.urlopen(data, timeout=60))]
         except (OSError, ValueError):  # after the end YARN answers with a page of its own
             return None
 
@@ -361,7 +361,7 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
         see_charts(window, board, "logs/train", 3)
     front = next(address for address in listening(application) if not address.startswith("127."))
     with pytest.raises((OSError, http.client.HTTPException)):  # around YARN, without the job's certificate
-        urllib.request.urlopen(f"http://127.0.0.1:{front.rpartition(':')[2]}/", timeout=5)
+        urllib.request.urlopen(f"http://127.0.0.1:{front.rpartition(':')[2]}/", timeout=60)
     go.touch()
     report = launcher.wait(application, timeout=60)
     assert report.reason is Reason.SUCCEEDED
@@ -379,13 +379,13 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
             name = f"TensorFlow-{application.rpartition('_')[2]}"
 
             def runs():
-                found = json.load(urllib.request.urlopen(f"{url}data/plugin/scalars/tags", timeout=10))
+                found = json.load(urllib.request.urlopen(f"{url}data/plugin/scalars/tags", timeout=60))
                 return {run: list(tags) for run, tags in found.items() if tags}
 
             until(lambda: runs() == {f"{name}/logs/train": [SCALAR], "before": [SCALAR]}, 60, what="both runs")
             httpx.post(where, params={"op": "APPEND", **as_us}, content=event_file(1, first=3), follow_redirects=True)
             data = f"{url}data/plugin/scalars/scalars?run={quote(f'{name}/logs/train')}&tag={quote(SCALAR)}"
-            until(lambda: len(json.load(urllib.request.urlopen(data, timeout=10))) == 4, 60, what="the new point")
+            until(lambda: len(json.load(urllib.request.urlopen(data, timeout=60))) == 4, 60, what="the new point")
         finally:
             shown.send_signal(signal.SIGINT)
     assert shown.returncode == 0

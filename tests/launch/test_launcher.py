@@ -626,7 +626,7 @@ def test_a_refused_kill_at_the_queue_deadline_is_told_once_and_the_wait_goes_on(
         return None
 
     place.yarn.faults.append(refuse)
-    assert launcher.wait(ID, timeout=20, poll_interval=0.01).reason is Reason.SUCCEEDED
+    assert launcher.wait(ID, timeout=60, poll_interval=0.01).reason is Reason.SUCCEEDED
     assert len(kills) == 3
     told = [record.getMessage() for record in caplog.records if "could not be killed" in record.getMessage()]
     assert len(told) == 1 and told[0].startswith(f"{ID} is over its queue deadline") and "not yours" in told[0]

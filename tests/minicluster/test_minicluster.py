@@ -38,7 +38,7 @@ def run(cluster, *command):
 
 def get(url, accept="application/json"):
     request = urllib.request.Request(url, headers={"Accept": accept})
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10) as answer:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
         return answer.read().decode()
 
 
@@ -450,7 +450,7 @@ def test_an_interrupted_up_can_be_repeated(folder):
 
 def test_down_leaves_no_process_and_keeps_the_files(ready):
     made = f"{ready.namenode_url}/webhdfs/v1/tmp/still-there?op=MKDIRS&user.name={ready.settings.user}"
-    urllib.request.urlopen(urllib.request.Request(made, method="PUT"), timeout=10).close()
+    urllib.request.urlopen(urllib.request.Request(made, method="PUT"), timeout=60).close()
     ended = run_cli("down", "--dir", ready.directory)
     assert (ended.returncode, ended.stdout) == (0, "")
     assert daemons.find_all(ready.directory) == ()

@@ -603,10 +603,10 @@ def test_the_page_shows_the_live_report(tmp_path):
     with AppMaster(tmp_path / "job", spec) as am:
         am.log_says("Published the cluster spec")
         until(lambda: "ytf" in am.pages)
-        document = json.load(urllib.request.urlopen(am.pages["ytf"] + "/status.json", timeout=5))
+        document = json.load(urllib.request.urlopen(am.pages["ytf"] + "/status.json", timeout=60))
         assert document["state"] == "RUNNING"
         assert len(document["cluster_spec"]["worker"]) == 2
-        page = urllib.request.urlopen(am.pages["ytf"] + "/", timeout=5).read().decode()
+        page = urllib.request.urlopen(am.pages["ytf"] + "/", timeout=60).read().decode()
         assert "worker:1" in page and "TensorFlow" in page
         for name in ("worker_0", "worker_1"):
             (am.container(name).folder / "go").touch()

@@ -65,7 +65,7 @@ def board(tmp_path):
 
 
 def get(url, **options):
-    with urllib.request.urlopen(urllib.request.Request(url, **options), timeout=10) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, **options), timeout=60) as answer:
         return answer.read()
 
 
@@ -181,7 +181,7 @@ def front():
 
 
 def ask(front, path, method="GET", body=None, headers=None):
-    connection = http.client.HTTPConnection("127.0.0.1", front.server_port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", front.server_port, timeout=60)
     connection.request(method, path, body, headers or {})
     answer = connection.getresponse()
     return answer.status, dict(answer.getheaders()), answer.read()

@@ -45,7 +45,7 @@ def talk(server_credentials, client_credentials, tmp_path):
     thread.start()
     try:
         calling = context(client_credentials, tmp_path / "c", ssl.PROTOCOL_TLS_CLIENT)
-        with socket.create_connection(listener.getsockname(), timeout=5) as raw, calling.wrap_socket(raw) as stream:
+        with socket.create_connection(listener.getsockname(), timeout=60) as raw, calling.wrap_socket(raw) as stream:
             stream.sendall(b"hello")
             return stream.recv(10)
     finally:

@@ -48,7 +48,7 @@ def killed(gap):
         client = Client(rig, run_id, command, gap)
         struck = time.monotonic()
         client.process.kill()
-        client.process.communicate(timeout=20)
+        client.process.communicate(timeout=60)
         again = Client(rig, run_id, command)
         gate.touch()
         code, report = again.end()
@@ -74,7 +74,7 @@ def left_alone(rig, *options):
     rig.live(application)
     struck = time.time()
     client.process.kill()
-    client.process.communicate(timeout=20)
+    client.process.communicate(timeout=60)
 
     def expect(report):
         holder = f"Its last holder, ytf-submit (process {client.process.pid} on "

@@ -158,7 +158,7 @@ class Soak:
         client = self.stopping_client(key, command, gap)
         self.identities.append(client.identity)
         client.process.kill()
-        client.process.communicate(timeout=20)
+        client.process.communicate(timeout=60)
         for _ in range(5):  # as a scheduler does while the ResourceManager is away
             again = Client(self.rig, key, command)
             gate.touch()
