@@ -1,8 +1,10 @@
 """The history: how long the coordinator writes a record to a real HDFS, and how fast ``ytf ui`` shows 10,000 jobs."""
 
+import contextlib
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,14 +32,27 @@ JOBS, QUICK_JOBS = 10_000, 60
 
 
 def measure(runs: int, quick: bool) -> Samples:
-    """Measure writes to HDFS, and the pages of a new `ytf ui` on a folder of this machine."""
+    """Measure writes to HDFS, and the pages of a new `ytf ui` on HDFS and on a folder of this machine."""
     number = QUICK_JOBS if quick else JOBS
     with hadoop() as cluster, tempfile.TemporaryDirectory(prefix="ytf-bench-") as folder:
-        files = replace(cluster.launcher.cluster, webhdfs=(), local_root=folder)
+        stored = cluster.launcher.cluster
+        files = replace(stored, webhdfs=(), local_root=folder)
         write_many(Path(folder), files.history, number, time.time() - DAY, user=files.user)
-        read_all(StagingDirectory(files).records())
+        _copy(Path(folder), stored)
+        for place in (files, stored):
+            read_all(StagingDirectory(place).records())  # as submissions do now and then: it writes the indexes
         cases = {f"write, {count} tasks": lambda count=count: _write(cluster, count) for count in (4, 1000)}
-        return interleave({**cases, f"ytf ui, {number:,} records": lambda: _look(files)}, runs, Samples())
+        return interleave({**cases, f"ytf ui, {number:,} records in HDFS": lambda: _look(stored),
+                           f"ytf ui, {number:,} records in a folder": lambda: _look(files)}, runs, Samples())
+
+
+def _copy(folder: Path, cluster: Cluster) -> None:
+    """Copy records into HDFS."""
+    with contextlib.closing(cluster.open_filesystem()) as filesystem, ThreadPoolExecutor(16) as pool:
+        records = {f"/{path.relative_to(folder)}": path for path in folder.rglob("*") if path.is_file()}
+        for day in {target.rpartition("/")[0] for target in records}:
+            filesystem.makedirs(day, 0o755)
+        list(pool.map(lambda target: filesystem.create(target, records[target].read_bytes(), 0o600), records))
 
 
 def _write(cluster: Hadoop, count: int) -> Figures:
