@@ -21,7 +21,7 @@ _MOST, _SECONDS = 20, 5.0
 
 
 class TensorFlowYarnCleanupOperator(BaseOperator):
-    """End trainings of this Airflow whose tasks are over, although nobody has ended them.
+    """End trainings of this Airflow that still run although their tasks are over.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def over(key: str) -> str:
 
 
 def end_some(cluster: Any, deployment: str, application_id: str) -> None:
-    """End abandoned applications beside one's own, within seconds. Never raises an error of the cluster."""
+    """End abandoned applications, except the given one, within seconds. Never raises an error of the cluster."""
     from ..launch.abandoned import end_abandoned
 
     try:

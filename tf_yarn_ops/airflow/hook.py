@@ -179,7 +179,7 @@ class YarnHook(BaseHook):
             return None
 
     def test_connection(self) -> tuple[bool, str]:
-        """Make the checks of ``ytf doctor`` but for the application; return whether there is no fault, and a sentence.
+        """Run the checks of ``ytf doctor`` except the application; return whether there is no fault, and a sentence.
 
         The sentence names the cluster, or the first fault with what to do; then the warnings.
         """

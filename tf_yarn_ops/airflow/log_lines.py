@@ -58,7 +58,7 @@ class ProgramLines:
         self._ended = asyncio.Event()
 
     async def follow(self, application_id: Callable[[], str]) -> None:
-        """Tell new lines until `end` is called, and then what is left.
+        """Log new lines until `end` is called, and then the remaining ones.
 
         Parameters
         ----------
@@ -78,11 +78,11 @@ class ProgramLines:
             await self.look(application_id())
 
     def end(self) -> None:
-        """Let `follow` tell what is left, and return."""
+        """Make `follow` log the remaining lines and return."""
         self._ended.set()
 
     async def look(self, application_id: str) -> None:
-        """Tell the new lines of an application; after its end, all that are left."""
+        """Log the new lines of an application; after its end, all remaining ones."""
         try:
             lines, left_out = await _in_thread(lambda: self._read(application_id))
         except SpecInvalid as error:  # the job has no such task: to ask again is of no use

@@ -92,7 +92,7 @@ def _launcher(resourcemanager: str | None, user: str | None, verbose: bool) -> "
 
 def _print_report(application_id: str, resourcemanager: str | None, user: str | None, as_json: bool,
                   verbose: bool, read: "Callable[[Launcher, str], JobReport] | None" = None) -> int:  # fmt: skip
-    """Print a report; return exit code 9 if nobody knows the application, else 0."""
+    """Print a report; return exit code 9 if no source knows the application, else 0."""
     try:
         launcher = _launcher(resourcemanager, user, verbose)
         report = read(launcher, application_id) if read else launcher.report(application_id)

@@ -1,4 +1,4 @@
-"""`examine`: make the checks of the table, each with a deadline; a check whose condition failed is skipped."""
+"""`examine`: run the checks of the table, each with a deadline; a check whose condition failed is skipped."""
 
 import threading
 import time

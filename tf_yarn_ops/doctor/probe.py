@@ -1,4 +1,4 @@
-"""`probe`: one request to one address, of whatever kind; `probe_all`: to several at once, with one deadline."""
+"""`probe`: one request to one address of any kind; `probe_all`: to several at once, with one deadline."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""The table of checks, in the order in which they are made."""
+"""The table of checks, in the order in which they run."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,7 +1,7 @@
 """`end_abandoned`: end the applications of a deployment whose callers are over.
 
-A caller ends its application itself, unless nobody tells it that it is over: Airflow removes the trigger of a task that
-a person marks as failed, and when no triggerer runs at that moment, the training would go on to its end.
+A caller usually ends its application itself. It can't if it does not learn that it is over: Airflow removes the
+trigger of a task that a person marks as failed. If no triggerer runs then, the training would continue to its end.
 """
 
 import logging
