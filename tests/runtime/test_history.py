@@ -248,3 +248,11 @@ def test_a_file_system_that_fails_costs_a_snapshot_and_is_told_once(files, quick
 
     leaving(files, check)
     assert caplog.text.count("No snapshot of the job is written") == 1
+
+
+def test_a_fault_of_a_snapshot_costs_the_job_nothing(files, quick, caplog):
+    def fail():
+        raise KeyError("worker:0")
+
+    asyncio.run(history.Snapshots(job_with(plan(files.url)), APPLICATION, lambda: 0, fail).leave())
+    assert "No snapshot of the job is made any more" in caplog.text and not files.requests

@@ -80,7 +80,12 @@ class Snapshots:
             if waited < max(CHANGE_SECONDS if state is not seen else SNAPSHOT_SECONDS, REST * cost):
                 continue
             seen, began = state, time.monotonic()
-            await _in_thread(self._write, self._status())
+            try:
+                status = self._status()
+            except Exception:  # a snapshot must not cost the job
+                logger.exception("No snapshot of the job is made any more")
+                return
+            await _in_thread(self._write, status)
             at = time.monotonic()
             cost = at - began
 
