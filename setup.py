@@ -47,6 +47,7 @@ EXTRAS = {
         "ruff>=0.5",
         "scikit-learn>=1.4",  # the 1,797 digits of the example
         "types-PyYAML>=6",
+        "uv>=0.5",  # makes the environments of other versions of Airflow in seconds
     ],
 }
 

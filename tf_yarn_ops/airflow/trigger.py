@@ -14,6 +14,8 @@ from typing import Any, cast
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from .versions import cancelled_triggers_ask
+
 #: Airflow kills all tasks of a DAG run at once when the run is marked as failed. asyncio's own pool has six threads on
 #: two cores, with which 38 of 50 kills started too late.
 _KILLERS = ThreadPoolExecutor(32, thread_name_prefix="tf-yarn-kill")
@@ -82,7 +84,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
             program = self.program_lines or await asyncio.to_thread(self._program, followed.cluster)
             report = await progress.follow(followed, self.log, self._moved, program)
         except asyncio.CancelledError:
-            if self._runs_without_triggerer():
+            if self._runs_without_triggerer() or (cancelled_triggers_ask() and await asyncio.to_thread(self._is_over)):
                 await self.on_kill()
             raise
         # Airflow stores the event as it is; a log may hold secrets, which only the task's process can mask.
@@ -95,6 +97,11 @@ class TensorFlowYarnTrigger(BaseTrigger):
         A triggerer numbers its triggers, and `synchronous.run_trigger` runs one outside of the main thread.
         """
         return self.trigger_id is None and threading.current_thread() is threading.main_thread()
+
+    def _is_over(self) -> bool:
+        from .cleanup import over
+
+        return bool(over(str(self.identity["key"])))
 
     async def on_kill(self) -> None:
         """Kill the application: its task was cleared, or marked as failed or as success."""

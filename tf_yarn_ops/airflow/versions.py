@@ -88,6 +88,7 @@ __all__ = [
     "TaskDeferralTimeout",
     "XCom",
     "base_url",
+    "cancelled_triggers_ask",
     "conf",
     "context_merge",
     "determine_kwargs",
@@ -96,7 +97,6 @@ __all__ = [
     "redact",
     "task_decorator_factory",
     "task_states",
-    "triggers_are_told_of_a_kill",
 ]  # fmt: skip
 
 
@@ -210,6 +210,10 @@ def task_states(*, dag_id: str, task_ids: list[str], run_ids: list[str], map_ind
     return states
 
 
-def triggers_are_told_of_a_kill() -> bool:
-    """Return whether a triggerer calls ``on_kill`` of a trigger whose task a person ends; older ones only cancel it."""
-    return _HERE >= (3, 3)
+def cancelled_triggers_ask() -> bool:
+    """Return whether a cancelled trigger asks for the state of its task, to know whether a person has ended it.
+
+    From 3.3 on a triggerer tells it by ``on_kill``. Before, it only cancels the trigger, also where another triggerer
+    continues. In 3.0 to 3.2 the question would make the triggerer build an API server inside itself.
+    """
+    return _HERE < (3, 0)
