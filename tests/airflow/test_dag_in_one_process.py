@@ -156,4 +156,4 @@ def test_the_log_is_short(tried):
     """Neither a line for each staged file nor one for each request. (Airflow itself warns of its own use of httpx.)"""
     lines = [line for line in tried.log.splitlines() if "in-process.invalid" not in line and "site-packages" not in line]
     assert not [line for line in lines if "HTTP Request" in line]
-    assert len([line for line in lines if "tf_yarn_ops" in line]) < 60
+    assert len([line for line in lines if "tf_yarn_ops" in line]) < 60 * tried.known["tries"]["failing"]  # with tracebacks
