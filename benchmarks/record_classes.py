@@ -28,7 +28,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         flag = {"JAVA_TOOL_OPTIONS": f"-XX:DumpLoadedClassList={folder}/%p.txt"}
         with (
-            mock.patch.object(class_archive, "prepare", lambda *_: None),
+            mock.patch.object(daemons, "use_archive", lambda *_: ()),
             mock.patch.object(daemons, "build_environment", lambda *given: build_environment(*given) | flag),
             hadoop() as cluster,
         ):

@@ -59,7 +59,7 @@ def test_the_body_is_what_skeins_driver_would_send(place):
         "application-tags": {"tag": ["mine"]}, "app-node-label-expression": "gpu",
     }
     environment = entries(container["environment"])
-    assert environment["CLASSPATH"] == ".ytf.zip<CPS>{{CLASSPATH}}<CPS>./*<CPS>/etc/hadoop/conf<CPS>/opt/hadoop/*"
+    assert environment["CLASSPATH"] == ".ytf.zip<CPS>./*<CPS>/etc/hadoop/conf<CPS>/opt/hadoop/*"
     assert (environment["SKEIN_APPLICATION_ID"], environment["HADOOP_USER_NAME"], environment["LANG"]) == (
         ID, USER, "C.UTF-8")
     assert "UseSerialGC" in environment["JDK_JAVA_OPTIONS"]

@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import xml.etree.ElementTree
+import zipfile
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -625,7 +626,7 @@ def test_archives_are_made_once_for_a_java(archiving, monkeypatch):
     assert sorted(path.name for path in folder.iterdir()) == ["daemons.jsa", "master.jsa"]
     dumps = (archiving / "dumps").read_text().splitlines()
     jars = f"{archiving}/hadoop/jars/*"
-    assert sorted(line.rpartition("-cp ")[2] for line in dumps) == [f"./.skein.jar:{jars}", jars]
+    assert sorted(line.rpartition("-cp ")[2] for line in dumps) == [f"./.ytf.zip:./.skein.jar:{archiving}/hadoop/unsigned/*:{jars}", jars]
     assert said == ["archiving Hadoop's classes (once for this Java, half a minute, 200 MB)"]
     copy = archiving / "skein.jar"
     shutil.copyfile(class_archive._find_skein_jar(), copy)
@@ -633,6 +634,20 @@ def test_archives_are_made_once_for_a_java(archiving, monkeypatch):
     assert prepare(archiving) == folder, "another environment has the same Skein"
     (archiving / "jdk" / "lib" / "modules").write_text("of 17.0.1")
     assert prepare(archiving) != folder
+
+
+def test_jars_lose_their_signatures_and_nothing_else(archiving):
+    """An archive takes no class of a signed jar."""
+    jar = archiving / "hadoop" / "jars" / "bcprov.jar"
+    with zipfile.ZipFile(jar, "w") as signed:
+        signed.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\r\nMulti-Release: true\r\n\r\nName: A.class\r\nSHA-256-Digest: x\r\n")
+        for name in ("META-INF/BC.SF", "META-INF/BC.DSA", "A.class", "META-INF/versions/9/A.class"):
+            signed.writestr(name, name)
+    prepare(archiving)
+    with zipfile.ZipFile(archiving / "hadoop" / "unsigned" / "bcprov.jar") as plain:
+        assert plain.namelist() == ["META-INF/MANIFEST.MF", "A.class", "META-INF/versions/9/A.class"]
+        assert plain.read("META-INF/MANIFEST.MF") == b"Manifest-Version: 1.0\nMulti-Release: true\n\n"
+        assert plain.read("A.class") == b"A.class"
 
 
 def test_what_a_killed_first_start_left_is_removed(archiving):

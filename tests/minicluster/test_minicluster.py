@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import skein
 
+from support.programs import SUBMIT, YTF
 from support.waiting import until
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import MiniCluster, daemons
@@ -290,6 +291,17 @@ def test_a_container_runs_with_the_white_listed_environment(ready, full_client):
         assert f"\n{line}\n" in log
 
 
+def processes_of(application):
+    """Return the ids of the processes whose command line names an application's directory and Skein's master."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (folder / "cmdline").read_bytes().decode(errors="replace")
+            if application in words and "com.anaconda.skein.ApplicationMaster" in words:
+                found.append(int(folder.name))
+    return found
+
+
 @pytest.fixture
 def archives(ready):
     """The folder with the archives of Hadoop's classes."""
@@ -297,12 +309,18 @@ def archives(ready):
     return ready.settings.classes
 
 
-def test_daemons_and_the_application_master_take_their_classes_from_archives(ready, archives, full_client):
+def test_daemons_and_the_application_master_of_a_job_take_their_classes_from_archives(ready, archives, tmp_path):
     for name, pid in list_pids(ready).items():
         assert f" {archives}/daemons.jsa\n" in Path(f"/proc/{pid}/maps").read_text(), name
-    # The driver is a child of the application master.
-    script = f'grep -q " {archives}/master.jsa$" /proc/$PPID/maps'
-    run_master(full_client, script)
+    environ = {**os.environ, **ready.environ}
+    small = ["--submit_with", "rest", "--am_memory", "512", "-m", "256", "--environment", f"venv://{sys.prefix}", "-r", "worker:1"]
+    ran = subprocess.run([*SUBMIT, *small, f"touch {tmp_path}/runs; sleep 600"], env=environ, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    application = ran.stdout.strip()
+    until((tmp_path / "runs").exists, 90)
+    masters = {pid: maps for pid in processes_of(application) if (maps := Path(f"/proc/{pid}/maps").read_text())}
+    assert [pid for pid, maps in masters.items() if f" {archives}/master.jsa\n" in maps], masters.keys()
+    assert subprocess.run([*YTF, "kill", application], env=environ, timeout=60).returncode == 0
 
 
 def test_an_application_master_with_jars_of_its_own_runs_without_the_archive(ready, archives, full_client, tmp_path):

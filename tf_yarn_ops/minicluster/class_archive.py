@@ -14,9 +14,11 @@ import gzip
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+import zipfile
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -27,7 +29,17 @@ from .java import Java
 #: ``python -m benchmarks.record_classes``.
 DAEMONS, MASTER = "daemons", "master"
 
+#: The runtime's name in a container: `runtime.common.contract.RUNTIME_FILE`, which this room does not see.
+_RUNTIME = ".ytf.zip"
+#: The folder beside Hadoop's jars with copies of signed jars, and the files of a signature.
+_UNSIGNED = "unsigned"
+_SIGNATURE = re.compile(r"META-INF/[^/]+\.(SF|RSA|DSA|EC)")
 _DUMP_SECONDS = 300.0
+
+
+def class_path(hadoop: Path, archives: Path | None) -> str:
+    """Return the class path of Hadoop's jars for containers; with archives, the jars without signatures stand first."""
+    return f"{hadoop / _UNSIGNED}/*,{hadoop}/jars/*" if archives else f"{hadoop}/jars/*"
 
 
 def use_archive(folder: Path | None, name: str) -> tuple[str, ...]:
@@ -48,7 +60,7 @@ def prepare(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path |
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if not folder.is_dir():
                     progress("archiving Hadoop's classes (once for this Java, half a minute, 200 MB)")
-                    _make(hadoop / "jars", java, folder)
+                    _make(hadoop, java, folder)
         return folder if (folder / f"{DAEMONS}.jsa").is_file() else None
     except OSError as error:
         progress(f"Hadoop starts without an archive of its classes ({error})")
@@ -58,34 +70,40 @@ def prepare(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path |
 def _identify(java: Java) -> str:
     """Return a hash of the Java, Skein's jar and the lists of classes, on which the archives depend."""
     modules, skein = (java.home / "lib" / "modules").stat(), _find_skein_jar()
-    about = hashlib.sha256(f"{java.home} {modules.st_size} {modules.st_mtime_ns}".encode())
+    about = hashlib.sha256(f"{java.home} {modules.st_size} {modules.st_mtime_ns} {_RUNTIME}".encode())
     # Each virtual environment has a Skein of its own: the same content, installed at another time.
     for content in (skein.read_bytes() if skein else b"", _read_list(DAEMONS), _read_list(MASTER)):
         about.update(hashlib.sha256(content).digest())
     return about.hexdigest()[:12]
 
 
-def _make(jars: Path, java: Java, folder: Path) -> None:
+def _make(hadoop: Path, java: Java, folder: Path) -> None:
+    jars = hadoop / "jars"
     # This process holds the lock, so these folders are left from killed starts.
     for abandoned in folder.parent.glob(".classes-*"):
         shutil.rmtree(abandoned, ignore_errors=True)
     staging = Path(tempfile.mkdtemp(prefix=".classes-", dir=folder.parent))
     dumps: list[subprocess.Popen[bytes]] = []
     try:
+        _copy_unsigned(jars, staging / _UNSIGNED, hadoop / _UNSIGNED)
         class_paths = {DAEMONS: f"{jars}/*"}
         if (skein := _find_skein_jar()) is not None:
-            # The master's class path begins with ./*, which has this jar with another time in each cluster. Java does
-            # not compare the time of a jar that had the time 0 when the archive was made.
-            jar = staging / ".skein.jar"
+            # The master's class path begins with the runtime, which has no classes, and ./*, which has this jar. Both
+            # differ from job to job: Java compares neither the size of what was an empty folder when the archive was
+            # made, nor the time of a jar that had the time 0.
+            runtime, jar = staging / _RUNTIME, staging / ".skein.jar"
+            runtime.mkdir()
             shutil.copyfile(skein, jar)
             os.utime(jar, (0, 0))
-            class_paths[MASTER] = f"./{jar.name}:{jars}/*"
+            class_paths[MASTER] = f"./{runtime.name}:./{jar.name}:{hadoop / _UNSIGNED}/*:{jars}/*"
         for name, class_path in class_paths.items():
             dumps.append(_start_dump(staging, java, name, class_path))
         ended = [_ended_well(dump) for dump in dumps]
         if all(ended):
             for file in staging.iterdir():
-                if file.suffix != ".jsa":
+                if file.is_dir():
+                    file.rmdir()
+                elif file.suffix != ".jsa":
                     file.unlink()
         else:
             for archive in staging.glob("*.jsa"):
@@ -97,6 +115,25 @@ def _make(jars: Path, java: Java, folder: Path) -> None:
             dump.kill()
             dump.wait()
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def _copy_unsigned(jars: Path, staging: Path, target: Path) -> None:
+    """Copy the jars of Bouncy Castle without their signatures; an archive takes no class of a signed jar.
+
+    Skein's application master makes a certificate with these classes at each start, and Java would check each of them.
+    """
+    if target.is_dir():
+        return
+    staging.mkdir()
+    for jar in sorted(jars.glob("bc*.jar")):
+        with zipfile.ZipFile(jar) as signed, zipfile.ZipFile(staging / jar.name, "w", zipfile.ZIP_DEFLATED) as plain:
+            for item in signed.infolist():
+                if item.filename == "META-INF/MANIFEST.MF":  # the digests of all entries stand behind an empty line
+                    plain.writestr(item, signed.read(item).replace(b"\r\n", b"\n").partition(b"\n\n")[0] + b"\n\n")
+                elif not _SIGNATURE.fullmatch(item.filename):
+                    plain.writestr(item, signed.read(item))
+    staging.chmod(0o755)
+    os.rename(staging, target)
 
 
 def _start_dump(staging: Path, java: Java, name: str, class_path: str) -> subprocess.Popen[bytes]:

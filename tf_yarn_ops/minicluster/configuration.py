@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape
 
 from . import high_availability, versions
 from .certificates import Stores, build_https_properties
+from .class_archive import class_path
 from .high_availability import NAMENODES, RESOURCEMANAGER_PORTS, RESOURCEMANAGERS, SERVICE, ZOOKEEPER
 from .kerberos import Realm, build_kerberos_properties
 
@@ -261,7 +262,8 @@ def _hdfs(settings: Settings) -> dict[str, str]:
 
 
 def _yarn(settings: Settings) -> dict[str, str]:
-    directory, hadoop = settings.directory, settings.hadoop
+    directory = settings.directory
+    classes = class_path(settings.hadoop, None if settings.stock else settings.classes)
     aggregated = f"file://{directory}/files/tmp/logs" if settings.light else "/tmp/logs"
     values = {
         "yarn.resourcemanager.connect.retry-interval.ms": "1000",
@@ -301,7 +303,7 @@ def _yarn(settings: Settings) -> dict[str, str]:
         "yarn.nodemanager.env-whitelist": ",".join(_ENVIRONMENT),
         "yarn.nodemanager.remote-app-log-dir": aggregated,
         "yarn.log-aggregation-enable": "true",
-        "yarn.application.classpath": f"{hadoop}/jars/*,{settings.configuration}",
+        "yarn.application.classpath": f"{classes},{settings.configuration}",
     }  # fmt: skip
     if settings.ha:
         values |= high_availability.build_yarn_properties(

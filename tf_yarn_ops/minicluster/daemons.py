@@ -21,10 +21,9 @@ from .versions import find_version
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 OPENS = "--add-opens=java.base/java.lang=ALL-UNNAMED"
 KERBEROS_OPENS = "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
-#: For Skein's application master, whose Netty makes a certificate at each start to try what OpenSSL can do. It prefers
-#: the JDK's own classes, if they are exported, to those of Bouncy Castle, which come from a signed jar and so from no
-#: archive. The second flag saves the 10,000 rounds that encrypt a key in a key store which is never written.
-QUICK_TLS = ("--add-exports=java.base/sun.security.x509=ALL-UNNAMED", "-Dkeystore.pkcs12.keyPbeIterationCount=1")
+#: For Skein's application master, whose Netty makes a certificate at each start to try what OpenSSL can do: this saves
+#: the 10,000 rounds that encrypt a key in a key store which is never written.
+QUICK_TLS = ("-Dkeystore.pkcs12.keyPbeIterationCount=1",)
 
 _HDFS = "org.apache.hadoop.hdfs.server"
 _YARN = "org.apache.hadoop.yarn.server"

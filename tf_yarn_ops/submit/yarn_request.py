@@ -114,7 +114,7 @@ def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Loca
     resources = {key: staged.files[file.source, str(file.type)] for key, file in master.files.items()}
     resources |= {JAR: staged.jar, CERTIFICATE: staged.certificate, KEY: staged.key, PROTO: proto}
     environment = {"LANG": LANG, **master.env,
-                   "CLASSPATH": "<CPS>".join([RUNTIME_FILE, "{{CLASSPATH}}", "./*", *cluster.application_classpath]),
+                   "CLASSPATH": "<CPS>".join([RUNTIME_FILE, "./*", *cluster.application_classpath]),
                    "SKEIN_APPLICATION_ID": application_id}
     if not cluster.secure:
         environment["HADOOP_USER_NAME"] = cluster.user
