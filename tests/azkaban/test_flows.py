@@ -281,7 +281,7 @@ def test_the_secure_plugin_runs_in_azkabans_hadoopshell(minicluster, project, tm
             common.write(f"jobtype.global.classpath={','.join(map(str, [minicluster.settings.configuration, *jars]))}\n")
         private = (site.plugins / "tensorflow-yarn" / "private.properties").read_text()
         assert "jobtype.class=azkaban.jobtype.HadoopShell" in private and "command.whitelist.regex" in private
-        folder = project({"train": {"tf.command": "sleep 100"}, "other": {"tf.command": "true", "command.1": "touch evil"}})
+        folder = project({"train": {"tf.command": "sleep 600"}, "other": {"tf.command": "true", "command.1": "touch evil"}})
         other = site.run(folder, "other")
         assert other.status == "SUCCEEDED", other.all_logs()
         assert "Removing restricted command: touch evil" in other.log("other")

@@ -259,14 +259,14 @@ def test_a_launcher_that_fails_itself_leaves_nothing(azkaban, yarn):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_cancelled_job_leaves_nothing(azkaban, yarn, number):
     job = azkaban().start(process_group=0)
-    neighbour = subprocess.Popen(["sleep", "60"], process_group=job.process.pid)
+    neighbour = subprocess.Popen(["sleep", "600"], process_group=job.process.pid)
     try:
         submitted(yarn)
         job.saw("submitted")
         started = time.monotonic()
         job.process.send_signal(number)
         assert job.end() == 128 + number
-        assert time.monotonic() - started < 20
+        assert time.monotonic() - started < 60
         assert neighbour.poll() is None, "the group is the executor's"
     finally:
         neighbour.kill()
@@ -336,13 +336,13 @@ def test_the_end_of_standard_input_is_the_executors(azkaban, yarn):
 
 def test_a_cancel_before_anything_is_reserved_is_quick(azkaban, yarn):
     held = threading.Event()
-    yarn.faults.append(lambda method, path: held.wait(60) and None)
+    yarn.faults.append(lambda method, path: held.wait(120) and None)
     job = azkaban().start()
     until(lambda: yarn.requests, 60)
     started = time.monotonic()
     job.process.terminate()
     assert job.end() == 143
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     held.set()
     assert yarn.apps == {}
 

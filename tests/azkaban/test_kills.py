@@ -71,7 +71,7 @@ def lonely(minicluster, classpath, tmp_path):
         yield server
 
 
-def start(site, folder, command="sleep 100", gap="", name="digits", **values):
+def start(site, folder, command="sleep 600", gap="", name="digits", **values):
     """Start a flow of one job; with a gap, its launcher stops there until the file ``go`` is in the folder."""
     own = {"tf.command": command, **{name.replace("__", "."): value for name, value in values.items()}}
     if gap:

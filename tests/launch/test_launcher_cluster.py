@@ -71,7 +71,7 @@ def way(request):
 def held(minicluster, way):
     """Return a launcher and a running job with ACLs, which a test kills."""
     launcher = launcher_on(minicluster, submit_with=way)
-    application_id = launcher.submit(job("sleep 100", acls=Acls(view_users=["bob"], modify_users=["eve"])))
+    application_id = launcher.submit(job("sleep 600", acls=Acls(view_users=["bob"], modify_users=["eve"])))
     yield launcher, application_id
     launcher.kill(application_id, "the tests are over")
     launcher.close()
@@ -113,7 +113,7 @@ def test_a_job_with_acls_is_taken_and_runs(held):
 
 def test_killed_while_accepted_and_killed_while_running_leave_nothing(held):
     launcher, late = held
-    early = launcher.submit(job("sleep 100"))
+    early = launcher.submit(job("sleep 600"))
     report = launcher.kill(early, "not wanted")
     assert (report.state, report.reason, report.message) == ("KILLED", Reason.KILLED, "not wanted")
     until_it_runs(launcher, late)
@@ -137,7 +137,7 @@ def test_a_queue_that_is_not_there_is_refused(minicluster, way):
 def test_the_master_killed_by_sigkill_leaves_nothing_of_what_skein_submitted(minicluster):
     """The same by REST is a row of the fault matrix."""
     launcher = launcher_on(minicluster, submit_with="skein")
-    application_id = launcher.submit(job("sleep 100"))
+    application_id = launcher.submit(job("sleep 600"))
     until_it_runs(launcher, application_id)
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         with contextlib.suppress(OSError):
@@ -169,7 +169,7 @@ def test_a_second_submission_uploads_no_cached_file(minicluster, launcher, tmp_p
 
 
 def test_what_is_shared_is_public_and_what_is_secret_is_not(minicluster, launcher):
-    application_id = launcher.submit(job("sleep 100"))
+    application_id = launcher.submit(job("sleep 600"))
     until_it_runs(launcher, application_id)
     files = launcher.staging(launcher.cluster.user).filesystem
     folder = f"{launcher.cluster.staging}/{application_id}"
@@ -263,7 +263,7 @@ def test_somebody_elses_name_is_not_taken_without_proxyuser_settings(minicluster
 
 
 def test_the_queue_deadline_on_a_full_cluster(launcher):
-    first = launcher.submit(job("sleep 100", am_memory=12000))
+    first = launcher.submit(job("sleep 600", am_memory=12000))
     second = launcher.submit(job("true", am_memory=12000, deadlines=Deadlines(queue=3)))
     report = launcher.wait(second, timeout=60)
     assert report.reason is Reason.QUEUE_TIMEOUT
@@ -387,9 +387,9 @@ def test_two_jobs_that_each_need_60_percent_of_the_cluster_both_finish(miniclust
 
 def test_an_identity_submitted_with_skein_is_attached_by_its_tags(minicluster):
     identity = Identity(f"by skein {time.time()}")
-    first = launcher_on(minicluster, submit_with="skein").ensure(job("sleep 100"), identity)
+    first = launcher_on(minicluster, submit_with="skein").ensure(job("sleep 600"), identity)
     launcher = launcher_on(minicluster, submit_with="skein")
-    assert launcher.ensure(job("sleep 100"), identity).application_id == first.application_id
-    assert launcher_on(minicluster).ensure(job("sleep 100"), identity).application_id == first.application_id
+    assert launcher.ensure(job("sleep 600"), identity).application_id == first.application_id
+    assert launcher_on(minicluster).ensure(job("sleep 600"), identity).application_id == first.application_id
     launcher.kill(first.application_id, "enough")
     gone(launcher, first.application_id)

@@ -201,7 +201,7 @@ def test_a_cluster_restart_gives_new_ports_to_the_same_containers(run):
     command = """echo "$DTF_WORKER_HOSTS" >> hosts
         if [ $YTF_ROUND = 1 ]; then
             [ $TASK_INDEX = 1 ] && until [ -s ../worker_0/hosts ]; do sleep 0.05; done && exit 7
-            sleep 60
+            sleep 600
         fi"""
     am, report = run(job(command, restart=RestartPolicy("cluster", backoff=0.1)))
     assert report.reason is Reason.SUCCEEDED

@@ -65,7 +65,7 @@ except Cancelled:
 """
 
 
-def client_in(access, identity, gap, command="sleep 100"):
+def client_in(access, identity, gap, command="sleep 600"):
     words = [access.hadoop.resourcemanager_url, json.dumps(job(command).to_dict()), identity.key, gap]
     process = subprocess.Popen([sys.executable, "-c", CLIENT, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                env=access.environ, text=True)
@@ -80,7 +80,7 @@ def killed_in_a_gap_and_called_again_trains_once(access, launcher, gap):
     process.wait(60)
     before = live(launcher, identity)
     assert len(before) == (gap in ("submitted", "marked", "waiting"))
-    report = launcher.ensure(job("sleep 100"), identity)
+    report = launcher.ensure(job("sleep 600"), identity)
     assert live(launcher, identity) == [report.application_id]
     assert before in ([], [report.application_id])
     assert len(found(launcher, identity)) == 1
@@ -96,7 +96,7 @@ def term_in_a_gap_leaves_nothing(access, launcher, gap):
     process.send_signal(signal.SIGTERM)
     process.stdin.write("\n")
     process.stdin.flush()
-    assert process.wait(30) == 143
+    assert process.wait(60) == 143
     assert live(launcher, identity) == []
     applications = {item["id"] for item in found(launcher, identity)} | claimed(launcher, identity)
     until(lambda: not applications & set(directories(launcher)), 60)
@@ -119,16 +119,17 @@ def a_failed_attempt_is_not_repeated_but_the_next_one_trains(access, launcher):
 def a_stale_older_generation_wakes_up(access, launcher):
     key = f"stale {time.time()}"
     old = client_in(access, Identity(key), "claimed")  # generation 0, stopped before its submission
-    newer = launcher.ensure(job("sleep 100"), Identity(key, generation=1))
+    newer = launcher.ensure(job("sleep 600"), Identity(key, generation=1))
     old.stdin.write("\n")
     old.stdin.flush()
     assert old.wait(60) == 1  # Superseded
     assert live(launcher, Identity(key)) == [newer.application_id]
     with pytest.raises(Superseded, match=newer.application_id):
-        launcher.ensure(job("sleep 100"), Identity(key, generation=0, attempt=5))
-    report = launcher.ensure(job("sleep 100"), Identity(key, generation=2))
+        launcher.ensure(job("sleep 600"), Identity(key, generation=0, attempt=5))
+    report = launcher.ensure(job("sleep 600"), Identity(key, generation=2))
     assert live(launcher, Identity(key)) == [report.application_id]
     assert launcher.report(newer.application_id).reason is Reason.SUPERSEDED
+    launcher.kill(report.application_id, "enough")
 
 
 def a_race_trains_once(access, launcher):
