@@ -16,8 +16,8 @@ import pytest
 
 from support.airflow_rows import Yarn
 from support.airflow_versions import NEWEST, VERSIONS, Airflow
-from support.fake_yarn import until
 from support.programs import ROOT
+from support.waiting import until
 from tf_yarn_ops.airflow.links import TensorBoardLink, TrainingLink, YarnApplicationLink, YarnLogsLink
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
