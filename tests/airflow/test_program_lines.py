@@ -60,14 +60,25 @@ def test_the_lines_come_masked_while_it_trains_and_the_rest_at_the_end(site, mon
 def test_nodes_that_do_not_answer_do_not_end_the_wait(site, monkeypatch, capsys):
     monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr("tf_yarn_ops.follow.logs.AGGREGATION_TIME", 0.1)
-    site.yarn.faults.append(lambda method, path: (503, {}, "away") if "/containerlogs/" in path else None)
-    task = Running(site.operator(stream_logs=["worker:*", "wroker:0"]))
+    asked = []
+    site.yarn.faults.append(lambda method, path: "/containerlogs/" in path and (asked.append(path) or (503, {}, "away")))
+    task = Running(site.operator(stream_logs="worker:*"))
     trains(site)
-    until(lambda: site.yarn.count("GET", "/proxy/") > 2)
+    until(lambda: len(asked) > 2)
     site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
     task.join(60)
     assert not task.is_alive() and task.error is None
-    assert any("has no task 'wroker:0'" in line for line in task_log(capsys))
+    assert not any(line.startswith("worker:0 |") for line in task_log(capsys))
+
+
+def test_a_task_that_the_job_lacks_is_told(site, monkeypatch, capsys):
+    monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
+    task, seen = Running(site.operator(stream_logs=["worker:*", "wroker:0"])), []
+    trains(site)
+    until(lambda: seen.extend(task_log(capsys)) or any("has no task 'wroker:0'" in line for line in seen))
+    site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
+    task.join(60)
+    assert not task.is_alive() and task.error is None
 
 
 def handed_over(files):
