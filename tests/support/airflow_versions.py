@@ -63,8 +63,8 @@ class Airflow:
         ----------
         home : Path
             Its folder ``dags`` has the DAGs.
-        database : Path
-            Of the newest version.
+        database : Path or None
+            Of the newest version; an older one has its own.
         """
         shutil.copy(self._database or database, home / "airflow.db")
         return {
