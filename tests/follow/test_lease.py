@@ -219,8 +219,8 @@ def test_the_watcher_moves_each_lease_and_yarn_ends_the_one_that_is_left(both, c
 
     async def main():
         watcher = Watcher(cluster, interval=0.05)
-        holding = asyncio.create_task(watcher.wait(held, lease=Lease(4.0, None, "the watcher")))
-        dropped = asyncio.create_task(watcher.wait(left, lease=Lease(4.0, None, "a client that goes")))
+        holding = asyncio.create_task(watcher.wait(held, lease=Lease(12.0, None, "the watcher")))
+        dropped = asyncio.create_task(watcher.wait(left, lease=Lease(12.0, None, "a client that goes")))
         folder = Path(cluster.local_root, "user", "ann", ".skein", "leases")
         await until_async(lambda: (folder / left).exists() and (folder / held).exists())
         dropped.cancel()
@@ -233,6 +233,6 @@ def test_the_watcher_moves_each_lease_and_yarn_ends_the_one_that_is_left(both, c
 
     report = asyncio.run(main())
     assert report.reason is Reason.LEASE_EXPIRED
-    assert "Its last holder, a client that goes, had to renew it within 4 s." in report.message
+    assert "Its last holder, a client that goes, had to renew it within 12 s." in report.message
     assert all(".777" in text for text in moves(both))
     assert Session(cluster).report(held).reason is None
