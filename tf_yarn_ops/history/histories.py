@@ -2,8 +2,9 @@
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -15,6 +16,8 @@ from .query import Query
 
 #: Days that are read at the same time.
 _DAYS_AT_ONCE = 6
+#: Users whose days are listed at the same time.
+_LISTS_AT_ONCE = 16
 _PATTERN = re.compile(r"[*?\[]")
 
 
@@ -68,22 +71,39 @@ class Histories:
         ClusterUnreachable
             The file system does not answer.
         """
-        with ThreadPoolExecutor(_DAYS_AT_ONCE) as pool:
-            owners = self.owners()
-            days = [(day, owner) for owner, found in zip(owners, pool.map(lambda one: self.of(one).days(), owners),
-                                                         strict=True) for day in found if query.reaches(day)]
-            ordered = sorted(days, key=lambda item: item[0], reverse=True)
-            waiting: list[dict[str, Any]] = []
-            for start in range(0, len(ordered), _DAYS_AT_ONCE):
-                part = ordered[start:start + _DAYS_AT_ONCE]
-                for summaries in pool.map(lambda item: self.of(item[1]).summaries(item[0]), part):
-                    waiting += [summary for summary in summaries if query.matches(summary)]
-                # Of the last day more users may follow.
-                until = ordered[start + _DAYS_AT_ONCE][0] if start + _DAYS_AT_ONCE < len(ordered) else ""
-                ready = [summary for summary in waiting if _day_of(summary) > until]
-                waiting = [summary for summary in waiting if _day_of(summary) <= until]
-                yield from sorted(ready, key=_ended, reverse=True)
-            yield from sorted(waiting, key=_ended, reverse=True)
+        with ThreadPoolExecutor(_DAYS_AT_ONCE) as pool, ThreadPoolExecutor(_LISTS_AT_ONCE) as lists:
+            for days in self._days(query, lists):
+                yield from self._summaries(days, query, pool)
+
+    def _days(self, query: Query, pool: ThreadPoolExecutor) -> Iterator[list[tuple[str, str]]]:
+        """Yield days and owners that a query may want: those of this month, of the one before, of all before it.
+
+        Most readers want the latest jobs, and a list of all days takes some requests for each user.
+        """
+        owners, now = self.owners(), datetime.now(timezone.utc)
+        recent = [f"{month:%Y/%m}" for month in (now, now.replace(day=1) - timedelta(days=1))]
+        for month in recent:
+            if query.reaches(f"{month}/31"):
+                listed = pool.map(lambda owner, month=month: self.of(owner).days_of(month), owners)
+                yield _wanted(owners, listed, query)
+        if query.reaches(f"{recent[-1]}/00"):
+            listed = pool.map(lambda owner: [day for day in self.of(owner).days() if day[:7] not in recent], owners)
+            yield _wanted(owners, listed, query)
+
+    def _summaries(self, days: list[tuple[str, str]], query: Query,
+                   pool: ThreadPoolExecutor) -> Iterator[dict[str, Any]]:
+        """Yield the summaries of some days, the latest first; read `_DAYS_AT_ONCE` at the same time."""
+        waiting: list[dict[str, Any]] = []
+        for start in range(0, len(days), _DAYS_AT_ONCE):
+            part = days[start:start + _DAYS_AT_ONCE]
+            for summaries in pool.map(lambda item: self.of(item[1]).summaries(item[0]), part):
+                waiting += [summary for summary in summaries if query.matches(summary)]
+            # Of the last day more users may follow.
+            until = days[start + _DAYS_AT_ONCE][0] if start + _DAYS_AT_ONCE < len(days) else ""
+            ready = [summary for summary in waiting if _day_of(summary) > until]
+            waiting = [summary for summary in waiting if _day_of(summary) <= until]
+            yield from sorted(ready, key=_ended, reverse=True)
+        yield from sorted(waiting, key=_ended, reverse=True)
 
     def read(self, application_id: str) -> dict[str, Any] | None:
         """Return the record of an application; None if there is none that we may read.
@@ -114,6 +134,12 @@ def read_record(cluster: Cluster, application_id: str) -> dict[str, Any] | None:
         return histories.read(application_id)
     finally:
         histories.close()
+
+
+def _wanted(owners: Iterable[str], listed: Iterable[list[str]], query: Query) -> list[tuple[str, str]]:
+    """Return each day that a query may want with its owner, the latest day first."""
+    found = [(day, owner) for owner, days in zip(owners, listed, strict=True) for day in days if query.reaches(day)]
+    return sorted(found, key=lambda item: item[0], reverse=True)
 
 
 def _ended(summary: dict[str, Any]) -> float:

@@ -73,6 +73,11 @@ class Records:
                          if status.is_directory and part.match(status.name)]
         return sorted(found, reverse=True)
 
+    def days_of(self, month: str) -> list[str]:
+        """Return the days of a month, ``2026/11``, that have records, the latest first."""
+        return sorted((f"{month}/{status.name}" for status in self._list(month)
+                       if status.is_directory and _PARTS[2].match(status.name)), reverse=True)
+
     def _list(self, day: str) -> list[FileStatus]:
         try:
             return self.filesystem.list(f"{self.folder}/{day}".rstrip("/"))
