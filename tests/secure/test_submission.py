@@ -215,16 +215,16 @@ def test_tensorboard_shows_curves_that_grow_in_a_secured_hdfs(clients):
     # What the browser asks for when it draws a chart, as the script in TensorBoard's page sends it.
     form = f'--x\r\nContent-Disposition: form-data; name="requests"\r\n\r\n{json.dumps([{"plugin": "scalars", "tag": SCALAR}])}\r\n--x--\r\n'
     asked = json.dumps({"type": "multipart/form-data; boundary=x", "body": base64.b64encode(form.encode()).decode()})
-    series = f"{until(board, 120, 1.0)}data/plugin/timeseries/timeSeries"
+    series = f"{until(board, 180, 1.0)}data/plugin/timeseries/timeSeries"
 
     def steps():
         status, text = ask(clients.cluster, clients.tickets["alice"], series, "-X", "PUT", "-d", asked,
                            "-H", f"Content-Type: {CONTENT_TYPE}")
         return status == 200 and [point["step"] for point in json.loads(text)[0]["runToSeries"].get("train", [])]
 
-    until(lambda: steps() == [0, 1], 60, 0.5)
+    until(lambda: steps() == [0, 1], 120, 0.5)
     clients.write("alice", EVENTS, event_file(1, first=2), "POST", "APPEND")
-    until(lambda: steps() == [0, 1, 2], 60, 0.5)
+    until(lambda: steps() == [0, 1, 2], 120, 0.5)
     (clients.folder / "seen").touch()
     code, report = clients.report("charts")
     assert (code, report["reason"]) == (0, "SUCCEEDED"), report
