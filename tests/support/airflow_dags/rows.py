@@ -29,7 +29,8 @@ def add(name, deferrable, *, dagrun_timeout=None, **options):
 for kind, deferrable in KINDS.items():
     add(f"once_{kind}", deferrable, env={"VAULT": "{{ conn.vault.password }}"}, stream_logs="chief")
     add(f"retry_{kind}", deferrable, retries=1)
-    add(f"late_retry_{kind}", deferrable, retries=1, retry_delay=timedelta(seconds=30))
+    # A try that starts while the API server is still away is burnt.
+    add(f"late_retry_{kind}", deferrable, retries=3, retry_delay=timedelta(seconds=30))
     add(f"short_run_{kind}", deferrable, dagrun_timeout=timedelta(seconds=40))
     add(f"short_task_{kind}", deferrable, execution_timeout=timedelta(seconds=40))
     for gap in ("reserved", "claimed", "staging", "submitted", "marked"):
