@@ -73,4 +73,4 @@ def test_an_ended_job_leaves_its_record_whoever_writes_it(minicluster, launcher)
     [task] = record["tasks"]
     assert (task["state"], task["starts"]) == ("lost", 1) and "running" in [event["kind"] for event in task["events"]]
     assert (record["metrics"]["loss"], record["finished_at"]) == (0.25, report.finished_at)
-    assert record["options"]["name"] == "killed" and records.snapshots() == {}
+    assert record["options"]["name"] == "killed" and not records.snapshots().keys() & {ended, killed}
