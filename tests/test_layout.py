@@ -12,6 +12,7 @@ import pytest
 
 from support.source import MODULES, PACKAGE, ROOT, imported_modules, name_of, tree_of
 
+RUNTIME = sorted((PACKAGE / "runtime").rglob("*.py"))
 #: docs/design.md, section "Rooms". A room imports itself and the rooms that its row names, and no other.
 CORE = ("runtime.common", "errors", "validation", "job", "hadoop", "staging", "follow", "submit", "launch", "doctor")
 ALLOWED = {
@@ -116,13 +117,13 @@ def test_the_design_and_the_contributors_guide_name_each_room(room):
         assert re.search(rf"^\s*{room}(/|\.py)", (ROOT / page).read_text(encoding="utf-8"), re.M), f"{page}: {room}"
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "runtime").rglob("*.py")), ids=name_of)
-def test_runtime_is_standard_library_only(path):
-    foreign = {name.split(".")[0] for name in imported_modules(path)} - set(sys.stdlib_module_names) - {"tf_yarn_ops"}
-    outside = {name for name in imported_modules(path)
-               if name.startswith("tf_yarn_ops.") and not name.startswith("tf_yarn_ops.runtime")}
-    assert not outside
-    assert foreign <= SKEIN_IN_RUNTIME
+def test_runtime_is_standard_library_only():
+    for path in RUNTIME:
+        foreign = {name.split(".")[0] for name in imported_modules(path)} - set(sys.stdlib_module_names) - {"tf_yarn_ops"}
+        outside = {name for name in imported_modules(path)
+                   if name.startswith("tf_yarn_ops.") and not name.startswith("tf_yarn_ops.runtime")}
+        assert not outside, path
+        assert foreign <= SKEIN_IN_RUNTIME, path
 
 
 def test_one_module_of_the_runtime_knows_skein():
@@ -131,12 +132,15 @@ def test_one_module_of_the_runtime_knows_skein():
     assert len(knows) <= 1, knows
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "runtime").rglob("*.py")), ids=name_of)
-def test_runtime_is_python_3_9(path):
-    source = path.read_text(encoding="utf-8")
-    tree = ast.parse(source, feature_version=(3, 9))
-    if "from __future__ import annotations" in source:
-        return
+def test_runtime_is_python_3_9():
+    for path in RUNTIME:
+        source = path.read_text(encoding="utf-8")
+        tree = ast.parse(source, str(path), feature_version=(3, 9))
+        if "from __future__ import annotations" not in source:
+            check_annotations(path, tree)
+
+
+def check_annotations(path, tree):
     for node in ast.walk(tree):
         for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
             unions = [part for part in ast.walk(annotation)
@@ -144,19 +148,19 @@ def test_runtime_is_python_3_9(path):
             assert not unions, f"{path.name}:{node.lineno}: X | Y needs Python 3.10; write Optional or Union"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_nothing_imports_tensorflow_and_airflow_stays_in_its_room(path):
-    foreign = {name.split(".")[0] for name in imported_modules(path)}
-    assert not foreign & {"tensorflow", "keras", "tensorboard"}
-    assert "airflow" not in foreign or room_of(dotted(path)) == "airflow"
+def test_nothing_imports_tensorflow_and_airflow_stays_in_its_room():
+    for path in MODULES:
+        foreign = {name.split(".")[0] for name in imported_modules(path)}
+        assert not foreign & {"tensorflow", "keras", "tensorboard"}, path
+        assert "airflow" not in foreign or room_of(dotted(path)) == "airflow", path
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if room_of(dotted(path)) == "airflow"], ids=name_of)
-def test_one_module_knows_where_names_of_airflow_lie(path):
+def test_one_module_knows_where_names_of_airflow_lie():
     """These two lie at the same place in all versions; the second belongs to another package."""
     same = ("airflow.triggers.base", "airflow.providers.openlineage")
-    names = {name for name in imported_modules(path) if name.split(".")[0] == "airflow" and not name.startswith(same)}
-    assert not names or path.name == "versions.py"
+    knows = {path.name for path in MODULES if room_of(dotted(path)) == "airflow" for name in imported_modules(path)
+             if name.split(".")[0] == "airflow" and not name.startswith(same)}
+    assert knows == {"versions.py"}
 
 
 @pytest.mark.parametrize("module", ["tf_yarn_ops", "tf_yarn_ops.job.spec", "tf_yarn_ops.cli"])
@@ -167,25 +171,26 @@ def test_import_is_light(module):
     assert (run.stdout.split(), run.stderr) == ([], "")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_no_print_and_no_bare_except(path):
+def test_no_print_and_no_bare_except():
     faults = []
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
-            faults.append(f"line {node.lineno}: print; use logging, in the command line click.echo")
-        if isinstance(node, ast.ExceptHandler) and node.type is None:
-            faults.append(f"line {node.lineno}: bare except")
+    for path in MODULES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+                faults.append(f"{path}:{node.lineno}: print; use logging, in the command line click.echo")
+            if isinstance(node, ast.ExceptHandler) and node.type is None:
+                faults.append(f"{path}:{node.lineno}: bare except")
     assert not faults
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_public_names_have_docstrings(path):
-    tree = tree_of(path)
-    missing = [] if ast.get_docstring(tree) else ["the module"]
-    for node in tree.body:
-        named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        if named and not node.name.startswith("_") and not ast.get_docstring(node):
-            missing.append(node.name)
+def test_public_names_have_docstrings():
+    missing = []
+    for path in MODULES:
+        tree = tree_of(path)
+        missing += [] if ast.get_docstring(tree) else [f"{path}: the module"]
+        for node in tree.body:
+            named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            if named and not node.name.startswith("_") and not ast.get_docstring(node):
+                missing.append(f"{path}: {node.name}")
     assert not missing
 
 
@@ -236,6 +241,7 @@ def test_dev_says_in_one_line_what_to_install_where_it_can_not_do_so(tmp_path, f
     assert ran.returncode == 2 and re.fullmatch(rf"dev: {says}\n", ran.stderr), ran.stderr
 
 
+@pytest.mark.slow
 def test_the_package_installs_with_its_programs_and_data(tmp_path):
     """What pip takes from it: a wheel with both programs, the type marker and the files that are no Python."""
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):

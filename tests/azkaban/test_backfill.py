@@ -104,6 +104,7 @@ def test_an_interrupted_backfill_finds_its_executions(azkaban, server):
     assert started(azkaban) == list(map(str, days))
 
 
+@pytest.mark.slow
 def test_at_most_so_many_run_at_once(azkaban, server):
     sleep = ending(azkaban)
     run(azkaban, server, plan(dates_between(date(2026, 1, 1), date(2026, 1, 7)), at_once=3), sleep)
@@ -119,6 +120,7 @@ def test_a_failure_ends_the_backfill_unless_it_shall_go_on(azkaban, server, keep
     assert (f"{THIRD} was not started, because another date failed" in lines) is not keep_going
 
 
+@pytest.mark.slow
 def test_more_executions_than_one_answer_holds_are_looked_at(azkaban, server):
     azkaban.add("SUCCEEDED", **{MARK: str(FIRST)})
     for _ in range(130):
@@ -184,6 +186,7 @@ def call(*words, **environ):
     return runner.invoke(command, ["backfill", *words], env={"AZKABAN_PASSWORD": None, **environ}, standalone_mode=False)
 
 
+@pytest.mark.slow
 def test_the_command_runs_what_is_left_and_its_exit_code_tells_of_failures(azkaban, tmp_path, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.azkaban.backfill.INTERVAL", 0.0)
     azkaban.faults.append(lambda path, values: [azkaban.end(number, "FAILED" if number == 2 else "SUCCEEDED")

@@ -43,6 +43,7 @@ def check(folder, *words, **env):
                           env={**kept, "YTF_SITE": "/dev/null", "COLUMNS": "300", **env})  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_limits_name_the_cluster_and_the_queue(plugins, place, tmp_path):
     limits = tmp_path / "limits.yaml"
     limits.write_text(f"environ: {{YTF_RESOURCEMANAGER: '{place.url}'}}\nqueues: [ml]")
@@ -57,6 +58,7 @@ def test_the_limits_name_the_cluster_and_the_queue(plugins, place, tmp_path):
     assert sorted((plugins / NAME).iterdir()) == before and not place.apps
 
 
+@pytest.mark.slow
 def test_a_fault_is_the_exit_code(plugins):
     install(plugins)
     assert check(plugins, YTF_RESOURCEMANAGER=closed_address()).returncode == 4
@@ -79,6 +81,7 @@ def test_an_interpreter_without_the_package_is_told(plugins):
     assert done.returncode == 2 and f"the job type's interpreter {other} can't import" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_check_that_hangs_does_not_keep_the_command_from_ending(plugins, monkeypatch):
     install(plugins)
     monkeypatch.setattr(checking, "examine", lambda question, on_result: Diagnosis((), hanging=True))
@@ -88,6 +91,7 @@ def test_a_check_that_hangs_does_not_keep_the_command_from_ending(plugins, monke
     assert ended == [0]
 
 
+@pytest.mark.slow
 def test_limits_with_a_fault_are_told(plugins, tmp_path):
     limits = tmp_path / "limits.yaml"
     limits.write_text("queus: [ml]")

@@ -45,6 +45,7 @@ def test_the_shipped_plugin_is_what_install_renders():
         assert (ROOT / "jobtypes" / NAME / file).read_bytes() == content
 
 
+@pytest.mark.slow
 def test_install_twice(plugins):
     done = ytf("install-jobtype", "--dir", str(plugins))
     assert done.stdout == f"{RELOAD_URL}\n"
@@ -113,6 +114,7 @@ def test_a_broken_plugin_of_ours_is_repaired(plugins, broken):
     assert properties(done.folder, "plugin.properties")["command"] == COMMAND
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "jobtype.clas=x", "a=\\u12"])
 def test_a_broken_neighbour_is_told(plugins, text):
     (plugins / "spark").mkdir()

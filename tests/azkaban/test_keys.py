@@ -319,6 +319,7 @@ TEXTS = st.text(max_size=6) | st.sampled_from([
     "train.py", "wrong.yaml", "x.zip", "9" * 5000])  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from(NAMES_OF_KEYS), TEXTS, max_size=6), st.booleans())
 def test_any_values_are_a_job_or_have_faults_by_keys(project, properties, plain):

@@ -171,6 +171,7 @@ def test_output_properties_need_an_ending_and_a_stdout_of_their_own(tmp_path):
                                            "message=task_command: the command is empty"]
 
 
+@pytest.mark.slow
 def test_dry_run_prints_a_job_that_spec_reads(tmp_path):
     words = ["-r", "ps:1,worker:2", "--task-memory", "worker[1]:16 GiB", "--env", "A=b c", "--heartbeat-timeout", "30"]
     command = "echo \"$X\" 'ü' \\\n  --a ${DTF_TASK_INDEX}"
@@ -191,6 +192,7 @@ def test_a_folder_in_place_of_a_host_is_doubted():
                            "write hdfs:///users/user1/mnist/data\n")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_dry_run_shows_no_secrets_and_what_it_masked_is_not_run():
     words = [f"{name}=hush" for name in ("API_TOKEN", "apikey", "DB_PASSWD", "CLIENT_SECRETS")]
     open_ = ["STEPS=3", "MAX_TOKENS=512", "TOKENIZERS_PARALLELISM=false", "KEYBOARD=x"]
@@ -232,6 +234,7 @@ def test_a_namenode_that_does_not_answer_is_told_before_the_submission(tmp_path,
     assert yarn.apps == {}
 
 
+@pytest.mark.slow
 def test_a_kill_that_fails_does_not_spare_the_others():
     yarn = FakeYarn()
     names = [yarn.add(application(number)) for number in (1, 2, 3)]
@@ -370,6 +373,7 @@ def stranger():
         yield f"http://127.0.0.1:{server.server_port}"
 
 
+@pytest.mark.slow
 def test_what_is_not_a_hadoop_at_all_is_told(stranger):
     done = run(SUBMIT, "--resourcemanager", stranger, "-r", "worker:1", "x")
     assert (done.returncode, done.stdout) == (4, "")
@@ -421,6 +425,7 @@ def test_the_local_client_has_the_variables_of_the_tasks(monkeypatch):
     assert "YTF_RESULT_FILE" not in env and "YTF_PORT" not in env
 
 
+@pytest.mark.slow
 def test_verbose_shows_each_request_without_its_query():
     yarn = FakeYarn()
     yarn.add(application(1))

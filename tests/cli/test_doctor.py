@@ -41,6 +41,7 @@ def run(*words, **env):
     return subprocess.run([*YTF, "doctor", *words], capture_output=True, text=True, timeout=60, env=environment(**env))
 
 
+@pytest.mark.slow
 def test_the_lines_are_those_of_the_golden_file(place, tmp_path):
     done = run("--resourcemanager", place.url)
     text = done.stdout.replace(place.url, "http://RM").replace(str(tmp_path), "/FOLDER")
@@ -52,6 +53,7 @@ def test_the_lines_are_those_of_the_golden_file(place, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_json_is_the_only_output(place):
     done = run("--resourcemanager", place.url, "--queue", "nowhere", "--json")
     document = json.loads(done.stdout)
@@ -67,6 +69,7 @@ def test_a_fault_is_the_exit_code():
     assert done.stdout.rstrip().endswith("2 ok, 1 fault, 14 skipped")
 
 
+@pytest.mark.slow
 def test_verbose_logs_each_request_to_stderr(place):
     away = closed_address()
     done = run("-v", "--resourcemanager", f"{away},{place.url}")
@@ -87,6 +90,7 @@ def test_a_wrong_environment_is_a_fault_of_the_request(place):
     assert "environment: " in done.stderr and "venv:///folder" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_request_that_is_never_answered_is_one_fault_and_the_others_go_on(place):
     over = threading.Event()
     place.faults.append(lambda method, path: over.wait(60) and None if path.endswith("/nodes") else None)
@@ -98,6 +102,7 @@ def test_a_request_that_is_never_answered_is_one_fault_and_the_others_go_on(plac
     assert re.search(r"^skipped  logs            needs the check nodes", done.stdout, re.M)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_after_the_running_check(place):
     asked = threading.Event()
     place.faults.append(lambda method, path: asked.set() if path.endswith("/scheduler") else None)

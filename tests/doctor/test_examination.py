@@ -348,6 +348,7 @@ def test_the_limit_of_parallel_applications_lets_submissions_wait(healthy, numbe
     assert f"{number} of 8000 applications{words};" in found.message, found
 
 
+@pytest.mark.slow
 def test_where_http_is_closed_skeins_client_is_looked_for(healthy):
     with_java(healthy)
     answers(NEW, 403, REMOTE)(healthy)
@@ -356,6 +357,7 @@ def test_where_http_is_closed_skeins_client_is_looked_for(healthy):
     assert of(diagnose(healthy, Site(submit_with="skein")), "submission").message.startswith("with Skein's Java client")
 
 
+@pytest.mark.slow
 def test_logs_after_the_end_need_a_server_or_hdfs_or_the_program(healthy):
     healthy.conf.pop("yarn.nodemanager.remote-app-log-dir", None)
     asked = question(healthy)
@@ -400,6 +402,7 @@ def test_a_cluster_that_believes_every_name_over_http_only_is_told(healthy):
     assert of(diagnose(healthy), "security").symptom is Symptom.OPEN_PAGES
 
 
+@pytest.mark.slow
 def test_a_cluster_that_gives_no_tokens_is_told(healthy):
     healthy.conf |= {"hadoop.security.authentication": "kerberos", "yarn.resourcemanager.address": "localhost:8032"}
     assert of(diagnose(healthy), "tokens").message == "got for 127.0.0.1:8032,localhost:8032, and cancelled"
@@ -443,6 +446,7 @@ def test_a_server_that_does_not_answer_is_told_in_time(healthy, silence):
     assert not diagnosis.hanging and diagnosis.results[2].seconds < 50
 
 
+@pytest.mark.slow
 def test_a_hanging_namenode_does_not_hang_the_others(healthy, silence):
     healthy.conf |= {"fs.defaultFS": "hdfs://ns"}
     fake = FakeYarn()

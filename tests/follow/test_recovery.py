@@ -46,6 +46,7 @@ def starting(yarn, looks):
     yarn.faults.append(fault)
 
 
+@pytest.mark.slow
 def test_it_is_given_nothing_before_it_is_active(yarn):
     starting(yarn, 3)
     resourcemanager = client(yarn.url, 20)

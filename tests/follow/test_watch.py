@@ -49,6 +49,7 @@ def singles(yarn):
     return [path.rsplit("/", 1)[-1] for method, path, *_ in yarn.requests if path.startswith(f"{LIST}/")]
 
 
+@pytest.mark.slow
 def test_one_list_for_all_and_one_call_for_each_end(yarn, cluster):
     names = [add(yarn, at) for at in range(1, 61)]
 
@@ -89,6 +90,7 @@ def test_ten_thousand_jobs_cost_one_call_per_interval(yarn, cluster):
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_changes_are_told_once(yarn, cluster):
     name = add(yarn, 1, state="ACCEPTED")
     told = []
@@ -136,6 +138,7 @@ def test_unknown_twice_is_lost(yarn, cluster):
     assert len(singles(yarn)) == 2
 
 
+@pytest.mark.slow
 @wire_only
 def test_unknown_to_a_resourcemanager_that_recovers_is_not_lost(yarn, cluster):
     name = "application_1600000000000_0001"
@@ -154,6 +157,7 @@ def test_unknown_to_a_resourcemanager_that_recovers_is_not_lost(yarn, cluster):
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
 
 
+@pytest.mark.slow
 def test_each_waiter_has_its_own_deadline(yarn, cluster):
     short, long = add(yarn, 1), add(yarn, 2)
 
@@ -168,6 +172,7 @@ def test_each_waiter_has_its_own_deadline(yarn, cluster):
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [
     (503, {}, "starting"),
     (500, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "boom"}}'),
@@ -192,6 +197,7 @@ def test_a_resourcemanager_in_trouble_does_not_reach_the_waiters(yarn, cluster, 
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ['{"app": {}}', '{"app": 7}', '{"app": {"state": "FINISHED"}}', "not json"])
 def test_an_odd_answer_about_one_application_does_not_reach_its_waiter(yarn, cluster, answer):
     name = add(yarn, 1)
@@ -259,6 +265,7 @@ def test_the_queue_deadline_of_one_that_is_not_in_the_list(yarn, cluster):
     assert asyncio.run(main()).reason is Reason.QUEUE_TIMEOUT
 
 
+@pytest.mark.slow
 def test_a_waiter_that_comes_while_the_last_one_leaves_is_served(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.01)
@@ -409,6 +416,7 @@ def test_one_application_that_can_not_be_killed_does_not_starve_the_others(yarn,
     assert {report.reason for report in asyncio.run(main())} == {Reason.SUCCEEDED}
 
 
+@pytest.mark.slow
 @wire_only
 def test_a_thousand_waits_go_over_a_failover(yarn, cluster):
     """For a while none is active; then the other one has the applications, and the first one leads to it."""
@@ -471,6 +479,7 @@ def test_no_fault_of_one_look_ends_the_loop(yarn, cluster):
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
 
 
+@pytest.mark.slow
 @wire_only
 def test_watching_goes_on_through_an_outage_of_the_resourcemanager(yarn, cluster):
     """On a real YARN: test_recovery.py, which restarts it."""

@@ -199,6 +199,7 @@ def test_another_name_of_a_configured_address_is_not_a_third_one(yarn, tmp_path)
         assert discover(url, environ(tmp_path)).resourcemanagers == (url, yarn.url)
 
 
+@pytest.mark.slow
 def test_no_active_resourcemanager_is_told_in_seconds(yarn, tmp_path):
     stand_by(yarn)
     started = time.monotonic()

@@ -88,6 +88,7 @@ REFUSED = (r"its certificate is not trusted \(.*certificate.*\); set ca_file in 
            "certificate of the CA that signed it")
 
 
+@pytest.mark.slow
 def test_an_unknown_authority_is_refused_with_what_to_set(secure, authority, tmp_path):
     for stranger in (Site(), Site(ca_file=str(Authority(tmp_path / "other").file))):
         with pytest.raises(ClusterUnreachable, match=f"no ResourceManager answers at {secure.url}: {REFUSED}"):
@@ -105,6 +106,7 @@ def test_a_namenode_with_an_unknown_authority_is_refused_with_what_to_set(secure
     assert secure.requests == []
 
 
+@pytest.mark.slow
 def test_a_redirect_from_http_to_https_is_verified_all_the_same(secure):
     """Neither another ResourceManager nor a DataNode is believed because the first address was http."""
     standby = FakeYarn()
@@ -128,6 +130,7 @@ def refusal(url, authority):
     return str(raised.value)
 
 
+@pytest.mark.slow
 def test_a_certificate_for_another_host_is_refused_with_its_names(authority):
     with serving(FakeYarn(), authority.server("elsewhere", "*.example.org", "10.0.0.1")) as url:
         assert (f"no ResourceManager answers at {url}: its certificate is for elsewhere, *.example.org, 10.0.0.1, and not for "
@@ -139,6 +142,7 @@ def test_an_unknown_authority_is_named(secure, tmp_path):
     assert refusal(secure.url, Authority(tmp_path / "other")).split(". ")[0].endswith("that signed it, CN=the CA of the test")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begins, ends, said", [
     (-9, -2, r"its certificate, or one of its CA's, has expired \(20\d\d-\d\d-\d\d \d\d:\d\d UTC\); the administrator has to renew it"),
     (2, 9, r"its certificate is not valid before 20\d\d-\d\d-\d\d \d\d:\d\d UTC; check this machine's clock"),
@@ -164,6 +168,7 @@ def ask_the_watcher(cluster):
     asyncio.run(Watcher(cluster)._asker.get("/ws/v1/cluster/info", {}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", [lambda cluster: cluster.resourcemanager(0.5).info(), ask_the_watcher], ids=["call", "watcher"])
 def test_a_refusal_is_explained_once_however_often_it_was_tried(monkeypatch, ask):
     """The explanation connects again, which may take 3 s; the address is no server of TLS, so each try fails at once."""

@@ -288,6 +288,7 @@ def test_no_active_resourcemanager_yet_is_waited_for(place):
     assert len(place.requests) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status, text", [
     (307, "Can not find any active RM. Will retry in next 5 seconds."), (302, "This is standby RM."),
     (200, "There is no active RM right now.")])
@@ -319,6 +320,7 @@ def test_a_dropped_connection_is_tried_again(place):
     assert client(place.url, patience=5).info()["hadoopVersion"]
 
 
+@pytest.mark.slow
 def test_what_a_restarted_resourcemanager_does_not_know_yet_is_not_called_unknown(yarn):
     """It answers 404 until it has recovered; seen with a client that began to wait in that very moment."""
     started = round(time.time() * 1000) - 2000

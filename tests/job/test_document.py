@@ -41,6 +41,7 @@ DOCUMENTS = st.dictionaries(st.sampled_from([field.name for field in fields(JobS
     {"tasks": st.dictionaries(st.sampled_from(["worker", "master", "chief", "ps", "tensorboard", "1"]), TASK, max_size=3)})
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(DOCUMENTS)
 def test_any_document_is_a_job_or_has_faults_with_paths(document):

@@ -153,6 +153,7 @@ def claims_of(place, identity=ME):
     return Claims(place.launcher().staging(USER), identity)
 
 
+@pytest.mark.slow
 def test_a_claim_is_made_once_and_whole(place):
     claims = claims_of(place)
     assert claims.latest() is None
@@ -201,6 +202,7 @@ def again(attempt=ME.attempt, generation=ME.generation):
     return Identity(ME.key, generation, attempt, ME.deployment)
 
 
+@pytest.mark.slow
 def test_the_first_call_submits_with_all_tags_and_the_second_attaches(place):
     known = []
     report = place.launcher().ensure(job(tags=["Extra"]), ME, known.append)
@@ -211,6 +213,7 @@ def test_the_first_call_submits_with_all_tags_and_the_second_attaches(place):
     assert known == [ID] * 3 and len(place.yarn.apps) == 1
 
 
+@pytest.mark.slow
 def test_success_is_never_repeated_and_failure_only_by_another_attempt(place):
     place.launcher().ensure(job(), ME)
     end(place, ID, Reason.TASK_FAILED)
@@ -225,6 +228,7 @@ def test_success_is_never_repeated_and_failure_only_by_another_attempt(place):
     assert (third.application_id, third.reason) == (number(3), None)
 
 
+@pytest.mark.slow
 def test_an_older_generation_is_killed_and_a_stale_one_is_told(place):
     place.launcher().ensure(job(), ME)
     newer = place.launcher().ensure(job(), again(0, generation=2))
@@ -244,6 +248,7 @@ def test_what_a_stale_client_left_behind_is_killed_when_it_is_called_again(place
     assert place.launcher().report(stale).message == f"Superseded by {newer}"
 
 
+@pytest.mark.slow
 def test_a_newer_generation_that_comes_during_the_submission_wins(place):
     newer = mine(99, "ACCEPTED", generation=2)
     place.yarn.faults.append(lambda method, path: place.yarn.add(newer) and None
@@ -278,6 +283,7 @@ def test_a_claim_that_was_never_submitted_is_submitted_under_its_id(place):
     assert claims_of(place).latest().submitted
 
 
+@pytest.mark.slow
 def test_a_submitted_claim_that_yarn_forgot_is_lost_and_never_submitted_again(place, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.launch.ensure.RECOVERY_TIME", 0.1)
     place.launcher().ensure(job(), ME)
@@ -331,6 +337,7 @@ def test_an_alarm_during_a_submission_takes_it_back(place):
     until(lambda: [app["state"] for app in place.yarn.apps.values()] in ([], ["KILLED"]))
 
 
+@pytest.mark.slow
 def test_racing_clients_submit_one(place):
     for round_ in range(5):
         identity = Identity(f"race {round_}")
@@ -392,6 +399,7 @@ def test_what_yarn_could_not_launch_is_submitted_again_twice_in_one_attempt():
     assert decide([crashed], ME, USER) == Decision(Action.REPORT, number(1))
 
 
+@pytest.mark.slow
 def test_run_with_an_identity_submits_again_after_a_missed_allocation(place, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.01)
     spec = job(restart=RestartPolicy(allocation_retries=1))
@@ -427,6 +435,7 @@ def test_claims_hold_ids_and_nothing_of_the_key(place):
 # -- what a review found ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_cancelled_older_attempt_does_not_kill_what_a_newer_one_submitted(place):
     """It hangs between claim and submission; the next attempt goes on with the claim; then it is told to end."""
     go_on, seen = threading.Event(), []
@@ -449,6 +458,7 @@ def test_a_cancelled_older_attempt_does_not_kill_what_a_newer_one_submitted(plac
     assert place.directories() == [report.application_id]
 
 
+@pytest.mark.slow
 def test_the_queue_deadline_holds_for_a_client_that_attaches(place):
     spec = job(deadlines=Deadlines(queue=1))
     first = place.launcher().ensure(spec, ME)
@@ -456,6 +466,7 @@ def test_the_queue_deadline_holds_for_a_client_that_attaches(place):
     assert place.launcher().run(spec, ME, timeout=60, poll_interval=0.05).reason is Reason.QUEUE_TIMEOUT
 
 
+@pytest.mark.slow
 def test_a_refused_racer_leaves_the_files_of_the_application_that_runs(place):
     go_on, seen = threading.Event(), []
 

@@ -158,6 +158,7 @@ def test_yarns_lifetime_is_the_backstop(place):
         "type": "LIFETIME", "expiryTime": expected.strftime("%Y-%m-%dT%H:%M:%S.000+0000")}
 
 
+@pytest.mark.slow
 def test_a_lifetime_is_not_stored_while_the_master_is_launched(place):
     """The ResourceManager could lose the master's token: it fails with SIMPLE authentication is not enabled."""
     looks = place.yarn.launch_after(ID, 6)
@@ -166,6 +167,7 @@ def test_a_lifetime_is_not_stored_while_the_master_is_launched(place):
     assert len(looks) == 7 and asked[-2:] == [("GET", ID), ("PUT", "timeout")]
 
 
+@pytest.mark.slow
 def test_one_that_waits_in_the_queue_gets_its_lifetime_nevertheless(place, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.launch.route.LAUNCH_WAIT", 0.3)
     place.yarn.launch_after(ID, 10**9)
@@ -173,6 +175,7 @@ def test_one_that_waits_in_the_queue_gets_its_lifetime_nevertheless(place, monke
     assert "lifetime" in place.yarn.apps[ID]
 
 
+@pytest.mark.slow
 def test_a_cancel_while_the_master_is_launched_takes_it_back(place):
     looks, launcher = place.yarn.launch_after(ID, 10**9), place.launcher()
     canceller = threading.Thread(target=lambda: (until(lambda: len(looks) >= 5), launcher.cancel()))
@@ -223,6 +226,7 @@ def test_a_queue_that_takes_nothing_is_refused_before_an_id_is_reserved(place, q
     assert not place.yarn.count("POST", "/")
 
 
+@pytest.mark.slow
 def test_queues_by_their_full_path_and_queues_that_are_made_when_named(place):
     place.launcher().submit(job(queue="root.low"))
     place.yarn.queues.append({"type": "capacitySchedulerQueueInfo", "queueName": "users", "queuePath": "root.users",
@@ -330,6 +334,7 @@ REFUSED_LOOKS = pytest.mark.parametrize("refusal", [
 ], ids=["login", "ticket", "forbidden"])
 
 
+@pytest.mark.slow
 @REFUSED_LOOKS
 def test_a_refused_look_at_a_submitted_application_is_repeated(place, refusal):
     looks = [refusal] * 3
@@ -339,6 +344,7 @@ def test_a_refused_look_at_a_submitted_application_is_repeated(place, refusal):
     assert place.yarn.apps[ID]["state"] == "ACCEPTED" and place.directories() == [ID] and not looks
 
 
+@pytest.mark.slow
 @REFUSED_LOOKS
 def test_looks_that_stay_refused_are_no_refusal_of_the_application(place, monkeypatch, refusal):
     """YARN has accepted it: it needs its files, and another way to YARN would submit a second one."""
@@ -350,6 +356,7 @@ def test_looks_that_stay_refused_are_no_refusal_of_the_application(place, monkey
     assert place.yarn.apps[ID]["state"] == "ACCEPTED" and place.directories() == [ID]
 
 
+@pytest.mark.slow
 def test_a_resourcemanager_that_answers_may_take_longer_to_accept(place, monkeypatch, caplog):
     """It renews the tokens first, and its NameNodes may be slow; seen on a loaded secured cluster for 30 s."""
     caplog.set_level("INFO", "tf_yarn_ops")
@@ -384,6 +391,7 @@ def test_cancelled_when_the_id_becomes_known_leaves_nothing(place):
     assert place.yarn.apps == {} and place.directories() == []
 
 
+@pytest.mark.slow
 def test_a_second_submission_writes_no_cached_file(place):
     launcher = place.launcher()
     launcher.submit(job())
@@ -449,6 +457,7 @@ def test_one_answer_unknown_is_not_yet_lost(place):
     assert place.launcher().wait(ID, poll_interval=0.02).reason is Reason.SUCCEEDED
 
 
+@pytest.mark.slow
 def test_a_resourcemanager_that_recovers_does_not_lose_what_was_seen(place, monkeypatch):
     place.yarn.add(application(1, user=USER))
     changes = []
@@ -471,6 +480,7 @@ def test_a_wait_of_the_callers_own_runs_out_and_the_job_goes_on(place):
     assert place.yarn.apps[ID]["state"] == "RUNNING"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refusal_while_waiting_is_not_the_end_of_the_wait(place, status):
     """A ticket that was refused once, or a proxy's 403: the application runs on."""
@@ -483,6 +493,7 @@ def test_a_refusal_while_waiting_is_not_the_end_of_the_wait(place, status):
     assert not refused
 
 
+@pytest.mark.slow
 def test_a_resourcemanager_that_is_away_is_waited_for(place):
     place.yarn.add(application(1, user=USER))
     away = [True] * 3
@@ -500,6 +511,7 @@ def test_away_for_longer_than_the_site_allows_is_an_error(place):
         launcher.wait(ID, poll_interval=0.02)
 
 
+@pytest.mark.slow
 def test_cancel_ends_a_wait_by_a_kill(place):
     launcher = place.launcher()
     launcher.submit(job())
@@ -539,6 +551,7 @@ def test_kill_says_why_waits_and_deletes(place):
     assert place.yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forgets", ["the kill", "the application at the kill", "the application after the kill"])
 def test_a_kill_is_repeated_where_a_restart_has_lost_it(place, monkeypatch, forgets):
     """A ResourceManager that recovers knows no application for a while, and no kill that it had not yet done."""
@@ -611,6 +624,7 @@ def test_the_queue_deadline_kills_with_its_own_reason(place):
 NOT_LAUNCHED = "failed 1 times (local limit is =1) due to Error launching appattempt_1_0001_000001. Got exception: x"
 
 
+@pytest.mark.slow
 def test_a_refused_kill_at_the_queue_deadline_is_told_once_and_the_wait_goes_on(place, caplog):
     launcher = place.launcher()
     launcher.submit(job(deadlines=Deadlines(queue=30)))
@@ -652,6 +666,7 @@ def end_each(place, *reasons):
     place.yarn.faults.append(fault)
 
 
+@pytest.mark.slow
 def test_a_job_that_missed_its_allocation_is_submitted_again(place, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.01)
     end_each(place, Reason.ALLOCATION_TIMEOUT, Reason.ALLOCATION_TIMEOUT, Reason.SUCCEEDED)
@@ -686,6 +701,7 @@ def test_the_pause_before_it_grows_and_two_such_jobs_do_not_meet_again(place, mo
     assert [later - earlier >= 0.1 * retry for retry, (earlier, later) in enumerate(pairwise(at), 1)] == [True] * 3
 
 
+@pytest.mark.slow
 def test_and_not_more_often_than_allowed(place, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.01)
     end_each(place, Reason.ALLOCATION_TIMEOUT, Reason.ALLOCATION_TIMEOUT, Reason.SUCCEEDED)
@@ -694,6 +710,7 @@ def test_and_not_more_often_than_allowed(place, monkeypatch):
     assert len(place.yarn.apps) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failures, reason", [(1, Reason.SUCCEEDED), (2, Reason.SUCCEEDED), (3, Reason.AM_FAILED)])
 def test_a_job_whose_master_could_not_be_launched_is_submitted_again_twice(place, monkeypatch, failures, reason):
     monkeypatch.setattr("tf_yarn_ops.launch.retry.LAUNCH_PAUSE", 0.01)
@@ -713,6 +730,7 @@ def test_list_gives_the_users_applications_of_skein(place):
     assert [report.application_id[-1] for report in place.launcher().list(states=["FINISHED"])] == ["4"]
 
 
+@pytest.mark.slow
 def test_closed_http_falls_back_to_skein_and_says_so(place, caplog):
     caplog.set_level("INFO")
     place.yarn.faults.append(lambda method, path: (
@@ -741,6 +759,7 @@ def test_no_secret_is_logged(place, caplog):
     assert "hunter2" not in caplog.text and "PRIVATE KEY" not in caplog.text
 
 
+@pytest.mark.slow
 def test_the_sweep_deletes_what_ended_unseen(place):
     launcher = place.launcher()
     launcher.submit(job())

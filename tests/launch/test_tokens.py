@@ -98,6 +98,7 @@ def test_a_submission_without_an_answer_keeps_its_tokens(place):
     assert len(place.yarn.tokens) == 1
 
 
+@pytest.mark.slow
 def test_clients_that_lose_a_race_cancel_their_tokens(place):
     clients = [launcher(place) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
@@ -110,6 +111,7 @@ def test_clients_that_lose_a_race_cancel_their_tokens(place):
     assert len(place.yarn.tokens) <= posts
 
 
+@pytest.mark.slow
 def test_a_client_that_comes_when_the_id_is_submitted_sends_no_second_one(place):
     first, second = launcher(place), launcher(place)
     first.ensure(job(), Identity("a"))
@@ -130,6 +132,7 @@ def test_a_refused_look_at_a_submitted_application_keeps_its_tokens(place, monke
     assert place.directories() == [ID]
 
 
+@pytest.mark.slow
 def test_a_client_without_files_and_tokens_submits_nothing_when_yarn_forgets_the_others_submission(place):
     first, second = launcher(place), launcher(place)
     first.ensure(job(), Identity("a"))

@@ -354,6 +354,7 @@ def test_a_zombie_does_not_count(tmp_path, spawn):
     assert ours.returncode is None
 
 
+@pytest.mark.slow
 def test_stop_ends_the_stubborn_and_the_stopped_and_nobody_else(tmp_path, spawn):
     marks = ("-Dproc_nm", f"-Dytf.minicluster={tmp_path}")
     stubborn, stopped, stranger = spawn(STUBBORN, *marks), spawn(SLEEP, *marks), spawn(SLEEP)

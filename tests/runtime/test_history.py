@@ -87,6 +87,7 @@ def test_the_coordinators_record_replaces_the_one_of_a_client_that_was_faster(fi
     assert unpack_record(files.files[PATH])["written_by"] == "coordinator" and len(files.files) == 1
 
 
+@pytest.mark.slow
 def test_a_standby_is_passed_over_and_a_fault_is_tried_again(files):
     failures = [(500, "IOException"), (503, "RetriableException")]
     files.faults.append(lambda operation, path: failures.pop(0) if operation == "RENAME" and failures else None)
@@ -144,6 +145,7 @@ def record_of(files):
     return unpack_record(files.files[path])
 
 
+@pytest.mark.slow
 def test_a_real_coordinator_writes_what_its_report_says(tmp_path, files):
     command = f'if [ $TASK_INDEX = 1 ]; then echo "key $API_KEY"; exit 3; fi; {FOREVER}'
     with AppMaster(tmp_path / "job", job(command, env={"API_KEY": "hunter2-long"}), history=plan(files.url)) as am:
@@ -155,6 +157,7 @@ def test_a_real_coordinator_writes_what_its_report_says(tmp_path, files):
     assert "key ***" in failed["log_tail"] and "hunter2" not in json.dumps(record)
 
 
+@pytest.mark.slow
 def test_a_file_system_that_hangs_does_not_keep_the_verdict(tmp_path, files):
     files.released.clear()
     with AppMaster(tmp_path / "job", job("true"), history=plan(files.url)) as am:

@@ -211,6 +211,7 @@ def forgiveness_is_spent(rules, before, event):
             or (event.seconds < 10 and before.quick.get(whose, 0) >= 2))
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(histories())
 def test_laws_of_every_history(history):

@@ -110,6 +110,7 @@ def copies(tmp_path):
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
+@pytest.mark.slow
 def test_event_files_are_copied_and_nothing_else(mirror, node, tmp_path):
     node.files = {TRAIN: b"abc", "/models/model.bin": b"x", "/models/.tmp/a.tfevents.1": b"x",
                   "/models/logs/plugins/profile/a b#1/host.pb": b"p", "/other/a.tfevents.1": b"x"}
@@ -120,6 +121,7 @@ def test_event_files_are_copied_and_nothing_else(mirror, node, tmp_path):
     assert {operation for operation, _ in node.seen} == {"LISTSTATUS"}, "nothing new is read"
 
 
+@pytest.mark.slow
 def test_a_file_that_grows_is_copied_from_where_it_was(mirror, node, tmp_path):
     node.files = {TRAIN: b"abc"}
     mirror.refresh()
@@ -128,6 +130,7 @@ def test_a_file_that_grows_is_copied_from_where_it_was(mirror, node, tmp_path):
     assert list(copies(tmp_path).values()) == [b"abcdef"]
 
 
+@pytest.mark.slow
 def test_a_file_that_is_being_written_is_copied_beyond_what_the_namenode_knows(mirror, node, tmp_path):
     node.files, node.known = {TRAIN: b"abc"}, {TRAIN: 0}
     mirror.refresh()
@@ -140,6 +143,7 @@ def test_a_file_that_is_being_written_is_copied_beyond_what_the_namenode_knows(m
     assert mirror.refresh() == 0
 
 
+@pytest.mark.slow
 def test_a_file_that_was_written_anew_is_copied_anew(mirror, node, tmp_path):
     node.files = {TRAIN: b"a long file"}
     mirror.refresh()
@@ -149,6 +153,7 @@ def test_a_file_that_was_written_anew_is_copied_anew(mirror, node, tmp_path):
     assert list(copies(tmp_path).values()) == [b"short"]
 
 
+@pytest.mark.slow
 def test_a_file_that_is_gone_is_gone_from_the_copy(mirror, node, tmp_path):
     node.files = {TRAIN: b"abc", "/models/b.tfevents.2": b"d"}
     mirror.refresh()

@@ -92,6 +92,7 @@ def test_a_verdict_that_nobody_took_is_sent_once_more_as_it_was(yarn, tmp_path):
     assert "worker:0" in reports[0].message
 
 
+@pytest.mark.slow
 def test_a_verdict_waits_until_the_application_is_recovered(yarn, tmp_path):
     mark = tmp_path / "mark"
     command = f"while [ ! -e {mark} ]; do sleep 0.05; done"

@@ -64,6 +64,7 @@ def served(document, log=lambda name: f"log of {name}\n"):
         thread.join(30)
 
 
+@pytest.mark.slow
 def test_a_reader_sees_state_timeline_usage_and_curves(browser):
     with served(status) as url, browsing(browser) as page:
         page.goto(url)
@@ -79,6 +80,7 @@ def test_a_reader_sees_state_timeline_usage_and_curves(browser):
         assert "n1:2, n2:3" in page.inner_text("#cluster")
 
 
+@pytest.mark.slow
 def test_hovering_over_a_bar_tells_times_host_and_exit_code(browser):
     with served(status) as url, browsing(browser) as page:
         page.goto(url)
@@ -91,6 +93,7 @@ def test_hovering_over_a_bar_tells_times_host_and_exit_code(browser):
         assert "the job waits in the queue" in page.inner_text("#tip")
 
 
+@pytest.mark.slow
 def test_the_page_renews_itself_and_leaves_the_readers_place_alone(browser):
     now = {"points": 3}
     with served(lambda: status(**now)) as url, browsing(browser) as page:
@@ -104,6 +107,7 @@ def test_the_page_renews_itself_and_leaves_the_readers_place_alone(browser):
         assert page.locator("details[open]").count() == 1
 
 
+@pytest.mark.slow
 def test_the_end_of_a_log_is_shown_when_it_is_asked_for(browser):
     with served(status, lambda name: f"step 1 of {name}\n<b>bold</b>") as url, browsing(browser) as page:
         page.goto(url)
@@ -115,6 +119,7 @@ def test_the_end_of_a_log_is_shown_when_it_is_asked_for(browser):
         assert page.is_hidden("#logbox")
 
 
+@pytest.mark.slow
 def test_a_page_without_news_says_so(browser):
     with browsing(browser, errors=("Failed to load resource",)) as page:
         with served(status) as url:
@@ -155,6 +160,7 @@ def test_no_text_of_a_program_becomes_html():
     assert all(Scripts(part).found == [] for part in render_parts(evil_status(), live=True).values())
 
 
+@pytest.mark.slow
 def test_a_job_named_script_is_a_name_in_the_browser(browser):
     with served(lambda: status(name=EVIL)) as url, browsing(browser) as page:
         page.goto(url)
@@ -171,6 +177,7 @@ def test_the_browser_would_not_run_a_script_of_others(browser):
         assert page.complaints
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_it_fits_a_phone_in_light_and_dark(browser, dark):
     with served(status) as url, browsing(browser, dark=dark, width=390, height=844) as page:

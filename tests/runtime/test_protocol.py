@@ -45,6 +45,7 @@ def test_what_is_no_message_is_refused(line):
         decode(line)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(KINDS), st.dictionaries(st.text(string.ascii_lowercase, min_size=1), values))
 def test_messages_survive_the_journey(kind, fields):
     fields.pop("type", None)
@@ -54,6 +55,7 @@ def test_messages_survive_the_journey(kind, fields):
     assert decode(line) == {"type": kind, **fields}
 
 
+@pytest.mark.slow
 @given(messages)
 def test_any_registration_is_taken_or_refused(message):
     try:
@@ -64,6 +66,7 @@ def test_any_registration_is_taken_or_refused(message):
         assert not resumed and peer.task in job().tasks()
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(messages, max_size=8))
 def test_no_message_of_an_agent_ends_the_coordinator(history):

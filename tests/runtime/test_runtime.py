@@ -86,6 +86,7 @@ def test_a_signal_is_reported_as_a_signal(run):
     assert "signal 11" in report.message
 
 
+@pytest.mark.slow
 def test_an_early_exit_0_of_the_ps_is_no_failure(run):
     tasks = {"ps": TaskSpec(command="true"), "worker": TaskSpec(command="sleep 0.5")}
     _, report = run(job("x", tasks=tasks))
@@ -102,6 +103,7 @@ def test_a_failed_evaluator_fails_the_job_though_it_is_in_nobodys_cluster(run):
     assert list(config["cluster"]) == ["worker"]
 
 
+@pytest.mark.slow
 def test_the_chief_alone_decides_when_asked_to(run):
     tasks = {"chief": TaskSpec(command="sleep 0.3"), "worker": TaskSpec(command=FOREVER)}
     _, report = run(job("x", tasks=tasks, success="chief"))
@@ -134,12 +136,14 @@ def test_indices_keep_to_their_sizes(run):
     assert {(am.container(f"worker_{i}").folder / "index").read_text() for i in (0, 1)} == {"0\n", "2\n"}
 
 
+@pytest.mark.slow
 def test_what_a_command_leaves_behind_is_ended(run):
     am, report = run(job("setsid tail -f /dev/null & (trap '' TERM; tail -f /dev/null) & true", ps=False))
     assert report.reason is Reason.SUCCEEDED
     assert processes_of(am) == []
 
 
+@pytest.mark.slow
 def test_a_command_that_ignores_sigterm_is_killed_after_the_grace(run):
     stubborn = "trap '' TERM; while true; do sleep 0.1; done"
     tasks = {"chief": TaskSpec(command="sleep 0.5"), "worker": TaskSpec(command=stubborn)}
@@ -149,6 +153,7 @@ def test_a_command_that_ignores_sigterm_is_killed_after_the_grace(run):
     assert processes_of(am) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", ["[1, 2]", "{broken", '{"big": "' + "x" * 9000 + '"}'])
 def test_an_unusable_result_is_said_in_the_log_and_is_no_failure(run, content):
     am, report = run(job("printf %s \"$CONTENT\" > $YTF_RESULT_FILE", ps=False, workers=1, env={"CONTENT": content}))
@@ -167,6 +172,7 @@ def test_the_command_is_in_the_containers_process_group_and_writes_to_its_log_it
     assert (container.folder / "outputs").read_text().split() == [str(container.folder / "log")] * 2
 
 
+@pytest.mark.slow
 def test_cpu_seconds_and_peak_memory_are_those_of_the_program(run):
     burn = "import time; b = bytearray(100 << 20)\nwhile time.process_time() < 0.5: pass"
     _, report = run(job(f"{sys.executable} -c '{burn}'", ps=False, workers=1))
@@ -175,6 +181,7 @@ def test_cpu_seconds_and_peak_memory_are_those_of_the_program(run):
     assert 100 <= task(report, "worker:0").peak_memory_mib < 200
 
 
+@pytest.mark.slow
 def test_of_a_long_log_the_report_has_whole_lines_of_the_end(run):
     _, report = run(job("seq 100000; exit 3", ps=False, workers=1, report_log_tail=1000))
     lines = task(report, "worker:0").log_tail.splitlines()
@@ -182,12 +189,14 @@ def test_of_a_long_log_the_report_has_whole_lines_of_the_end(run):
     assert len(lines) > 100 and len(task(report, "worker:0").log_tail) <= 1000
 
 
+@pytest.mark.slow
 def test_the_end_of_a_log_may_be_any_bytes(run):
     _, report = run(job(r"printf 'a\000\377\376z\n'; exit 1", ps=False, workers=1))
     assert report.reason is Reason.TASK_FAILED
     assert task(report, "worker:0").log_tail == "a\N{REPLACEMENT CHARACTER}" + "\N{REPLACEMENT CHARACTER}" * 2 + "z\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command, code", [("no-such-command", 127), ("/etc/passwd", 126)])
 def test_a_command_that_can_not_be_run_has_the_shells_code(run, command, code):
     _, report = run(job(command, ps=False, workers=1))
@@ -197,6 +206,7 @@ def test_a_command_that_can_not_be_run_has_the_shells_code(run, command, code):
 # -- restarts ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_cluster_restart_gives_new_ports_to_the_same_containers(run):
     command = """echo "$DTF_WORKER_HOSTS" >> hosts
         if [ $YTF_ROUND = 1 ]; then
@@ -213,6 +223,7 @@ def test_a_cluster_restart_gives_new_ports_to_the_same_containers(run):
     assert len(am.containers) == 3
 
 
+@pytest.mark.slow
 def test_a_task_restart_keeps_port_and_leaves_the_others_alone(run):
     command = """echo "$DTF_WORKER_HOSTS" >> hosts
         if [ $TASK_INDEX = 1 ] && [ ! -e again ]; then touch again; exit 7; fi; sleep 1"""
@@ -224,6 +235,7 @@ def test_a_task_restart_keeps_port_and_leaves_the_others_alone(run):
     assert len(report.rounds) == 1
 
 
+@pytest.mark.slow
 def test_a_task_that_fails_at_once_every_time_ends_the_job_early(run):
     _, report = run(job("exit 9", ps=False, workers=1, restart=RestartPolicy("cluster", max_restarts=50, backoff=0)))
     assert report.reason is Reason.TASK_FAILED
@@ -231,6 +243,7 @@ def test_a_task_that_fails_at_once_every_time_ends_the_job_early(run):
     assert task(report, "worker:0").starts == 3
 
 
+@pytest.mark.slow
 def test_an_evaluator_is_restarted_alone(run):
     tasks = {"worker": TaskSpec(command="until [ -e ../evaluator_0/measured ]; do sleep 0.05; done"),
              "evaluator": TaskSpec(command="if [ ! -e again ]; then touch again; exit 7; fi; touch measured")}
@@ -245,6 +258,7 @@ def test_a_fatal_exit_code_is_not_retried(run):
     assert task(report, "worker:0").starts == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strike", [signal.SIGKILL, signal.SIGTERM])
 def test_a_lost_container_is_replaced_and_the_cluster_restarts_with_it(tmp_path, strike):
     spec = job('if [ $YTF_ROUND = 1 ]; then tail -f /dev/null; fi')
@@ -257,6 +271,7 @@ def test_a_lost_container_is_replaced_and_the_cluster_restarts_with_it(tmp_path,
     assert task(report, "worker:1").container_id == "container_worker_2"
 
 
+@pytest.mark.slow
 def test_an_agent_killed_alone_takes_its_command_along(tmp_path):
     with AppMaster(tmp_path / "job", job(FOREVER, ps=False, restart=RestartPolicy(max_container_losses=0))) as am:
         am.log_says("Published the cluster spec, round 1")
@@ -278,6 +293,7 @@ def test_an_agent_that_freezes_is_lost_after_the_heartbeat_deadline(tmp_path):
     assert am.container("worker_0").state == "KILLED"
 
 
+@pytest.mark.slow
 def test_memory_kills_fail_the_job_with_yarns_figures(tmp_path):
     with AppMaster(tmp_path / "job", job(FOREVER, ps=False)) as am:
         am.log_says("Published the cluster spec, round 1")
@@ -305,6 +321,7 @@ class ResourceManager(Handler):
         self.server.kills.append((self.path, body))
 
 
+@pytest.mark.slow
 def test_a_verdict_that_skein_does_not_take_travels_with_a_kill(tmp_path):
     with running(ResourceManager) as server:
         server.kills = []
@@ -318,6 +335,7 @@ def test_a_verdict_that_skein_does_not_take_travels_with_a_kill(tmp_path):
     assert parse_diagnostics(body["diagnostics"]).reason is Reason.SUCCEEDED
 
 
+@pytest.mark.slow
 def test_an_ending_that_is_too_long_for_a_line_is_told_with_less_of_the_log(run):
     shout = f"{sys.executable} -c \"print('\\U0001F600' * 30000); raise SystemExit(3)\""
     _, report = run(job(shout, ps=False, workers=1, report_log_tail=8192))
@@ -382,6 +400,7 @@ class Network:
         return len(pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["while the command runs", "while it ends"])
 def test_a_reset_connection_is_no_failure(tmp_path, when):
     """The agent comes back with its nonce, and tells again what was not acknowledged."""
@@ -432,6 +451,7 @@ def port_of(am):
     return int(re.search(r"Listening on port (\d+)", am.coordinator_log.read_text()).group(1))
 
 
+@pytest.mark.slow
 def test_strangers_get_nothing_and_the_job_goes_on(tmp_path):
     spec = job("until [ -e go ]; do sleep 0.05; done", ps=False, workers=1)
     with AppMaster(tmp_path / "job", spec) as am:
@@ -504,6 +524,7 @@ def resident_mib(am):
     return int(re.search(r"VmRSS:\s*(\d+)", Path(f"/proc/{child}/status").read_text()).group(1)) / 1024
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change, why", [
     ({"version": 99}, "version 99"),
     ({"container": "worker_7"}, "knows no live container"),
@@ -548,6 +569,7 @@ def two_neighbours():
     raise AssertionError("no two free ports in a row")
 
 
+@pytest.mark.slow
 def test_all_ports_taken_ends_the_job_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.submit.application.PORTS", 2)
     spec = job("true", ps=False, workers=1)
@@ -564,6 +586,7 @@ def test_all_ports_taken_ends_the_job_and_says_so(tmp_path, monkeypatch):
 SINCE = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deadlines, hold, reason, words", [
     (Deadlines(allocation=1), {"worker_1"}, Reason.ALLOCATION_TIMEOUT,
      rf"1 of 2 containers were not allocated within 1 s: worker_1 \(asked for in queue default {SINCE}\)"),
@@ -579,6 +602,7 @@ def test_every_wait_has_a_deadline_and_names_who_is_missing_where_since_when(run
     assert processes_of(am) == []
 
 
+@pytest.mark.slow
 def test_an_agent_that_never_calls_misses_the_registration_deadline(run, tmp_path):
     mute = tmp_path / "mute"
     mute.write_text("#!/bin/bash\nexec tail -f /dev/null\n")
@@ -598,6 +622,7 @@ def test_a_coordinator_that_waits_says_who_is_missing(tmp_path):
 # -- what others see --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_live_report(tmp_path):
     spec = job("until [ -e go ]; do sleep 0.05; done", ps=False)
     with AppMaster(tmp_path / "job", spec) as am:
@@ -613,6 +638,7 @@ def test_the_page_shows_the_live_report(tmp_path):
         assert am.wait().reason is Reason.SUCCEEDED
 
 
+@pytest.mark.slow
 def test_progress_moves_with_the_tasks_that_have_finished(tmp_path):
     with AppMaster(tmp_path / "job", job("until [ -e go ]; do sleep 0.05; done", ps=False)) as am:
         am.log_says("Published the cluster spec")
@@ -623,6 +649,7 @@ def test_progress_moves_with_the_tasks_that_have_finished(tmp_path):
         am.wait()
 
 
+@pytest.mark.slow
 def test_tensorboard_is_ended_with_the_job_and_its_failure_is_no_matter(tmp_path):
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -667,6 +694,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_hangs_is_killed_by_its_watchdog():
     ran = subprocess.run([sys.executable, "-c", FREEZE], capture_output=True, text=True, timeout=60)
     assert (ran.returncode, ran.stderr) == (137, "tf_yarn_ops: the coordinator was silent for 1 s, killing it\n")
@@ -689,6 +717,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_coordinator_does_not_outlive_its_application_master(tmp_path):
     """Also where no NodeManager is there to end it."""
     program = tmp_path / "orphan.py"

@@ -26,6 +26,7 @@ FACTS = Facts(
     left_out=1, cluster_spec={"worker": ("n1:1", "n2:2")}, options={"name": "digits"})
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(reports)
 def test_a_status_is_a_report_for_those_who_read_reports(report):

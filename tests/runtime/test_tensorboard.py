@@ -73,6 +73,7 @@ def status_of(am):
     return json.loads(get(am.pages["ytf"] + "/status.json"))
 
 
+@pytest.mark.slow
 def test_the_page_leads_to_tensorboard_on_the_loopback_interface_and_to_nobody_else(tmp_path, board):
     spec = job(GATE, ps=False, workers=1, output="/out", env=board(PROGRAM),
                tensorboard=TensorBoard(args="--samples_per_plugin 'images=100'", logdir="/logs"))
@@ -97,6 +98,7 @@ def test_the_page_leads_to_tensorboard_on_the_loopback_interface_and_to_nobody_e
         assert task(report, "tensorboard:0").state == "stopped"
 
 
+@pytest.mark.slow
 def test_a_tensorboard_that_fails_is_told_with_its_last_line(tmp_path, board):
     spec = job(GATE, ps=False, workers=1, output="/out", tensorboard=TensorBoard(linger=600),
                env=board("#!/bin/bash\necho 'No scheme for hdfs://x' >&2; exit 3\n"))
@@ -113,6 +115,7 @@ def test_a_tensorboard_that_fails_is_told_with_its_last_line(tmp_path, board):
         assert "No scheme for hdfs://x" in task(report, "tensorboard:0").log_tail
 
 
+@pytest.mark.slow
 def test_a_tensorboard_with_too_little_memory_is_told_and_not_started_again(tmp_path, board):
     spec = job(GATE, ps=False, workers=1, output="/out", env=board(PROGRAM), tensorboard=TensorBoard(memory=512))
     with AppMaster(tmp_path / "job", spec) as am:
@@ -133,6 +136,7 @@ def test_a_tensorboard_with_too_little_memory_is_told_and_not_started_again(tmp_
         assert "starts, round" not in am.container("tensorboard_1").log
 
 
+@pytest.mark.slow
 def test_nobody_waits_for_a_tensorboard_that_ends_while_it_lingers(tmp_path, board):
     spec = job(GATE, ps=False, workers=1, output="/out", env=board(PROGRAM), tensorboard=TensorBoard(linger=600))
     with AppMaster(tmp_path / "job", spec) as am:

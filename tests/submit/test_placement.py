@@ -176,6 +176,7 @@ def test_a_job_learns_all_that_is_wrong_before_an_id_is_reserved(place):
 JSON = {"Content-Type": "application/json"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [
     (404, JSON, "{}"), (403, JSON, '{"RemoteException": {"message": "not for you"}}'), (400, JSON, "{}"),
     (200, JSON, '{"nodeLabels": ["gpu"]}'), (200, JSON, '{"nodeLabelInfo": "gpu"}'), (200, JSON, ""),
@@ -199,6 +200,7 @@ def test_what_is_no_list_of_yarns_is_said_as_such(place, page, text):
         launcher.submit(job())
 
 
+@pytest.mark.slow
 def test_labels_are_asked_for_only_where_there_may_be_one(place):
     yarn, launcher = place
     launcher.submit(job())

@@ -40,6 +40,7 @@ def test_the_list_shows_ended_and_live_jobs(site, yarn):
     assert EVIL not in text and "&lt;script&gt;alert" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("query", "numbers"), [
     ("?name=dig*", [1, 3]), ("?state=FAILED", [3]), ("?state=task_failed", [3]), ("?since=7d", [1, 2]), ("?user=bob", [3])])
 def test_the_list_is_filtered(site, query, numbers):
@@ -47,6 +48,7 @@ def test_the_list_is_filtered(site, query, numbers):
     assert [number for number in (1, 2, 3) if application_id(number) in text] == numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [f"/jobs/{application_id(3)}", "/reasons?since=90d", "/queues?since=90d",
                                   f"/compare?app={application_id(2)}&app={application_id(3)}", f"/?name={EVIL}",
                                   f"/?since={EVIL}", "/jobs/<script>"])
@@ -73,12 +75,14 @@ def test_a_comparison_says_first_what_differs(site):
     assert site(f"/compare?app={application_id(1)}&app={application_id(77)}").status_code == 404
 
 
+@pytest.mark.slow
 def test_without_yarn_the_history_is_shown(site, yarn):
     yarn.faults.append(lambda method, path: (503, {}, "away"))
     text = site("/").text
     assert "Live jobs are not shown" in text and application_id(1) in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "status"), [("/?since=soon", 400), ("/?state=fine", 400), ("/?skip=-1", 400),
                                               ("/?skip=1e9", 400), ("/nowhere", 404)])
 def test_a_wrong_address_is_refused(site, path, status):
