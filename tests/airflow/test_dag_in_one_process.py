@@ -114,11 +114,10 @@ def test_a_decorated_function_trains_deferred_and_its_metrics_reach_the_next_tas
 
 
 def test_the_asset_has_the_models_path_metrics_and_application(tried):
-    if tried.airflow.version == (3, 0):
-        pytest.skip("dag.test() of Airflow 3.0 has no assets")
     report = tried.known["xcoms"]["train.return_value"]
-    assert tried.known["events"] == [{"model_path": "hdfs:///models/tried", "metrics": report["metrics"],
-                                      "application_id": report["application_id"]}]
+    event = {"model_path": "hdfs:///models/tried", "metrics": report["metrics"], "application_id": report["application_id"]}
+    # dag.test() of 3.0 refuses assets that no DAG processor has seen, so the DAG names none there.
+    assert tried.known["events"] == ([] if tried.airflow.version == (3, 0) else [event])
 
 
 def test_the_links_are_in_airflows_database_and_on_its_pages(tried):
