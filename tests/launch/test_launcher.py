@@ -351,7 +351,7 @@ def test_looks_that_stay_refused_are_no_refusal_of_the_application(place, monkey
     monkeypatch.setattr("tf_yarn_ops.submit.rest._ACCEPT_TIMEOUT", 0.2)
     client = place.launcher()
     place.yarn.faults.append(lambda method, path: refusal if method == "GET" and path.endswith(ID) else None)
-    with pytest.raises(ClusterUnreachable, match=f"{ID} is in an unknown state .* s after it was submitted"):
+    with pytest.raises(ClusterUnreachable, match=f"{ID} is in an unknown state .* s after it was submitted, .*ResourceManager's log"):
         client.ensure(job(), Identity("a"))
     assert place.yarn.apps[ID]["state"] == "ACCEPTED" and place.directories() == [ID]
 

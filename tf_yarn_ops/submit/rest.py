@@ -251,7 +251,8 @@ class RestSubmitter:
                 state = f"in an unknown state ({error})"
             waited = time.monotonic() - began
             if waited > patience or time.monotonic() - answered > _ACCEPT_TIMEOUT:
-                raise ClusterUnreachable(f"{application_id} is {state} {waited:.3g} s after it was submitted")
+                raise ClusterUnreachable(f"{application_id} is {state} {waited:.3g} s after it was submitted, neither "
+                                         "accepted nor refused; the ResourceManager's log says what it waits for")
             if waited > _SLOW and not told:
                 told = True
                 logger.info("%s is %s for %.0f s: YARN has not accepted it yet", application_id, state, waited)
