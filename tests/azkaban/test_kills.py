@@ -18,21 +18,21 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
 #: Azkaban sends SIGKILL after these seconds; our kill is to be faster in every case.
 KILLED_WITHIN = 30
-#: A launcher that stops at the gap that its job names, until the file MY_GO is there.
+#: A launcher that stops at the gap that its job names for this attempt, until the attempt's file is there.
 STOPPING = """\
-import os, runpy, time
+import os, re, runpy, time
 
-gap = os.environ.get("MY_GAP")
+attempt = int(re.search(r"azkaban\\.job\\.attempt=(\\d+)", open(os.environ["JOB_PROP_FILE"]).read())[1])
+gap = dict(enumerate(os.environ["MY_GAPS"].split(","))).get(attempt)
 
 def stop(name):
     if name == gap:
         print("stopped at", name, flush=True)
-        while not os.path.exists(os.environ["MY_GO"]):
+        while not os.path.exists(os.environ["MY_GO"] + f"-{attempt}"):
             time.sleep(0.02)
 
 """ + STOP_IN_GAPS + """
-if "azkaban.job.attempt=1" in open(os.environ["JOB_PROP_FILE"]).read():
-    stop("retry")
+stop("start")
 runpy.run_module("tf_yarn_ops.azkaban", run_name="__main__", alter_sys=True)
 """
 #: The pipe to Azkaban breaks behind the first line.
@@ -71,17 +71,29 @@ def lonely(minicluster, classpath, tmp_path):
         yield server
 
 
-def start(site, folder, command="sleep 600", gap="", name="digits", **values):
-    """Start a flow of one job; with a gap, its launcher stops there until the file ``go`` is in the folder."""
+def start(site, folder, command="sleep 600", gaps=(), name="digits", **values):
+    """Start a flow of one job; the launcher of attempt N stops at the gap N until the file ``go-N`` is in the folder."""
     own = {"tf.command": command, **{name.replace("__", "."): value for name, value in values.items()}}
-    if gap:
-        own |= {"type": "stopping", "env.MY_GAP": gap, "env.MY_GO": f"{folder}/go"}
+    if gaps:
+        own |= {"type": "stopping", "env.MY_GAPS": ",".join(gaps), "env.MY_GO": f"{folder}/go"}
     return site.start(write_project(folder / "project", {"train": {**JOB, **own}}), "train", name=name)
 
 
-def wait_at(execution, gap):
-    until(lambda: f"stopped at {gap}" in execution.log("train") or execution.status, PATIENCE, 0.1)
-    assert execution.status is None, execution.all_logs()
+def wait_at(execution, gap, attempt=0):
+    """Wait until the launcher of an attempt stops at a gap."""
+    def stopped():
+        return f"stopped at {gap}" in execution.log("train", attempt)
+
+    until(lambda: stopped() or execution.status or len(execution.attempts) > attempt, PATIENCE, 0.1)
+    assert stopped() and execution.status is None, execution.all_logs()
+
+
+def kill_launcher(execution):
+    """Kill the launcher of the attempt that runs; return when the attempt has failed."""
+    attempt = len(execution.attempts)
+    execution.launcher().kill()
+    execution.wait(until=lambda seen: len(seen.attempts) > attempt)
+    assert execution.attempts[-1] == ("train", attempt, "FAILED"), execution.all_logs()
 
 
 def cancel(site, execution, go=None):
@@ -101,9 +113,9 @@ def cancel(site, execution, go=None):
 def test_cancelled_at_every_gap_of_the_submission_nothing_is_left(site, tmp_path):
     def one(gap):
         folder = tmp_path / gap
-        execution = start(site, folder, gap=gap)
+        execution = start(site, folder, gaps=[gap])
         wait_at(execution, gap)
-        seconds = cancel(site, execution, folder / "go")
+        seconds = cancel(site, execution, folder / "go-0")
         assert seconds < KILLED_WITHIN, (gap, seconds)
         assert len(site.applications(execution)) <= 1
         site.assert_nothing_left(execution)
@@ -125,28 +137,22 @@ def test_cancelled_the_moment_it_starts_nothing_is_left(site, tmp_path):
         list(pool.map(one, (0.0, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0)))
 
 
-def test_cancelled_while_training_nothing_is_left_though_the_program_ignores_it(site, tmp_path):
-    execution = start(site, tmp_path, "trap '' TERM INT; while :; do sleep 1; done")
-    application = site.wait_for_training(execution)
-    seconds = cancel(site, execution)
-    assert seconds < KILLED_WITHIN
-    assert execution.attempts == [("train", 0, "KILLED")]
-    assert f"{application}" in execution.messages("train")
-    (seen,) = site.applications(execution)
-    assert seen["state"] == "KILLED" and "ancel" in seen["diagnostics"], seen["diagnostics"]
-    site.assert_nothing_left(execution)
-
-
-def test_cancelled_in_the_queue_it_leaves_the_queue(site, tmp_path):
+def test_cancelled_while_training_and_in_the_queue_behind_it_nothing_is_left(site, tmp_path):
+    """What waits leaves the queue. What trains is killed, though the program ignores it."""
     large = {"tf__am_memory": "12000"}
-    first = start(site, tmp_path / "first", **large)
-    site.wait_for_training(first)
+    first = start(site, tmp_path / "first", "trap '' TERM INT; while :; do sleep 1; done", **large)
+    application = site.wait_for_training(first)
     second = start(site, tmp_path / "second", **large)
     until(lambda: [item["state"] for item in site.applications(second)] == ["ACCEPTED"], PATIENCE, 0.3)
     assert cancel(site, second) < KILLED_WITHIN
     assert [item["state"] for item in site.applications(second)] == ["KILLED"]
     site.assert_nothing_left(second)
-    cancel(site, first)
+    assert site.live(first) == [application]
+    assert cancel(site, first) < KILLED_WITHIN
+    assert first.attempts == [("train", 0, "KILLED")]
+    assert f"{application}" in first.messages("train")
+    (seen,) = site.applications(first)
+    assert seen["state"] == "KILLED" and "ancel" in seen["diagnostics"], seen["diagnostics"]
     site.assert_nothing_left(first)
 
 
@@ -162,95 +168,93 @@ def test_cancelled_between_two_attempts_nothing_starts(site, tmp_path):
 # --- the launcher dies --------------------------------------------------------------------------
 
 
-def test_the_launcher_killed_while_training_is_attached_again_by_the_retry(site, tmp_path):
+def test_a_retry_of_a_killed_launcher_repeats_a_failure_attaches_again_and_reports_a_success_that_nobody_saw(site, tmp_path):
     """Hours of training are not thrown away."""
-    command = f"echo started >> {tmp_path}/trainings; until test -e {tmp_path}/finish; do sleep 0.2; done"
-    execution = start(site, tmp_path, command, retries="1")
-    application = site.wait_for_training(execution)
-    execution.launcher().kill()
-    execution.wait(until=lambda seen: seen.attempts)
-    until(lambda: application in execution.messages("train", 1), PATIENCE, 0.1)
-    (tmp_path / "finish").touch()
+    command = (f"echo started >> {tmp_path}/trainings; mine=`wc -l < {tmp_path}/trainings`; "  # $() is Azkaban's
+               f"until test -e {tmp_path}/finish-$mine; do sleep 0.2; done; [ $mine = 2 ] || exit 3")
+    execution = start(site, tmp_path, command, gaps=["", "start", "", "start"], retries="3")
+
+    def finish_unseen(number):
+        """Let the training of this number end while the next attempt is stopped."""
+        kill_launcher(execution)
+        (tmp_path / f"finish-{number}").touch()
+        until(lambda: not site.live(execution), PATIENCE, 0.3)
+        attempt = len(execution.attempts)
+        wait_at(execution, "start", attempt)
+        (tmp_path / f"go-{attempt}").touch()
+
+    first = site.wait_for_training(execution)
+    finish_unseen(1)
+    # The training has failed, so the second attempt trains again.
+    second = site.wait_for_training(execution)
+    assert [item["id"] for item in site.applications(execution)] == [first, second]
+    kill_launcher(execution)
+    # The training continues, so the third attempt attaches to it.
+    until(lambda: second in execution.messages("train", 2), PATIENCE, 0.1)
+    assert site.live(execution) == [second], execution.all_logs()
+    finish_unseen(2)
+    # The training has succeeded, so the fourth attempt reports that.
     execution.wait()
-    assert (tmp_path / "trainings").read_text() == "started\n"
-    assert execution.attempts == [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED")]
-    assert [item["id"] for item in site.applications(execution)] == [application]
-    assert execution.outputs["train"]["tf.result.application_id"] == application
+    assert [status for _, _, status in execution.attempts] == ["FAILED", "FAILED", "FAILED", "SUCCEEDED"], execution.all_logs()
+    assert [item["finalStatus"] for item in site.applications(execution)] == ["FAILED", "SUCCEEDED"]
+    assert (tmp_path / "trainings").read_text() == "started\n" * 2
+    assert execution.outputs["train"]["tf.result.application_id"] == second
     site.assert_nothing_left(execution)
 
 
-def test_a_retry_of_a_killed_launcher_reports_a_success_that_nobody_saw_and_repeats_a_failure(site, tmp_path):
-    def one(code):
-        folder = tmp_path / str(code)
-        command = f"echo started >> {folder}/trainings; until test -e {folder}/finish; do sleep 0.2; done; exit {code}"
-        execution = start(site, folder, command, gap="retry", retries="1")
-        application = site.wait_for_training(execution)
-        execution.launcher().kill()
-        (folder / "finish").touch()
-        until(lambda: not site.live(execution), PATIENCE, 0.3)
-        (folder / "go").touch()
-        execution.wait()
-        assert [status for _, _, status in execution.attempts] == ["FAILED", "FAILED" if code else "SUCCEEDED"]
-        ids = [item["id"] for item in site.applications(execution)]
-        assert ids[0] == application and len(ids) == (2 if code else 1)
-        assert (folder / "trainings").read_text() == "started\n" * len(ids)
-        site.assert_nothing_left(execution)
-
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(one, (0, 3)))
-
-
 def test_the_launcher_killed_at_every_gap_and_retried_trains_once(site, tmp_path):
-    def one(gap):
-        folder = tmp_path / gap
-        execution = start(site, folder, f"echo trained >> {folder}/trainings", gap=gap, retries="1")
-        wait_at(execution, gap)
-        execution.launcher().kill()
-        (folder / "go").touch()
+    """A retry begins where the launcher before it was killed. It attaches after "submitted", so "marked" has a job of its own."""
+    def one(gaps):
+        folder = tmp_path / gaps[-1]
+        execution = start(site, folder, f"echo trained >> {folder}/trainings; until test -e {folder}/finish; do sleep 0.2; done",
+                          gaps=gaps, retries=str(len(gaps)))
+        for attempt, gap in enumerate(gaps):
+            wait_at(execution, gap, attempt)
+            kill_launcher(execution)
+        last = len(gaps)
+        until(lambda: site.live(execution) and site.live(execution)[0] in execution.messages("train", last), PATIENCE, 0.3)
+        (folder / "finish").touch()
         execution.wait()
-        assert execution.attempts == [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED")], execution.all_logs()
+        assert execution.attempts == [*(("train", attempt, "FAILED") for attempt in range(last)), ("train", last, "SUCCEEDED")], \
+            execution.all_logs()
         assert (folder / "trainings").read_text() == "trained\n"
-        assert len(site.applications(execution)) == 1
+        (application,) = site.applications(execution)
+        assert execution.outputs["train"]["tf.result.application_id"] == application["id"]
         site.assert_nothing_left(execution)
 
-    with ThreadPoolExecutor(len(GAPS)) as pool:
-        list(pool.map(one, GAPS))
+    assert GAPS[-1] == "marked"
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(one, (GAPS[:-1], GAPS[-1:])))
 
 
 # --- the executor dies --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM"])
-def test_the_executor_is_gone_and_takes_its_training_with_it(lonely, tmp_path, how):
-    """The flow is marked as failed, its directory deleted, and nobody else would ever end the application."""
-    execution = start(lonely, tmp_path)
+@pytest.mark.parametrize(("how", "gaps"), [("SIGKILL", GAPS), ("SIGTERM", [])], ids=["SIGKILL", "SIGTERM"])
+def test_the_executor_is_gone_and_takes_its_trainings_with_it(lonely, tmp_path, how, gaps):
+    """The flow is marked as failed, its directory deleted, and nobody else would ever end the application.
+
+    The launchers of other flows are at a gap of their submission.
+    """
+    execution = start(lonely, tmp_path / "training")
+    stopped = [start(lonely, tmp_path / gap, gaps=[gap]) for gap in gaps]
     lonely.wait_for_training(execution)
-    process = execution.launcher()
+    for other, gap in zip(stopped, gaps, strict=True):
+        wait_at(other, gap)
+    process, launchers = execution.launcher(), [other.launcher() for other in stopped]
     began = time.monotonic()
     lonely.process.send_signal(signal.Signals[how])
     lonely.process.wait(30)
     shutil.rmtree(execution.directory)
-    until(lambda: not process.is_running(), 60, 0.1)
+    for gap in gaps:
+        (tmp_path / gap / "go-0").touch()
+    until(lambda: not process.is_running(), 60, 0.1, what="the end of the launcher of the training")
+    until(lambda: not any(launcher.is_running() for launcher in launchers), 60, 0.1, what="the end of the launchers at gaps")
     assert time.monotonic() - began < KILLED_WITHIN
     (seen,) = lonely.applications(execution)
     assert seen["state"] == "KILLED" and "Azkaban" in seen["diagnostics"], seen["diagnostics"]
-    lonely.assert_nothing_left(execution)
-
-
-def test_the_executor_is_gone_at_every_gap_of_the_submission(lonely, tmp_path):
-    runs = [start(lonely, tmp_path / gap, gap=gap) for gap in GAPS]
-    for execution, gap in zip(runs, GAPS, strict=True):
-        wait_at(execution, gap)
-    launchers = [execution.launcher() for execution in runs]
-    lonely.process.kill()
-    lonely.process.wait(30)
-    began = time.monotonic()
-    for gap in GAPS:
-        (tmp_path / gap / "go").touch()
-    until(lambda: not any(process.is_running() for process in launchers), 60, 0.1)
-    assert time.monotonic() - began < KILLED_WITHIN
-    for execution in runs:
-        lonely.assert_nothing_left(execution)
+    for one in (execution, *stopped):
+        lonely.assert_nothing_left(one)
 
 
 def test_the_machine_is_gone_and_the_lease_ends_the_training_for_which_the_next_execution_waits(lonely, site, tmp_path):
