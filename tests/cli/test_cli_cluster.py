@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import javaproperties
 import pytest
@@ -107,8 +109,12 @@ NASTY = "blank  \"double\" 'single' $HOME ${DTF_TASK_INDEX} `id` \\ \\n\nnew lin
 
 
 @pytest.fixture(scope="module")
-def dumped(minicluster, tmp_path_factory):
-    """Run one job that reports its variables and arguments, on a machine that knows only the ResourceManager's URL."""
+def twice(minicluster, tmp_path_factory):
+    """Run one job that reports its variables and arguments, on a machine that knows only the ResourceManager's URL.
+
+    Two calls with one run id begin at once. Return how a call is made, what both have answered, and the applications
+    that are new.
+    """
     folder = tmp_path_factory.mktemp("dumped")
     for name, text in {"dump it.py": DUMP, "mine.txt": "of this test only", "other.txt": "under another name"}.items():
         (folder / name).write_text(text)
@@ -116,11 +122,22 @@ def dumped(minicluster, tmp_path_factory):
     command = ('test -s mine.txt && test -s named.txt && python "${DTF_TASK_SCRIPT}" '
                f"{literal} \"$MY_TEXT\" '' ${{DTF_TASK_INDEX}}")
     bare = {"PATH": str(folder), "HOME": str(folder), "PYTHONPATH": str(ROOT), "USER": "root"}
-    return subprocess.run(
-        [*SUBMIT, "--wait", "--json", "--resourcemanager", minicluster.resourcemanager_url, *SMALL, "-i", NASTY,
-         "-o", "/out put", "-s", "dump it.py", "-n", "a name", "--env", f"MY_TEXT={NASTY}", "--file", "mine.txt",
-         "--file", "named.txt=other.txt", "-r", "chiefworker:1,evaluator:1", command],
-        env=bare, cwd=folder, capture_output=True, text=True, timeout=120)  # fmt: skip
+    words = ["--resourcemanager", minicluster.resourcemanager_url, "--run_id", "nightly 2026-11-21", *SMALL, "-i", NASTY,
+             "-o", "/out put", "-s", "dump it.py", "-n", "a name", "--env", f"MY_TEXT={NASTY}", "--file", "mine.txt",
+             "--file", "named.txt=other.txt", "-r", "chiefworker:1,evaluator:1", command]  # fmt: skip
+
+    def call(*more):
+        return subprocess.run([*SUBMIT, *more, *words], env=bare, cwd=folder, capture_output=True, text=True, timeout=120)
+
+    before = {app["id"] for app in applications(minicluster)}
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(call, ["--wait"] * 2, ["--json"] * 2))
+    return SimpleNamespace(call=call, answers=answers, new={app["id"] for app in applications(minicluster)} - before)
+
+
+@pytest.fixture(scope="module")
+def dumped(twice):
+    return twice.answers[0]
 
 
 def test_a_machine_with_nothing_but_the_url(dumped):
@@ -211,7 +228,7 @@ def test_what_the_cluster_cannot_do_is_refused_before_the_submission(run, minicl
 
 def test_a_signal_kills_the_application_once(minicluster):
     def start():
-        return subprocess.Popen([*SUBMIT, "--wait", "--json", *SMALL, "-r", "ps:1,worker:2", "sleep 600"],
+        return subprocess.Popen([*SUBMIT, "--wait", "--json", *SMALL, "-r", "worker:1", "sleep 600"],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(minicluster))
 
     started = [(start(), number, code) for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143))]
@@ -249,28 +266,36 @@ def test_a_signal_at_any_moment_of_the_submission_leaves_nothing_running(run, mi
     assert len(new) <= 1 and "Traceback" not in err
 
 
-def test_a_run_id_trains_once(run, minicluster):
+def test_a_run_id_trains_once(run, twice):
     """Two calls of cron at once, and a third one afterwards: one application."""
-    before = {app["id"] for app in applications(minicluster)}
-    words = ["--wait", "--json", "--run_id", "nightly 2026-11-21", *SMALL, "-r", "worker:1", "sleep 1"]
-    both = [subprocess.Popen([*SUBMIT, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             env=environment(minicluster)) for _ in range(2)]  # fmt: skip
-    told = [json.loads(client.communicate(timeout=120)[0]) for client in both]
-    told.append(json.loads(run(SUBMIT, *words, check=0).stdout))
+    third = twice.call("--wait", "--json")
+    assert third.returncode == 0, third.stderr
+    told = [json.loads(answer.stdout) for answer in (*twice.answers, third)]
     assert {report["reason"] for report in told} == {"SUCCEEDED"}
-    assert {report["application_id"] for report in told} == {app["id"] for app in applications(minicluster)} - before
+    assert {report["application_id"] for report in told} == twice.new
     assert len({report["application_id"] for report in told}) == 1
 
-    again = run(SUBMIT, "--generation", "1", "--run_id", "nightly 2026-11-21", *SMALL, "-r", "worker:1", "true", check=0)
+    again = run(SUBMIT, "--generation", "1", "--run_id", "nightly 2026-11-21", *SMALL, "-r", "worker:1", "true",
+                check=0)
     assert again.stdout.strip() != told[0]["application_id"]
 
 
-def test_kill_and_wait(run, minicluster):
+def test_waits_that_give_up_leave_the_application_alone_and_a_kill_is_told_to_the_others(run, minicluster):
     """Somebody else kills while ytf-submit waits: it is told, and so is who asks later."""
     client = subprocess.Popen([*SUBMIT, "--wait", "--json", *SMALL, "-r", "worker:1", "sleep 600"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env=environment(minicluster))  # fmt: skip
     application_id = until(lambda: APPLICATION.search(client.stderr.readline()))[0]
+    waited = run(YTF, "wait", "--timeout", "0.5", application_id)
+    assert waited.returncode == 7 and "it goes on" in waited.stderr
+    other = subprocess.Popen([*YTF, "wait", application_id], stderr=subprocess.PIPE, text=True,
+                             env=environment(minicluster))  # fmt: skip
+    assert application_id in other.stderr.readline()
+    other.send_signal(signal.SIGINT)
+    _, err = other.communicate(timeout=60)
+    assert (other.returncode, err.splitlines()[-1]) == (130, f"{application_id} goes on; next: ytf wait {application_id}")
+    assert state_of(minicluster, application_id) in ("ACCEPTED", "RUNNING") and client.poll() is None
+
     killed = run(YTF, "kill", application_id, check=0)
     assert f"{application_id} KILLED" in killed.stderr
     out, err = client.communicate(timeout=60)
@@ -282,26 +307,59 @@ def test_kill_and_wait(run, minicluster):
     assert run(YTF, "kill", application_id).returncode == 0
 
 
-def test_a_wait_that_gives_up_or_gets_a_signal_leaves_the_application_alone(run, minicluster):
-    application_id = run(SUBMIT, *SMALL, "-r", "worker:1", "sleep 600", check=0).stdout.strip()
-    waited = run(YTF, "wait", "--timeout", "0.5", application_id)
-    assert waited.returncode == 7 and "it goes on" in waited.stderr
-    client = subprocess.Popen([*YTF, "wait", application_id], stderr=subprocess.PIPE, text=True,
-                              env=environment(minicluster))  # fmt: skip
-    assert application_id in client.stderr.readline()
-    client.send_signal(signal.SIGINT)
-    _, err = client.communicate(timeout=60)
-    assert (client.returncode, err.splitlines()[-1]) == (130, f"{application_id} goes on; next: ytf wait {application_id}")
-    assert state_of(minicluster, application_id) in ("ACCEPTED", "RUNNING")
+@pytest.fixture(scope="module")
+def restarted(minicluster, tmp_path_factory):
+    """Run a job of two rounds from a terminal, while another client follows its logs.
 
-
-def test_logs_are_followed_through_a_restart_until_the_end(run):
-    """And no line is lost or told twice: the followed lines are those of the whole logs."""
+    Return the id, what the terminal has got, the exit code of ytf-submit, and the answer of `ytf logs -f`.
+    """
+    folder = tmp_path_factory.mktemp("restarted")
     command = ('echo "round $YTF_ROUND"; [ $YTF_ROUND$DTF_TASK_INDEX = 11 ] && exit 3; [ $YTF_ROUND = 2 ] || sleep 600; '
-               'for i in 1 2 3; do echo "2020-01-0$i 00:00:00 step $i"; sleep 0.5; done')
-    application_id = run(SUBMIT, *SMALL, "-r", "worker:2", "--restart", "cluster", "--max_restarts", "1", "--stop_grace", "1",
-                         command, check=0).stdout.strip()
-    followed = run(YTF, "logs", "-f", application_id, check=0)
+               'for i in 1 2 3; do echo "2020-01-0$i 00:00:00 step $i"; sleep 0.5; done; '
+               f"until [ -e {folder}/seen ]; do sleep 0.1; done")
+    ours, theirs = pty.openpty()
+    client = subprocess.Popen(
+        [*SUBMIT, "--wait", *SMALL, "-r", "worker:2", "--restart", "cluster", "--max_restarts", "1", "--stop_grace", "1", command],
+        stdout=subprocess.PIPE, stderr=theirs, text=True, cwd=folder,
+        env={**environment(minicluster), "TERM": "xterm", "COLUMNS": "120"})  # fmt: skip
+    os.close(theirs)
+    shown, following = b"", None
+    with ThreadPoolExecutor(1) as pool:
+        while True:
+            try:
+                chunk = os.read(ours, 65536)
+            except OSError:
+                break
+            if not chunk:
+                break
+            shown += chunk
+            if following is None and (found := re.search(rf"{APPLICATION.pattern}(?=\D)", without_colours(shown))):
+                following = pool.submit(subprocess.run, [*YTF, "logs", "-f", found[0]], capture_output=True, text=True, timeout=120,
+                                        cwd=folder, env=environment(minicluster))  # fmt: skip
+            if re.search(r"worker:1\s+running", without_colours(shown)):
+                (folder / "seen").touch()
+        out, _ = client.communicate(timeout=60)
+        os.close(ours)
+        assert following, shown
+        return SimpleNamespace(application_id=out.strip(), shown=without_colours(shown), code=client.returncode,
+                               followed=following.result())
+
+
+def without_colours(shown):
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode(errors="replace"))
+
+
+def test_a_terminal_gets_a_live_table(restarted):
+    assert restarted.code == 0, restarted.shown
+    assert APPLICATION.fullmatch(restarted.application_id)
+    assert re.search(r"worker:1\s+running", restarted.shown)
+    assert re.search(r"worker:1\s+succeeded\s+exit 0", restarted.shown)
+
+
+def test_logs_are_followed_through_a_restart_until_the_end(run, restarted):
+    """And no line is lost or told twice: the followed lines are those of the whole logs."""
+    followed, application_id = restarted.followed, restarted.application_id
+    assert followed.returncode == 0, followed.stderr
     assert "round 2: " in followed.stderr and f"{application_id} SUCCEEDED" in followed.stderr
     lines = {task: re.findall(rf"^{task} \| (.*)$", followed.stdout, re.M) for task in ("worker:0", "worker:1")}
     assert all([line for line in found if line.startswith(("round", "2020"))] == [
@@ -389,30 +447,3 @@ def test_tensorboard_shows_the_training_lingers_as_told_and_ends_with_the_job(ru
     assert task_of(report, "ps:0")["finished_at"] < trained + 6 <= task_of(report, "tensorboard:0")["finished_at"]
     with pytest.raises(OSError):
         urllib.request.urlopen(url, timeout=60)
-
-
-def test_a_terminal_gets_a_live_table(minicluster, tmp_path):
-    ours, theirs = pty.openpty()
-    command = f"until [ -e {tmp_path}/seen ]; do sleep 0.1; done"
-    client = subprocess.Popen([*SUBMIT, "--wait", *SMALL, "-r", "worker:2", command], stdout=subprocess.PIPE,
-                              stderr=theirs, text=True, cwd=tmp_path,
-                              env={**environment(minicluster), "TERM": "xterm", "COLUMNS": "120"})  # fmt: skip
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            chunk = os.read(ours, 65536)
-        except OSError:
-            break
-        if not chunk:
-            break
-        shown += chunk
-        if b"running" in shown:
-            (tmp_path / "seen").touch()
-    out, _ = client.communicate(timeout=60)
-    os.close(ours)
-    assert client.returncode == 0
-    assert APPLICATION.fullmatch(out.strip())
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
-    assert re.search(r"worker:1\s+running", text)
-    assert re.search(r"worker:1\s+succeeded\s+exit 0", text)
