@@ -15,12 +15,13 @@ from tf_yarn_ops.minicluster.artefacts import hadoop_folder
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
 APPLICATION = re.compile(r"application_\d+_\d+")
-#: Writes what it finds where the launcher's report picks it up.
+#: Writes what it finds, and reports results that are to look like keys of Azkaban.
 DUMP = """\
-import json, os, sys
+import json, os, shutil, sys
 names = [name for name in os.environ if name.startswith(("DTF_", "MY_"))]
 document = {"argv": sys.argv[1:], "env": {name: os.environ[name] for name in names}}
 json.dump(document, open(os.environ["MY_DUMP"], "w"))
+shutil.copy(os.environ["MY_RESULT"], os.environ["YTF_RESULT_FILE"])
 """
 
 
@@ -50,32 +51,53 @@ def states(applications):
 # --- success, failure, retries ------------------------------------------------------------------
 
 
-def test_a_flow_succeeds_and_its_outputs_are_used_downstream(site, project, tmp_path):
-    command = 'echo \'{"accuracy": 0.97, "steps": 600, "model": "m/1", "none": null}\' > "$YTF_RESULT_FILE"; sleep 0.5'
-    folder = project({
-        "train": {"tf.command": command, "tf.output": f"{tmp_path}/out", "tf.name": "digits", "tf.tags": "nightly"},
+@pytest.fixture(scope="module")
+def retried(site, tmp_path_factory):
+    """Run a flow whose training fails once; return its execution and the folder of its files."""
+    folder = tmp_path_factory.mktemp("retried")
+    command = (f"test -e {folder}/mark || {{ touch {folder}/mark; exit 3; }}; "
+               'echo \'{"accuracy": 0.97, "steps": 600, "model": "m/1", "none": null}\' > "$YTF_RESULT_FILE"; sleep 0.5')
+    jobs = write_project(folder / "project", {
+        "train": {"tf.command": command, "tf.output": f"{folder}/out", "tf.name": "digits", "tf.tags": "nightly",
+                  "retries": "2", "retry.backoff": "500"},
         "promote": {"type": "command", "dependencies": "train", "command":
                     "/bin/echo ${tf.result.output_path} ${tf.result.metrics.accuracy} ${tf.result.application_id}"},
     })  # fmt: skip
-    execution = site.run(folder, "promote")
-    assert execution.attempts == [("train", 0, "SUCCEEDED"), ("promote", 0, "SUCCEEDED")], execution.all_logs()
-    (application,) = site.applications(execution)
+    execution = site.run(jobs, "promote")
+    assert execution.attempts == [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED"), ("promote", 0, "SUCCEEDED")], \
+        execution.all_logs()
+    return execution, folder
+
+
+def test_a_flow_succeeds_and_its_outputs_are_used_downstream(site, retried):
+    execution, folder = retried
+    application = site.applications(execution)[-1]
     assert states([application]) == [("FINISHED", "SUCCEEDED")]
     outputs = execution.outputs["train"]
     expected = {
         "tf.result.application_id": application["id"], "tf.result.final_status": "SUCCEEDED",
-        "tf.result.reason": "SUCCEEDED", "tf.result.output_path": f"{tmp_path}/out",
+        "tf.result.reason": "SUCCEEDED", "tf.result.output_path": f"{folder}/out",
         "tf.result.metrics.accuracy": "0.97", "tf.result.metrics.steps": "600", "tf.result.metrics.model": "m/1",
     }  # fmt: skip
     assert expected.items() <= outputs.items()
     assert "tf.result.tracking_url" in outputs and float(outputs["tf.result.duration_seconds"]) > 0
     assert all(name.startswith("tf.result.") for name in outputs)
-    assert f"{tmp_path}/out 0.97 {application['id']}" in execution.messages("promote")
-    assert bare_ids(execution, "train") == [application["id"]]
-    assert not set("\r\x1b") & set(execution.log("train"))  # no progress bars: the log rolls
+    assert f"{folder}/out 0.97 {application['id']}" in execution.messages("promote")
+    assert bare_ids(execution, "train", 1) == [application["id"]]
+    assert not set("\r\x1b") & set(execution.log("train", 1))  # no progress bars: the log rolls
     tags = application["applicationTags"].split(",")
     assert {f"azkaban.flow.execid:{execution.execid}", "nightly"} <= set(tags)
     assert application["name"] == "digits"
+    site.assert_nothing_left(execution)
+
+
+def test_a_retry_after_a_failure_trains_anew(site, retried):
+    execution, _ = retried
+    first, second = site.applications(execution)
+    assert states([first, second]) == [("FINISHED", "FAILED"), ("FINISHED", "SUCCEEDED")]
+    assert bare_ids(execution, "train", 0) == [first["id"]]
+    assert bare_ids(execution, "train", 1) == [second["id"]]
+    assert execution.outputs["train"]["tf.result.application_id"] == second["id"]
     site.assert_nothing_left(execution)
 
 
@@ -96,65 +118,74 @@ def test_a_failed_training_fails_the_job_and_says_why(site, project):
     site.assert_nothing_left(execution)
 
 
-def test_a_retry_after_a_failure_trains_anew(site, project, tmp_path):
-    mark = tmp_path / "mark"
-    folder = project({"train": {"tf.command": f"test -e {mark} || {{ touch {mark}; exit 3; }}",
-                                "retries": "2", "retry.backoff": "500"}})  # fmt: skip
-    execution = site.run(folder, "train")
-    assert execution.attempts == [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED")], execution.all_logs()
-    first, second = site.applications(execution)
-    assert states([first, second]) == [("FINISHED", "FAILED"), ("FINISHED", "SUCCEEDED")]
-    assert bare_ids(execution, "train", 0) == [first["id"]]
-    assert bare_ids(execution, "train", 1) == [second["id"]]
-    assert execution.outputs["train"]["tf.result.application_id"] == second["id"]
+# --- values, and what users and programs can't do ------------------------------------------------
+
+VALUES = ["", " ", " leading and trailing ", "a,b", "it's \"quoted\"", "$HOME $$ $1 `id`", "one\ntwo\n", "tab\tend",
+          "back\\slash \\n \\u0041", "h\u00e9 \u20ac \U0001f600", "#!=:", "*", "~", "-x", "%s {0} !!",
+          "blank  \"double\" 'single' ; & | < > \nline\ttab \u6f22"]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["3.58", "newer"])
+def overridden(request, site, tmp_path_factory):
+    """Run a flow in which user, a job before and the program try to choose keys of others; return execution and folder."""
+    folder = tmp_path_factory.mktemp("overridden")
+    (folder / "json.py").write_text("raise SystemExit('hijacked')")
+    outputs = json.dumps({"azkaban.flow.execid": "2", "azkaban.job.attempt": "7", "tf.result.reason": "TASK_FAILED",
+                          "tf.result.application_id": "application_1_0001", "env.PYTHONPATH": str(folder),
+                          "env.HADOOP_USER_NAME": "stranger", "env.HADOOP_PROXY_USER": "stranger",
+                          "user.to.proxy": "stranger"})  # fmt: skip
+    evil = {"command": f"touch {folder}/hijacked", "tf.command": "false", "tf.worker.instances": 9, "nested": {"a": 1},
+            "../up": 1, "": 2, "user.to.proxy": "root", "azkaban.flow.execid": "1", "variable": "${no.such.name}",
+            "expression": "$(1+1)", "note": "h\u00e9 \u20ac \U0001f600"}  # fmt: skip
+    (folder / "evil.json").write_text(json.dumps(evil))
+    own = {f"tf.args.{number}": value for number, value in enumerate(VALUES, 1)}
+    own |= {f"tf.env.MY_{number}": value for number, value in enumerate(VALUES)}
+    jobs = write_project(folder / "project", {
+        "before": {"type": "command", "command": "/bin/bash before.sh"},
+        "train": {**own, "tf.entry_point": "dump it.py", "tf.env.MY_DUMP": f"{folder}/dump.json",
+                  "tf.env.MY_RESULT": f"{folder}/evil.json", "tf.input": "/in put/\u00e9,$x", "dependencies": "before",
+                  "env.HADOOP_USER_NAME": "stranger"},
+        "evaluate": {"tf.command": "true", "tf.dry_run": "true", "dependencies": "train"},
+    }, {"before.sh": f"echo '{outputs}' > $JOB_OUTPUT_PROP_FILE", "dump it.py": DUMP})  # fmt: skip
+    execution = site.start(jobs, "evaluate", parameters={"azkaban.flow.execid": "1"}, newer=request.param).wait()
+    assert execution.status == "SUCCEEDED", execution.all_logs()
+    return execution, folder
+
+
+def test_values_reach_the_program_byte_for_byte(site, overridden):
+    execution, folder = overridden
+    dumped = json.loads((folder / "dump.json").read_text())
+    assert dumped["argv"] == VALUES
+    assert [dumped["env"][f"MY_{number}"] for number in range(len(VALUES))] == VALUES
+    assert dumped["env"]["DTF_INPUT_PATH"] == "/in put/\u00e9,$x"
     site.assert_nothing_left(execution)
 
 
-# --- what users and programs can't do -----------------------------------------------------------
-
-
-def test_a_program_can_not_choose_the_keys_of_the_jobs_downstream(site, project, tmp_path):
-    evil = {"command": f"touch {tmp_path}/hijacked", "tf.command": "false", "tf.worker.instances": 9, "nested": {"a": 1},
-            "../up": 1, "": 2, "user.to.proxy": "root", "azkaban.flow.execid": "1", "variable": "${no.such.name}",
-            "expression": "$(1+1)", "note": "h\u00e9 \u20ac \U0001f600"}  # fmt: skip
-    folder = project({"train": {"tf.command": f"cp {tmp_path}/evil.json $YTF_RESULT_FILE"},
-                      "evaluate": {"tf.command": "true", "tf.dry_run": "true", "dependencies": "train"}})  # fmt: skip
-    (tmp_path / "evil.json").write_text(json.dumps(evil))
-    execution = site.run(folder, "evaluate")
-    assert execution.status == "SUCCEEDED", execution.all_logs()
+def test_a_program_can_not_choose_the_keys_of_the_jobs_downstream(site, overridden):
+    execution, folder = overridden
     outputs = execution.outputs["train"]
     assert all(name.startswith("tf.result.") for name in outputs)
     assert outputs["tf.result.metrics.note"] == "h\u00e9 \u20ac \U0001f600"
     assert not any("$" in value for value in outputs.values())
     assert len(site.applications(execution)) == 1
     assert "command: 'true'" in execution.log("evaluate") and "instances: 9" not in execution.log("evaluate")
-    assert not (tmp_path / "hijacked").exists()
+    assert not (folder / "hijacked").exists()
     assert re.search(r"Command: \S+ -I -X utf8 -m tf_yarn_ops.azkaban", execution.log("evaluate"))
     site.assert_nothing_left(execution)
 
 
-def test_outputs_of_another_job_and_parameters_of_a_user_do_not_move_the_identity(site, project, tmp_path):
+def test_outputs_of_another_job_and_parameters_of_a_user_do_not_move_the_identity(site, overridden):
     """Azkaban lets both override azkaban.flow.execid, and hands stale results of a job before to the next.
 
     Neither user nor interpreter of the launcher are theirs to choose.
     """
-    (tmp_path / "json.py").write_text("raise SystemExit('hijacked')")
-    outputs = json.dumps({"azkaban.flow.execid": "2", "azkaban.job.attempt": "7", "tf.result.reason": "TASK_FAILED",
-                          "tf.result.application_id": "application_1_0001", "env.PYTHONPATH": str(tmp_path),
-                          "env.HADOOP_USER_NAME": "stranger", "env.HADOOP_PROXY_USER": "stranger",
-                          "user.to.proxy": "stranger"})  # fmt: skip
-    folder = project({"before": {"type": "command", "command": "/bin/bash before.sh"},
-                      "train": {"tf.command": "true", "dependencies": "before", "env.HADOOP_USER_NAME": "stranger"}},
-                     {"before.sh": f"echo '{outputs}' > $JOB_OUTPUT_PROP_FILE"})  # fmt: skip
-    runs = [site.start(folder, "train", parameters={"azkaban.flow.execid": "1"}, newer=newer) for newer in (False, True)]
-    for execution in runs:
-        assert execution.wait().status == "SUCCEEDED", execution.all_logs()
-        (application,) = site.applications(execution)
-        assert execution.outputs["train"]["tf.result.application_id"] == application["id"]
-        assert execution.outputs["train"]["tf.result.reason"] == "SUCCEEDED"
-        assert "tfya-0" in application["applicationTags"].split(",")
-        assert application["user"] == site.launcher.cluster.user
-        site.assert_nothing_left(execution)
+    execution, _ = overridden
+    (application,) = site.applications(execution)
+    assert execution.outputs["train"]["tf.result.application_id"] == application["id"]
+    assert execution.outputs["train"]["tf.result.reason"] == "SUCCEEDED"
+    assert "tfya-0" in application["applicationTags"].split(",")
+    assert application["user"] == site.launcher.cluster.user
+    site.assert_nothing_left(execution)
 
 
 def test_every_fault_of_a_request_is_said_at_once(site, project):
@@ -191,26 +222,6 @@ def test_a_dry_run_submits_nothing(site, project):
     assert execution.status == "SUCCEEDED", execution.all_logs()
     assert "from the dry run" in execution.log("train") and "s3cret" not in execution.log("train")
     assert site.applications(execution) == []
-
-
-# --- values -------------------------------------------------------------------------------------
-
-
-def test_values_reach_the_program_byte_for_byte(site, project, tmp_path):
-    values = ["", " ", " leading and trailing ", "a,b", "it's \"quoted\"", "$HOME $$ $1 `id`", "one\ntwo\n", "tab\tend",
-              "back\\slash \\n \\u0041", "h\u00e9 \u20ac \U0001f600", "#!=:", "*", "~", "-x", "%s {0} !!",
-              "blank  \"double\" 'single' ; & | < > \nline\ttab \u6f22"]  # fmt: skip
-    own = {f"tf.args.{number}": value for number, value in enumerate(values, 1)}
-    own |= {f"tf.env.MY_{number}": value for number, value in enumerate(values)}
-    folder = project({"train": {**own, "tf.entry_point": "dump it.py", "tf.env.MY_DUMP": f"{tmp_path}/dump.json",
-                                "tf.input": "/in put/\u00e9,$x"}}, {"dump it.py": DUMP})  # fmt: skip
-    execution = site.run(folder, "train")
-    assert execution.status == "SUCCEEDED", execution.all_logs()
-    dumped = json.loads((tmp_path / "dump.json").read_text())
-    assert dumped["argv"] == values
-    assert [dumped["env"][f"MY_{number}"] for number in range(len(values))] == values
-    assert dumped["env"]["DTF_INPUT_PATH"] == "/in put/\u00e9,$x"
-    site.assert_nothing_left(execution)
 
 
 def test_a_job_written_in_utf8_is_told_how_to_write_it(site, project):
