@@ -26,66 +26,65 @@ _NAMED = os.environ.get("YTF_TEST_AIRFLOW", "").split()
 _CHOSEN = VERSIONS if _NAMED == ["all"] else _NAMED or [VERSIONS[0], NEWEST]
 PROGRAM = ROOT / "tests" / "support" / "airflow_dags" / "tried.py"
 LINKS = [link().name for link in (TrainingLink, YarnApplicationLink, YarnLogsLink, TensorBoardLink)]
-#: Seconds for a program, with some jobs on a busy machine.
+#: Seconds for a DAG, with some jobs on a busy machine.
 _PROGRAM = 400
 
 
 class Tried:
-    """What a version of Airflow, its log and YARN know after the programs have run."""
+    """What a version of Airflow, its log and YARN know after the program has run."""
 
     def __init__(self, airflow, minicluster, database, folder):
-        self.airflow, self._minicluster, self._database, self._folder = airflow, minicluster, database, folder
-        with ThreadPoolExecutor(2) as pool:
-            tried, ended = pool.submit(self._runs_through), pool.submit(self._is_ended)
-            (self.known, self.log), self.application = tried.result(), ended.result()
+        self.airflow, self._minicluster = airflow, minicluster
+        process, log = self._start(database, folder)
+        try:
+            self.known, self.log = self._runs_through(process, log)
+            self.application = self._is_ended(process, log)
+        except BaseException:
+            print(log.read_text()[-4000:])
+            raise
+        finally:
+            process.kill()
+            process.wait()
 
-    def _start(self, dag):
-        home = self._folder / dag
-        (home / "dags").mkdir(parents=True)
+    def _start(self, database, home):
+        (home / "dags").mkdir()
         program = shutil.copy(PROGRAM, home / "dags")
         environ = {
-            **self.airflow.environ(home, self._database),
-            "AIRFLOW__TF_YARN__DEPLOYMENT_ID": f"{dag} {self.airflow.number}",
+            **self.airflow.environ(home, database),
+            "AIRFLOW__TF_YARN__DEPLOYMENT_ID": self.airflow.number,
             "AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps({"conn_type": "tf_yarn", "host": self._minicluster.resourcemanager_url}),
         }  # fmt: skip
         log = home / "log"
         with open(log, "w") as output:
-            return subprocess.Popen([self.airflow.python, program, dag], env=environ, stdin=subprocess.DEVNULL,
+            return subprocess.Popen([self.airflow.python, program], env=environ, stdin=subprocess.DEVNULL,
                                     stdout=output, stderr=output, start_new_session=True), log
 
-    def _runs_through(self):
-        process, log = self._start("tried")
-        try:
-            process.wait(_PROGRAM)
-        finally:
-            process.kill()
-        lines = log.read_text().splitlines()
-        results = [line for line in lines if line.startswith("RESULT ")]
-        assert results, "\n".join(lines)[-4000:]
-        return json.loads(results[0].removeprefix("RESULT ")), "\n".join(line for line in lines if line not in results)
+    def _runs_through(self, process, log):
+        """Wait for the end of the first DAG. Return what Airflow knows then, and the log up to there."""
+        def result():
+            ended = process.poll() is not None
+            found = re.search(r"^RESULT (.*)\n", log.read_text(), re.MULTILINE)
+            assert found or not ended, "the process has ended without a result"
+            return found
 
-    def _is_ended(self):
+        found = until(result, _PROGRAM, 0.2)
+        return json.loads(found[1]), found.string[:found.start()]
+
+    def _is_ended(self, process, log):
         """End the process of a task as Airflow's supervisor does; return the application."""
         yarn = Yarn(self._minicluster)
-        process, log = self._start("ended")
 
         def program():
             assert process.poll() is None, "the process has ended by itself"
             found = re.search(r"submitted (application_\d+_\d+) as 'ended.train'", log.read_text())
             return found and yarn.programs(found[1]) and found[1]
 
-        try:
+        with yarn.client:
             name = until(program, _PROGRAM, 0.2)
             process.send_signal(signal.SIGTERM)
             until(lambda: yarn.report(name)["state"] == "KILLED", 60, 0.2)
             process.wait(_PROGRAM)
             return yarn.report(name)
-        except BaseException:
-            print(log.read_text()[-4000:])
-            raise
-        finally:
-            process.kill()
-            yarn.client.close()
 
 
 @pytest.fixture(scope="module")
