@@ -19,6 +19,7 @@ from support.airflow_rows import (
     Yarn,
     all_at_once,
     in_turn,
+    kill_both,
     row,
     until_there,
 )
@@ -33,7 +34,61 @@ def under_way(request, airflow_site, minicluster):
         yield rows
 
 
-# The rows that wait for 40 s begin first.
+# Four rows with one DAG run, which loses its worker again and again. The longest rows begin first.
+@row("sync")
+def test_a_terminated_worker_kills_and_the_retry_trains_anew(site, yarn, kind):
+    run = site.trigger(f"lost_{kind}", command=in_turn(site.home / f"lost-{kind}", "sleep 600", "sleep 600",
+                                                       until_there(site.home / f"lost-{kind}-over")))
+    terminated = yarn.training(run)
+    run.worker()[1].send_signal(signal.SIGTERM)
+    until(lambda: not yarn.live(run), 60, 0.1)
+    second = yarn.training(run)
+    assert (run.until_state("running")["try_number"], yarn.ids(run)) == (2, [terminated, second])
+    assert yarn.ending(terminated) == KILLED
+    return run
+
+
+@row("sync", continues=test_a_terminated_worker_kills_and_the_retry_trains_anew)
+def test_a_task_that_is_cleared_while_it_shows_running_after_the_loss_of_its_machine_trains_again(site, yarn, kind, run):
+    lost = yarn.training(run)
+    kill_both(*run.worker())
+    assert run.task_state() == "running"
+    run.clear()
+    until(lambda: lost not in yarn.live(run), JOB, 0.2)
+    third = yarn.training(run)
+    assert (run.until_state("running")["try_number"], yarn.ids(run)[1:]) == (3, [lost, third])
+    assert yarn.ending(lost) == KILLED
+    return run
+
+
+@row("sync", continues=test_a_task_that_is_cleared_while_it_shows_running_after_the_loss_of_its_machine_trains_again)
+def test_a_worker_crashes_and_the_retry_attaches_to_the_live_application(site, yarn, kind, run):
+    known = yarn.ids(run)
+    run.worker()[0].kill()
+    attached(run, 4, known[-1])
+    assert (yarn.ids(run), yarn.live(run)) == (known, known[-1:])
+    return run
+
+
+@row("sync", continues=test_a_worker_crashes_and_the_retry_attaches_to_the_live_application)
+def test_worker_and_supervisor_are_killed_and_the_retry_attaches(site, yarn, kind, run):
+    known = yarn.ids(run)
+    kill_both(*run.worker())
+    attached(run, 5, known[-1])
+    assert (yarn.ids(run), yarn.live(run)) == (known, known[-1:])
+    (site.home / f"lost-{kind}-over").touch()
+    assert run.until_state("success", seconds=JOB)["try_number"] == 5
+    assert yarn.settled(run, KILLED, KILLED, SUCCEEDED) == known
+    assert run.xcom()["application_id"] == known[-1]
+
+
+def attached(run, attempt, application):
+    """Wait until the attempt has attached to the application."""
+    until(lambda: run.instance()["try_number"] == attempt and f"attached to {application}" in run.log(attempt), JOB, 0.5)
+    assert run.task_state() == "running"
+
+
+# These wait for 40 s each, so they begin early too.
 @row(*KINDS)
 def test_dagrun_timeout(site, yarn, kind):
     run = site.trigger(f"short_run_{kind}", command="sleep 600")
@@ -118,16 +173,6 @@ def test_a_failed_program_fails_the_task(site, yarn, kind):
 
 
 @row("sync")
-def test_a_worker_crashes_and_the_retry_attaches_to_the_live_application(site, yarn, kind):
-    run = site.trigger(f"retry_{kind}", command="sleep 12")
-    application = yarn.training(run)
-    run.worker()[0].kill()
-    assert run.until_state("success", seconds=JOB)["try_number"] == 2
-    assert yarn.settled(run, SUCCEEDED) == [application]
-    assert run.xcom()["application_id"] == application
-
-
-@row("sync")
 def test_a_worker_crashes_and_the_retry_takes_the_result_of_meanwhile(site, yarn, kind):
     over = site.home / "meanwhile"
     run = site.trigger(f"late_retry_{kind}", command=f"""{until_there(over)}; echo '{{"loss": 1}}' > $YTF_RESULT_FILE""")
@@ -139,41 +184,6 @@ def test_a_worker_crashes_and_the_retry_takes_the_result_of_meanwhile(site, yarn
     assert run.until_state("success", seconds=JOB)["try_number"] == 2
     assert yarn.settled(run, SUCCEEDED) == [application]
     assert run.xcom()["metrics"] == {"loss": 1}
-
-
-@row("sync")
-def test_worker_and_supervisor_are_killed_and_the_retry_attaches(site, yarn, kind):
-    run = site.trigger(f"retry_{kind}", command="sleep 35")
-    application = yarn.training(run)
-    worker, supervisor = run.worker()
-    supervisor.kill()
-    worker.kill()
-    assert run.until_state("success", seconds=JOB)["try_number"] == 2
-    assert yarn.settled(run, SUCCEEDED) == [application]
-
-
-@row("sync")
-def test_a_task_that_is_cleared_while_it_shows_running_after_the_loss_of_its_machine_trains_again(site, yarn, kind):
-    run = site.trigger(f"retry_{kind}", command=in_turn(site.home / f"lost-{kind}", "sleep 600", "true"))
-    lost = yarn.training(run)
-    worker, supervisor = run.worker()
-    supervisor.kill()
-    worker.kill()
-    assert run.task_state() == "running"
-    run.clear()
-    assert run.until_state("success", seconds=JOB)["try_number"] == 2
-    [first, second] = yarn.settled(run, KILLED, SUCCEEDED)
-    assert (first, second) == (lost, run.xcom()["application_id"])
-
-
-@row("sync")
-def test_a_terminated_worker_kills_and_the_retry_trains_anew(site, yarn, kind):
-    run = site.trigger(f"retry_{kind}", command=in_turn(site.home / f"terminated-{kind}", "sleep 600", "true"))
-    yarn.training(run)
-    run.worker()[1].send_signal(signal.SIGTERM)
-    until(lambda: not yarn.live(run), 60, 0.1)
-    assert run.until_state("success", seconds=JOB)["try_number"] == 2
-    yarn.settled(run, KILLED, SUCCEEDED)
 
 
 # A worker loses its heartbeat, a trigger is cancelled, whatever of the task or its run was marked as what: one kind each.

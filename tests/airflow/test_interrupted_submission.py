@@ -11,7 +11,7 @@ from datetime import datetime
 import psutil
 import pytest
 
-from support.airflow_rows import JOB, KILLED, KINDS, SUCCEEDED, Yarn, all_at_once, row
+from support.airflow_rows import JOB, KILLED, KINDS, SUCCEEDED, Yarn, all_at_once, kill_both, row
 from support.waiting import until
 from support.wire_proxy import GAPS, fronting, stopping_at
 
@@ -45,11 +45,6 @@ def caught_in(gap, dag, site, yarn, end):
         instance = run.until_state("success", "failed", seconds=2 * JOB)
         assert (instance["state"], instance["try_number"]) == ("success", 2), run.log()
     return run, before
-
-
-def kill_both(worker, supervisor):
-    supervisor.kill()
-    worker.kill()
 
 
 @row(*KILLED_IN)

@@ -1,11 +1,12 @@
 """What the rows share: YARN's side of a DAG run, and tests that run side by side.
 
 A row is a test function with the parameters ``site, yarn, kind``. All rows of a file that were
-collected begin together, a few at a time; each test then waits for its own row.
+collected begin together, a few at a time; each test then waits for its own row. A row may continue another
+one: it gets what that row returns, such as a DAG run whose application still trains.
 """
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 import httpx
@@ -49,6 +50,11 @@ class Yarn:
 
     def report(self, application_id):
         return self.client.get(f"/apps/{application_id}").json()["app"]
+
+    def ending(self, application_id):
+        """Return state and final status of an application, such as `KILLED`."""
+        report = self.report(application_id)
+        return report["state"], report["finalStatus"]
 
     def kill(self, application_id):
         """Kill as a stranger does, without a word of ours."""
@@ -111,14 +117,26 @@ def until_there(path):
     return f"until test -e {path}; do sleep 0.2; done"
 
 
-def row(*kinds):
-    """Make a test of a row that runs beside the others, once for each kind of task."""
+def kill_both(worker, supervisor):
+    """Kill a task's worker and its supervisor as the loss of their machine does."""
+    supervisor.kill()
+    worker.kill()
+
+
+def row(*kinds, continues=None):
+    """Make a test of a row that runs beside the others, once for each kind of task.
+
+    Parameters
+    ----------
+    continues : test, optional
+        The row that is played before this one, also if its test is not selected. No other row continues it.
+    """
     def decorate(body):
         @pytest.mark.parametrize("kind", kinds)
         def test(under_way, kind):
             under_way[body.__name__, kind].result()
 
-        test.__name__, test.__doc__, test.body = body.__name__, body.__doc__, body
+        test.__name__, test.__doc__, test.body, test.continues = body.__name__, body.__doc__, body, continues
         return test
 
     return decorate
@@ -127,8 +145,35 @@ def row(*kinds):
 @contextmanager
 def all_at_once(request, site, yarn):
     """Begin all selected rows of the file. Yield the future of each row by name and kind."""
-    wanted = [item for item in request.session.items
-              if item.module is request.module and hasattr(item.function, "body")]
+    chains = {}
+    for item in request.session.items:
+        if item.module is request.module and hasattr(item.function, "body"):
+            chain, kind = chain_of(item.function), item.callspec.params["kind"]
+            chains[chain[0], kind] = max(chains.get((chain[0], kind), []), chain, key=len)
+    rows = {(test.__name__, kind): Future() for (_, kind), chain in chains.items() for test in chain}
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {(item.function.__name__, kind): pool.submit(item.function.body, site, yarn, kind)
-               for item in wanted for kind in [item.callspec.params["kind"]]}
+        for (_, kind), chain in chains.items():
+            pool.submit(play, [(test, rows[test.__name__, kind]) for test in chain], site, yarn, kind)
+        yield rows
+
+
+def chain_of(test):
+    """Return a row and those that it continues, in the order in which they are played."""
+    return [*(chain_of(test.continues) if test.continues else ()), test]
+
+
+def play(chain, site, yarn, kind):
+    """Play rows that continue each other. If one fails, those behind it fail too, and name it."""
+    returned, failed = (), None
+    for test, future in chain:
+        if failed:
+            future.set_exception(AssertionError(f"it continues {failed}, which has failed"))
+            continue
+        try:
+            result = test.body(site, yarn, kind, *returned)
+        except BaseException as error:
+            failed = test.__name__
+            future.set_exception(error)
+        else:
+            returned = (result,)
+            future.set_result(result)

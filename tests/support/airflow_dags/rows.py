@@ -30,7 +30,8 @@ for kind, deferrable in KINDS.items():
     add(f"once_{kind}", deferrable, env={"VAULT": "{{ conn.vault.password }}"}, stream_logs="chief")
     add(f"retry_{kind}", deferrable, retries=1)
     # A try that starts while the API server is still away is burnt.
-    add(f"late_retry_{kind}", deferrable, retries=3, retry_delay=timedelta(seconds=30))
+    add(f"late_retry_{kind}", deferrable, retries=5, retry_delay=timedelta(seconds=30))
+    add(f"lost_{kind}", deferrable, retries=5, retry_delay=timedelta(seconds=15))
     add(f"short_run_{kind}", deferrable, dagrun_timeout=timedelta(seconds=40))
     add(f"short_task_{kind}", deferrable, execution_timeout=timedelta(seconds=40))
     for gap in ("reserved", "claimed", "staging", "submitted", "marked"):
