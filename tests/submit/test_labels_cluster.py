@@ -3,6 +3,7 @@
 import json
 import signal
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,16 +33,11 @@ def submit(hadoop, *words):
     return two_nodes.submit(hadoop, "--json", "--wait", "-m", "256", *words, timeout=150)
 
 
-def placed(hadoop, launcher, folder, *words):
-    """Run a ps and a worker; give the NodeManagers of master, ps and worker."""
-    where = folder / "where"
-    done = submit(hadoop, "-r", "ps:1,worker:1", *words, f'echo "$DTF_TASK_JOB_NAME $NM_PORT" >> {where}; sleep 0.5')
-    assert done.returncode == 0, done.stderr
-    node_of = {hadoop.settings.ports[name]: name for name in ("nm", "nm2")}
+def node_of_master(hadoop, launcher, done):
+    """Return the NodeManager on which a job's application master ran."""
     page_of = {hadoop.settings.ports[f"{name}-web"]: name for name in ("nm", "nm2")}
-    found = {task: node_of[int(port)] for task, port in map(str.split, where.read_text().splitlines())}
     application = launcher.resourcemanager.get(json.loads(done.stdout)["application_id"])
-    return page_of[int(application["amHostHttpAddress"].rpartition(":")[2])], found["ps"], found["worker"]
+    return page_of[int(application["amHostHttpAddress"].rpartition(":")[2])]
 
 
 @pytest.mark.parametrize("words, nodes", [
@@ -50,21 +46,16 @@ def placed(hadoop, launcher, folder, *words):
     (("--node_label", "gpu"), ("nm2", "nm2", "nm2")),
 ], ids=["no label", "of the workers", "of the job"])
 def test_containers_run_where_their_label_says(hadoop, launcher, tmp_path, words, nodes):
-    assert placed(hadoop, launcher, tmp_path, *words) == nodes
-
-
-def test_a_type_has_its_own_label_command_and_environment(hadoop, tmp_path):
+    """The nodes of master, ps and worker. A light cluster, as this one, is left clean; by Skein: test_launcher_cluster.py."""
     where = tmp_path / "where"
-    command = f'echo "$DTF_TASK_JOB_NAME $NM_PORT $WHO" >> {where}; sleep 0.5'
-    spec = tmp_path / "job.yaml"
-    spec.write_text(json.dumps({"command": command, "env": {"WHO": "everyone"}, "tasks": {
-        "ps": {"memory": 256, "command": f"echo its own command >> {where}; {command}"},
-        "worker": {"memory": 256, "node_label": "gpu", "env": {"WHO": "ann"}}}}))
-    done = submit(hadoop, "--spec", str(spec))
+    done = submit(hadoop, "--submit_with", "rest", "-r", "ps:1,worker:1", *words,
+                  f'echo "$DTF_TASK_JOB_NAME $NM_PORT" >> {where}; sleep 0.5')
     assert done.returncode == 0, done.stderr
-    ports = hadoop.settings.ports
-    assert sorted(where.read_text().splitlines()) == [
-        "its own command", f"ps {ports['nm']} everyone", f"worker {ports['nm2']} ann"]
+    assert json.loads(done.stdout)["reason"] == "SUCCEEDED"
+    node_of = {hadoop.settings.ports[name]: name for name in ("nm", "nm2")}
+    found = {task: node_of[int(port)] for task, port in map(str.split, where.read_text().splitlines())}
+    assert (node_of_master(hadoop, launcher, done), found["ps"], found["worker"]) == nodes
+    until(lambda: directories(launcher) == [])
 
 
 UNKNOWN = "there is no node label 'gpuu' (did you mean 'gpu'?), which worker asks for; the cluster has gpu"
@@ -101,12 +92,36 @@ def test_what_yarn_refuses_behind_our_look_is_no_failure_of_the_cluster(hadoop, 
     until(lambda: directories(launcher) == [])
 
 
-def test_a_label_without_a_node_is_a_warning_and_a_restarted_resourcemanager_knows_the_labels(hadoop, launcher, tmp_path):
+@pytest.fixture(scope="module")
+def restarted(hadoop, tmp_path_factory):
+    """Restart the ResourceManager and run a job whose types differ; return YARN's labels and what the job wrote."""
     hadoop.stop_daemon("rm", signal.SIGKILL)
     hadoop.start_daemon("rm")
-    until(lambda: len(launcher.resourcemanager.nodes()) == 2, 60, 0.1)
-    assert launcher.resourcemanager.labels()["nodeLabelInfo"]["name"] == "gpu"
-    assert placed(hadoop, launcher, tmp_path, "--node_label", "worker:gpu") == ("nm", "nm", "nm2")
+    with launcher_on(hadoop) as launcher:
+        until(lambda: len(launcher.resourcemanager.nodes()) == 2, 60, 0.1)
+        labels = launcher.resourcemanager.labels()
+    folder = tmp_path_factory.mktemp("restarted")
+    where, spec = folder / "where", folder / "job.yaml"
+    command = f'echo "$DTF_TASK_JOB_NAME $NM_PORT $WHO" >> {where}; sleep 0.5'
+    spec.write_text(json.dumps({"command": command, "env": {"WHO": "everyone"}, "tasks": {
+        "ps": {"memory": 256, "command": f"echo its own command >> {where}; {command}"},
+        "worker": {"memory": 256, "node_label": "gpu", "env": {"WHO": "ann"}}}}))
+    done = submit(hadoop, "--spec", str(spec))
+    return SimpleNamespace(labels=labels, done=done, lines=sorted(where.read_text().splitlines()) if where.exists() else [])
+
+
+def test_a_type_has_its_own_label_command_and_environment(hadoop, restarted):
+    assert restarted.done.returncode == 0, restarted.done.stderr
+    ports = hadoop.settings.ports
+    assert restarted.lines == ["its own command", f"ps {ports['nm']} everyone", f"worker {ports['nm2']} ann"]
+
+
+def test_a_label_without_a_node_is_a_warning_and_a_restarted_resourcemanager_knows_the_labels(hadoop, launcher, restarted):
+    assert restarted.labels["nodeLabelInfo"]["name"] == "gpu"
+    assert restarted.done.returncode == 0, restarted.done.stderr
+    ports = hadoop.settings.ports
+    assert node_of_master(hadoop, launcher, restarted.done) == "nm"
+    assert [line.split()[:2] for line in restarted.lines[1:]] == [["ps", str(ports["nm"])], ["worker", str(ports["nm2"])]]
     put_labels(replace(hadoop.settings, labels={"nm": "gpu"}))
     hadoop.up()  # also what an `up` that was killed left undone
     labels = {int(node["id"].rpartition(":")[2]): "".join(node.get("nodeLabels") or "")
