@@ -1,5 +1,6 @@
 """Whole jobs on the real daemons: real AM, real agents, every ending told truthfully."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -13,6 +14,7 @@ import tarfile
 import urllib.error
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import google.protobuf
@@ -40,30 +42,43 @@ DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 
 
 @pytest.fixture(scope="module")
-def launcher(minicluster, request):
+def way(request):
+    return getattr(request, "param", "rest")
+
+
+@pytest.fixture(scope="module")
+def launcher(minicluster, way):
     launcher = Launcher(discover(minicluster.resourcemanager_url, environ={}), environ={**os.environ, **minicluster.environ},
-                        submit_with=getattr(request, "param", "rest"))
+                        submit_with=way)
     yield launcher
     launcher.close()
 
 
 #: The same by Skein's Java client, as on a secured cluster.
-either_way = pytest.mark.parametrize("launcher", ["rest", "skein"], indirect=True)
+either_way = pytest.mark.parametrize("way", ["rest", "skein"], indirect=True)
 
 
-@pytest.fixture
-def submitted(launcher):
-    """Submit; whatever is left at the end of the test is killed."""
+@contextlib.contextmanager
+def submitting(launcher):
+    """Return a function that submits; an application that is left at the end is killed."""
     applications = []
 
     def submit(spec):
         applications.append(launcher.submit(spec))
         return applications[-1]
 
-    yield submit
-    for application in applications:
-        if launcher.report(application).reason is None:
-            launcher.kill(application, "its test ended")
+    try:
+        yield submit
+    finally:
+        for application in applications:
+            if launcher.report(application).reason is None:
+                launcher.kill(application, "its test ended")
+
+
+@pytest.fixture
+def submitted(launcher):
+    with submitting(launcher) as submit:
+        yield submit
 
 
 @pytest.fixture
@@ -75,7 +90,8 @@ def run(launcher, submitted):
 def job(command, **fields):
     tasks = fields.pop("tasks", {"ps": TaskSpec(command=FOREVER, **SMALL), "worker": TaskSpec(instances=2, **SMALL)})
     fields.setdefault("deadlines", Deadlines(stop_grace=2, heartbeat=10))
-    return JobSpec(command=command, tasks=tasks, environment=OURS, **fields)
+    fields.setdefault("environment", OURS)
+    return JobSpec(command=command, tasks=tasks, **fields)
 
 
 def alone(command, **fields):
@@ -120,18 +136,52 @@ def assert_gone(launcher, minicluster, application):
 # -- endings ------------------------------------------------------------------------------------
 
 
-def test_success_is_told_with_tasks_times_and_metrics(launcher, minicluster, submitted):
-    application = submitted(job('sleep 1; echo "{\\"accuracy\\": 0.97}" > $YTF_RESULT_FILE', name="good", output="/o"))
-    report = launcher.wait(application, timeout=90)
+def in_yarn(minicluster, application):
+    url = f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return json.load(answer)["app"]
+
+
+@pytest.fixture(scope="module")
+def good(launcher, minicluster, tmp_path_factory):
+    """Run a job that succeeds although its TensorBoard fails; return what was seen of it."""
+    # TensorBoard's Python finds no library.
+    folder, seen = tmp_path_factory.mktemp("good"), SimpleNamespace()
+    command = ('echo "{\\"accuracy\\": 0.97}" > $YTF_RESULT_FILE; '
+               f"[ $TASK_INDEX = 0 ] || until [ -e {folder}/go ]; do sleep 0.1; done")
+    with submitting(launcher) as submit:
+        seen.output = str(folder)
+        seen.id = submit(job(command, name="good", output=seen.output, tensorboard=TensorBoard(memory=256),
+                             env={"PYTHONHOME": "/nowhere"}))
+        until(lambda: in_yarn(minicluster, seen.id)["progress"] == 50, 120, what="half of the two workers")
+        until(lambda: task(launcher.report(seen.id), "tensorboard:0").state == "failed", 60, what="TensorBoard's failure")
+        seen.live = launcher.report(seen.id)
+        (folder / "go").touch()
+        seen.report = launcher.wait(seen.id, timeout=60)
+        seen.progress = in_yarn(minicluster, seen.id)["progress"]
+        return seen
+
+
+def test_success_is_told_with_tasks_times_and_metrics(launcher, minicluster, good):
+    report = good.report
     assert (report.reason, report.state, report.final_status) == (Reason.SUCCEEDED, "FINISHED", "SUCCEEDED")
-    assert (report.name, report.queue, report.output_path, report.metrics) == ("good", "default", "/o", {"accuracy": 0.97})
+    assert (report.name, report.queue, report.output_path) == ("good", "default", good.output)
+    assert report.metrics == {"accuracy": 0.97}
     assert report.user == launcher.cluster.user
     assert {t.task: t.state for t in report.tasks} == {
-        "ps:0": "stopped", "worker:0": "succeeded", "worker:1": "succeeded"}
-    assert sorted(t.container_id[-6:] for t in report.tasks) == ["000002", "000003", "000004"]
+        "ps:0": "stopped", "worker:0": "succeeded", "worker:1": "succeeded", "tensorboard:0": "failed"}
+    assert sorted(t.container_id[-6:] for t in report.tasks) == ["000002", "000003", "000004", "000005"]
     assert report.submitted_at <= report.started_at <= task(report, "worker:0").started_at <= report.finished_at
     assert report.versions["skein"] == "0.8.2"
-    assert_gone(launcher, minicluster, application)
+    assert_gone(launcher, minicluster, good.id)
+
+
+def test_progress_in_yarn_moves_with_the_tasks_that_have_finished_whatever_becomes_of_tensorboard(good):
+    assert task(good.live, "worker:1").state == "running"
+    assert (good.report.reason, good.report.first_failure) == (Reason.SUCCEEDED, None)
+    board = task(good.report, "tensorboard:0")
+    assert (board.state, board.exit_code) == ("failed", 1)
+    assert good.progress == 100
 
 
 def test_a_failing_worker_restarts_the_cluster_on_new_ports_and_is_told_with_its_traceback(
@@ -162,51 +212,144 @@ def test_a_failing_evaluator_fails_the_job(run):
         Reason.TASK_FAILED, "evaluator:0", 5)
 
 
-def test_killed_is_not_success_and_says_who(launcher, minicluster, submitted):
-    application = submitted(job(FOREVER))
-    live(launcher, application)
-    report = launcher.kill(application, "the operator asked for it")
+@pytest.fixture(scope="module")
+def held(launcher, minicluster):
+    """Run a job with resources of its own, and let one wait in the queue; kill both; return what was seen of them."""
+    tasks = {"ps": TaskSpec(memory=128, vcores=1),
+             "worker": TaskSpec(instances=2, memory=256, vcores=2, indices={1: Resources(512, 3, 1)})}
+    seen = SimpleNamespace()
+    with submitting(launcher) as submit:
+        seen.id = submit(job(FOREVER, tasks=tasks, am_memory=1152, am_vcores=2))
+        seen.report = live(launcher, seen.id)
+        seen.agents = [len(agent_of(seen.id, name)) for name in ("ps", "worker")]
+        seen.in_yarn = in_yarn(minicluster, seen.id)
+        seen.waiting = submit(alone(FOREVER, am_memory=15 * 1024))
+        seen.waiting_state = launcher.report(seen.waiting).state
+        seen.waiting_killed = launcher.kill(seen.waiting, "no longer needed")
+        seen.killed = launcher.kill(seen.id, "the operator asked for it")
+        return seen
+
+
+@either_way
+def test_killed_is_not_success_and_says_who(launcher, minicluster, held):
+    report = held.killed
     assert (report.reason, report.final_status) == (Reason.KILLED, "KILLED")
     assert "the operator asked for it" in report.message
-    assert_gone(launcher, minicluster, application)
+    assert_gone(launcher, minicluster, held.id)
 
 
-def test_killed_while_it_waits_in_the_queue_leaves_no_directory(launcher, minicluster, submitted):
-    blocker = submitted(job(FOREVER, tasks={"worker": TaskSpec(memory=14 * 1024)}))
-    live(launcher, blocker)
-    application = submitted(alone(FOREVER, am_memory=8192))
-    assert launcher.report(application).state == "ACCEPTED"
-    assert launcher.kill(application, "no longer needed").reason is Reason.KILLED
-    assert_gone(launcher, minicluster, application)
+@either_way
+def test_killed_while_it_waits_in_the_queue_leaves_no_directory(launcher, minicluster, held):
+    assert held.waiting_state == "ACCEPTED"
+    assert held.waiting_killed.reason is Reason.KILLED
+    assert_gone(launcher, minicluster, held.waiting)
+
+
+@either_way
+def test_resources_per_type_and_index_are_what_yarn_allocates(held):
+    assert held.agents == [1, 2], "an agent for each task"
+    assert len({t.container_id for t in held.report.tasks}) == 3
+    assert held.in_yarn["allocatedMB"] == 1152 + 128 + 256 + 512
+    assert held.in_yarn["allocatedVCores"] == 2 + 1 + 2 + 3
+    used = {item["name"]: item["value"] for item in held.in_yarn[
+        "resourceInfo"]["resourceUsagesByPartition"][0]["used"]["resourceInformations"]["resourceInformation"]}
+    assert used["yarn.io/gpu"] == 1
 
 
 # -- what reaches the program --------------------------------------------------------------------
 
 
-@either_way
-def test_everything_arrives_byte_for_byte(run, tmp_path):
-    nasty = "blank  'quote' \"double\" $HOME `id` \\ ünï\n\tline 2 "
-    folder = tmp_path / "ünï 'folder'"
+NASTY = "blank  'quote' \"double\" $HOME `id` \\ ünï\n\tline 2 "
+#: With one argument it runs in the PEX.
+MAIN = """\
+import json, os, sys
+if len(sys.argv) == 2:
+    import packed
+    told, where = {'value': packed.VALUE, 'argv': sys.argv[1:], 'path': packed.__file__}, os.environ['TOLD_BY_PEX']
+else:
+    import extra
+    sys.path.insert(0, 'lib')
+    import inner
+    told = {'env': os.environ['NASTY'], 'argv': sys.argv[1:], 'file': open('read me.txt').read(),
+            'module': extra.VALUE, 'folder': inner.VALUE, 'script': os.environ['DTF_TASK_SCRIPT'],
+            'in': os.environ['DTF_INPUT_PATH']}
+    where = os.environ['YTF_RESULT_FILE']
+json.dump(told, open(where, 'w'))
+"""
+
+
+@pytest.fixture(scope="module")
+def pex(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pex")
+    (folder / "packages" / "packed").mkdir(parents=True)
+    (folder / "packages" / "packed" / "__init__.py").write_text("VALUE = 'of a package in the PEX'")
+    made = folder / "env.pex"
+    subprocess.run([sys.executable, "-m", "pex", "-D", str(folder / "packages"), "-o", str(made)], check=True, timeout=60)
+    return made
+
+
+@pytest.fixture(scope="module")
+def arrived(launcher, way, pex, tmp_path_factory):
+    """Run a job with a script, files, a PEX and a zip as its environment; return its report and what its programs wrote.
+
+    The zip lies on this machine or, by REST, in HDFS.
+    """
+    top = tmp_path_factory.mktemp("arrived")
+    home = top / "env"
+    (home / "bin").mkdir(parents=True)
+    for name in ("python", f"python{sys.version_info.major}.{sys.version_info.minor}"):
+        (home / "bin" / name).write_text(f"#!/bin/bash\nexec {sys.executable} \"$@\"\n")
+    (home / "bin" / "tool").write_text(f"#!/bin/bash\necho '{{\"tool\": 1}}' > {top}/tool.json\n")
+    for program in (home / "bin").iterdir():
+        program.chmod(0o755)
+    archive = shutil.make_archive(str(top / "env"), "zip", home)
+    if way == "rest":
+        files = launcher.staging(launcher.cluster.user).filesystem
+        archive, content = "/tmp/env.zip", Path(archive).read_bytes()
+        files.create(archive, content, 0o644)
+        archive = f"{launcher.cluster.default_filesystem}{archive}"
+    folder = top / "ünï 'folder'"
     folder.mkdir()
     (folder / "read me.txt").write_text("of a file")
-    (tmp_path / "modules").mkdir()
-    (tmp_path / "modules" / "inner.py").write_text("VALUE = 'of a folder'")
-    (tmp_path / "extra.py").write_text("VALUE = 'of a module'")
-    script = tmp_path / "main.py"
-    script.write_text(
-        "import json, os, sys, extra\nsys.path.insert(0, 'lib')\nimport inner\n"
-        "json.dump({'env': os.environ['NASTY'], 'argv': sys.argv[1:], 'file': open('read me.txt').read(),\n"
-        "  'module': extra.VALUE, 'folder': inner.VALUE, 'script': os.environ['DTF_TASK_SCRIPT'],\n"
-        "  'in': os.environ['DTF_INPUT_PATH']}, open(os.environ['YTF_RESULT_FILE'], 'w'))\n")
-    report = run(alone(
-        "python ${DTF_TASK_SCRIPT} 'a b' \"$NASTY\" ünï", env={"NASTY": nasty}, script=str(script),
-        files={"read me.txt": str(folder / "read me.txt"), "extra.py": str(tmp_path / "extra.py"),
-               "lib": str(tmp_path / "modules")},
-        input=f"{folder}/in"))
-    assert report.reason is Reason.SUCCEEDED, report.message
-    assert report.metrics == {
-        "env": nasty, "argv": ["a b", nasty, "ünï"], "file": "of a file", "module": "of a module",
-        "folder": "of a folder", "script": "main.py", "in": f"{folder}/in"}
+    (top / "modules").mkdir()
+    (top / "modules" / "inner.py").write_text("VALUE = 'of a folder'")
+    (top / "extra.py").write_text("VALUE = 'of a module'")
+    (top / "main.py").write_text(MAIN)
+    command = (f"tool; echo $? > {top}/tool.code; "
+               f"PEX_ROOT=$PWD/.pex ./env.pex ${{DTF_TASK_SCRIPT}} 'a b'; echo $? > {top}/pex.code; "
+               "python ${DTF_TASK_SCRIPT} 'a b' \"$NASTY\" ünï")
+    with submitting(launcher) as submit:
+        report = launcher.wait(timeout=90, application_id=submit(alone(
+            command, environment=Environment.parse(archive), script=str(top / "main.py"), input=f"{folder}/in",
+            env={"NASTY": NASTY, "TOLD_BY_PEX": str(top / "pex.json")},
+            files={"read me.txt": str(folder / "read me.txt"), "extra.py": str(top / "extra.py"),
+                   "lib": str(top / "modules"), "env.pex": str(pex)})))
+    written = {file.name: json.loads(file.read_text()) for pattern in ("*.json", "*.code") for file in top.glob(pattern)}
+    return SimpleNamespace(report=report, folder=folder, written=written)
+
+
+@either_way
+def test_everything_arrives_byte_for_byte(arrived):
+    assert arrived.report.reason is Reason.SUCCEEDED, arrived.report.message
+    assert arrived.report.metrics == {
+        "env": NASTY, "argv": ["a b", NASTY, "ünï"], "file": "of a file", "module": "of a module",
+        "folder": "of a folder", "script": "main.py", "in": f"{arrived.folder}/in"}
+
+
+@either_way
+def test_a_zip_is_an_environment_too(arrived):
+    """On this machine, or in HDFS."""
+    assert arrived.report.reason is Reason.SUCCEEDED, arrived.report.message
+    assert (arrived.written["tool.code"], arrived.written.get("tool.json")) == (0, {"tool": 1})
+
+
+@either_way
+def test_a_pex_is_the_interpreter_and_brings_its_packages(arrived):
+    assert arrived.report.reason is Reason.SUCCEEDED, arrived.report.message
+    assert arrived.written["pex.code"] == 0
+    told = arrived.written["pex.json"]
+    assert told["value"] == "of a package in the PEX" and told["argv"] == ["a b"]
+    assert f"/{arrived.report.application_id}/container_" in told["path"] and "/.pex/" in told["path"]
 
 
 TOOL = """\
@@ -250,86 +393,10 @@ def test_a_packed_interpreter_travels_with_its_library_and_its_packages(run, pac
     assert report.metrics["library"].startswith(f"{prefix}/lib/") and report.metrics["package"].startswith(f"{prefix}/lib/")
 
 
-@pytest.mark.parametrize(("launcher", "place"), [("skein", "local"), ("rest", "hdfs")], indirect=["launcher"])
-def test_a_zip_is_an_environment_too(run, launcher, tmp_path, place):
-    home = tmp_path / "env"
-    (home / "bin").mkdir(parents=True)
-    (home / "bin" / "python").write_text(f"#!/bin/bash\nexec {sys.executable} \"$@\"\n")
-    (home / "bin" / "tool").write_text("#!/bin/bash\necho '{\"tool\": 1}' > $YTF_RESULT_FILE\n")
-    for name in ("python", "tool"):
-        (home / "bin" / name).chmod(0o755)
-    archive = shutil.make_archive(str(tmp_path / "env"), "zip", home)
-    if place == "hdfs":
-        files = launcher.staging(launcher.cluster.user).filesystem
-        archive, content = "/tmp/env.zip", Path(archive).read_bytes()
-        files.create(archive, content, 0o644)
-        archive = f"{launcher.cluster.default_filesystem}{archive}"
-    report = run(JobSpec(command="tool", tasks={"worker": TaskSpec(**SMALL)}, environment=Environment.parse(archive)))
-    assert (report.reason, report.metrics) == (Reason.SUCCEEDED, {"tool": 1}), report.message
-
-
-@pytest.mark.parametrize("text", [f"python://{sys.executable}", f"conda://{sys.prefix}"])
-def test_an_interpreter_of_the_nodes_is_first_on_the_path(run, text):
-    found = """echo "{\\"python\\": \\"$(command -v python)\\"}" > $YTF_RESULT_FILE"""
-    report = run(JobSpec(command=found, tasks={"worker": TaskSpec(**SMALL)}, environment=Environment.parse(text)))
-    assert (report.reason, report.metrics) == (Reason.SUCCEEDED, {"python": f"{sys.prefix}/bin/python"}), report.message
-
-
-def test_a_pex_is_the_interpreter_and_brings_its_packages(run, tmp_path):
-    (tmp_path / "packages" / "packed").mkdir(parents=True)
-    (tmp_path / "packages" / "packed" / "__init__.py").write_text("VALUE = 'of a package in the PEX'")
-    pex = tmp_path / "env.pex"
-    subprocess.run([sys.executable, "-m", "pex", "-D", str(pex.parent / "packages"), "-o", str(pex)], check=True, timeout=60)
-    script = tmp_path / "main.py"
-    script.write_text("import json, os, sys, packed\njson.dump({'value': packed.VALUE, 'argv': sys.argv[1:], "
-                      "'path': packed.__file__}, open(os.environ['YTF_RESULT_FILE'], 'w'))\n")
-    report = run(alone("PEX_ROOT=$PWD/.pex ./env.pex ${DTF_TASK_SCRIPT} 'a b'", script=str(script),
-                       files={"env.pex": str(pex)}))
-    assert report.reason is Reason.SUCCEEDED, report.message
-    assert report.metrics["value"] == "of a package in the PEX" and report.metrics["argv"] == ["a b"]
-    assert f"/{report.application_id}/container_" in report.metrics["path"] and "/.pex/" in report.metrics["path"]
-
-
-@either_way
-def test_resources_per_type_and_index_are_what_yarn_allocates(launcher, minicluster, submitted):
-    tasks = {"ps": TaskSpec(memory=128, vcores=1),
-             "worker": TaskSpec(instances=2, memory=256, vcores=2, indices={1: Resources(512, 3, 1)})}
-    application = submitted(job(FOREVER, tasks=tasks, am_memory=1152, am_vcores=2))
-    report = live(launcher, application)
-    assert [len(agent_of(application, name)) for name in ("ps", "worker")] == [1, 2], "an agent for each task"
-    assert len({t.container_id for t in report.tasks}) == 3
-    url = f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
-    app = json.load(urllib.request.urlopen(url, timeout=60))["app"]
-    assert app["allocatedMB"] == 1152 + 128 + 256 + 512
-    assert app["allocatedVCores"] == 2 + 1 + 2 + 3
-    used = {item["name"]: item["value"] for item in
-            app["resourceInfo"]["resourceUsagesByPartition"][0]["used"]["resourceInformations"]["resourceInformation"]}
-    assert used["yarn.io/gpu"] == 1
-
-
-def test_progress_in_yarn_moves_with_the_tasks_that_have_finished_whatever_becomes_of_tensorboard(launcher, minicluster, submitted, tmp_path):
-    # TensorBoard's Python finds no library: its failure counts for nothing.
-    application = submitted(job(f"[ $TASK_INDEX = 0 ] || until [ -e {tmp_path}/go ]; do sleep 0.1; done",
-                                output=str(tmp_path), tensorboard=TensorBoard(memory=256), env={"PYTHONHOME": "/nowhere"}))
-    url = f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
-
-    def progress():
-        return json.load(urllib.request.urlopen(url, timeout=60))["app"]["progress"]
-
-    until(lambda: progress() == 50, 120, what="half of the two workers")
-    until(lambda: task(launcher.report(application), "tensorboard:0").state == "failed", 60, what="TensorBoard's failure")
-    assert task(launcher.report(application), "worker:1").state == "running"
-    (tmp_path / "go").touch()
-    report = launcher.wait(application, timeout=60)
-    assert (report.reason, report.first_failure) == (Reason.SUCCEEDED, None)
-    assert (task(report, "tensorboard:0").state, task(report, "tensorboard:0").exit_code) == ("failed", 1)
-    assert progress() == 100
-
-
 # -- TensorBoard -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("launcher", ["skein"], indirect=True)  # by REST: test_cli_cluster.py
+@pytest.mark.parametrize("way", ["skein"], indirect=True)  # by REST: test_cli_cluster.py
 def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submitted, minicluster, tmp_path):
     """Its event files lie in HDFS, and the node has no libhdfs; a browser sees them through YARN's proxy."""
     go = tmp_path / "go"
@@ -444,10 +511,11 @@ def digits(tmp_path_factory, minicluster):
     return path, hdfs
 
 
-def training(script, tasks, digits, output, options="", **fields):
+def training(script, tasks, digits, output, options="", before="", **fields):
     files = {name: str(DIGITS / name) for name in ("digits.py", "storage.py")}
-    return JobSpec(command="python ${DTF_TASK_SCRIPT} " + options, script=str(DIGITS / script), files=files,
-                   input=str(digits), output=str(output), environment=OURS,
+    fields.setdefault("environment", OURS)
+    return JobSpec(command=f"{before}python ${{DTF_TASK_SCRIPT}} {options}", script=str(DIGITS / script), files=files,
+                   input=str(digits), output=str(output),
                    tasks={name: TaskSpec(instances=count, memory=1024) for name, count in tasks.items()}, **fields)
 
 
@@ -476,10 +544,30 @@ def test_multi_worker_training_reads_its_data_from_hdfs_and_writes_its_model_the
     assert "saved_model.pb" in [status.name for status in files.list("/tmp/multi-worker/model")]
 
 
-def test_a_single_task_trains(run, digits, tmp_path):
-    assert_trained(run(training("single.py", {"worker": 1}, digits[0], tmp_path / "out"), timeout=120))
+@pytest.fixture(scope="module")
+def single(launcher, digits, tmp_path_factory):
+    """Train in one task on an interpreter of the nodes; return the report and the ``python`` that the command found."""
+    folder = tmp_path_factory.mktemp("single")
+    spec = training("single.py", {"worker": 1}, digits[0], folder / "out", before=f"command -v python > {folder}/python; ",
+                    environment=Environment.parse(f"python://{sys.executable}"))
+    with submitting(launcher) as submit:
+        report = launcher.wait(submit(spec), timeout=120)
+    return report, (folder / "python").read_text().strip()
 
 
+def test_a_single_task_trains(single):
+    assert_trained(single[0])
+
+
+def test_an_interpreter_of_the_nodes_is_first_on_the_path(single):
+    """By ``python://``; by ``conda://``: test_conda_cluster.py."""
+    report, found = single
+    assert (report.reason, found) == (Reason.SUCCEEDED, f"{sys.prefix}/bin/python"), report.message
+
+
+#: A whole cluster with an evaluator trains above. Of two workers one goes on while the other is started again.
+TWO_WORKERS = {"chief": 1, "worker": 2, "ps": 1}
+ONE_WORKER = {"chief": 1, "worker": 1, "ps": 1}
 STRIKE = "--steps 800 --checkpoint_steps 50 --step_delay 0.01"
 
 
@@ -490,19 +578,19 @@ def command_of(agent):
 
 
 def test_training_survives_a_killed_worker_under_task_restarts(launcher, submitted, digits, tmp_path):
-    spec = training("parameter_server.py", PARAMETER_SERVER, digits[0], tmp_path / "out", STRIKE, success="chief",
+    spec = training("parameter_server.py", TWO_WORKERS, digits[0], tmp_path / "out", STRIKE, success="chief",
                     restart=RestartPolicy("task", max_restarts=2))
     application = submitted(spec)
     until(lambda: (tmp_path / "out" / "checkpoints" / "ckpt-50.index").exists(), 90, what="the first checkpoint")
     os.kill(command_of(agent_of(application, "worker")[0]), signal.SIGKILL)
     report = launcher.wait(application, timeout=180)
     assert_trained(report, 800)
-    assert sorted(t.starts for t in report.tasks) == [1, 1, 1, 1, 2]
+    assert sorted(t.starts for t in report.tasks) == [1, 1, 1, 2]
     assert len(report.rounds) == 1
 
 
 def test_training_goes_on_from_its_checkpoint_when_a_container_is_lost(launcher, submitted, digits, tmp_path):
-    spec = training("parameter_server.py", PARAMETER_SERVER, digits[0], tmp_path / "out", STRIKE, success="chief",
+    spec = training("parameter_server.py", ONE_WORKER, digits[0], tmp_path / "out", STRIKE, success="chief",
                     restart=RestartPolicy(max_container_losses=1))
     application = submitted(spec)
     until(lambda: (tmp_path / "out" / "checkpoints" / "ckpt-50.index").exists(), 90, what="the first checkpoint")

@@ -23,7 +23,7 @@ from tf_yarn_ops.submit.container_environment import build_container_environment
 
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 #: Written to the result file by the job's program.
-TELL = "import json, os, shutil, sys; json.dump({'prefix': sys.prefix, 'tool': shutil.which('own-tool')}, open(os.environ['YTF_RESULT_FILE'], 'w'))"
+TELL = "import json, os, shutil, sys; json.dump({'prefix': sys.prefix, 'python': shutil.which('python'), 'tool': shutil.which('own-tool')}, open(os.environ['YTF_RESULT_FILE'], 'w'))"
 
 
 @pytest.fixture(scope="module")
@@ -70,4 +70,4 @@ def test_a_job_runs_in_a_conda_folder(minicluster, conda):
     finally:
         launcher.close()
     assert report.reason is Reason.SUCCEEDED, report.message
-    assert report.metrics == {"prefix": str(conda), "tool": f"{conda}/bin/own-tool"}
+    assert report.metrics == {"prefix": str(conda), "python": f"{conda}/bin/python", "tool": f"{conda}/bin/own-tool"}
