@@ -110,26 +110,55 @@ def ended_meanwhile(yarn, run, over):
     assert (run.task_state(), run.instance()["try_number"]) == ("deferred", 1)
 
 
-def test_the_api_server_is_away_until_workers_are_ended_and_comes_back(site, yarn, outliving):
-    """The supervisor of a worker ends it after failed heartbeats; what it trains goes on, and the next try attaches."""
-    over = site.home / "api-server-away"
-    sync = site.trigger("late_retry_sync", command=until_there(over))
-    training(yarn, sync)
-    [application] = yarn.ids(sync)
-    worker, _ = sync.worker()
+# Four rows with one DAG run of a worker: the fixture of each begins where that of the row before has ended.
+@pytest.fixture(scope="module")
+def taken(site, yarn, outliving):
+    """Kill the scheduler alone; return the run and its applications when the next attempt trains, and the states until then."""
+    over, states = site.home / "taken", set()
+    run = site.trigger("late_retry_sync", command=until_there(over))
+    training(yarn, run)
+    [first] = yarn.ids(run)
+    site.kill_alone("scheduler")
+    site.start("scheduler")
+    until(lambda: states.add(run.task_state()) or first not in yarn.live(run), JOB, 0.2)
+    second = until(lambda: states.add(run.task_state()) or next(filter(yarn.programs, yarn.live(run)), None), JOB, 0.5)
+    run.until_state("running")
+    yield SimpleNamespace(run=run, over=over, first=first, second=second, states=states)
+    over.touch()
+
+
+@pytest.fixture(scope="module")
+def after_the_api_server(site, yarn, taken):
+    """Take the API server away until the worker is ended; return the run, and the log of the try that is ended so."""
+    since = taken.run.instance()["try_number"]
+    worker, _ = taken.run.worker()
     site.stop("api-server", signal.SIGKILL)
     try:
         gone, _ = psutil.wait_procs([worker], 180)
         assert worker in gone, "Airflow's supervisor has not ended the worker"
-        assert yarn.live(sync) == [application]
+        assert yarn.live(taken.run) == [taken.second]
     finally:
         site.start("api-server")
-    until(lambda: answering(site) and sync.instance()["try_number"] > 1 and sync.task_state() == "running", JOB, 0.5)
-    over.touch()
-    succeeded(yarn, sync)
-    assert yarn.ids(sync) == [application]
-    assert "the next try attaches" in sync.log(attempt=1)
-    outliving.check()
+    attached(site, yarn, taken, since)
+    return SimpleNamespace(**vars(taken), log=taken.run.log(attempt=since))
+
+
+@pytest.fixture(scope="module")
+def after_the_scheduler_and_workers(site, yarn, after_the_api_server):
+    """Kill the scheduler with its workers; return the run when the next attempt has attached."""
+    since = after_the_api_server.run.instance()["try_number"]
+    site.stop("scheduler", signal.SIGKILL)
+    site.start("scheduler")
+    attached(site, yarn, after_the_api_server, since)
+    return after_the_api_server
+
+
+def attached(site, yarn, taken, since):
+    """Wait until a later try has attached to the second application."""
+    run = taken.run
+    until(lambda: answering(site) and run.instance()["try_number"] > since and run.task_state() == "running"
+          and f"attached to {taken.second}" in run.log(), JOB, 0.5)  # fmt: skip
+    assert (yarn.ids(run), yarn.live(run)) == ([taken.first, taken.second], [taken.second])
 
 
 def answering(site):
@@ -139,40 +168,36 @@ def answering(site):
         return False
 
 
-@pytest.mark.parametrize("fault", ["terminated", "killed with its workers"])
-def test_the_scheduler_ends_and_comes_back(site, yarn, outliving, fault):
-    """Terminated, it waits for its workers; killed with them, the synchronous task attaches in its next attempt."""
-    over = site.home / f"scheduler-{fault.split()[0]}"
-    sync = site.trigger("retry_sync", command=until_there(over))
-    training(yarn, sync)
-    if fault == "terminated":
-        scheduler = site.running.pop("scheduler")
-        scheduler.send_signal(signal.SIGTERM)
-        over.touch()
-        await_end(scheduler, signal.SIGTERM, 60)
-        site.start("scheduler")
-    else:
-        site.stop("scheduler", signal.SIGKILL)
-        site.start("scheduler")
-        until(lambda: sync.instance()["try_number"] > 1 and sync.task_state() == "running", JOB, 0.5)
-        over.touch()
-    succeeded(yarn, sync)
+def test_the_scheduler_alone_is_killed_and_its_workers_go_on(yarn, outliving, taken):
+    """Airflow takes the task from the worker that is still alive, which kills what it trains; the next attempt trains."""
+    assert yarn.ending(taken.first) == KILLED
+    assert yarn.ids(taken.run) == [taken.first, taken.second]
+    assert not taken.states & {"up_for_retry", "failed"}, "the task needs no retries for this"
     outliving.check()
 
 
-def test_the_scheduler_alone_is_killed_and_its_workers_go_on(site, yarn, outliving):
-    """Airflow takes the task from the worker that is still alive, which kills what it trains; the next attempt trains."""
-    over = site.home / "scheduler-alone"
-    sync = site.trigger("once_sync", command=until_there(over))
-    training(yarn, sync)
-    [first] = yarn.ids(sync)
-    site.kill_alone("scheduler")
+def test_the_api_server_is_away_until_workers_are_ended_and_comes_back(outliving, after_the_api_server):
+    """The supervisor of a worker ends it after failed heartbeats; what it trains goes on, and the next try attaches."""
+    assert "the next try attaches" in after_the_api_server.log
+    outliving.check()
+
+
+def test_the_scheduler_is_killed_with_its_workers_and_comes_back(outliving, after_the_scheduler_and_workers):
+    """The synchronous task attaches in its next attempt."""
+    outliving.check()
+
+
+def test_the_scheduler_is_terminated_and_comes_back(site, yarn, outliving, after_the_scheduler_and_workers):
+    """It waits for its worker, and the second application, to which two tries have attached, succeeds."""
+    lasting = after_the_scheduler_and_workers
+    scheduler = site.running.pop("scheduler")
+    scheduler.send_signal(signal.SIGTERM)
+    lasting.over.touch()
+    await_end(scheduler, signal.SIGTERM, 60)
     site.start("scheduler")
-    until(lambda: first not in yarn.live(sync), JOB, 0.2)
-    yarn.training(sync)
-    over.touch()
-    sync.until_state("success", seconds=JOB)
-    assert yarn.settled(sync, KILLED, SUCCEEDED) == [first, sync.xcom()["application_id"]]
+    lasting.run.until_state("success", seconds=2 * JOB)
+    assert yarn.settled(lasting.run, KILLED, SUCCEEDED) == [lasting.first, lasting.run.xcom()["application_id"]]
+    assert lasting.run.xcom()["application_id"] == lasting.second
     outliving.check()
 
 
