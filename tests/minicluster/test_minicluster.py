@@ -11,6 +11,7 @@ import sys
 import urllib.request
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import skein
@@ -109,10 +110,31 @@ def full(two_ups):
 
 
 @pytest.fixture(scope="module")
-def two_nodes(tmp_path_factory):
+def interrupted(tmp_path_factory):
+    """Start a cluster of two nodes without HDFS, after an `up` that gets Ctrl-C and one that is killed.
+
+    Return the cluster, its status and its daemons' pids as they were then, and the pids that each interrupted `up` has left,
+    by the signal.
+    """
+    folder = tmp_path_factory.mktemp("light")
+    cluster, left = MiniCluster(folder, nodes=2, light=True), {}
+    for number in (signal.SIGINT, signal.SIGKILL):
+        with subprocess.Popen([*CLI, "up", "--light", "--nodes", "2", "--dir", str(folder)], stderr=subprocess.PIPE,
+                              text=True) as program:
+            for line in program.stderr:
+                if line.startswith("waiting for"):
+                    program.send_signal(number)
+                    break
+        left[number] = daemons.find_all(folder)
+    with cluster:
+        yield SimpleNamespace(cluster=cluster, left=left, status=cluster.status(), pids=list_pids(cluster))
+    assert daemons.find_all(folder) == ()
+
+
+@pytest.fixture(scope="module")
+def two_nodes(interrupted):
     """Two nodes, no HDFS, beside the full one."""
-    with MiniCluster(tmp_path_factory.mktemp("light"), nodes=2, light=True) as cluster:
-        yield cluster
+    return interrupted.cluster
 
 
 @pytest.fixture(scope="module")
@@ -423,7 +445,17 @@ def test_the_resourcemanager_comes_back_on_its_ports_and_a_taken_one_is_named(re
         ready.start_daemon("rm")
 
 
+def make_folder(cluster, name):
+    made = f"{cluster.namenode_url}/webhdfs/v1/tmp/{name}?op=MKDIRS&user.name={cluster.settings.user}"
+    urllib.request.urlopen(urllib.request.Request(made, method="PUT"), timeout=60).close()
+
+
+def list_folder(cluster):
+    return get(f"{cluster.namenode_url}/webhdfs/v1/tmp?op=LISTSTATUS")
+
+
 def test_a_killed_daemon_is_shown_and_up_starts_only_that(ready):
+    make_folder(ready, "before-the-kill")
     before = list_pids(ready)
     ready.stop_daemon("nn", signal.SIGKILL)
     told = run_cli("status", "--dir", ready.directory)
@@ -434,6 +466,7 @@ def test_a_killed_daemon_is_shown_and_up_starts_only_that(ready):
     after = list_pids(ready)
     assert after.pop("nn") != before.pop("nn")
     assert after == before
+    assert "before-the-kill" in list_folder(ready), "the next up formats nothing"
 
 
 def test_a_daemon_that_dies_on_the_way_is_quoted_and_the_rest_ended(folder):
@@ -447,31 +480,19 @@ def test_a_daemon_that_dies_on_the_way_is_quoted_and_the_rest_ended(folder):
     assert daemons.find_all(cluster.directory) == ()
 
 
-def test_an_interrupted_up_can_be_repeated(folder):
+def test_an_interrupted_up_can_be_repeated(interrupted):
     """Ctrl-C stops what was started, a kill -9 cannot; the next call goes on from there."""
-    cluster = MiniCluster(folder, light=True)
-    command = [*CLI, "up", "--light", "--dir", str(folder)]
-    for number, running in ((signal.SIGINT, 0), (signal.SIGKILL, 2)):
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as interrupted:
-            for line in interrupted.stderr:
-                if line.startswith("waiting for"):
-                    interrupted.send_signal(number)
-                    break
-        left = daemons.find_all(folder)
-        assert len(left) == running, number
-    with cluster:
-        assert cluster.status().ready
-        assert set(left) <= set(list_pids(cluster).values())
-        cluster.down()
-    assert daemons.find_all(folder) == ()
+    assert interrupted.status.ready
+    left = {number: len(pids) for number, pids in interrupted.left.items()}
+    assert left == {signal.SIGINT: 0, signal.SIGKILL: 3}
+    assert set(interrupted.left[signal.SIGKILL]) <= set(interrupted.pids.values())
 
 
 def test_down_leaves_no_process_and_keeps_the_files(ready):
-    made = f"{ready.namenode_url}/webhdfs/v1/tmp/still-there?op=MKDIRS&user.name={ready.settings.user}"
-    urllib.request.urlopen(urllib.request.Request(made, method="PUT"), timeout=60).close()
+    make_folder(ready, "still-there")
     ended = run_cli("down", "--dir", ready.directory)
     assert (ended.returncode, ended.stdout) == (0, "")
     assert daemons.find_all(ready.directory) == ()
     assert run_cli("status", "--dir", ready.directory).returncode == 3
-    ready.up()
-    assert "still-there" in get(f"{ready.namenode_url}/webhdfs/v1/tmp?op=LISTSTATUS")
+    ready.start_daemon("nn")
+    assert "still-there" in list_folder(ready)
