@@ -47,6 +47,7 @@ def test_the_demo_trains_prints_its_report_and_leaves_nothing_running(folder):
     for task in ("chief:0", "worker:0", "worker:1", "ps:0", "evaluator:0"):
         assert re.search(rf"^  {task} +(succeeded +exit 0|stopped) .* \|.*=.*\|$", ran.stderr, re.M), ran.stderr
     assert float(re.search(r"^test accuracy +([\d.]+)$", ran.stderr, re.M)[1]) >= 0.95
+    assert re.search(r"^  metrics .*\bsteps 600, resumed_from_step 0\b", ran.stderr, re.M), ran.stderr
     model = Path(re.search(r"^model +(.+)$", ran.stderr, re.M)[1])
     assert (folder.parent / model / "saved_model.pb").is_file()
     assert "nothing is left running" in ran.stderr
