@@ -6,13 +6,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
 from support import identity_rows
 from support.access import plain
-from support.cluster_jobs import job
+from support.cluster_jobs import job, until_it_runs
 from support.gaps import GAPS
 from support.identity_rows import client_in, found, live
 from support.waiting import until
@@ -128,43 +129,60 @@ def test_a_foreign_users_application_with_the_same_tags_is_left_alone(hadoop, la
         launcher.resourcemanager.kill(application, "over")
 
 
-def test_an_id_from_before_a_restart_is_submitted_and_live_jobs_are_found_again(hadoop, launcher):
+@pytest.fixture(scope="module")
+def outage(hadoop, tmp_path_factory):
+    """Kill the ResourceManager amid the life of four jobs, start it after a while; return what became of the jobs.
+
+    One is only reserved, one runs, one ends while no ResourceManager answers, and one is being submitted.
+    """
+    folder = tmp_path_factory.mktemp("outage")
+    folder.chmod(0o777)
+    mark, seen = folder / "mark", SimpleNamespace()
+    reserved, running, middle = (Identity(f"{name} {time.time()}") for name in ("reserved", "running", "middle"))
+    launcher = new_launcher(hadoop)
+    seen.claimed = launcher.resourcemanager.new_application()[0]
+    Claims(launcher.staging(launcher.cluster.user), reserved).make(0, seen.claimed)
+    seen.before = launcher.ensure(job("sleep 600"), running).application_id
+    ending = launcher.submit(job(f"while [ ! -e {mark} ]; do sleep 0.1; done"))
+    for one in (seen.before, ending):
+        until_it_runs(launcher, one)
+    process = client_in(plain(hadoop), middle, "staging", "sleep 0.1")
+    try:
+        hadoop.stop_daemon("rm", signal.SIGKILL)
+        mark.touch()
+        ended = time.monotonic()
+        until(lambda: time.monotonic() - ended > SHUTDOWN_HOOK, 60, 0.5)
+        hadoop.start_daemon("rm")
+        process.stdin.write("\n")
+        process.stdin.flush()
+        seen.after = launcher.ensure(job("sleep 0.1"), reserved).application_id
+        seen.again = launcher.ensure(job("sleep 600"), running).application_id
+        seen.live = live(launcher, running)
+        seen.middle_code = process.wait(120)
+        seen.middle = [item["finalStatus"] for item in found(launcher, middle)]
+        seen.reserved = launcher.wait(seen.claimed, timeout=120)
+        seen.ending = launcher.wait(ending, timeout=120)
+        return seen
+    finally:
+        process.kill()
+        for application in launcher.resourcemanager.find(states=LIVE):
+            launcher.kill(application["id"], "over")
+        launcher.close()
+
+
+def test_an_id_from_before_a_restart_is_submitted_and_live_jobs_are_found_again(outage):
     """YARN answers 202 for an id that an earlier life of the ResourceManager reserved, and runs it."""
-    reserved, running = Identity(f"reserved {time.time()}"), Identity(f"running {time.time()}")
-    claimed = launcher.resourcemanager.new_application()[0]
-    Claims(launcher.staging(launcher.cluster.user), reserved).make(0, claimed)
-    before = launcher.ensure(job("sleep 600"), running)
-    until(lambda: launcher.report(before.application_id).state == "RUNNING", 60, 0.2)
-    hadoop.stop_daemon("rm", signal.SIGKILL)
-    hadoop.start_daemon("rm")
-    after = launcher.ensure(job("sleep 0.1"), reserved)
-    assert after.application_id == claimed
-    assert launcher.wait(claimed, timeout=120).reason is Reason.SUCCEEDED
-    assert launcher.ensure(job("sleep 600"), running).application_id == before.application_id
-    assert live(launcher, running) == [before.application_id]
-    launcher.kill(before.application_id, "over")
+    assert outage.after == outage.claimed
+    assert outage.reserved.reason is Reason.SUCCEEDED
+    assert outage.again == outage.before
+    assert outage.live == [outage.before]
 
 
-def test_the_resourcemanager_restarts_in_the_middle_of_a_submission(hadoop, launcher):
-    identity = Identity(f"middle {time.time()}")
-    process = client_in(plain(hadoop), identity, "staging", "sleep 0.1")
-    hadoop.stop_daemon("rm", signal.SIGKILL)
-    hadoop.start_daemon("rm")
-    process.stdin.write("\n")
-    process.stdin.flush()
-    assert process.wait(120) == 0
-    assert [item["finalStatus"] for item in found(launcher, identity)] == ["SUCCEEDED"]
+def test_the_resourcemanager_restarts_in_the_middle_of_a_submission(outage):
+    assert outage.middle_code == 0
+    assert outage.middle == ["SUCCEEDED"]
 
 
-def test_a_job_that_ends_while_no_resourcemanager_answers_has_its_verdict(hadoop, launcher, tmp_path):
+def test_a_job_that_ends_while_no_resourcemanager_answers_has_its_verdict(outage):
     """Skein's application master gives up its last call after 30 s, and training would begin anew."""
-    mark = tmp_path / "mark"
-    tmp_path.chmod(0o777)
-    application = launcher.submit(job(f"while [ ! -e {mark} ]; do sleep 0.1; done"))
-    until(lambda: launcher.report(application).tasks and launcher.report(application).tasks[0].starts, 120, 0.2)
-    hadoop.stop_daemon("rm", signal.SIGKILL)
-    mark.touch()
-    ended = time.monotonic()
-    until(lambda: time.monotonic() - ended > SHUTDOWN_HOOK, 60, 0.5)
-    hadoop.start_daemon("rm")
-    assert launcher.wait(application, timeout=120).reason is Reason.SUCCEEDED
+    assert outage.ending.reason is Reason.SUCCEEDED
