@@ -115,7 +115,7 @@ def test_the_command_line_needs_no_more_than_the_site_file(knox, minicluster, tm
     (tmp_path / "site.yaml").write_text("".join(f"{name}: {value}\n" for name, value in settings.items()))
     done = subprocess.run(
         [f"{sys.prefix}/bin/ytf-submit", "--wait", "--environment", f"venv://{sys.prefix}", "-m", "256",
-         "-r", "worker:2", "echo I am $DTF_TASK_INDEX"],
+         "-r", "worker:1", "echo I am $DTF_TASK_INDEX"],
         env={**ENVIRON, "YTF_SITE": str(tmp_path / "site.yaml")}, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
     assert "guest-password" not in done.stdout + done.stderr
