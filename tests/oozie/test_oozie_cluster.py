@@ -64,9 +64,12 @@ BRANCH = """
 
 @row
 def test_the_next_action_reads_the_outputs_and_a_branch_depends_on_a_metric(site):
-    run = site.run("success", result(accuracy=0.93, odd=ODD, large="x" * 3000), more=BRANCH, ok="judge")
+    """The first try fails, so retry-max trains again."""
+    command = in_turn(site.folder / "tries", "exit 1", result(accuracy=0.93, odd=ODD, large="x" * 3000) + "\n")
+    run = site.run("success", command, more=BRANCH, ok="judge", retry=' retry-max="1" retry-interval="0"')
     run.wait("SUCCEEDED")
-    application_id, = site.yarn.settled(run, SUCCEEDED)
+    _, application_id = site.yarn.settled(run, FAILED, SUCCEEDED)
+    assert run.action()["userRetryCount"] == 1
     outputs = run.outputs()
     assert (outputs["status"], outputs["reason"], outputs["application_id"]) == ("SUCCEEDED", "SUCCEEDED", application_id)
     assert outputs["metric.odd"] == "it's \"5\" = a:b next _u00zz _{wf:id()} _tag_ _ _"
@@ -199,14 +202,6 @@ def test_a_rerun_ends_the_training_that_a_lost_launcher_has_left(site):
 
 
 @row
-def test_retry_max_trains_again_after_a_failure(site):
-    run = site.run("retries", in_turn(site.folder / "tries", "exit 1", "true"), retry=' retry-max="1" retry-interval="0"')
-    run.wait("SUCCEEDED")
-    site.yarn.settled(run, FAILED, SUCCEEDED)
-    assert run.action()["userRetryCount"] == 1
-
-
-@row
 def test_a_request_with_faults_names_them_all(site):
     run = site.run("faults", "true", on_failure="status", memorry=1, queue=5)
     run.wait("SUCCEEDED")
@@ -226,24 +221,28 @@ def held(site, under_way):
     return runs
 
 
-def test_a_restart_of_yarn_and_of_oozie_is_survived(site, held):
-    site.hadoop.stop_daemon("rm", signal.SIGKILL)
-    site.server.stop()
-    site.hadoop.start_daemon("rm")
-    site.server.start()
-    held.over.touch()
-    held.one.wait("SUCCEEDED")
-    assert site.yarn.settled(held.one, SUCCEEDED) == [held.ids[0]] == [held.one.outputs()["application_id"]]
-
-
-def test_an_end_while_oozie_is_down_is_told_when_it_is_back(site, held):
+@pytest.fixture(scope="module")
+def restarted(site, held):
+    """Stop Oozie, let one training end, restart the ResourceManager, start Oozie, and let the other training end."""
     launcher = held.other.action()["externalId"]
     site.server.stop()
     held.end.touch()
     until(lambda: site.yarn.report(launcher)["state"] == "FINISHED", WORKFLOW, 0.5)
+    site.hadoop.stop_daemon("rm", signal.SIGKILL)
+    site.hadoop.start_daemon("rm")
     site.server.start()
-    held.other.wait("SUCCEEDED")
-    assert site.yarn.settled(held.other, SUCCEEDED) == [held.ids[1]] == [held.other.outputs()["application_id"]]
+    held.over.touch()
+    return held
+
+
+def test_a_restart_of_yarn_and_of_oozie_is_survived(site, restarted):
+    restarted.one.wait("SUCCEEDED")
+    assert site.yarn.settled(restarted.one, SUCCEEDED) == [restarted.ids[0]] == [restarted.one.outputs()["application_id"]]
+
+
+def test_an_end_while_oozie_is_down_is_told_when_it_is_back(site, restarted):
+    restarted.other.wait("SUCCEEDED")
+    assert site.yarn.settled(restarted.other, SUCCEEDED) == [restarted.ids[1]] == [restarted.other.outputs()["application_id"]]
 
 
 def killed(site, run):
