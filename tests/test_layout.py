@@ -1,6 +1,7 @@
 """The layout keeps its law: who imports whom, what ships to the cluster, what is documented."""
 
 import ast
+import functools
 import re
 import shutil
 import subprocess
@@ -43,11 +44,24 @@ def dotted(path):
     return name_of(path).replace("/", ".").removesuffix(".__init__")
 
 
-#: Each module with the modules of the package that it imports, for types too.
-GRAPH = {dotted(path): {name.removeprefix("tf_yarn_ops.") for name in imported_modules(path)
-                        if name.startswith("tf_yarn_ops.")} - {dotted(path)}
-         for path in MODULES if path != PACKAGE / "__init__.py"}
-ROOMS = sorted({room_of(module) for module in GRAPH} - {"runtime"})
+FILES = {dotted(path): path for path in MODULES if path != PACKAGE / "__init__.py"}
+ROOMS = sorted({room_of(module) for module in FILES} - {"runtime"})
+
+
+@functools.cache
+def imports():
+    """Return each module with the modules of the package that it imports, for types too."""
+    return {module: {name.removeprefix("tf_yarn_ops.") for name in imported_modules(path)
+                     if name.startswith("tf_yarn_ops.")} - {module}
+            for module, path in FILES.items()}
+
+
+@functools.cache
+def imports_of_rooms():
+    """Return each room with the other rooms that it imports."""
+    graph = imports()
+    return {room: {room_of(other) for module in graph if room_of(module) == room for other in graph[module]} - {room}
+            for room in ROOMS}
 
 
 def circles(graph):
@@ -79,18 +93,14 @@ def levels(graph):
     return max(map(of, graph))
 
 
-ROOM_GRAPH = {room: {room_of(other) for module in GRAPH if room_of(module) == room for other in GRAPH[module]} - {room}
-              for room in ROOMS}
-
-
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_imports_only_the_rooms_that_its_row_names(room):
     assert room in ALLOWED, f"{room} has no row in ALLOWED; add it here and to docs/design.md"
-    assert ROOM_GRAPH[room] <= ALLOWED[room], f"{room} must not import {sorted(ROOM_GRAPH[room] - ALLOWED[room])}"
+    assert imports_of_rooms()[room] <= ALLOWED[room], f"{room} must not import {sorted(imports_of_rooms()[room] - ALLOWED[room])}"
 
 
 def test_no_module_is_part_of_a_circle_of_imports():
-    assert not circles(GRAPH)
+    assert not circles(imports())
 
 
 def test_a_circle_would_be_seen():
@@ -98,11 +108,11 @@ def test_a_circle_would_be_seen():
 
 
 def test_the_rooms_stand_on_few_levels():
-    assert levels(ROOM_GRAPH) <= MOST_LEVELS
+    assert levels(imports_of_rooms()) <= MOST_LEVELS
 
 
 def test_a_wrong_import_would_be_seen():
-    assert "errors" in GRAPH["job.spec"] and "launch" not in ALLOWED["follow"]
+    assert "errors" in imports()["job.spec"] and "launch" not in ALLOWED["follow"]
 
 
 @pytest.mark.parametrize("room", [room for room in ROOMS if (PACKAGE / room.replace(".", "/")).is_dir()])

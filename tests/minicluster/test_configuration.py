@@ -23,6 +23,7 @@ from support.waiting import until
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import (
     MiniCluster,
+    additions,
     artefacts,
     class_archive,
     configuration,
@@ -35,7 +36,7 @@ from tf_yarn_ops.minicluster import (
     versions,
 )
 from tf_yarn_ops.minicluster.commands import minicluster
-from tf_yarn_ops.minicluster.java import find_java, parse_feature_release
+from tf_yarn_ops.minicluster.java import Java, find_java, parse_feature_release
 from tf_yarn_ops.minicluster.shims import COMMANDS, build_shims
 
 SLEEP = "import sys, time; print(flush=True); time.sleep(600)"
@@ -104,7 +105,7 @@ def write_java(folder, version, home=None):
         ("yarn-site.xml", "yarn.nodemanager.resource.memory-mb", "16384"),
         ("yarn-site.xml", "yarn.nodemanager.resource.cpu-vcores", "32"),
         ("yarn-site.xml", "yarn.nodemanager.resource-type.yarn.io/gpu", "2"),
-        ("yarn-site.xml", "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms", "100"),
+        ("yarn-site.xml", "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms", "200"),
         ("yarn-site.xml", "yarn.resourcemanager.recovery.enabled", "true"),
         ("yarn-site.xml", "yarn.resourcemanager.fs.state-store.uri", "file:///clusters/one/rm"),
         ("yarn-site.xml", "yarn.node-attribute.fs-store.root-dir", "file:///clusters/one/rm/node-attributes"),
@@ -134,9 +135,11 @@ def test_settings(file, name, value):
     assert read_site(file)[name] == value
 
 
-def test_stock_keeps_hadoops_heartbeat_and_assignments():
+def test_stock_keeps_hadoops_heartbeat_threads_and_assignments():
     assert "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms" not in read_site("yarn-site.xml", stock=True)
     assert "yarn.nodemanager.log-container-debug-info.enabled" not in read_site("yarn-site.xml", stock=True)
+    files = {name: read_xml(text) for name, text in configuration.build_configuration(make_settings(stock=True)).items() if ".xml" in name}
+    assert not [name for values in files.values() for name in values if name.endswith(("thread-count", "handler.count"))]
     assert not any("offswitch" in name for name in read_site("capacity-scheduler.xml", stock=True))
 
 
@@ -709,6 +712,63 @@ def test_only_a_cluster_with_archives_names_them():
     assert "JAVA_TOOL_OPTIONS" not in daemons.build_environment(old, {}, {})
     stock = make_settings(stock=True, classes=Path("/cache/hadoop/classes-1"))
     assert "JAVA_TOOL_OPTIONS" not in daemons.build_environment(stock, {}, {})
+
+
+# ---------------------------------------------------------------- YARN's local file system
+
+
+LOCAL_FILES = set(additions.LOCAL_FILES.items())
+
+
+def compile_local_files(tmp_path, said):
+    return additions.prepare_local_files(tmp_path, Java(tmp_path / "jdk", 17), said.append)
+
+
+def class_paths(settings):
+    commands = {daemon.name: daemons.build_command(settings, daemon) for daemon in daemons.list_daemons(settings)}
+    return {name: command[command.index("-cp") + 1].split(":") for name, command in commands.items()}
+
+
+def test_the_local_file_system_is_compiled_once(tmp_path):
+    write_script(tmp_path / "jdk" / "bin" / "javac", f'echo "$@" >>{tmp_path}/runs\n')
+    said = []
+    folder = compile_local_files(tmp_path, said)
+    assert folder.is_dir()
+    assert compile_local_files(tmp_path, said) == folder
+    assert len((tmp_path / "runs").read_text().splitlines()) == 1
+    assert (said, list(tmp_path.glob(".local-files-*"))) == ([], [])
+
+
+def test_without_a_compiler_hadoop_keeps_its_own(tmp_path):
+    said = []
+    assert compile_local_files(tmp_path, said) is None
+    assert said == []
+
+
+def test_a_compiler_that_fails_is_told_and_leaves_hadoops_own(tmp_path):
+    javac = write_script(tmp_path / "jdk" / "bin" / "javac", "echo no such class; exit 1\n")
+    said = []
+    assert compile_local_files(tmp_path, said) is None
+    assert said == [f"YARN's daemons use Hadoop's own local file system ({javac} failed (exit 1): no such class)"]
+    assert list(tmp_path.glob("*local-files-*")) == []
+
+
+def test_only_yarns_daemons_know_their_local_file_system():
+    """Containers and clients read the cluster's configuration without the class."""
+    settings = make_settings(local_files=Path("/cache/hadoop/local-files-1"))
+    files = configuration.build_configuration(settings)
+    assert {name for name, text in files.items() if ".xml" in name and set(read_xml(text).items()) >= LOCAL_FILES} == {"yarn/core-site.xml"}
+    assert read_xml(files["yarn/core-site.xml"]).items() - LOCAL_FILES == read_xml(files["core-site.xml"]).items()
+    for name, paths in class_paths(settings).items():
+        assert ("/cache/hadoop/local-files-1" in paths) == (name in ("rm", "nm")), name
+        assert (paths[-3:-1] == ["/clusters/one/conf/yarn", "/clusters/one/conf"]) == (name in ("rm", "nm")), name
+
+
+@pytest.mark.parametrize("others", [{}, {"stock": True, "local_files": Path("/cache/hadoop/local-files-1")}])
+def test_a_stock_cluster_has_hadoops_own(others):
+    settings = make_settings(**others)
+    assert not any(name.startswith("yarn/") for name in configuration.build_configuration(settings))
+    assert not any("local-files" in path for paths in class_paths(settings).values() for path in paths)
 
 
 # ---------------------------------------------------------------- a cluster's folder

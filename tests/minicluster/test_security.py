@@ -148,7 +148,7 @@ def test_a_missing_kdc_is_told_with_the_packages_that_have_it(monkeypatch):
 
 def test_a_java_without_compiler_is_told(tmp_path):
     with pytest.raises(MiniClusterError, match=r"bin/javac is missing.*install a JDK .*, not only a JRE"):
-        additions.prepare(tmp_path / "hadoop-3.4.3", "3.4.3", os.environ, Java(tmp_path / "jre", 17), print)
+        additions.prepare_security(tmp_path / "hadoop-3.4.3", "3.4.3", os.environ, Java(tmp_path / "jre", 17), print)
 
 
 def test_a_cluster_without_kerberos_has_no_keytabs(tmp_path):

@@ -8,8 +8,6 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
 from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
@@ -76,6 +74,10 @@ class Lake:
 
 def digits():
     """The arrays that prepare.py writes."""
+    # Only here: each worker would import it to collect the tests, for 1.5 s.
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
     images, labels = load_digits(return_X_y=True)
     images, labels = (images / 16).astype(np.float32), labels.astype(np.int64)
     split = train_test_split(images, labels, test_size=360, random_state=0, stratify=labels)

@@ -1,9 +1,6 @@
-"""What a secured cluster needs besides Hadoop's jars; made once, in a folder beside them.
+"""Classes and jars that the daemons need besides Hadoop's jars; made once, in folders beside them."""
 
-``jars`` has the class library of MapReduce, which Skein's Java client uses on secured clusters. ``classes`` has a class
-that replaces Hadoop's own in the NodeManager (``SecureIOUtils.java``).
-"""
-
+import hashlib
 import os
 import shutil
 import subprocess
@@ -16,14 +13,23 @@ from ..errors import MiniClusterError
 from .artefacts import find_maven, publish, run_maven
 from .java import Java
 
+#: The file system of `prepare_local_files`, by the property of Hadoop that names it.
+LOCAL_FILES = {
+    "fs.AbstractFileSystem.file.impl": "tf_yarn_ops.minicluster.LocalFiles",
+    "fs.file.impl": "tf_yarn_ops.minicluster.LocalFiles$Older",
+}
+
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 _COMPILE_SECONDS = 120.0
 
 
-def prepare(
+def prepare_security(
     hadoop: Path, version: str, environ: Mapping[str, str], java: Java, progress: Callable[[str], None]
 ) -> Path:
-    """Return the folder with the additions to a Hadoop; make it if it is missing.
+    """Return the folder with what a secured cluster needs; make it if it is missing.
+
+    Its ``jars`` has the class library of MapReduce, which Skein's Java client uses on secured clusters. Its ``classes``
+    has a class that replaces Hadoop's own in the NodeManager (``SecureIOUtils.java``).
 
     Raises
     ------
@@ -33,7 +39,7 @@ def prepare(
     target = hadoop.with_name(f"{hadoop.name}-secured")
     if target.is_dir():
         return target
-    maven, compiler = find_maven(version, environ), java.home / "bin" / "javac"
+    maven, compiler = find_maven(version, environ), _find_compiler(java)
     if not compiler.is_file():
         raise MiniClusterError(
             f"{compiler} is missing, which compiles a class for secured clusters once: install a JDK"
@@ -45,7 +51,7 @@ def prepare(
         goal = [_PLUGIN, f"-Dartifact=org.apache.hadoop:hadoop-mapreduce-client-core:{version}",
                 f"-DoutputDirectory={staging}/jars"]  # fmt: skip
         run_maven(maven, goal, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
-        _compile(compiler, hadoop / "jars", staging / "classes")
+        _compile(compiler, "SecureIOUtils.java", hadoop / "jars", staging / "classes")
         staging.chmod(0o755)
         publish(staging, target)
     except OSError as error:
@@ -55,13 +61,43 @@ def prepare(
     return target
 
 
-def _compile(compiler: Path, jars: Path, classes: Path) -> None:
-    with resources.as_file(resources.files(__package__) / "SecureIOUtils.java") as source:
+def prepare_local_files(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path | None:
+    """Return the folder with the daemons' local file system (``LocalFiles.java``); make it if it is missing.
+
+    Without a Java compiler, or if it fails, return None: the daemons use Hadoop's own, which takes more CPU.
+    """
+    compiler = _find_compiler(java)
+    source = (resources.files(__package__) / "LocalFiles.java").read_bytes()
+    target = hadoop / f"local-files-{hashlib.sha256(source).hexdigest()[:12]}"
+    if target.is_dir():
+        return target
+    if not compiler.is_file():
+        return None
+    try:
+        staging = Path(tempfile.mkdtemp(prefix=".local-files-", dir=hadoop))
+        try:
+            _compile(compiler, "LocalFiles.java", hadoop / "jars", staging)
+            staging.chmod(0o755)
+            publish(staging, target)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    except (OSError, MiniClusterError) as error:
+        progress(f"YARN's daemons use Hadoop's own local file system ({error})")
+        return None
+    return target
+
+
+def _find_compiler(java: Java) -> Path:
+    return java.home / "bin" / "javac"
+
+
+def _compile(compiler: Path, name: str, jars: Path, classes: Path) -> None:
+    with resources.as_file(resources.files(__package__) / name) as source:
         # Byte code of Java 8 runs on each Java that can run Hadoop.
         command = [str(compiler), "-nowarn", "-Xlint:-options", "-source", "8", "-target", "8",
-                   "-cp", os.pathsep.join(map(str, sorted(jars.glob("hadoop-common-*.jar")))),
+                   "-cp", os.pathsep.join(map(str, sorted(jars.glob("hadoop-*.jar")))),
                    "-implicit:none", "-proc:none", "-d", str(classes), str(source)]  # fmt: skip
-        classes.mkdir()
+        classes.mkdir(exist_ok=True)
         try:
             ran = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                  text=True, errors="replace", timeout=_COMPILE_SECONDS)

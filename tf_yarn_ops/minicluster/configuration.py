@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from . import high_availability, versions
+from .additions import LOCAL_FILES
 from .certificates import Stores, build_https_properties
 from .class_archive import class_path
 from .high_availability import NAMENODES, RESOURCEMANAGER_PORTS, RESOURCEMANAGERS, SERVICE, ZOOKEEPER
@@ -71,6 +72,8 @@ class Settings:
         Further Hadoop properties, which win over all others.
     additions : Path, optional
         Folder with what a cluster with Kerberos needs besides Hadoop's jars; None: it has no Kerberos.
+    local_files : Path, optional
+        Folder with the class of YARN's local file system; None: it is Hadoop's own.
     """
 
     directory: Path
@@ -92,6 +95,7 @@ class Settings:
     ticket_lifetime: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     additions: Path | None = None
+    local_files: Path | None = None
 
     @property
     def host(self) -> str:
@@ -125,6 +129,11 @@ class Settings:
     def site_file(self) -> Path:
         """The ``site.yaml`` for clients of a cluster with HTTPS."""
         return self.directory / "site.yaml"
+
+    @property
+    def yarn_configuration(self) -> Path | None:
+        """The folder with what only YARN's daemons read; None: nothing."""
+        return self.configuration / "yarn" if self.local_files and not self.stock else None
 
     @property
     def pages(self) -> Path:
@@ -188,6 +197,9 @@ def build_configuration(settings: Settings) -> dict[str, str]:
             files[name] = files.get(name, {}) | values
     for name, value in settings.properties.items():
         files.setdefault(_file_of(name), {})[name] = value
+    if settings.yarn_configuration:
+        # Containers and clients do not have the class.
+        files[f"{settings.yarn_configuration.name}/core-site.xml"] = files["core-site.xml"] | LOCAL_FILES
     texts = {name: render_xml(values) for name, values in files.items()} | {"log4j.properties": _LOG4J}
     if settings.ha:
         texts |= {f"{name}/yarn-site.xml": high_availability.build_yarn_site(name, settings.configuration)
@@ -256,6 +268,9 @@ def _hdfs(settings: Settings) -> dict[str, str]:
         "dfs.datanode.data.dir": f"file://{settings.directory}/dn",
         # A client that closes a file too early asks the NameNode again after 400 ms: half of a submission's time.
         **({} if settings.stock else {"dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20"}),
+        # Each of these threads wakes up once a second, and this look for deleted blocks a hundred times.
+        **({} if settings.stock else {"dfs.namenode.handler.count": "4", "dfs.datanode.handler.count": "2",
+                                      "dfs.namenode.block.deletion.unlock.interval.ms": "1000"}),
         "dfs.replication": "1",
         "dfs.permissions.enabled": "true",
     }
@@ -319,7 +334,9 @@ def _yarn(settings: Settings) -> dict[str, str]:
             "yarn.resourcemanager.fs.state-store.uri": f"file://{directory}/rm",
         }  # fmt: skip
     if not settings.stock:
-        values["yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"] = "100"
+        values["yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"] = "200"
+        # Each of these threads wakes up once a second, to look for a call.
+        values |= {f"yarn.{name}.thread-count": str(number) for name, number in _THREADS.items()}
         values["yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms"] = "2000"
         # Five processes for each container, which list its folder into its logs.
         values["yarn.nodemanager.log-container-debug-info.enabled"] = "false"
@@ -370,6 +387,12 @@ _FILES = {
 
 #: Suffix of a NodeManager's port names, and the property below ``yarn.nodemanager``.
 _NODE_PORTS = {"": "address", "-localizer": "localizer.address", "-web": "webapp.address"}
+
+#: The threads that answer calls, by the part of a daemon; Hadoop has 50 of each of the first three, 20 and 5.
+_THREADS = {
+    "resourcemanager.client": 8, "resourcemanager.scheduler.client": 8, "resourcemanager.resource-tracker.client": 4,
+    "nodemanager.container-manager": 8, "nodemanager.localizer.client": 2,
+}  # fmt: skip
 
 #: Clients log warnings only; the daemons' command lines raise the level and name the audit log.
 _LOG4J = """\

@@ -110,6 +110,8 @@ def build_command(settings: Settings, daemon: Daemon) -> list[str]:
     # A NodeManager with another class than Hadoop's cannot use the archive, which needs the jars first.
     first = f"{settings.additions}/classes:" if settings.additions and daemon.title == "NodeManager" else ""
     own = f"{settings.configuration}/{daemon.name}:" if settings.ha and daemon.name in RESOURCEMANAGERS else ""
+    if settings.yarn_configuration and daemon.title in ("ResourceManager", "NodeManager"):
+        own += f"{settings.local_files}:{settings.yarn_configuration}:"
     return [
         f"{settings.java_home}/bin/java", f"-Xmx{daemon.heap}m", *JVM_FLAGS, *daemon.flags, *kerberos_flags(settings),
         *_marks(settings.directory, daemon.name),

@@ -64,7 +64,8 @@ def install(
     check_disk(directory)
     # The lists of classes were recorded with the default version.
     classes = class_archive.prepare(hadoop, java, progress) if hadoop_version.number == DEFAULT else None
-    additions_folder = additions.prepare(hadoop, hadoop_version.number, environ, java, progress) if kerberos else None
+    local_files = additions.prepare_local_files(hadoop, java, progress) if hadoop_version.number == DEFAULT else None
+    security = additions.prepare_security(hadoop, hadoop_version.number, environ, java, progress) if kerberos else None
     names = port_names(nodes, light, kerberos, ha)
     ports = {name: before.ports[name] for name in names if name in before.ports} if before else {}
     if len(ports) < len(names) or taken_ports(ports):
@@ -74,7 +75,7 @@ def install(
         ports=ports, memory=min(_MEMORY, _machine_memory()), nodes=nodes, light=light, stock=stock,
         labels=labels or {}, classes=classes, version=hadoop_version.number, java=java.version, ha=ha,
         kerberos=kerberos, https=https, ticket_lifetime=ticket_lifetime, properties=properties or {},
-        additions=additions_folder,
+        additions=security, local_files=local_files,
     )  # fmt: skip
     _write(settings)
     if https:

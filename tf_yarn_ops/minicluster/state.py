@@ -31,7 +31,7 @@ def load(directory: Path) -> Settings | None:
             raise ValueError("another schema")
         for name in ("directory", "hadoop", "java_home"):
             values[name] = Path(values[name])
-        for name in ("classes", "additions"):
+        for name in ("classes", "additions", "local_files"):
             values[name] = Path(values[name]) if values.get(name) else None
         return Settings(**values)
     except FileNotFoundError:
