@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from support.fake_yarn import FakeYarn, serving
 from support.secure import shared_cluster
 
-REAPER, LEFT_OUT = pytest.StashKey(), pytest.StashKey()
+REAPER, LEFT_OUT, SECURE = pytest.StashKey(), pytest.StashKey(), pytest.StashKey()
 FOLDER = Path(__file__).parent
 
 
@@ -63,7 +64,8 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         # About what a test takes that starts an application, trains or waits, or does neither.
         seconds[item.path] += 10 if item.get_closest_marker("cluster") else 3 if item.get_closest_marker("slow") else 0.05
-    items.sort(key=lambda item: float("-inf") if drives_airflow(item.path) else -seconds[item.path])
+    # Airflow's first test uses the secured cluster too, which ends behind the last of them.
+    items.sort(key=lambda item: (not drives_airflow(item.path), not may_use_secure_cluster(item), -seconds[item.path]))
 
 
 def pytest_deselected(items):
@@ -129,12 +131,29 @@ def minicluster(tmp_path_factory):
         yield cluster
 
 
-@pytest.fixture(scope="session")
-def secure_cluster(tmp_path_factory, worker_id):
+@pytest.fixture(scope="module")
+def secure_cluster(request, tmp_path_factory, worker_id):
     """Return the running secured `MiniCluster` with pairs; all workers of this run share it."""
-    shared = tmp_path_factory.getbasetemp()
-    with shared_cluster(shared if worker_id == "master" else shared.parent) as cluster:
-        yield cluster
+    stash = request.config.stash
+    if SECURE not in stash:
+        shared = tmp_path_factory.getbasetemp()
+        using = ExitStack()
+        cluster = using.enter_context(shared_cluster(shared if worker_id == "master" else shared.parent))
+        stash[SECURE] = cluster, using
+    return stash[SECURE][0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Leave the secured cluster behind this worker's last test that uses it: idle, it takes a tenth of a core."""
+    if SECURE in item.config.stash and not (nextitem and may_use_secure_cluster(nextitem)):
+        _, using = item.config.stash[SECURE]
+        del item.config.stash[SECURE]
+        using.close()
+
+
+def may_use_secure_cluster(item):
+    return item.path.parent.name == "secure" or "secure_cluster" in item.fixturenames
 
 
 @pytest.fixture(scope="module")
