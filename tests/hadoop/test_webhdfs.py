@@ -8,6 +8,7 @@ import tracemalloc
 from contextlib import contextmanager
 from urllib.parse import quote
 
+import httpx
 import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving, slowly
@@ -128,6 +129,21 @@ def test_a_datanode_that_stops_reading_for_good_is_given_up():
             pytest.raises(ClusterUnreachable, match=f"writing /x: the DataNode {url[7:]} does not answer: .*timed out"):
         WebHdfs((namenode,), ANN, 1.0).create("/x", LARGE, 0o600)
     assert time.monotonic() - began < 60
+
+
+def test_a_busy_datanode_may_take_as_long_as_a_look_to_open_a_connection(monkeypatch):
+    """On a machine with a load of 20 the handshake of TLS has taken longer than 3 s."""
+    request, given = httpx.Client.request, {}
+
+    def noting(client, method, url, **options):
+        given[str(url)] = options["timeout"]
+        return request(client, method, url, **options)
+
+    monkeypatch.setattr(httpx.Client, "request", noting)
+    with datanode() as (url, _), leading_to(url) as (namenode, _):
+        assert WebHdfs((namenode,), ANN, 10.0).create("/x", b"content", 0o600)
+    (to_datanode,) = (limits for address, limits in given.items() if address.startswith(url))
+    assert (to_datanode.connect, to_datanode.read) == (10.0, 30.0)
 
 
 def test_a_datanode_that_this_machine_can_not_reach_is_named_with_what_to_do():

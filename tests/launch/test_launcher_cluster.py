@@ -413,8 +413,8 @@ def cold(minicluster, tmp_path_factory):
 def test_a_cold_process_needs_no_java_no_hadoop_and_little_memory(cold):
     measured = cold.measured
     assert measured["mib"] <= 80 and measured["children"] == 0, measured
-    # `./dev bench submission` has the seconds (0.8 wanted); here others may use the machine, so what it computes counts.
-    assert measured["cpu"] <= 0.8, measured
+    # `./dev bench submission` has the seconds (0.8 wanted). A JVM alone computes for longer than this on any machine.
+    assert measured["cpu"] <= 2, measured
     assert cold.report.reason is Reason.SUCCEEDED
 
 

@@ -71,6 +71,8 @@ class WebHdfs:
         self._client = httpx.Client(**client_options(authentication, urls, timeout, ca_file))
         self._client.headers.update(_HEADERS)
         self._slow = httpx.Timeout(timeout * SLOW_DATANODE, connect=min(CONNECT_TIMEOUT, timeout))
+        # There is no other DataNode to try, and on a busy one a handshake of TLS alone has taken 5 s.
+        self._datanode = httpx.Timeout(timeout * SLOW_DATANODE, connect=timeout)
 
     def status(self, path: str) -> FileStatus | None:
         what = f"looking at {path}"
@@ -187,7 +189,7 @@ class WebHdfs:
         httpx = import_httpx()
         url = place.url.join(place.headers["location"])
         try:
-            response = self._client.request(method, url, timeout=self._slow, **options)
+            response = self._client.request(method, url, timeout=self._datanode, **options)
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise ClusterUnreachable(
                 f"{what}: the DataNode {url.netloc.decode()} does not answer: {explain_failure(error)}. A file's "
