@@ -134,21 +134,21 @@ def test_a_triggerer_that_cannot_read_the_secrets_tells_no_line(site, tmp_path, 
 
 
 def test_secrets_that_cannot_be_handed_over_let_the_task_defer_without_lines(site, monkeypatch, capsys):
-    mask_secret("geheim-10")
-    monkeypatch.setattr(masks, "redact", lambda text: text.replace("geheim-10", "***"))
-    deferred, _ = deferral(site.operator(deferrable=True, stream_logs="chief", env={"NAME": "geheim-10"}))
+    mask_secret("verborgen-10")
+    monkeypatch.setattr(masks, "redact", lambda text: text.replace("verborgen-10", "***"))
+    deferred, _ = deferral(site.operator(deferrable=True, stream_logs="chief", env={"NAME": "verborgen-10"}))
     assert deferred.trigger.lines is None
     assert any("its secrets could not be handed over" in line for line in task_log(capsys))
 
 
 def test_the_secrets_of_a_job_are_found_wherever_they_stand():
-    mask_secret("geheim-11")
-    mask_secret("geheim-12")
+    mask_secret("verborgen-11")
+    mask_secret("verborgen-12")
     job = JobSpec.from_dict({
-        "name": "a", "env": {"A": "geheim-11geheim-12", "PEM_KEY": "-----BEGIN-----\nabcdefgh\n--\n"},
-        "tasks": {"worker": {"instances": 1, "memory": 1, "command": "run 'geheim-12' --password='pass-word' TOKEN=tok-tok",
+        "name": "a", "env": {"A": "verborgen-11verborgen-12", "PEM_KEY": "-----BEGIN-----\nabcdefgh\n--\n"},
+        "tasks": {"worker": {"instances": 1, "memory": 1, "command": "run 'verborgen-12' --password='pass-word' TOKEN=tok-tok",
                              "env": {"MAX_TOKENS": "100000"}}}})  # fmt: skip
     found = masks.secrets_of(job)
-    assert found == {"geheim-11", "geheim-12", "-----BEGIN-----\nabcdefgh\n--\n", "-----BEGIN-----", "abcdefgh", "pass-word",
+    assert found == {"verborgen-11", "verborgen-12", "-----BEGIN-----\nabcdefgh\n--\n", "-----BEGIN-----", "abcdefgh", "pass-word",
                      "tok-tok"}  # fmt: skip
-    assert masks.masking(found)("x abcdefgh geheim-11 pass-word 100000") == "x *** *** *** 100000"
+    assert masks.masking(found)("x abcdefgh verborgen-11 pass-word 100000") == "x *** *** *** 100000"
