@@ -1,5 +1,5 @@
 // The local file system of YARN's daemons in a minicluster. Hadoop's own needs libhadoop.so, which Maven does not have, and
-// without it starts a process (chmod, ls, readlink) for each permission and each link: a hundred for a job. Java's own calls
+// without it starts a process (chmod, ls, readlink) for each permission and each link: more than a hundred for a job. Java's own calls
 // need none.
 
 package tf_yarn_ops.minicluster;
