@@ -110,6 +110,7 @@ def pytest_sessionstart(session):
 
 
 def pytest_unconfigure(config):
+    leave_secure_cluster(config)  # of a run that was interrupted, or stopped at a failure
     reaper = config.stash.get(REAPER, None)
     if reaper is not None:
         reaper.communicate()
@@ -146,9 +147,14 @@ def secure_cluster(request, tmp_path_factory, worker_id):
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
     """Leave the secured cluster behind this worker's last test that uses it: idle, it takes a tenth of a core."""
-    if SECURE in item.config.stash and not (nextitem and may_use_secure_cluster(nextitem)):
-        _, using = item.config.stash[SECURE]
-        del item.config.stash[SECURE]
+    if not (nextitem and may_use_secure_cluster(nextitem)):
+        leave_secure_cluster(item.config)
+
+
+def leave_secure_cluster(config):
+    if SECURE in config.stash:
+        _, using = config.stash[SECURE]
+        del config.stash[SECURE]
         using.close()
 
 
