@@ -764,6 +764,11 @@ def test_only_yarns_daemons_know_their_local_file_system():
         assert (paths[-3:-1] == ["/clusters/one/conf/yarn", "/clusters/one/conf"]) == (name in ("rm", "nm")), name
 
 
+def test_a_property_of_the_user_wins_over_yarns_local_file_system():
+    settings = make_settings(local_files=Path("/cache/hadoop/local-files-1"), properties={"fs.file.impl": "mine"})
+    assert read_xml(configuration.build_configuration(settings)["yarn/core-site.xml"])["fs.file.impl"] == "mine"
+
+
 @pytest.mark.parametrize("others", [{}, {"stock": True, "local_files": Path("/cache/hadoop/local-files-1")}])
 def test_a_stock_cluster_has_hadoops_own(others):
     settings = make_settings(**others)

@@ -199,7 +199,7 @@ def build_configuration(settings: Settings) -> dict[str, str]:
         files.setdefault(_file_of(name), {})[name] = value
     if settings.yarn_configuration:
         # Containers and clients do not have the class.
-        files[f"{settings.yarn_configuration.name}/core-site.xml"] = files["core-site.xml"] | LOCAL_FILES
+        files[f"{settings.yarn_configuration.name}/core-site.xml"] = LOCAL_FILES | files["core-site.xml"]
     texts = {name: render_xml(values) for name, values in files.items()} | {"log4j.properties": _LOG4J}
     if settings.ha:
         texts |= {f"{name}/yarn-site.xml": high_availability.build_yarn_site(name, settings.configuration)
