@@ -8,8 +8,8 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.net.URI;
 import java.net.URISyntaxException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.attribute.FileTime;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
@@ -67,11 +67,7 @@ public class LocalFiles extends ChecksumFs {
   static class Raw extends RawLocalFileSystem {
     @Override
     public void setPermission(Path path, FsPermission permission) throws IOException {
-      try {
-        Files.setAttribute(pathToFile(path).toPath(), "unix:mode", (int) permission.toShort());
-      } catch (NoSuchFileException error) {
-        throw new FileNotFoundException("File " + path + " does not exist");
-      }
+      Files.setAttribute(pathToFile(path).toPath(), "unix:mode", (int) permission.toShort());
     }
 
     @Override
@@ -96,7 +92,7 @@ public class LocalFiles extends ChecksumFs {
             found.get("owner").toString(),
             found.get("group").toString(),
             new Path(file.toString()).makeQualified(getUri(), getWorkingDirectory()));
-      } catch (NoSuchFileException error) {
+      } catch (FileSystemException error) { // also below a file, as Hadoop's own
         throw new FileNotFoundException("File " + path + " does not exist");
       }
     }
