@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -387,6 +388,14 @@ print(json.dumps({"id": application_id, "seconds": seconds, "mib": int(status["V
 """
 
 
+def cpu_of_a_bare_interpreter():
+    """Return seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-I", "-S", "-c", "pass"], check=True, timeout=60)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 @pytest.fixture(scope="module")
 def cold(minicluster, tmp_path_factory):
     """Submit a job, kill it, and submit it again in a new process; return what was seen of the two."""
@@ -405,7 +414,7 @@ def cold(minicluster, tmp_path_factory):
                              env=environ, timeout=60, capture_output=True, text=True, check=True, cwd=folder)
         measured = json.loads(ran.stdout)
         return SimpleNamespace(
-            measured=measured, uploaded=uploaded, uploaded_then=len(creates(minicluster, cache)),
+            measured=measured, bare=min(cpu_of_a_bare_interpreter() for _ in range(5)), uploaded=uploaded, uploaded_then=len(creates(minicluster, cache)),
             own=creates(minicluster, f"{launcher.cluster.staging}/{measured['id']}"),
             report=launcher.wait(measured["id"], timeout=120))
 
@@ -413,8 +422,9 @@ def cold(minicluster, tmp_path_factory):
 def test_a_cold_process_needs_no_java_no_hadoop_and_little_memory(cold):
     measured = cold.measured
     assert measured["mib"] <= 80 and measured["children"] == 0, measured
-    # `./dev bench submission` has the seconds (0.8 wanted). A JVM alone computes for longer than this on any machine.
-    assert measured["cpu"] <= 2, measured
+    # `./dev bench submission` has the seconds (0.8 wanted). Here others may use the machine, so what it computes counts: 0.8 s
+    # where a bare interpreter takes 12 ms or less, and as much longer as that one takes on a slower machine.
+    assert measured["cpu"] <= 0.8 * max(1.0, cold.bare / 0.012), (measured, cold.bare)
     assert cold.report.reason is Reason.SUCCEEDED
 
 
