@@ -57,8 +57,8 @@ class WebHdfs:
         HTTP addresses of the NameNodes, or of an HttpFS.
     authentication : SimpleAuthentication, KerberosAuthentication or GatewayAuthentication
     timeout : float
-        Seconds for a look or a deletion. Every other request, and each pause of a DataNode during a transfer, may take
-        three times as long.
+        Seconds for a look, a deletion, and the opening of a connection to a DataNode. Every other request, and each
+        pause of a DataNode during a transfer, may take three times as long.
     ca_file : str, optional
         Certificates (PEM) for https.
     """
