@@ -13,9 +13,9 @@ from support.runtime_jobs import job
 from support.tls import Authority
 from support.waiting import until
 from tf_yarn_ops.hadoop.tls import read_authorities
+from tf_yarn_ops.runtime.common import rest
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
-from tf_yarn_ops.runtime.common.rest import opener_of
 from tf_yarn_ops.runtime.master import ending
 from tf_yarn_ops.runtime.master.containers import SkeinFailed
 
@@ -160,9 +160,22 @@ def test_the_coordinator_trusts_the_cas_that_travel_with_the_job(tmp_path, monke
 
 @pytest.fixture
 def fresh_opener():
-    opener_of.cache_clear()
+    """Forget what other tests have read, and what this one reads."""
+    for cache in (rest.opener_of, rest._trusting):
+        cache.cache_clear()
     yield
-    opener_of.cache_clear()
+    rest._trusting.cache_clear()
+
+
+def test_the_nodes_cas_are_read_only_for_https(monkeypatch, fresh_opener):
+    """Reading them takes as much CPU as all else that the coordinator does at the end of a job."""
+    read = []
+    monkeypatch.setattr("ssl.SSLContext.load_default_certs", lambda context, purpose: read.append(purpose))
+    yarn = FakeYarn()
+    name = yarn.add(application(1))
+    with serving(yarn) as http:
+        assert ending.knows_us((http,), name) and read == []
+        assert not ending.knows_us((http.replace("http:", "https:"),), name) and len(read) == 1
 
 
 @pytest.mark.parametrize("of_the_job", [True, False], ids=["of the job", "of the node"])

@@ -18,9 +18,9 @@ from ..hadoop.authentication import (
 )
 from ..hadoop.cluster import current_user, discover, find_addresses
 from ..hadoop.configuration import Configuration
-from ..hadoop.fast_import import import_skein
 from ..hadoop.resourcemanager import CLUSTER_PATH
 from ..hadoop.site import Site, find_site_file, read_site
+from ..runtime.common.fast_import import import_skein
 from .findings import Finding, ill, skip, well
 from .known import PATIENCE, REQUEST_TIMEOUT, Known
 from .probe import Answer, probe_all

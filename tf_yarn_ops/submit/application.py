@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..hadoop.cluster import Cluster
-from ..hadoop.fast_import import import_skein
 from ..hadoop.site import Site
 from ..hadoop.tls import read_authorities
 from ..job.parts import Resources
@@ -27,6 +26,7 @@ from ..runtime.common.contract import (
     TypePlan,
     dump_job,
 )
+from ..runtime.common.fast_import import import_skein
 from ..runtime.common.masking import mask_options
 from ..runtime.common.protocol import PORTS
 from ..runtime.common.roles import ROLES, TENSORBOARD

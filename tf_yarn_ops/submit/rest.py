@@ -18,9 +18,9 @@ from ..follow.record import keep_record
 from ..follow.yarn_report import read_report
 from ..hadoop.cluster import Cluster
 from ..hadoop.delegation import Credentials, obtain
-from ..hadoop.fast_import import import_skein
 from ..hadoop.resourcemanager import ResourceManager
 from ..job.spec import JobSpec
+from ..runtime.common.fast_import import import_skein
 from ..runtime.common.reasons import Reason
 from ..staging.application_directory import JOB_NAME, ApplicationDirectory
 from ..staging.archive import pack

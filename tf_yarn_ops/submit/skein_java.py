@@ -21,8 +21,8 @@ from pathlib import Path
 from ..errors import ClusterUnreachable, HadoopClientUnfit, SubmissionRejected, TfYarnError
 from ..hadoop.authentication import OTHER_USERS
 from ..hadoop.cluster import Cluster
-from ..hadoop.fast_import import import_skein
 from ..job.spec import JobSpec
+from ..runtime.common.fast_import import import_skein
 from ..staging.archive import pack
 from .application import JOB_SOURCE, RUNTIME_SOURCE, build, job_file, settings_of
 from .bundle import runtime_zip

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, List, NamedTuple, Optional
 
 from ..common.contract import CERTIFICATE_FILE, KEY_FILE
+from ..common.fast_import import import_skein
 from ..common.reasons import Reason
 
 logger = logging.getLogger(__name__)
@@ -91,8 +92,7 @@ class Containers:
         await self._call(self._connect)
 
     def _connect(self) -> None:
-        import skein
-
+        skein = import_skein()
         with open(CERTIFICATE_FILE, "rb") as certificate, open(KEY_FILE, "rb") as key:
             security = skein.Security(cert_bytes=certificate.read(), key_bytes=key.read())
         address, application_id = os.environ["SKEIN_APPMASTER_ADDRESS"], os.environ["SKEIN_APPLICATION_ID"]
