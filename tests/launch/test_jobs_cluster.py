@@ -115,12 +115,11 @@ def left_of(application):
     left = []
     for entry in Path("/proc").iterdir():
         try:
-            environment = (entry / "environ").read_bytes() if entry.name.isdigit() else b""
-            state = (entry / "stat").read_text().rpartition(")")[2].split()[0] if environment else "Z"
-        except OSError:
+            if entry.name.isdigit() and application.encode() in (entry / "environ").read_bytes() \
+                    and (entry / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                left.append((entry / "cmdline").read_bytes())
+        except OSError:  # it has just ended
             continue
-        if state != "Z" and application.encode() in environment:
-            left.append((entry / "cmdline").read_bytes())
     return left
 
 

@@ -98,10 +98,11 @@ def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
     names = [launcher.submit(watched) for _ in range(3)]
     doomed = launcher.submit(job("sleep 300"))
     spec = job("sleep 0.2")
-    identities = {gap: Identity(f"rm {gap} {time.time()}") for gap in ("claimed", "staging", "submitted")}
-    clients = {gap: client_in(access, identity, gap, spec) for gap, identity in identities.items()}
     # The page of a running job is there, behind the proxy of one ResourceManager of two.
     until(lambda: all(launcher.report(name).tasks for name in names), 120, 0.5)
+    # They hold tokens, which end when nobody renews them; so they come last.
+    identities = {gap: Identity(f"rm {gap} {time.time()}") for gap in ("claimed", "staging", "submitted")}
+    clients = {gap: client_in(access, identity, gap, spec) for gap, identity in identities.items()}
     # YARN waits ten minutes for an application master that it was launching when it was killed.
     until(lambda: not launcher.list(["NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED"]), 120, 0.2)
 
@@ -116,16 +117,18 @@ def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
         waiting = pool.submit(launcher.wait, names[0], timeout=180)
         before = hadoop.active("rm")
         hadoop.stop_daemon(before, signal.SIGKILL)
-        killing = pool.submit(again, lambda: launcher.kill(doomed, "enough"))
-        for client in clients.values():
-            go_on(client)
-        for identity in identities.values():
-            report = again(lambda identity=identity: launcher.ensure(spec, identity))
-            trained_once(launcher, identity, launcher.wait(report.application_id, identity=identity, timeout=180))
-        assert hadoop.active("rm") != before
-        hadoop.start_daemon(before)
+        try:  # other tests need both of the pair, also if this one fails
+            killing = pool.submit(again, lambda: launcher.kill(doomed, "enough"))
+            for client in clients.values():
+                go_on(client)
+            for identity in identities.values():
+                report = again(lambda identity=identity: launcher.ensure(spec, identity))
+                trained_once(launcher, identity, launcher.wait(report.application_id, identity=identity, timeout=180))
+            assert hadoop.active("rm") != before
+        finally:
+            hadoop.start_daemon(before)
+            gate.touch()
         assert killing.result().reason is Reason.KILLED
-        gate.touch()
         ended = [*reports.result(), waiting.result()]
     assert {(report.reason, len(report.rounds), report.tasks[0].starts) for report in ended} == {(Reason.SUCCEEDED, 1, 1)}
     for client in clients.values():
@@ -144,25 +147,28 @@ def nothing_is_lost_when_the_namenode_is_killed(access, launcher):
     identities = {gap: Identity(f"nn {gap} {time.time()}") for gap in ("reserved", "claimed", "staging")}
     clients = {gap: client_in(access, identity, gap, quick) for gap, identity in identities.items()}
     before = hadoop.active("nn")
-    with ThreadPoolExecutor(1) as pool:
-        failing_over = pool.submit(hadoop.failover, "nn", restart=False)
-        until(lambda: hadoop.pid(before) is None)
-        clients["staging"].kill()  # its directory is left
-        for gap in ("reserved", "claimed"):
-            go_on(clients[gap])
-        with pytest.raises(ClusterUnreachable):
-            launcher.ensure(quick, identities["reserved"])
-        assert failing_over.result() != before
-    for identity in identities.values():
-        report = again(lambda identity=identity: launcher.ensure(quick, identity))
-        trained_once(launcher, identity, launcher.wait(report.application_id, identity=identity, timeout=180))
-    gate.touch()
-    assert launcher.wait(running, timeout=180).reason is Reason.SUCCEEDED
-    words = [*YTF, "logs", report.application_id]
-    until(lambda: "word-for-the-log" in subprocess.run(
-        words, capture_output=True, text=True, timeout=90, env=access.environ).stdout, 60, 1)
-    for client in clients.values():
-        client.wait(60)
-    sweep(launcher.staging(), launcher.resourcemanager)
-    assert directories(launcher) == []
-    hadoop.start_daemon(before)
+    try:  # as above
+        with ThreadPoolExecutor(1) as pool:
+            failing_over = pool.submit(hadoop.failover, "nn", restart=False)
+            until(lambda: hadoop.pid(before) is None)
+            clients["staging"].kill()  # its directory is left
+            for gap in ("reserved", "claimed"):
+                go_on(clients[gap])
+            with pytest.raises(ClusterUnreachable):
+                launcher.ensure(quick, identities["reserved"])
+            assert failing_over.result() != before
+        for identity in identities.values():
+            report = again(lambda identity=identity: launcher.ensure(quick, identity))
+            trained_once(launcher, identity, launcher.wait(report.application_id, identity=identity, timeout=180))
+        gate.touch()
+        assert launcher.wait(running, timeout=180).reason is Reason.SUCCEEDED
+        words = [*YTF, "logs", report.application_id]
+        until(lambda: "word-for-the-log" in subprocess.run(
+            words, capture_output=True, text=True, timeout=90, env=access.environ).stdout, 60, 1)
+        for client in clients.values():
+            client.wait(60)
+        sweep(launcher.staging(), launcher.resourcemanager)
+        assert directories(launcher) == []
+    finally:
+        gate.touch()
+        hadoop.start_daemon(before)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 #: Milliseconds after which tokens end unless YARN renews them, which it does at nine tenths, and after which they end
 #: for good.
-TOKENS = {"renew-interval": 40_000, "max-lifetime": 100_000}
+TOKENS = {"renew-interval": 60_000, "max-lifetime": 100_000}
 #: A cookie is good for some seconds, so that clients need tickets again and again.
 EXPIRY = {"hadoop.http.authentication.token.validity": "15"} | {
     f"{daemon}.delegation.token.{key}": str(value)
