@@ -629,8 +629,9 @@ def test_archives_are_made_once_for_a_java(archiving, monkeypatch):
     assert prepare(archiving, said) == folder
     assert sorted(path.name for path in folder.iterdir()) == ["daemons.jsa", "master.jsa"]
     dumps = (archiving / "dumps").read_text().splitlines()
-    jars = f"{archiving}/hadoop/jars/*"
-    assert sorted(line.rpartition("-cp ")[2] for line in dumps) == [f"./.ytf.zip:./.skein.jar:{archiving}/hadoop/unsigned/*:{jars}", jars]
+    hadoop = archiving / "hadoop"
+    jars = f"{hadoop}/tf-yarn-ops.jar:{hadoop}/unsigned/*:{hadoop}/jars/*"
+    assert {line.rpartition("-cp ")[2] for line in dumps} == {f"./.ytf.zip:./.skein.jar:{jars}", jars}
     assert said == ["archiving Hadoop's classes (once for this Java, half a minute, 200 MB)"]
     copy = archiving / "skein.jar"
     shutil.copyfile(class_archive._find_skein_jar(), copy)
@@ -705,9 +706,10 @@ def test_only_a_cluster_with_archives_names_them():
         commands = [daemons.build_command(settings, daemon) for daemon in daemons.list_daemons(settings)]
         assert [flag in command for command in commands] == [expected] * 4
         # Java takes an archive only for a class path that begins as when it was made.
-        assert {command[command.index("-cp") + 1].partition(":")[0] for command in commands} == {"/cache/hadoop/jars/*"}
+        jars = ":".join(class_archive.class_path(settings.hadoop, settings.classes)) + ":"
+        assert all(command[command.index("-cp") + 1].startswith(jars) for command in commands)
     assert daemons.build_environment(with_archives, {}, {})["JAVA_TOOL_OPTIONS"] == (
-        " ".join(["-XX:SharedArchiveFile=/cache/hadoop/classes-1/master.jsa", "-Xlog:cds*=off", *daemons.QUICK_TLS]))
+        " ".join([*class_archive._IN_PLACE, "-XX:SharedArchiveFile=/cache/hadoop/classes-1/master.jsa", "-Xlog:cds*=off", *daemons.QUICK_TLS]))
     old = dataclasses.replace(make_settings(), java=8)  # has no modules
     assert "JAVA_TOOL_OPTIONS" not in daemons.build_environment(old, {}, {})
     stock = make_settings(stock=True, classes=Path("/cache/hadoop/classes-1"))

@@ -126,8 +126,11 @@ def interrupted(tmp_path_factory):
                     program.send_signal(number)
                     break
         left[number] = daemons.find_all(folder)
-    with cluster:
+    try:
+        cluster.up()
         yield SimpleNamespace(cluster=cluster, left=left, status=cluster.status(), pids=list_pids(cluster))
+    finally:
+        cluster.down()  # ``with`` leaves a cluster that it found running
     assert daemons.find_all(folder) == ()
 
 

@@ -1,5 +1,6 @@
 """Classes and jars that the daemons need besides Hadoop's jars; made once, in folders beside them."""
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -39,7 +40,7 @@ def prepare_security(
     target = hadoop.with_name(f"{hadoop.name}-secured")
     if target.is_dir():
         return target
-    maven, compiler = find_maven(version, environ), _find_compiler(java)
+    maven, compiler = find_maven(version, environ), find_compiler(java)
     if not compiler.is_file():
         raise MiniClusterError(
             f"{compiler} is missing, which compiles a class for secured clusters once: install a JDK"
@@ -51,7 +52,7 @@ def prepare_security(
         goal = [_PLUGIN, f"-Dartifact=org.apache.hadoop:hadoop-mapreduce-client-core:{version}",
                 f"-DoutputDirectory={staging}/jars"]  # fmt: skip
         run_maven(maven, goal, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
-        _compile(compiler, "SecureIOUtils.java", hadoop / "jars", staging / "classes")
+        compile_class(compiler, "SecureIOUtils.java", hadoop / "jars", staging / "classes")
         staging.chmod(0o755)
         publish(staging, target)
     except OSError as error:
@@ -66,7 +67,7 @@ def prepare_local_files(hadoop: Path, java: Java, progress: Callable[[str], None
 
     Without a Java compiler, or if it fails, return None: the daemons use Hadoop's own, which takes more CPU.
     """
-    compiler = _find_compiler(java)
+    compiler = find_compiler(java)
     source = (resources.files(__package__) / "LocalFiles.java").read_bytes()
     target = hadoop / f"local-files-{hashlib.sha256(source).hexdigest()[:12]}"
     if target.is_dir():
@@ -74,24 +75,30 @@ def prepare_local_files(hadoop: Path, java: Java, progress: Callable[[str], None
     if not compiler.is_file():
         return None
     try:
-        staging = Path(tempfile.mkdtemp(prefix=".local-files-", dir=hadoop))
-        try:
-            _compile(compiler, "LocalFiles.java", hadoop / "jars", staging)
-            staging.chmod(0o755)
-            publish(staging, target)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+        with (hadoop / "local-files.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if target.is_dir():  # another process has made it meanwhile
+                return target
+            staging = Path(tempfile.mkdtemp(prefix=".local-files-", dir=hadoop))
+            try:
+                compile_class(compiler, "LocalFiles.java", hadoop / "jars", staging)
+                staging.chmod(0o755)
+                publish(staging, target)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
     except (OSError, MiniClusterError) as error:
         progress(f"YARN's daemons use Hadoop's own local file system ({error})")
         return None
     return target
 
 
-def _find_compiler(java: Java) -> Path:
+def find_compiler(java: Java) -> Path:
+    """Return the path of the Java compiler, which a JRE does not have."""
     return java.home / "bin" / "javac"
 
 
-def _compile(compiler: Path, name: str, jars: Path, classes: Path) -> None:
+def compile_class(compiler: Path, name: str, jars: Path, classes: Path) -> None:
+    """Compile a source of this package into a folder; raise MiniClusterError if that fails."""
     with resources.as_file(resources.files(__package__) / name) as source:
         # Byte code of Java 8 runs on each Java that can run Hadoop.
         command = [str(compiler), "-nowarn", "-Xlint:-options", "-source", "8", "-target", "8",

@@ -23,28 +23,43 @@ from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
+from ..errors import MiniClusterError
+from .additions import compile_class, find_compiler
 from .java import Java
 
 #: The lists of classes that the daemons, and Skein's application master, load for a job. They are recorded by
 #: ``python -m benchmarks.record_classes``.
 DAEMONS, MASTER = "daemons", "master"
+_LIST = "classes-%s.txt.gz"
+#: The class that hands out keys: see `throwaway_keys`.
+KEYS = "ThrowawayKeys.java"
 
 #: The runtime's name in a container: `runtime.common.contract.RUNTIME_FILE`, which this room does not see.
 _RUNTIME = ".ytf.zip"
-#: The folder beside Hadoop's jars with copies of signed jars, and the files of a signature.
-_UNSIGNED = "unsigned"
+#: What stands before Hadoop's jars, beside their folder: our jar, and the folder with copies of signed jars.
+_OWN, _UNSIGNED = "tf-yarn-ops.jar", "unsigned"
+#: The files of a signature.
 _SIGNATURE = re.compile(r"META-INF/[^/]+\.(SF|RSA|DSA|EC)")
 _DUMP_SECONDS = 300.0
+#: Map an archive where it was made for. From release 17 on Java moves it, to be safe from attackers who know addresses,
+#: and writes to each of its pages: 0.15 s of CPU for each JVM. Older releases ignore the option.
+_IN_PLACE = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
 
 
-def class_path(hadoop: Path, archives: Path | None) -> str:
-    """Return the class path of Hadoop's jars for containers; with archives, the jars without signatures stand first."""
-    return f"{hadoop / _UNSIGNED}/*,{hadoop}/jars/*" if archives else f"{hadoop}/jars/*"
+def class_path(hadoop: Path, archives: Path | None) -> tuple[str, ...]:
+    """Return the class path of Hadoop's jars; with archives, other jars stand before them (see `has_own_jar`)."""
+    before = (f"{hadoop / _OWN}", f"{hadoop / _UNSIGNED}/*") if archives else ()
+    return (*before, f"{hadoop}/jars/*")
+
+
+def has_own_jar(hadoop: Path) -> bool:
+    """Return whether the `class_path` with archives has our classes: there was a Java compiler when they were made."""
+    return (hadoop / _OWN).is_file()
 
 
 def use_archive(folder: Path | None, name: str) -> tuple[str, ...]:
     """Return the flags for a JVM that reads its classes from an archive, or starts without it if it does not fit."""
-    return () if folder is None else (f"-XX:SharedArchiveFile={folder / name}.jsa", "-Xlog:cds*=off")
+    return () if folder is None else (*_IN_PLACE, f"-XX:SharedArchiveFile={folder / name}.jsa", "-Xlog:cds*=off")
 
 
 def prepare(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path | None:
@@ -62,7 +77,7 @@ def prepare(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path |
                     progress("archiving Hadoop's classes (once for this Java, half a minute, 200 MB)")
                     _make(hadoop, java, folder)
         return folder if (folder / f"{DAEMONS}.jsa").is_file() else None
-    except OSError as error:
+    except (OSError, MiniClusterError) as error:
         progress(f"Hadoop starts without an archive of its classes ({error})")
         return None
 
@@ -72,7 +87,7 @@ def _identify(java: Java) -> str:
     modules, skein = (java.home / "lib" / "modules").stat(), _find_skein_jar()
     about = hashlib.sha256(f"{java.home} {modules.st_size} {modules.st_mtime_ns} {_RUNTIME}".encode())
     # Each virtual environment has a Skein of its own: the same content, installed at another time.
-    for content in (skein.read_bytes() if skein else b"", _read_list(DAEMONS), _read_list(MASTER)):
+    for content in (skein.read_bytes() if skein else b"", _read(_LIST % DAEMONS), _read(_LIST % MASTER), _read(KEYS)):
         about.update(hashlib.sha256(content).digest())
     return about.hexdigest()[:12]
 
@@ -86,7 +101,9 @@ def _make(hadoop: Path, java: Java, folder: Path) -> None:
     dumps: list[subprocess.Popen[bytes]] = []
     try:
         _copy_unsigned(jars, staging / _UNSIGNED, hadoop / _UNSIGNED)
-        class_paths = {DAEMONS: f"{jars}/*"}
+        _make_own_jar(hadoop, java, staging)
+        ours = f"{hadoop / _OWN}:{hadoop / _UNSIGNED}/*:{jars}/*"
+        class_paths = {DAEMONS: ours}
         if (skein := _find_skein_jar()) is not None:
             # The master's class path begins with the runtime, which has no classes, and ./*, which has this jar. Both
             # differ from job to job: Java compares neither the size of what was an empty folder when the archive was
@@ -95,7 +112,7 @@ def _make(hadoop: Path, java: Java, folder: Path) -> None:
             runtime.mkdir()
             shutil.copyfile(skein, jar)
             os.utime(jar, (0, 0))
-            class_paths[MASTER] = f"./{runtime.name}:./{jar.name}:{hadoop / _UNSIGNED}/*:{jars}/*"
+            class_paths[MASTER] = f"./{runtime.name}:./{jar.name}:{ours}"
         for name, class_path in class_paths.items():
             dumps.append(_start_dump(staging, java, name, class_path))
         ended = [_ended_well(dump) for dump in dumps]
@@ -120,7 +137,8 @@ def _make(hadoop: Path, java: Java, folder: Path) -> None:
 def _copy_unsigned(jars: Path, staging: Path, target: Path) -> None:
     """Copy the jars of Bouncy Castle without their signatures; an archive takes no class of a signed jar.
 
-    Skein's application master makes a certificate with these classes at each start, and Java would check each of them.
+    A ResourceManager and Skein's application master make a certificate with these classes at each start, and Java would
+    check each of them.
     """
     if target.is_dir():
         return
@@ -136,8 +154,25 @@ def _copy_unsigned(jars: Path, staging: Path, target: Path) -> None:
     os.rename(staging, target)
 
 
+def _make_own_jar(hadoop: Path, java: Java, staging: Path) -> None:
+    """Make the jar with our classes, if there is a Java compiler.
+
+    It stands first, because Java asks each jar for providers until it has found ours, and Bouncy Castle's is slow.
+    """
+    compiler, target, fresh = find_compiler(java), hadoop / _OWN, staging / _OWN
+    if target.exists() or not compiler.is_file():
+        return
+    with tempfile.TemporaryDirectory(dir=staging) as classes:
+        compile_class(compiler, KEYS, hadoop / "jars", Path(classes))
+        with zipfile.ZipFile(fresh, "w") as jar:
+            jar.writestr("META-INF/services/java.security.Provider", "tf_yarn_ops.minicluster.ThrowawayKeys\n")
+            for file in sorted(Path(classes).rglob("*.class")):
+                jar.write(file, file.relative_to(classes))
+    os.rename(fresh, target)
+
+
 def _start_dump(staging: Path, java: Java, name: str, class_path: str) -> subprocess.Popen[bytes]:
-    (staging / f"{name}.txt").write_bytes(gzip.decompress(_read_list(name)))
+    (staging / f"{name}.txt").write_bytes(gzip.decompress(_read(_LIST % name)))
     command = [
         java.executable, "-Xshare:dump", f"-XX:SharedClassListFile={name}.txt", f"-XX:SharedArchiveFile={name}.jsa",
         "-cp", class_path,
@@ -153,8 +188,8 @@ def _ended_well(dump: subprocess.Popen[bytes]) -> bool:
         return False
 
 
-def _read_list(name: str) -> bytes:
-    return (resources.files(__package__) / f"classes-{name}.txt.gz").read_bytes()
+def _read(name: str) -> bytes:
+    return (resources.files(__package__) / name).read_bytes()
 
 
 def _find_skein_jar() -> Path | None:

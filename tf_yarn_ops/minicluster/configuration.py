@@ -318,7 +318,7 @@ def _yarn(settings: Settings) -> dict[str, str]:
         "yarn.nodemanager.env-whitelist": ",".join(_ENVIRONMENT),
         "yarn.nodemanager.remote-app-log-dir": aggregated,
         "yarn.log-aggregation-enable": "true",
-        "yarn.application.classpath": f"{classes},{settings.configuration}",
+        "yarn.application.classpath": ",".join((*classes, str(settings.configuration))),
     }  # fmt: skip
     if settings.ha:
         values |= high_availability.build_yarn_properties(

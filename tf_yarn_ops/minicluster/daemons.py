@@ -10,11 +10,12 @@ from pathlib import Path
 
 from ..errors import MiniClusterError
 from . import processes
-from .class_archive import DAEMONS, MASTER, use_archive
+from .class_archive import DAEMONS, MASTER, class_path, use_archive
 from .configuration import Settings, build_node_properties, node_names
 from .high_availability import NAMENODES, RESOURCEMANAGERS, ZOOKEEPER
 from .kdc import get_ticket, start_kdc
 from .kerberos import HDFS
+from .throwaway_keys import use_in_containers, use_in_resourcemanager
 from .versions import find_version
 
 #: The serial collector and the first compiler halve the memory and the start time of daemons.
@@ -80,8 +81,8 @@ def list_daemons(settings: Settings) -> tuple[Daemon, ...]:
         Daemon("dn", "DataNode", f"{_HDFS}.datanode.DataNode", 192, hdfs_opens),
     )
     resourcemanagers = tuple(
-        Daemon(name, "ResourceManager", f"{_YARN}.resourcemanager.ResourceManager", 384, opens,
-               _number(settings, name))
+        Daemon(name, "ResourceManager", f"{_YARN}.resourcemanager.ResourceManager", 384,
+               (*opens, *use_in_resourcemanager(settings)), _number(settings, name))
         for name in settings.resourcemanagers
     )  # fmt: skip
     zookeeper = Daemon(
@@ -112,6 +113,7 @@ def build_command(settings: Settings, daemon: Daemon) -> list[str]:
     own = f"{settings.configuration}/{daemon.name}:" if settings.ha and daemon.name in RESOURCEMANAGERS else ""
     if settings.yarn_configuration and daemon.title in ("ResourceManager", "NodeManager"):
         own += f"{settings.local_files}:{settings.yarn_configuration}:"
+    jars = class_path(settings.hadoop, settings.classes)
     return [
         f"{settings.java_home}/bin/java", f"-Xmx{daemon.heap}m", *JVM_FLAGS, *daemon.flags, *kerberos_flags(settings),
         *_marks(settings.directory, daemon.name),
@@ -119,7 +121,7 @@ def build_command(settings: Settings, daemon: Daemon) -> list[str]:
         f"-XX:ErrorFile={settings.logs}/{daemon.name}-crash.log", "-XX:+ExitOnOutOfMemoryError",
         *use_archive(settings.classes, DAEMONS),
         # No jar has a file with the same name as one of our files.
-        "-cp", f"{first}{settings.hadoop}/jars/*:{own}{settings.configuration}:{settings.pages}",
+        "-cp", f"{first}{':'.join(jars)}:{own}{settings.configuration}:{settings.pages}",
         daemon.main_class, *daemon.arguments,
     ]  # fmt: skip
 
@@ -156,6 +158,7 @@ def build_environment(settings: Settings, environ: Mapping[str, str], cluster: M
     tools = [*kerberos_flags(settings), *(() if settings.stock else use_archive(settings.classes, MASTER))]
     if settings.java > 8 and not settings.stock:
         tools += QUICK_TLS
+    tools += use_in_containers(settings)
     if tools:
         options["JAVA_TOOL_OPTIONS"] = " ".join(tools)
     return {"LANG": "C.UTF-8"} | kept | own | options

@@ -18,6 +18,7 @@ from .kdc import check_programs, make_realm
 from .labels import check_labels
 from .ports import choose_ports, taken_ports
 from .shims import build_shims
+from .throwaway_keys import write_keys
 from .versions import DEFAULT, find_version
 
 #: The most memory that a NodeManager offers, MiB.
@@ -78,6 +79,7 @@ def install(
         additions=security, local_files=local_files,
     )  # fmt: skip
     _write(settings)
+    write_keys(settings)
     if https:
         make_stores(settings.stores)
         settings.site_file.write_text(f"ca_file: {settings.stores.ca_file}\n")
