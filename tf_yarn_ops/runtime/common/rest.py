@@ -54,7 +54,7 @@ class _Https(urllib.request.HTTPSHandler):
 
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
         context = _trusting(self._authorities)
-        return self.do_open(http.client.HTTPSConnection, req, context=context)  # type: ignore[arg-type]
+        return self.do_open(http.client.HTTPSConnection, req, context=context)
 
 
 @functools.lru_cache(maxsize=None)
