@@ -84,7 +84,7 @@ def test_worker_and_supervisor_are_killed_and_the_retry_attaches(site, yarn, kin
 
 def attached(run, attempt, application):
     """Wait until the attempt has attached to the application."""
-    until(lambda: run.instance()["try_number"] == attempt and f"attached to {application}" in run.log(attempt), JOB, 0.5)
+    until(lambda: run.peek("try_number") == attempt and f"attached to {application}" in run.log(attempt), JOB, 0.5)
     assert run.task_state() == "running"
 
 
