@@ -630,7 +630,7 @@ def test_archives_are_made_once_for_a_java(archiving, monkeypatch):
     assert sorted(path.name for path in folder.iterdir()) == ["daemons.jsa", "master.jsa"]
     dumps = (archiving / "dumps").read_text().splitlines()
     hadoop = archiving / "hadoop"
-    jars = f"{hadoop}/tf-yarn-ops.jar:{hadoop}/unsigned/*:{hadoop}/jars/*"
+    jars = f"{class_archive.own_jar(hadoop)}:{hadoop}/unsigned/*:{hadoop}/jars/*"
     assert {line.rpartition("-cp ")[2] for line in dumps} == {f"./.ytf.zip:./.skein.jar:{jars}", jars}
     assert said == ["archiving Hadoop's classes (once for this Java, half a minute, 200 MB)"]
     copy = archiving / "skein.jar"
@@ -653,6 +653,15 @@ def test_jars_lose_their_signatures_and_nothing_else(archiving):
         assert plain.namelist() == ["META-INF/MANIFEST.MF", "A.class", "META-INF/versions/9/A.class"]
         assert plain.read("META-INF/MANIFEST.MF") == b"Manifest-Version: 1.0\nMulti-Release: true\n\n"
         assert plain.read("A.class") == b"A.class"
+
+
+def test_a_compiler_that_fails_leaves_all_keys_to_java(archiving):
+    javac = write_script(archiving / "jdk" / "bin" / "javac", "echo no such class; exit 1\n")
+    said = []
+    assert prepare(archiving, said) is not None
+    assert said[1:] == [f"Java makes all RSA keys itself ({javac} failed (exit 1): no such class)"]
+    assert not class_archive.own_jar(archiving / "hadoop").exists()
+    assert list((archiving / "hadoop").glob(".*")) == []
 
 
 def test_what_a_killed_first_start_left_is_removed(archiving):

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from tf_yarn_ops.minicluster import throwaway_keys
-from tf_yarn_ops.minicluster.class_archive import class_path
+from tf_yarn_ops.minicluster.class_archive import class_path, own_jar
 from tf_yarn_ops.minicluster.configuration import Settings
 
 PROVIDERS = "#\nsecurity.provider.1=SUN\n#security.provider.9=Old\nsecurity.provider.2=SunRsaSign\n"
@@ -22,7 +22,7 @@ def settings(tmp_path):
     security.mkdir(parents=True)
     (security / "java.security").write_text(PROVIDERS)
     (tmp_path / "hadoop").mkdir()
-    (tmp_path / "hadoop" / "tf-yarn-ops.jar").touch()
+    own_jar(tmp_path / "hadoop").touch()
     (tmp_path / "one").mkdir()
     return Settings(directory=tmp_path / "one", hadoop=tmp_path / "hadoop", java_home=tmp_path / "jdk", user="ann", ports={},
                     memory=1024, classes=tmp_path / "hadoop" / "classes-1")
@@ -59,7 +59,7 @@ def test_other_clusters_have_none_and_lose_those_of_an_earlier_start(settings, o
     assert (throwaway_keys.use_in_containers(other), throwaway_keys.use_in_resourcemanager(other)) == ((), ())
 
 
-@pytest.mark.parametrize("missing", ["hadoop/tf-yarn-ops.jar", "jdk/conf/security/java.security"])
+@pytest.mark.parametrize("missing", [own_jar(Path("hadoop")), "jdk/conf/security/java.security"], ids=["the class", "the properties"])
 def test_a_java_that_can_not_use_them_has_none(settings, missing):
     """Without a compiler there is no class; Java 8 has its security properties elsewhere."""
     (settings.directory.parent / missing).unlink()

@@ -36,9 +36,8 @@ KEYS = "ThrowawayKeys.java"
 
 #: The runtime's name in a container: `runtime.common.contract.RUNTIME_FILE`, which this room does not see.
 _RUNTIME = ".ytf.zip"
-#: What stands before Hadoop's jars, beside their folder: our jar, and the folder with copies of signed jars.
-_OWN, _UNSIGNED = "tf-yarn-ops.jar", "unsigned"
-#: The files of a signature.
+#: The folder beside Hadoop's jars with copies of signed jars, and the files of a signature.
+_UNSIGNED = "unsigned"
 _SIGNATURE = re.compile(r"META-INF/[^/]+\.(SF|RSA|DSA|EC)")
 _DUMP_SECONDS = 300.0
 #: Map an archive where it was made for. From release 17 on Java moves it, to be safe from attackers who know addresses,
@@ -47,14 +46,14 @@ _IN_PLACE = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UnlockDiagnosticVMOptions
 
 
 def class_path(hadoop: Path, archives: Path | None) -> tuple[str, ...]:
-    """Return the class path of Hadoop's jars; with archives, other jars stand before them (see `has_own_jar`)."""
-    before = (f"{hadoop / _OWN}", f"{hadoop / _UNSIGNED}/*") if archives else ()
+    """Return the class path of Hadoop's jars; with archives, other jars stand before them."""
+    before = (str(own_jar(hadoop)), f"{hadoop / _UNSIGNED}/*") if archives else ()
     return (*before, f"{hadoop}/jars/*")
 
 
-def has_own_jar(hadoop: Path) -> bool:
-    """Return whether the `class_path` with archives has our classes: there was a Java compiler when they were made."""
-    return (hadoop / _OWN).is_file()
+def own_jar(hadoop: Path) -> Path:
+    """Return the path of the jar with our classes; it exists if there was a Java compiler when it was to be made."""
+    return hadoop / f"tf-yarn-ops-{hashlib.sha256(_read(KEYS)).hexdigest()[:12]}.jar"
 
 
 def use_archive(folder: Path | None, name: str) -> tuple[str, ...]:
@@ -69,25 +68,27 @@ def prepare(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path |
     later call tries again.
     """
     try:
-        folder = hadoop / f"classes-{_identify(java)}"
+        folder = hadoop / f"classes-{_identify(hadoop, java)}"
         if not folder.is_dir():
             with (hadoop / "classes.lock").open("a") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if not folder.is_dir():
                     progress("archiving Hadoop's classes (once for this Java, half a minute, 200 MB)")
+                    _make_own_jar(hadoop, java, progress)
                     _make(hadoop, java, folder)
         return folder if (folder / f"{DAEMONS}.jsa").is_file() else None
-    except (OSError, MiniClusterError) as error:
+    except OSError as error:
         progress(f"Hadoop starts without an archive of its classes ({error})")
         return None
 
 
-def _identify(java: Java) -> str:
-    """Return a hash of the Java, Skein's jar and the lists of classes, on which the archives depend."""
+def _identify(hadoop: Path, java: Java) -> str:
+    """Return a hash of the Java, Skein's jar, the class path and the lists of classes, on which the archives depend."""
     modules, skein = (java.home / "lib" / "modules").stat(), _find_skein_jar()
-    about = hashlib.sha256(f"{java.home} {modules.st_size} {modules.st_mtime_ns} {_RUNTIME}".encode())
+    paths = ":".join(class_path(hadoop, hadoop))
+    about = hashlib.sha256(f"{java.home} {modules.st_size} {modules.st_mtime_ns} {_RUNTIME}:{paths}".encode())
     # Each virtual environment has a Skein of its own: the same content, installed at another time.
-    for content in (skein.read_bytes() if skein else b"", _read(_LIST % DAEMONS), _read(_LIST % MASTER), _read(KEYS)):
+    for content in (skein.read_bytes() if skein else b"", _read(_LIST % DAEMONS), _read(_LIST % MASTER)):
         about.update(hashlib.sha256(content).digest())
     return about.hexdigest()[:12]
 
@@ -101,8 +102,7 @@ def _make(hadoop: Path, java: Java, folder: Path) -> None:
     dumps: list[subprocess.Popen[bytes]] = []
     try:
         _copy_unsigned(jars, staging / _UNSIGNED, hadoop / _UNSIGNED)
-        _make_own_jar(hadoop, java, staging)
-        ours = f"{hadoop / _OWN}:{hadoop / _UNSIGNED}/*:{jars}/*"
+        ours = f"{own_jar(hadoop)}:{hadoop / _UNSIGNED}/*:{jars}/*"
         class_paths = {DAEMONS: ours}
         if (skein := _find_skein_jar()) is not None:
             # The master's class path begins with the runtime, which has no classes, and ./*, which has this jar. Both
@@ -154,21 +154,26 @@ def _copy_unsigned(jars: Path, staging: Path, target: Path) -> None:
     os.rename(staging, target)
 
 
-def _make_own_jar(hadoop: Path, java: Java, staging: Path) -> None:
+def _make_own_jar(hadoop: Path, java: Java, progress: Callable[[str], None]) -> None:
     """Make the jar with our classes, if there is a Java compiler.
 
     It stands first, because Java asks each jar for providers until it has found ours, and Bouncy Castle's is slow.
     """
-    compiler, target, fresh = find_compiler(java), hadoop / _OWN, staging / _OWN
+    compiler, target = find_compiler(java), own_jar(hadoop)
     if target.exists() or not compiler.is_file():
         return
-    with tempfile.TemporaryDirectory(dir=staging) as classes:
-        compile_class(compiler, KEYS, hadoop / "jars", Path(classes))
+    with tempfile.TemporaryDirectory(dir=hadoop, prefix=".classes-") as name:
+        classes, fresh = Path(name, "classes"), Path(name, target.name)
+        try:
+            compile_class(compiler, KEYS, hadoop / "jars", classes)
+        except MiniClusterError as error:
+            progress(f"Java makes all RSA keys itself ({error})")
+            return
         with zipfile.ZipFile(fresh, "w") as jar:
             jar.writestr("META-INF/services/java.security.Provider", "tf_yarn_ops.minicluster.ThrowawayKeys\n")
-            for file in sorted(Path(classes).rglob("*.class")):
+            for file in sorted(classes.rglob("*.class")):
                 jar.write(file, file.relative_to(classes))
-    os.rename(fresh, target)
+        os.rename(fresh, target)
 
 
 def _start_dump(staging: Path, java: Java, name: str, class_path: str) -> subprocess.Popen[bytes]:

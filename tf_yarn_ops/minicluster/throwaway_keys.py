@@ -16,7 +16,7 @@ import re
 import shutil
 from pathlib import Path
 
-from .class_archive import has_own_jar
+from .class_archive import own_jar
 from .configuration import Settings
 
 _NAME = "ThrowawayKeys"
@@ -28,7 +28,7 @@ def write_keys(settings: Settings) -> None:
     """Write the keys of a cluster, unless they exist; nothing if its Java can't use them."""
     providers = settings.java_home / "conf" / "security" / "java.security"
     # Java 8 knows no preferred provider.
-    if settings.stock or not settings.classes or not has_own_jar(settings.hadoop) or not providers.is_file():
+    if settings.stock or not settings.classes or not own_jar(settings.hadoop).is_file() or not providers.is_file():
         shutil.rmtree(_containers(settings).parent, ignore_errors=True)
         return
     numbers = re.findall(r"^security\.provider\.(\d+)=", providers.read_text("utf-8", "replace"), re.M)
