@@ -40,8 +40,8 @@ _RUNTIME = ".ytf.zip"
 _UNSIGNED = "unsigned"
 _SIGNATURE = re.compile(r"META-INF/[^/]+\.(SF|RSA|DSA|EC)")
 _DUMP_SECONDS = 300.0
-#: Map an archive where it was made for. From release 17 on Java moves it, to be safe from attackers who know addresses,
-#: and writes to each of its pages: 0.15 s of CPU for each JVM. Older releases ignore the option.
+#: Map an archive to the address for which it was made. Java 17 and later choose another one, so that attackers do not
+#: know it, and write to each page of the archive: 0.15 s of CPU for each JVM. Older releases ignore the option.
 _IN_PLACE = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
 
 
