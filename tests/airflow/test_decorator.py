@@ -11,9 +11,10 @@ from airflow.sdk.execution_time.context import ConnectionAccessor
 from airflow.serialization.serialized_objects import DagSerialization
 
 from support import airflow_setup
-from support.fake_yarn import STAMP
+from support.airflow_task import ID
 from tf_yarn_ops.airflow import TensorFlowYarnOperator
 from tf_yarn_ops.airflow.decorator import as_options
+from tf_yarn_ops.airflow.event import build_event
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
@@ -73,8 +74,7 @@ def test_a_function_is_asked_once_and_not_for_the_end_of_a_deferral(yarn):
     asked = []
     operator = dag_of(lambda day: asked.append(day) or "true", cluster_requirement="worker:1", tf_yarn_conn_id=None)
     ti = airflow_setup.TaskInstance()
-    report = JobReport(f"application_{STAMP}_0001", reason=Reason.SUCCEEDED).to_dict()
-    event = {"application_id": report["application_id"], "report": report}
+    event = build_event(ID, JobReport(ID, reason=Reason.SUCCEEDED))
     assert operator.execute_complete(airflow_setup.context_of(ti), event)["reason"] == "SUCCEEDED" and not asked
     for _ in range(2):
         with pytest.raises(Exception, match="no ResourceManager is known"):

@@ -14,6 +14,7 @@ from support import airflow_setup
 from support.airflow_task import ID, JOB, USER, deferral, first_event, report_of, run, task_log
 from support.fake_yarn import application
 from tf_yarn_ops.airflow import TensorFlowYarnOperator, TfYarnInfrastructureError, TfYarnJobFailed, TfYarnRetryPolicy
+from tf_yarn_ops.airflow.event import build_event
 from tf_yarn_ops.airflow.outcome import exception_of, lines_of, sentence_of, to_xcom
 from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -75,7 +76,7 @@ def test_the_log_ends_with_the_failed_tasks_last_lines_and_the_reason(site, caps
 def test_a_secret_that_the_program_prints_is_masked_in_the_xcom_and_not_in_the_event(site, deferrable, capsys):
     mask_secret("geheim-2")
     failed = report_of(tasks=(TaskReport("worker:1", "failed", exit_code=3, log_tail="password is geheim-2"),),
-                       metrics={"note": "geheim-2"})  # fmt: skip
+                       metrics={"note": "geheim-2", "deep": {"a": [{"b": "geheim-2"}]}, "loss": 0.5})  # fmt: skip
     ti, end = airflow_setup.TaskInstance(), {"reason": Reason.TASK_FAILED, "tasks": failed.tasks,
                                              "first_failure": "worker:1", "metrics": failed.metrics,
                                              "message": "worker:1 failed with exit code 3: password is geheim-2",
@@ -84,7 +85,7 @@ def test_a_secret_that_the_program_prints_is_masked_in_the_xcom_and_not_in_the_e
         deferred, _ = deferral(site.operator(deferrable=True))
         site.end(ID, **end)
         event = asyncio.run(first_event(deferred.trigger))
-        assert "geheim" not in json.dumps(event["report"] | {"metrics": None})
+        assert "geheim" not in json.dumps(event) and event["report"]["metrics"] == {"loss": 0.5}
         assert event["report"]["message"] == "worker:1 failed with exit code 3"
         with pytest.raises(TfYarnJobFailed):
             site.operator().execute_complete(airflow_setup.context_of(ti), event)
@@ -94,7 +95,19 @@ def test_a_secret_that_the_program_prints_is_masked_in_the_xcom_and_not_in_the_e
     status = ti.xcoms["tf_yarn_status"]
     logged = "\n".join(task_log(capsys))
     assert "password is ***" in logged and "geheim" not in logged, "also where Airflow does not mask"
-    assert status["tasks"][0]["log_tail"] == "password is ***" and status["metrics"] == {"note": "***"}
+    assert status["tasks"][0]["log_tail"] == "password is ***", "the whole report, also of a deferred task"
+    assert status["metrics"] == {"note": "***", "deep": {"a": [{"b": "***"}]}, "loss": 0.5}
+
+
+def test_a_deferred_task_ends_well_when_yarn_can_not_be_asked_for_the_texts_of_its_program(site, capsys):
+    deferred, context = deferral(site.operator(deferrable=True))
+    site.end(ID, metrics={"loss": 0.5, "note": "a text"})
+    event = asyncio.run(first_event(deferred.trigger))
+    site.yarn.faults.append(lambda method, path: (503, {}, "away"))
+    value = site.operator(deferrable=True).execute_complete(context, event)
+    assert (value["reason"], value["metrics"]) == ("SUCCEEDED", {"loss": 0.5})
+    warned = "the texts of the program (its metrics, the log of a failed task) could not be read from YARN"
+    assert any(warned in line for line in task_log(capsys))
 
 
 def test_metrics_are_masked_by_their_texts_and_not_by_their_names_at_any_depth(site):
@@ -127,7 +140,7 @@ def test_the_report_of_a_failure_is_in_xcom(site):
 def test_an_exit_code_may_mean_skipped(site, codes, kind):
     with pytest.raises(kind):
         site.operator(skip_on_exit_code=codes).execute_complete(
-            airflow_setup.context_of(airflow_setup.TaskInstance()), {"application_id": ID, "report": to_xcom(report_of())})
+            airflow_setup.context_of(airflow_setup.TaskInstance()), build_event(ID, report_of()))
 
 
 def test_only_the_programs_own_end_is_skipped():

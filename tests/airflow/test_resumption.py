@@ -14,7 +14,7 @@ from support.airflow_task import ID, SECOND, deferral, first_event, report_of, r
 from support.fake_yarn import STAMP
 from support.waiting import until
 from tf_yarn_ops.airflow import TfYarnInfrastructureError, TfYarnJobFailed
-from tf_yarn_ops.airflow.outcome import to_xcom
+from tf_yarn_ops.airflow.event import build_event
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = pytest.mark.slow
@@ -117,7 +117,7 @@ def test_nothing_is_submitted_again_after_the_deadline(site):
     operator = site.operator(spec=spec, task_command=None, cluster_requirement=None, task_memory=None, deferrable=True,
                              execution_timeout=timedelta(seconds=1))
     ti = airflow_setup.TaskInstance(start_date=datetime.now(timezone.utc) - timedelta(seconds=2))
-    event = {"application_id": ID, "report": to_xcom(report_of(Reason.ALLOCATION_TIMEOUT))}
+    event = build_event(ID, report_of(Reason.ALLOCATION_TIMEOUT))
     with pytest.raises(TfYarnInfrastructureError, match="ALLOCATION_TIMEOUT"):
         operator.execute_complete(airflow_setup.context_of(ti), event)
     assert not site.yarn.apps and site.submissions() == 0
@@ -139,7 +139,7 @@ def test_a_task_that_waits_in_the_worker_because_triggers_fail_does_not_defer_ag
 def test_when_another_application_of_the_attempt_has_trained_airflow_learns_its_id(site):
     ti = airflow_setup.TaskInstance()
     _, context = deferral(site.operator(deferrable=True), ti)
-    event = {"application_id": ID, "report": to_xcom(replace(report_of(Reason.SUCCEEDED), application_id=SECOND))}
+    event = build_event(ID, replace(report_of(Reason.SUCCEEDED), application_id=SECOND))
     site.operator(deferrable=True).execute_complete(context, event)
     assert ti.xcoms["tf_yarn"]["application_id"] == SECOND
     assert ti.xcoms["tf_yarn_link_yarn_logs"].endswith(f"/application_{STAMP}_0002")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from datetime import timedelta
 
 import pytest
@@ -12,8 +13,9 @@ from support import airflow_setup
 from support.airflow_task import ID, SECOND, USER, Running, deferral, first_event, report_of, run, task_log
 from support.fake_yarn import application
 from support.waiting import until
-from tf_yarn_ops.airflow.outcome import to_xcom
+from tf_yarn_ops.airflow.event import build_event
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import TaskReport
 
 pytestmark = pytest.mark.slow
 
@@ -67,8 +69,8 @@ def test_a_deferred_task_defers_once_and_its_trigger_knows_everything(site):
     text = json.dumps(kwargs) + json.dumps(ti.xcoms)
     assert "geheim" not in text and "MY_TOKEN" not in text and len(json.dumps(kwargs)) < 4096
     asked = len(site.yarn.requests)
-    event = {"application_id": ID, "report": to_xcom(report_of(Reason.SUCCEEDED, metrics={"loss": 1.0}))}
-    assert site.operator(deferrable=True).execute_complete(context, event)["metrics"] == {"loss": 1.0}
+    event = build_event(ID, report_of(Reason.SUCCEEDED, tasks=(TaskReport("worker:0"),), metrics={"loss": 1.0, "nan": math.nan}))
+    assert site.operator(deferrable=True).execute_complete(context, event)["metrics"] == {"loss": 1.0, "nan": "nan"}
     assert len(site.yarn.requests) == asked
 
 

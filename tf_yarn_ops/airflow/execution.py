@@ -25,6 +25,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .api_server import api_server_answers
 from .cleanup import end_some
+from .event import complete, read_event
 from .exceptions import TfYarnInfrastructureError
 from .hook import YarnHook
 from .job import job_of
@@ -157,7 +158,7 @@ class Execution:
 
         This worker waits for the next application: a second deferral would overwrite the log of the first trigger.
         """
-        report = JobReport.from_dict(event["report"])
+        report = read_event(event)
         self.application_id = report.application_id
         if report.application_id != event["application_id"]:
             self.operator.tf_yarn_links = None
@@ -167,7 +168,10 @@ class Execution:
             # The worker of the older attempt was cut off from Airflow, and ended after this attempt had attached.
             self.log.warning("%s was killed by attempt %s; submitting again", report.application_id, killer)
             return self.run(deferrable=False)
-        return self._conclude(self._with_logs(self._try_again(report)))
+        ended = self._try_again(report)
+        if ended is report:
+            ended = complete(report, event, lambda name: self._connect().report(name), self.log.warning)
+        return self._conclude(ended)
 
     def time_out(self) -> Any:
         """End the task after Airflow has ended the deferral at its deadline; kill the application if it still runs."""
@@ -347,17 +351,6 @@ class Execution:
                 return self._end_latest("The task's execution_timeout is over")
         except TfYarnError as error:
             return self._failed(error)
-
-    def _with_logs(self, report: JobReport) -> JobReport:
-        """Return the report of a failure with the log tails, which the trigger's event does not have."""
-        if report.reason is Reason.SUCCEEDED or any(task.log_tail for task in report.tasks):
-            return report
-        try:
-            full = self._connect().report(report.application_id)
-        except TfYarnError as error:
-            self.log.warning("the log of the failed task could not be read from YARN: %s", error)
-            return report
-        return full if full.reason is report.reason else report
 
     def _leave_nothing(self, report: JobReport) -> None:
         """Kill the application of a submission that failed for good, because no later try would find it."""

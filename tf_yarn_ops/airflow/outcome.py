@@ -52,12 +52,19 @@ def masked(report: JobReport, mask: Callable[[str], Any]) -> JobReport:
                    tasks=tasks)
 
 
-def without_logs(report: JobReport) -> JobReport:
-    """Return a report without the lines of logs: the log tails, and the line that sentences about a failure quote."""
+def without_texts(report: JobReport) -> JobReport:
+    """Return a report without the texts of the program: log tails, quotes of them, and metrics that have a text."""
     rounds = tuple(replace(item, cause=item.cause.partition(": ")[0]) for item in report.rounds)
     message = report.message.partition(": ")[0] if report.first_failure else report.message
     tasks = tuple(replace(task, log_tail="") for task in report.tasks)
-    return replace(report, message=message, rounds=rounds, tasks=tasks)
+    metrics = report.metrics and {name: value for name, value in report.metrics.items() if not _has_text(value)}
+    return replace(report, message=message, metrics=metrics, rounds=rounds, tasks=tasks)
+
+
+def _has_text(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_has_text(item) for item in value.values())
+    return any(map(_has_text, value)) if isinstance(value, list | tuple) else isinstance(value, str)
 
 
 def lines_of(report: JobReport, now: float, log_tail_lines: int) -> Iterator[str]:

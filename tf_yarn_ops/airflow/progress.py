@@ -21,7 +21,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.progress import SILENCE_SECONDS, Lines
 from .log_lines import LAST_SECONDS, ProgramLines
-from .outcome import without_logs
+from .outcome import without_texts
 
 #: Seconds between two questions for the tasks and metrics of a running job: until all tasks have started, and then.
 STARTING_SECONDS, METRICS_SECONDS = 10.0, 60.0
@@ -168,7 +168,7 @@ class _Lines:
             report = replace(report, metrics=known.metrics, tasks=known.tasks, rounds=known.rounds,
                              usage=known.usage)
         # The triggerer can't mask a secret that the program has printed.
-        self._report = without_logs(report)
+        self._report = without_texts(report)
         self.remind()
 
     async def measure(self, live: LiveReports) -> None:
@@ -183,7 +183,7 @@ class _Lines:
         application = {"id": report.application_id, "state": report.state, "trackingUrl": report.tracking_url}
         found = await asyncio.to_thread(live.fetch, application)
         if found is not None and self._report is report:
-            found = without_logs(found)
+            found = without_texts(found)
             self._report = replace(report, metrics=found.metrics, tasks=found.tasks, rounds=found.rounds,
                                    usage=found.usage)
 

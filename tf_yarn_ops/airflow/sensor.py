@@ -89,9 +89,13 @@ class TensorFlowYarnSensor(BaseSensorOperator):
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
         """End the task with the report in the trigger's event."""
-        from ..runtime.common.report import JobReport
+        from .event import complete, read_event
+        from .hook import YarnHook
 
-        return self._ended(JobReport.from_dict(event["report"]))
+        def read(application_id: str) -> "JobReport":
+            return YarnHook(self.tf_yarn_conn_id).get_launcher().report(application_id)
+
+        return self._ended(complete(read_event(event), event, read, self.log.warning))
 
     def _ended(self, report: "JobReport") -> Any:
         from .outcome import exception_of, lines_of, mask_texts, masked, sentence_of, to_xcom

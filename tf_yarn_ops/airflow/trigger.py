@@ -1,7 +1,6 @@
 """`TensorFlowYarnTrigger`: follows an application while its task is deferred.
 
-In come plain values, which Airflow's database keeps in clear text; out goes one event with the whole report, so that
-the resumed task needs no further request.
+In come plain values, which Airflow's database keeps in clear text; out goes one event with the report, see `event`.
 """
 
 import asyncio
@@ -80,16 +79,14 @@ class TensorFlowYarnTrigger(BaseTrigger):
         """Wait for the end of the application; yield one event with its report."""
         try:
             # The first import takes half a second; in a thread it does not hold up other triggers.
-            followed, progress, outcome = await asyncio.to_thread(self._prepare)
+            followed, progress, event = await asyncio.to_thread(self._prepare)
             program = self.program_lines or await asyncio.to_thread(self._program, followed.cluster)
             report = await progress.follow(followed, self.log, self._moved, program)
         except asyncio.CancelledError:
             if self._runs_without_triggerer() or (cancelled_triggers_ask() and await asyncio.to_thread(self._is_over)):
                 await self.on_kill()
             raise
-        # Airflow stores the event as it is; a log may hold secrets, which only the task's process can mask.
-        event = {"application_id": self.application_id, "report": outcome.to_xcom(outcome.without_logs(report))}
-        yield TriggerEvent(event)  # type: ignore[no-untyped-call]
+        yield TriggerEvent(event.build_event(self.application_id, report))  # type: ignore[no-untyped-call]
 
     def _runs_without_triggerer(self) -> bool:
         """Tell whether ``airflow dags test`` or ``tasks test`` runs this trigger: then its cancellation is a Ctrl-C.
@@ -139,7 +136,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
     def _prepare(self) -> tuple[Any, Any, Any]:
         from ..follow.identity import Identity
         from ..follow.lease import Lease, here
-        from . import outcome, progress
+        from . import event, progress
         from .kill import quieten
         from .serialization import cluster_from_dict
 
@@ -148,4 +145,4 @@ class TensorFlowYarnTrigger(BaseTrigger):
             cluster_from_dict(self.cluster), self.application_id, Identity(**self.identity), self.deadline,
             self.queue_timeout, self.poll_interval, kill=self.kill_policy == "kill",
             lease=None if self.lease is None else Lease(**self.lease, holder=here(HOLDER)))  # fmt: skip
-        return followed, progress, outcome
+        return followed, progress, event
