@@ -58,7 +58,8 @@ def test_nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
 
 
 def test_nothing_is_lost_when_the_namenode_is_killed(access, launcher):
-    failover_rows.nothing_is_lost_when_the_namenode_is_killed(access, launcher)
-    # Other files ask the first NameNode.
-    if access.hadoop.active("nn") != access.hadoop.settings.namenodes[0]:
-        access.hadoop.failover("nn")
+    try:
+        failover_rows.nothing_is_lost_when_the_namenode_is_killed(access, launcher)
+    finally:  # other files ask the first NameNode, also if this row fails
+        if access.hadoop.active("nn") != access.hadoop.settings.namenodes[0]:
+            access.hadoop.failover("nn")

@@ -19,6 +19,7 @@ from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable
 from tf_yarn_ops.follow.identity import Identity, deployment_tag
 from tf_yarn_ops.follow.watch import Watcher
+from tf_yarn_ops.minicluster.daemons import make_active
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.staging.sweep import sweep
 
@@ -112,11 +113,12 @@ def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
         watcher = Watcher(learned, tag=tag, interval=0.5)
         return await asyncio.gather(*[watcher.wait(name) for name in names])
 
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(5) as pool:
         reports = pool.submit(asyncio.run, watch())
         waiting = pool.submit(launcher.wait, names[0], timeout=180)
         before = hadoop.active("rm")
-        hadoop.stop_daemon(before, signal.SIGKILL)
+        failing_over = pool.submit(hadoop.failover, "rm", restart=False)
+        until(lambda: hadoop.pid(before) is None)
         try:  # other tests need both of the pair, also if this one fails
             killing = pool.submit(again, lambda: launcher.kill(doomed, "enough"))
             for client in clients.values():
@@ -124,7 +126,7 @@ def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
             for identity in identities.values():
                 report = again(lambda identity=identity: launcher.ensure(spec, identity))
                 trained_once(launcher, identity, launcher.wait(report.application_id, identity=identity, timeout=180))
-            assert hadoop.active("rm") != before
+            assert failing_over.result() != before
         finally:
             hadoop.start_daemon(before)
             gate.touch()
@@ -147,16 +149,15 @@ def nothing_is_lost_when_the_namenode_is_killed(access, launcher):
     identities = {gap: Identity(f"nn {gap} {time.time()}") for gap in ("reserved", "claimed", "staging")}
     clients = {gap: client_in(access, identity, gap, quick) for gap, identity in identities.items()}
     before = hadoop.active("nn")
+    after = next(name for name in hadoop.settings.namenodes if name != before)
+    hadoop.stop_daemon(before, signal.SIGKILL)
     try:  # as above
-        with ThreadPoolExecutor(1) as pool:
-            failing_over = pool.submit(hadoop.failover, "nn", restart=False)
-            until(lambda: hadoop.pid(before) is None)
-            clients["staging"].kill()  # its directory is left
-            for gap in ("reserved", "claimed"):
-                go_on(clients[gap])
-            with pytest.raises(ClusterUnreachable):
-                launcher.ensure(quick, identities["reserved"])
-            assert failing_over.result() != before
+        clients["staging"].kill()  # its directory is left
+        for gap in ("reserved", "claimed"):
+            go_on(clients[gap])
+        with pytest.raises(ClusterUnreachable):
+            launcher.ensure(quick, identities["reserved"])
+        make_active(hadoop.settings, after)
         for identity in identities.values():
             report = again(lambda identity=identity: launcher.ensure(quick, identity))
             trained_once(launcher, identity, launcher.wait(report.application_id, identity=identity, timeout=180))
@@ -169,6 +170,9 @@ def nothing_is_lost_when_the_namenode_is_killed(access, launcher):
             client.wait(60)
         sweep(launcher.staging(), launcher.resourcemanager)
         assert directories(launcher) == []
+        assert hadoop.active("nn") == after
     finally:
         gate.touch()
         hadoop.start_daemon(before)
+        if hadoop.active("nn") is None:
+            make_active(hadoop.settings, after)
