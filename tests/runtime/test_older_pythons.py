@@ -35,7 +35,8 @@ def old_python(request, tmp_path):
 
 def test_a_cluster_restarts_and_succeeds_on_an_older_python(old_python, tmp_path):
     release, python = old_python
-    command = """[ -e again ] || { touch again; [ $TASK_INDEX = 1 ] && exit 7; sleep 600; }
+    # The second round may come before worker:0 has started in the first one.
+    command = """[ $YTF_ROUND = 2 ] || { [ $TASK_INDEX = 1 ] && exit 7; sleep 600; }
         until [ -e ../go ]; do sleep 0.05; done; echo '{"accuracy": 0.9}' > $YTF_RESULT_FILE"""
     spec = job(command, restart=RestartPolicy("cluster", backoff=0.1))
     with AppMaster(tmp_path / "job", spec, python=python, master_python=python) as am:
