@@ -1,8 +1,10 @@
 """SPNEGO with a real KDC and the real library on both sides; the clients are processes of their own."""
 
+import ctypes
 import glob
 import json
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -165,6 +167,12 @@ def test_a_keytab_of_the_site_leaves_no_cache(yarn, client, kdc, tmp_path):
     all_of_ann(yarn)
 
 
+def kernel_keeps_keys():
+    """Ask for the session's keyring as ``kinit`` does; many containers forbid the call."""
+    keyctl = {"x86_64": 250, "aarch64": 219}[platform.machine()]
+    return ctypes.CDLL(None).syscall(keyctl, 0, -3, 1) != -1
+
+
 @pytest.mark.parametrize("kind", ["DIR", "KEYRING", "MEMORY"])
 def test_any_ticket_cache(yarn, client, kdc, tmp_path, kind):
     """A cache in memory ends with its process, so there the keytab fills it."""
@@ -173,13 +181,10 @@ def test_any_ticket_cache(yarn, client, kdc, tmp_path, kind):
         "DIR": f"DIR:{tmp_path}/tickets", "KEYRING": f"KEYRING:session:{tmp_path.name}", "MEMORY": "MEMORY:x"}[kind]}
     if kind == "MEMORY":
         variables["KRB5_CLIENT_KTNAME"] = str(kdc.user_keytab)
+    elif kind == "KEYRING" and not kernel_keeps_keys():
+        pytest.skip("this kernel keeps no keys for processes")
     else:
-        try:
-            kdc.tool("kinit", "-k", "-t", str(kdc.user_keytab), "ann", **variables)
-        except subprocess.CalledProcessError as error:
-            if kind == "KEYRING":
-                pytest.skip(f"this kernel keeps no keys: {error.stderr.decode()}")
-            raise
+        kdc.tool("kinit", "-k", "-t", str(kdc.user_keytab), "ann", **variables)
     assert result(client(WHO, **variables))[:2] == (0, f"ann ann True {yarn.url}\n1\n")
     all_of_ann(yarn)
 
