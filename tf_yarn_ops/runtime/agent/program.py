@@ -290,7 +290,7 @@ class Agent:
             "signal": ending.signal, "seconds": round(ending.seconds, 3), "started_at": command.started_at,
             "finished_at": command.finished_at, "cpu_seconds": round(ending.cpu_seconds, 3),
             "peak_memory_mib": round(max(ending.peak_memory_mib, command.meter.peak_mib), 1),
-            "result": read_result(os.path.join(self.folder, RESULT_FILE)),
+            "result": mask_texts(read_result(os.path.join(self.folder, RESULT_FILE)), self.secrets),
         }
         line = protocol.encode("exited", log_tail=tail, **fields)
         while len(line) >= protocol.MAX_LINE:  # one character may take twelve bytes

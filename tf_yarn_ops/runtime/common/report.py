@@ -135,7 +135,8 @@ class JobReport:
     first_failure : str or None
         The task that failed first.
     metrics : mapping or None
-        The JSON object that the chief (without a chief: worker 0) wrote into YTF_RESULT_FILE.
+        The JSON object that the chief (without a chief: worker 0) wrote into YTF_RESULT_FILE, with the values of the
+        job's secret variables masked.
     tensorboard_url, output_path : str or None
     tensorboard_logdir : str or None
         The folder that TensorBoard shows, if it is not ``output_path``.
