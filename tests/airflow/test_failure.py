@@ -17,6 +17,7 @@ from tf_yarn_ops.airflow import TensorFlowYarnOperator, TfYarnInfrastructureErro
 from tf_yarn_ops.airflow.event import build_event
 from tf_yarn_ops.airflow.outcome import exception_of, lines_of, sentence_of, to_xcom
 from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.hadoop.transport import Failover
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
 
@@ -99,15 +100,54 @@ def test_a_secret_that_the_program_prints_is_masked_in_the_xcom_and_not_in_the_e
     assert status["metrics"] == {"note": "***", "deep": {"a": [{"b": "***"}]}, "loss": 0.5}
 
 
-def test_a_deferred_task_ends_well_when_yarn_can_not_be_asked_for_the_texts_of_its_program(site, capsys):
+def resumed_with_texts(site, fault):
+    """End a deferred task whose metrics have a text, with a fault of each request for its report; return its value."""
     deferred, context = deferral(site.operator(deferrable=True))
     site.end(ID, metrics={"loss": 0.5, "note": "a text"})
     event = asyncio.run(first_event(deferred.trigger))
-    site.yarn.faults.append(lambda method, path: (503, {}, "away"))
-    value = site.operator(deferrable=True).execute_complete(context, event)
+    site.yarn.faults.append(lambda method, path: fault() if path.endswith(f"/apps/{ID}") else None)
+    return site.operator(deferrable=True).execute_complete(context, event)
+
+
+def hurry(monkeypatch):
+    """Let a request try its addresses once, and the task ask again at once."""
+    monkeypatch.setattr("tf_yarn_ops.airflow.execution._AGAIN", 0.1)
+    monkeypatch.setattr("tf_yarn_ops.hadoop.resourcemanager.Failover", lambda addresses, *_: Failover(addresses, 0.0))
+
+
+def test_a_deferred_task_waits_for_yarn_to_read_the_texts_of_its_program(site, monkeypatch):
+    hurry(monkeypatch)
+    away = iter([(503, {}, "away")] * 2)
+    value = resumed_with_texts(site, lambda: next(away, None))
+    assert value["metrics"] == {"loss": 0.5, "note": "a text"} and next(away, None) is None
+
+
+@pytest.mark.parametrize(("answer", "why"), [
+    ((503, {}, "away"), "no ResourceManager answers"),
+    ((404, {"Content-Type": "application/json"}, '{"RemoteException": {"exception": "NotFoundException"}}'),
+     "YARN no longer knows the application"),
+], ids=["away for good", "forgotten"])  # fmt: skip
+def test_a_deferred_task_ends_well_without_the_texts_of_its_program(site, capsys, monkeypatch, answer, why):
+    hurry(monkeypatch)
+    value = resumed_with_texts(site, lambda: answer)
     assert (value["reason"], value["metrics"]) == ("SUCCEEDED", {"loss": 0.5})
-    warned = "the texts of the program (its metrics, the log of a failed task) could not be read from YARN"
-    assert any(warned in line for line in task_log(capsys))
+    warned = [line for line in task_log(capsys) if line.startswith("the texts of the program (its metrics, the log of a failed task)")]
+    assert len(warned) == 1 and why in warned[0]
+
+
+def test_a_task_that_waits_itself_does_not_ask_yarn_again_for_the_texts_of_its_program(site, monkeypatch):
+    monkeypatch.delattr("tf_yarn_ops.airflow.execution.complete")
+    with site.ending(metrics={"note": "a text"}):
+        value, _, _ = run(site.operator())
+    assert value["metrics"] == {"note": "a text"}
+
+
+def test_an_event_of_an_older_triggerer_is_not_taken_for_whole(site):
+    deferred, context = deferral(site.operator(deferrable=True))
+    site.end(ID, metrics={"note": "a text"})
+    event = asyncio.run(first_event(deferred.trigger))
+    del event["whole"]
+    assert site.operator(deferrable=True).execute_complete(context, event)["metrics"] == {"note": "a text"}
 
 
 def test_metrics_are_masked_by_their_texts_and_not_by_their_names_at_any_depth(site):

@@ -8,19 +8,30 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import TfYarnError
+from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .outcome import to_xcom, without_texts
+from .versions import AirflowNotFoundException
 
 
-def build_event(application_id: str, report: JobReport) -> dict[str, Any]:
+def build_event(application_id: str, report: JobReport, *, stored: bool = True) -> dict[str, Any]:
     """Return the event for the end of an application, as plain values.
+
+    Parameters
+    ----------
+    application_id : str
+        The one for which the trigger was made.
+    report : JobReport
+        That of this application, or of another one of the same training.
+    stored : bool, optional
+        False if the event stays in this process; then it has all texts. Default True.
 
     Returns
     -------
     dict
-        ``application_id``; ``report``; and ``whole``, whether the report had no text of the program.
+        ``application_id``; ``report``; and ``whole``, whether the report lacks no text of the program.
     """
-    shown = without_texts(report)
+    shown = without_texts(report) if stored else report
     return {"application_id": application_id, "report": to_xcom(shown), "whole": shown == report}
 
 
@@ -29,26 +40,30 @@ def read_event(event: Mapping[str, Any]) -> JobReport:
     return JobReport.from_dict(event["report"])
 
 
-def complete(report: JobReport, event: Mapping[str, Any], read: Callable[[str], JobReport],
-             warn: Callable[..., None]) -> JobReport:
+def is_whole(event: Mapping[str, Any]) -> bool:
+    """Return whether the report of an event lacks no text of the program."""
+    return bool(event.get("whole"))
+
+
+def complete(report: JobReport, read: Callable[[str], JobReport], warn: Callable[..., None]) -> JobReport:
     """Return the whole report of an application; if it cannot be read, return the one of the event, after a warning.
 
     Parameters
     ----------
     report : JobReport
         The one of the event.
-    event : mapping
-        See `build_event`.
     read : callable
         Returns the report of an application that YARN has.
     warn : callable
         Logs the warning: a format and its values.
     """
-    if event["whole"]:
-        return report
+    why: object = "YARN no longer knows the application"
     try:
         full = read(report.application_id)
-    except TfYarnError as error:
-        warn("the texts of the program (its metrics, the log of a failed task) could not be read from YARN: %s", error)
-        return report
-    return full if full.reason is report.reason else report
+    except (TfYarnError, AirflowNotFoundException) as error:
+        why = error
+    else:
+        if full.reason is not Reason.LOST:
+            return full if full.reason is report.reason else report
+    warn("the texts of the program (its metrics, the log of a failed task) could not be read from YARN: %s", why)
+    return report

@@ -7,7 +7,7 @@ in a signal handler and calls YARN only.
 import logging
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .api_server import api_server_answers
 from .cleanup import end_some
-from .event import complete, read_event
+from .event import complete, is_whole, read_event
 from .exceptions import TfYarnInfrastructureError
 from .hook import YarnHook
 from .job import job_of
@@ -169,25 +169,36 @@ class Execution:
             self.log.warning("%s was killed by attempt %s; submitting again", report.application_id, killer)
             return self.run(deferrable=False)
         ended = self._try_again(report)
-        if ended is report:
-            ended = complete(report, event, lambda name: self._connect().report(name), self.log.warning)
+        if ended is report and not is_whole(event):
+            ended = complete(report, self._read, self.log.warning)
         return self._conclude(ended)
 
     def time_out(self) -> Any:
         """End the task after Airflow has ended the deferral at its deadline; kill the application if it still runs."""
         why = "The task's execution_timeout is over, and the triggerer did not end the application"
         self.application_id = (pull(self.ti) or {}).get("application_id", "")  # for a kill by Airflow during this call
+        try:
+            report = self._patiently(lambda: self._end_latest(why))
+        except ClusterUnreachable as error:
+            message = f"{why}; the application may still run: {error}"
+            report = JobReport("", reason=Reason.EXECUTION_TIMEOUT, message=message)
+        return self._conclude(report)
+
+    def _read(self, application_id: str) -> JobReport:
+        return self._patiently(lambda: self._connect().report(application_id))
+
+    def _patiently(self, ask: Callable[[], JobReport]) -> JobReport:
+        """Ask YARN until it answers, at most for the site's ``unreachable_timeout``."""
         until = None
         while True:
             try:
-                return self._conclude(self._end_latest(why))
+                return ask()
             except ClusterUnreachable as error:
                 limit = 600.0 if self._cluster is None else self._cluster.site.unreachable_timeout
                 until = until or time.monotonic() + limit
                 if time.monotonic() >= until:
-                    message = f"{why}; the application may still run: {error}"
-                    return self._conclude(JobReport("", reason=Reason.EXECUTION_TIMEOUT, message=message))
-                self.log.warning("%s: %s", why, error)
+                    raise
+                self.log.warning("%s", error)
             self._check_killed()
             time.sleep(_AGAIN)
 

@@ -84,9 +84,9 @@ class TensorFlowYarnOperator(BaseOperator):
         task), ``all``, or names such as ``worker:0`` and ``worker:*``. In the triggerer's part of the log only secrets
         in the options of the job are masked, see docs/guides/airflow.md. Default: none.
     yarn_lifetime : "auto", number of seconds, timedelta or None, optional
-        The time after which YARN itself ends the application, even when no part of Airflow runs. ``auto`` derives it
-        (default) derives it from the Airflow task's ``execution_timeout``, if it has one. None leaves the job's own
-        deadlines.
+        The most that the job's ``queue_timeout`` and ``total_timeout`` may be, each. YARN itself ends the application
+        at the sum of both plus 300 s, even when no part of Airflow runs. ``auto`` (default): the Airflow task's
+        ``execution_timeout`` plus 300 s, if it has one, waits and kills. None leaves the job's own deadlines.
     submit_with : {"auto", "rest", "skein"}, optional
         Default: as the site file says.
     strict_placement : bool, optional

@@ -89,13 +89,14 @@ class TensorFlowYarnSensor(BaseSensorOperator):
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
         """End the task with the report in the trigger's event."""
-        from .event import complete, read_event
+        from .event import is_whole, read_event
         from .hook import YarnHook
+        from .kill import quieten
 
-        def read(application_id: str) -> "JobReport":
-            return YarnHook(self.tf_yarn_conn_id).get_launcher().report(application_id)
-
-        return self._ended(complete(read_event(event), event, read, self.log.warning))
+        if is_whole(event):
+            return self._ended(read_event(event))
+        quieten()
+        return self._ended(YarnHook(self.tf_yarn_conn_id).report(self.application_id))
 
     def _ended(self, report: "JobReport") -> Any:
         from .outcome import exception_of, lines_of, mask_texts, masked, sentence_of, to_xcom

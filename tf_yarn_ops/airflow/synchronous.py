@@ -27,6 +27,7 @@ def run_trigger(trigger: TensorFlowYarnTrigger, checkpoint: Callable[[], None]) 
     mapping
         The payload of the event.
     """
+    trigger.stored = False
     thread = _TriggerThread(trigger)
     try:
         thread.start()

@@ -66,6 +66,8 @@ class TensorFlowYarnTrigger(BaseTrigger):
         self._followed_id = application_id
         #: The lines of the job's program, where the trigger runs in the process of its task.
         self.program_lines: Any = None
+        #: Whether Airflow stores the event; False where the trigger runs in the process of its task.
+        self.stored = True
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments of this trigger."""
@@ -86,7 +88,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
             if self._runs_without_triggerer() or (cancelled_triggers_ask() and await asyncio.to_thread(self._is_over)):
                 await self.on_kill()
             raise
-        yield TriggerEvent(event.build_event(self.application_id, report))  # type: ignore[no-untyped-call]
+        yield TriggerEvent(event.build_event(self.application_id, report, stored=self.stored))  # type: ignore[no-untyped-call]
 
     def _runs_without_triggerer(self) -> bool:
         """Tell whether ``airflow dags test`` or ``tasks test`` runs this trigger: then its cancellation is a Ctrl-C.
