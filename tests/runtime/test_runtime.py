@@ -69,8 +69,9 @@ def test_all_workers_end_well_and_the_ps_is_ended(run):
 
 def test_a_secret_that_the_program_writes_into_its_result_is_masked_like_its_log(run):
     command = """printf '{"accuracy": 0.9, "seen": {"of": ["the key is %s"]}}' $API_KEY > $YTF_RESULT_FILE"""
-    _, report = run(job(command, ps=False, workers=1, env={"API_KEY": "hunter2-long"}))
-    assert report.metrics == {"accuracy": 0.9, "seen": {"of": ["the key is ***"]}}
+    am, report = run(job(command, ps=False, workers=1, env={"API_KEY": "hunter2-long", "METRIC_KEY": "accuracy"}))
+    assert report.metrics == {"accuracy": 0.9, "seen": {"of": ["the key is ***"]}}, "names stay"
+    assert "the report shows them as ***" in am.container("worker_0").log
 
 
 def test_a_failed_worker_fails_the_job_and_says_why(run):

@@ -272,6 +272,14 @@ class Agent:
         self.command = Command(plan.command, env)
         self.contact.send(protocol.encode("running", round=self.round, start=self.start))
 
+    def read_result(self) -> Optional[Dict[str, Any]]:
+        """Return the program's result with the values of its secret variables masked; names stay."""
+        result = read_result(os.path.join(self.folder, RESULT_FILE))
+        masked: Optional[Dict[str, Any]] = mask_texts(result, self.secrets, names=False)
+        if masked != result:
+            log("the result file has values of variables whose names suggest a secret: the report shows them as ***")
+        return masked
+
     def report(self, command: Command) -> None:
         """Report to the coordinator how the command ended."""
         ending = command.ending
@@ -290,7 +298,7 @@ class Agent:
             "signal": ending.signal, "seconds": round(ending.seconds, 3), "started_at": command.started_at,
             "finished_at": command.finished_at, "cpu_seconds": round(ending.cpu_seconds, 3),
             "peak_memory_mib": round(max(ending.peak_memory_mib, command.meter.peak_mib), 1),
-            "result": mask_texts(read_result(os.path.join(self.folder, RESULT_FILE)), self.secrets),
+            "result": self.read_result(),
         }
         line = protocol.encode("exited", log_tail=tail, **fields)
         while len(line) >= protocol.MAX_LINE:  # one character may take twelve bytes

@@ -35,17 +35,18 @@ def secrets_of(envs: Iterable[Mapping[str, str]]) -> Set[str]:
             if is_secret(name) and len(str(value)) >= SHORTEST}
 
 
-def mask_texts(value: Any, secrets: Iterable[str]) -> Any:
-    """Return plain values with these secrets replaced in every text, at any depth; names in mappings too."""
+def mask_texts(value: Any, secrets: Iterable[str], *, names: bool = True) -> Any:
+    """Return plain values with these secrets replaced in every text, at any depth; by default in names too."""
     found = sorted(set(secrets), key=len, reverse=True)  # a secret may contain another one
-    return _masked(value, found) if found else value
+    return _masked(value, found, names) if found else value
 
 
-def _masked(value: Any, secrets: Iterable[str]) -> Any:
+def _masked(value: Any, secrets: Iterable[str], names: bool) -> Any:
     if isinstance(value, Mapping):
-        return {_masked(name, secrets): _masked(item, secrets) for name, item in value.items()}
+        return {_masked(name, secrets, names) if names else name: _masked(item, secrets, names)
+                for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_masked(item, secrets) for item in value]
+        return [_masked(item, secrets, names) for item in value]
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, MASK)
