@@ -659,9 +659,19 @@ def test_a_compiler_that_fails_leaves_all_keys_to_java(archiving):
     javac = write_script(archiving / "jdk" / "bin" / "javac", "echo no such class; exit 1\n")
     said = []
     assert prepare(archiving, said) is not None
-    assert said[1:] == [f"Java makes all RSA keys itself ({javac} failed (exit 1): no such class)"]
+    assert said[0] == f"Java makes all RSA keys itself ({javac} failed (exit 1): no such class)"
+    assert prepare(archiving, said) is not None and len(said) == 2, "it is not tried again"
     assert not class_archive.own_jar(archiving / "hadoop").exists()
     assert list((archiving / "hadoop").glob(".*")) == []
+
+
+def test_archives_that_a_java_without_a_compiler_made_are_not_those_of_a_jdk(archiving):
+    """The second one makes the jar of our classes, which changes the class path."""
+    without = prepare(archiving)
+    write_script(archiving / "jdk" / "bin" / "javac", 'while [ "$1" != -d ]; do shift; done; mkdir -p "$2"; touch "$2/Keys.class"\n')
+    with_jar = prepare(archiving)
+    assert class_archive.own_jar(archiving / "hadoop").is_file()
+    assert with_jar != without and prepare(archiving) == with_jar
 
 
 def test_what_a_killed_first_start_left_is_removed(archiving):

@@ -27,7 +27,7 @@ public final class ThrowawayKeys extends Provider {
 
   public static final class Generator extends KeyPairGeneratorSpi {
     private static final String OTHERS = "SunRsaSign";
-    private int bits = 2048;
+    private int bits; // 0: Java's own size
     private KeyPairGenerator other;
 
     @Override
@@ -49,7 +49,7 @@ public final class ThrowawayKeys extends Provider {
     @Override
     public KeyPair generateKeyPair() {
       if (other == null && kept() == null) {
-        initialize(bits, new SecureRandom());
+        other = others();
       }
       return other == null ? decode(kept()) : other.generateKeyPair();
     }

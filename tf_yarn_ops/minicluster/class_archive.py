@@ -19,7 +19,8 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
@@ -68,13 +69,12 @@ def prepare(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path |
     later call tries again.
     """
     try:
+        _make_own_jar(hadoop, java, progress)
         folder = hadoop / f"classes-{_identify(hadoop, java)}"
         if not folder.is_dir():
-            with (hadoop / "classes.lock").open("a") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with _alone(hadoop):
                 if not folder.is_dir():
                     progress("archiving Hadoop's classes (once for this Java, half a minute, 200 MB)")
-                    _make_own_jar(hadoop, java, progress)
                     _make(hadoop, java, folder)
         return folder if (folder / f"{DAEMONS}.jsa").is_file() else None
     except OSError as error:
@@ -82,11 +82,20 @@ def prepare(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path |
         return None
 
 
+@contextmanager
+def _alone(hadoop: Path) -> Iterator[None]:
+    """Let other processes wait until this one has made its files."""
+    with (hadoop / "classes.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def _identify(hadoop: Path, java: Java) -> str:
     """Return a hash of the Java, Skein's jar, the class path and the lists of classes, on which the archives depend."""
     modules, skein = (java.home / "lib" / "modules").stat(), _find_skein_jar()
-    paths = ":".join(class_path(hadoop, hadoop))
-    about = hashlib.sha256(f"{java.home} {modules.st_size} {modules.st_mtime_ns} {_RUNTIME}:{paths}".encode())
+    # A JDK may make our jar after a Java without a compiler has made archives. They do not fit a class path with it.
+    paths = f"{_RUNTIME}:{':'.join(class_path(hadoop, hadoop))} {own_jar(hadoop).is_file()}"
+    about = hashlib.sha256(f"{java.home} {modules.st_size} {modules.st_mtime_ns} {paths}".encode())
     # Each virtual environment has a Skein of its own: the same content, installed at another time.
     for content in (skein.read_bytes() if skein else b"", _read(_LIST % DAEMONS), _read(_LIST % MASTER)):
         about.update(hashlib.sha256(content).digest())
@@ -157,23 +166,30 @@ def _copy_unsigned(jars: Path, staging: Path, target: Path) -> None:
 def _make_own_jar(hadoop: Path, java: Java, progress: Callable[[str], None]) -> None:
     """Make the jar with our classes, if there is a Java compiler.
 
-    It stands first, because Java asks each jar for providers until it has found ours, and Bouncy Castle's is slow.
+    A failure of the compiler leaves its log, and no later call tries again. The jar stands first on class
+    paths, because Java asks each jar for providers until it has found ours, and Bouncy Castle's is slow.
     """
     compiler, target = find_compiler(java), own_jar(hadoop)
-    if target.exists() or not compiler.is_file():
+    failure = target.with_suffix(".log")
+    if target.exists() or failure.exists() or not compiler.is_file():
         return
-    with tempfile.TemporaryDirectory(dir=hadoop, prefix=".classes-") as name:
-        classes, fresh = Path(name, "classes"), Path(name, target.name)
-        try:
-            compile_class(compiler, KEYS, hadoop / "jars", classes)
-        except MiniClusterError as error:
-            progress(f"Java makes all RSA keys itself ({error})")
-            return
-        with zipfile.ZipFile(fresh, "w") as jar:
-            jar.writestr("META-INF/services/java.security.Provider", "tf_yarn_ops.minicluster.ThrowawayKeys\n")
-            for file in sorted(classes.rglob("*.class")):
-                jar.write(file, file.relative_to(classes))
-        os.rename(fresh, target)
+    try:
+        with _alone(hadoop), tempfile.TemporaryDirectory(dir=hadoop, prefix=".classes-") as name:
+            classes, fresh = Path(name, "classes"), Path(name, target.name)
+            if target.exists():
+                return
+            try:
+                compile_class(compiler, KEYS, hadoop / "jars", classes)
+            except MiniClusterError as error:
+                failure.write_text(f"{error}\n")
+                raise
+            with zipfile.ZipFile(fresh, "w") as jar:
+                jar.writestr("META-INF/services/java.security.Provider", "tf_yarn_ops.minicluster.ThrowawayKeys\n")
+                for file in sorted(classes.rglob("*.class")):
+                    jar.write(file, file.relative_to(classes))
+            os.rename(fresh, target)
+    except (MiniClusterError, OSError) as error:
+        progress(f"Java makes all RSA keys itself ({error})")
 
 
 def _start_dump(staging: Path, java: Java, name: str, class_path: str) -> subprocess.Popen[bytes]:

@@ -66,7 +66,7 @@ def up(directory: Path | None, light: bool | None, nodes: int | None, stock: boo
        properties: tuple[str, ...], as_json: bool) -> None:
     """Start the cluster and wait until it is ready.
 
-    Daemons that run already go on.
+    Daemons that already run keep running.
     """
     cluster = MiniCluster(directory, nodes, light, stock, read_labels(labels) if labels else None, version,
                           progress=_say, ha=ha, kerberos=kerberos, https=https, ticket_lifetime=ticket_lifetime,
