@@ -4,10 +4,7 @@ All workers leave together and exit 0. None can go on without another: restart s
 """
 
 import os
-import sys
 import time
-
-sys.path.append(os.getcwd())  # YARN links each file from a directory of its own, so the script's is not enough
 
 import digits
 import tensorflow as tf

@@ -10,7 +10,6 @@ import os
 import sys
 import time
 
-sys.path.append(os.getcwd())  # YARN links each file from a directory of its own, so the script's is not enough
 os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # the chief hears of a lost worker at once
 
 import digits

@@ -7,10 +7,7 @@ import argparse
 import json
 import logging
 import os
-import sys
 from pathlib import Path
-
-sys.path.append(os.getcwd())  # YARN links each file from a directory of its own, so the script's is not enough
 
 import digits
 import numpy as np

@@ -1,10 +1,7 @@
 """Train the digits in one task, without a strategy."""
 
 import os
-import sys
 import time
-
-sys.path.append(os.getcwd())  # YARN links each file from a directory of its own, so the script's is not enough
 
 import digits
 

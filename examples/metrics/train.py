@@ -1,4 +1,7 @@
-"""Show the curves of a Keras training on the job's page: ``ytf-submit -w 1 -s examples/metrics/train.py``."""
+"""Show the curves of a Keras training on the job's page.
+
+ytf-submit --wait -r worker:1 -s examples/metrics/train.py 'python ${DTF_TASK_SCRIPT}'
+"""
 
 import json
 import os

@@ -6,11 +6,8 @@ Its models lie in the folder ``--models``, each in a folder that is named by the
 import argparse
 import json
 import os
-import sys
 from io import BytesIO
 from pathlib import Path
-
-sys.path.append(os.getcwd())  # YARN links each file from a directory of its own, so the script's is not enough
 
 import digits
 import numpy as np

@@ -86,6 +86,7 @@ class Cluster:
             "DTF_INPUT_PATH": str(self.data),
             "DTF_OUTPUT_PATH": str(self.output),
             "YTF_RESULT_FILE": str(container / "result.json"),
+            "PYTHONPATH": str(container),
         }
         with open(container / "log", "ab") as log:
             self.processes[task] = subprocess.Popen(
