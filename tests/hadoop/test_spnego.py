@@ -168,9 +168,9 @@ def test_a_keytab_of_the_site_leaves_no_cache(yarn, client, kdc, tmp_path):
 
 
 def kernel_keeps_keys():
-    """Ask for the session's keyring as ``kinit`` does; many containers forbid the call."""
-    keyctl = {"x86_64": 250, "aarch64": 219}[platform.machine()]
-    return ctypes.CDLL(None).syscall(keyctl, 0, -3, 1) != -1
+    """Add a key to the keyring of this process; many containers forbid the call."""
+    add_key, process_keyring = {"x86_64": 248, "aarch64": 217}.get(platform.machine()), -2
+    return add_key is not None and ctypes.CDLL(None).syscall(add_key, b"user", b"ytf", b"x", 1, process_keyring) != -1
 
 
 @pytest.mark.parametrize("kind", ["DIR", "KEYRING", "MEMORY"])
