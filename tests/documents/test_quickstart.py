@@ -39,4 +39,4 @@ def test_the_output_and_the_picture_are_of_one_run():
 def test_every_command_of_the_page_is_one():
     words = {tuple(shlex.split(line, comments=True)[:2]) for block in blocks("sh") for line in block.splitlines()
              if line.startswith("ytf ")}
-    assert words == {("ytf", "minicluster"), ("ytf", "list"), ("ytf", "report"), ("ytf", "logs")}
+    assert words == {("ytf", "minicluster"), ("ytf", "history"), ("ytf", "report"), ("ytf", "logs")}

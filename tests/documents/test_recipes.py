@@ -34,6 +34,7 @@ def place(tmp_path, monkeypatch):
     program = tmp_path / "bin" / "ytf-submit"
     program.write_text(f'#!/bin/bash\nexec env PYTHONPATH={shlex.quote(str(ROOT))} {shlex.join(map(str, SUBMIT))} "$@"\n')
     program.chmod(0o755)
+    (tmp_path / "train.py").touch()
     (tmp_path / "job.yaml").write_text("command: 'true'\ntasks: {worker: 1}\noutput: hdfs:///models/digits\n")
     yarn.final = "SUCCEEDED", Reason.SUCCEEDED
     done = threading.Event()

@@ -46,7 +46,7 @@ def list_files(resourcemanager: str | None, user: str | None, as_json: bool, ver
 @cluster_options
 def prune(unused_days: float | None, resourcemanager: str | None, user: str | None, as_json: bool,
           verbose: bool) -> None:  # fmt: skip
-    """Delete files that no job has used for long.
+    """Delete files that no job has used for --unused_days days.
 
     Also deletes unfinished uploads.
     """

@@ -25,9 +25,10 @@ def doctor(obj: Any, queue: str | None, submit: bool, environment: str | None, t
            resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> int:  # fmt: skip
     """Check what a job needs, from this machine to the nodes.
 
-    Prints one line for each check, and what to do about a fault. Without --submit at most the empty staging and
-    cache directories stay on the cluster. The exit code is 0 if there is no fault, else that of the first fault: 2 (a
-    wrong setting), 3 (refused), 4 (unreachable), 5 (no running node), or that of the failed application's reason.
+    Prints one line for each check, and what to do about a fault. Without --submit it runs nothing on the cluster, and
+    leaves at most two empty directories there: staging and cache. The exit code is 0 if there is no fault, else that
+    of the first fault: 2 (a wrong setting), 3 (refused), 4 (unreachable), 5 (no running node), or that of the failed
+    application's reason.
     """
     configure_logging(verbose, requests=verbose)
     from ..doctor.examination import Result, examine

@@ -31,6 +31,10 @@ VARIABLES = (
     ("YTF_RESULT_FILE",
      "The file into which the chief, or worker 0 if there is no chief, may write a JSON object: the metrics of the "
      "report."),
+    ("YTF_METRICS_FILE",
+     'The file to which a task may append lines such as {"step": 100, "loss": 0.3}; the page of the job shows them as '
+     "curves."),
+    ("TB_PORT", "A free port for a TensorBoard that the chief, or worker 0 if there is no chief, starts by itself."),
     ("YTF_HOST, YTF_PORT", "The address that is reserved for this task."),
 )  # fmt: skip
 EXAMPLES = (
@@ -46,9 +50,9 @@ EXAMPLES = (
   'python ${DTF_TASK_SCRIPT} --data_dir ${DTF_INPUT_PATH} --train_dir ${DTF_OUTPUT_PATH}'"""),
     ("More memory for the workers, and most for the first one; follow the job to its end:",
      """ytf-submit --wait -r "ps:2,worker:4" -c worker:4 \\
-  -m "4096,worker:8 GiB,worker[0]:16 GiB" 'python train.py'"""),
+  -m "4096,worker:8 GiB,worker[0]:16 GiB" -s train.py 'python ${DTF_TASK_SCRIPT}'"""),
     ("Submit the job, and come back to it later from another machine:",
-     """id=$(ytf-submit -r worker:4 'python train.py')
+     """id=$(ytf-submit -r worker:4 -s train.py 'python ${DTF_TASK_SCRIPT}')
 ytf wait $id || ytf logs $id --task worker:0"""),
 )  # fmt: skip
 

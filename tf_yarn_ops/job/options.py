@@ -244,7 +244,7 @@ _ROWS = (
            "How long the job continues without a client that waits for it; then YARN ends it. The waiting client moves "
            "the end, so the training ends when the client's machine is gone. At least 20; 0 for no lease.",
            ("lease",), unit="seconds",
-           default="900 on Azkaban, and for ytf-submit with wait and without run_id; else no lease"),
+           default="900 on Azkaban and Oozie, and for ytf-submit with wait and without run_id; else no lease"),
     Option("stop_grace", "seconds", "deadlines", "Between SIGTERM and SIGKILL when a command is ended.",
            ("deadlines", "stop_grace"), unit="seconds"),
     # The submission
@@ -276,16 +276,16 @@ _ROWS = (
            choices=("auto", "rest", "skein"), default="auto", doors=(COMMAND_LINE, OPERATOR)),
     Option("run_id", "text", "submission",
            "The name of the training. Of all calls with the same name and generation, exactly one submits an "
-           "application; the others attach to it, or return its report once it has succeeded. Where Skein's client "
-           "submits (Kerberos), two calls at the same moment may both submit, until one sees the other by its YARN "
-           "tags and the younger application is killed.", value="<name>", doors=(COMMAND_LINE,)),
+           "application; the others attach to it, or return its report once it has succeeded. Where Skein's Java "
+           "client submits (see submit_with), two calls at the same moment may both submit. When one sees the other by "
+           "its YARN tags, the younger application is killed.", value="<name>", doors=(COMMAND_LINE,)),
     Option("generation", "count", "submission",
            "Together with run_id: a larger number trains again, and ends the applications of older generations.",
            default="0", doors=(COMMAND_LINE,)),
     Option("resourcemanager", "text", "submission",
            "Address of the ResourceManager, http://host:8088; several are comma-separated. If it is not given: "
            "YTF_RESOURCEMANAGER, then site.yaml, then HADOOP_CONF_DIR.",
-           default="found", value="<URL>", doors=(COMMAND_LINE,)),
+           value="<URL>", doors=(COMMAND_LINE,)),
     Option("verbose", "flag", "submission", "Log each step of the submission to stderr.",
            short="-v", doors=(COMMAND_LINE,)),
 )
