@@ -63,3 +63,4 @@ def test_nothing_is_lost_when_the_namenode_is_killed(access, launcher):
     finally:  # other files ask the first NameNode, also if this row fails
         if access.hadoop.active("nn") != access.hadoop.settings.namenodes[0]:
             access.hadoop.failover("nn")
+    launcher.cluster.open_filesystem().makedirs("/user/bob/after-the-failover", 0o700)

@@ -275,7 +275,7 @@ class MiniCluster:
         """Kill the active ResourceManager or NameNode, and return when the other one is active.
 
         A ResourceManager takes over when ZooKeeper has missed the other one for 4 s. A NameNode is made active by the
-        command ``hdfs haadmin -transitionToActive``.
+        command ``hdfs haadmin -transitionToActive``; it has left its safe mode then, so it takes writes.
 
         Parameters
         ----------
@@ -307,7 +307,11 @@ class MiniCluster:
         self.stop_daemon(before, signals.SIGKILL)
         if kind == "nn":
             daemons.make_active(settings, after)
-        if not processes.wait_until(lambda: self.active(kind) == after, _READY_SECONDS):
+
+        def has_taken_over() -> bool:
+            return self.active(kind) == after and (kind == "rm" or health.has_left_safe_mode(settings, after))
+
+        if not processes.wait_until(has_taken_over, _READY_SECONDS):
             raise MiniClusterError(f"{after} did not take over\n{daemons.log_tail(self.directory, after)}")
         self._progress(f"{after} is active")
         if restart:

@@ -89,7 +89,7 @@ def describe_missing(settings: Settings) -> str | None:
         return f"the answer of {', '.join(silent)}"
     if settings.ha and not settings.light and find_active(settings, settings.namenodes) is None:
         return "an active NameNode"
-    if not all(_has_left_safe_mode(settings, name) for name in settings.namenodes):
+    if not all(has_left_safe_mode(settings, name) for name in settings.namenodes):
         return "HDFS out of safe mode with a DataNode"
     return None
 
@@ -169,7 +169,8 @@ def _ask_namenode(settings: Settings, name: str, bean: str) -> list[dict[str, An
     return list((answer or {}).get("beans", []))
 
 
-def _has_left_safe_mode(settings: Settings, name: str) -> bool:
+def has_left_safe_mode(settings: Settings, name: str) -> bool:
+    """Return whether a NameNode, once it is active, takes writes: it knows the blocks of a DataNode."""
     beans = _ask_namenode(settings, name, "FSNamesystemState")
     return any(bean["FSState"] == "Operational" and bean["NumLiveDataNodes"] > 0 for bean in beans)
 
