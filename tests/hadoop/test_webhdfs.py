@@ -264,6 +264,16 @@ def test_what_a_namenode_refuses_becomes_our_error(exception, message, error, sa
             files.makedirs("/user/ann", 0o700)
 
 
+def test_the_failure_of_each_namenode_is_told():
+    """After a restart of both: the active one is in safe mode, which the standby's answer must not hide."""
+    first, second = namenode((403, "RetriableException", "Name node is in safe mode")), namenode((403, "StandbyException", "no writes"))
+    closed = closed_address()
+    with serving(first) as url, serving(second) as standby, pytest.raises(ClusterUnreachable) as error:
+        WebHdfs((url, standby, closed), ANN, 10.0).makedirs("/user/ann", 0o700)
+    for said in (f"{url} is not active (Name node is in safe mode)", f"{standby} is not active (no writes)", f"{closed}: "):
+        assert said in str(error.value)
+
+
 @pytest.mark.parametrize("status, kind, text", [
     (404, "text/html", "<HTML><body>Not Found</body></HTML>"), (200, "text/html", "<html>a wiki</html>"),
     (200, "application/json", "[]"), (200, "application/json", "{}"),

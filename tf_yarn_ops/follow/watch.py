@@ -19,7 +19,7 @@ from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
 from ..hadoop.gateway import from_outside
 from ..hadoop.resourcemanager import CLUSTER_PATH, LIVE, find_parameters, lifetime, read_applications
-from ..hadoop.transport import Addresses, Failover, client_options, explain, explain_failure, read_json
+from ..hadoop.transport import Addresses, Failover, client_options, explain, read_json
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .identity import Identity
@@ -92,10 +92,9 @@ class _Asker:
             try:
                 response = await self.client.request(method, failover.place(path), params=asked, json=body)
             except (httpx.TransportError, httpx.InvalidURL) as error:
-                delay = failover.failed()
+                delay = failover.failed(error)
                 if delay is None:
-                    why = await asyncio.to_thread(explain_failure, error)  # it may read the server's certificate
-                    raise failover.unreachable(f"{failover.address}: {why}") from error
+                    raise await asyncio.to_thread(failover.unreachable) from error
             else:
                 delay = failover.answered(response)
                 if delay is None:

@@ -144,20 +144,22 @@ class Failover:
         self._clock = clock
         self._tries = 0
         self._hops = 0
+        self._whys: dict[str, str | Exception] = {}
         self.address = addresses.current()
 
     def place(self, path: str) -> str:
         """Return the URL of a daemon's path at the address to ask next."""
         return gateway.place(self.address, path)
 
-    def failed(self) -> float | None:
-        """Note a failure; return the seconds to wait before the next try.
+    def failed(self, why: str | Exception) -> float | None:
+        """Note why the address does not answer; return the seconds to wait before the next try.
 
         Returns
         -------
         float or None
             None if the failure is final: every address was tried, and the patience is over. Then raise `unreachable`.
         """
+        self._whys[self.address] = why
         self._tries += 1
         self._hops = 0
         if self._tries >= len(self._addresses.urls) and self._clock() >= self._give_up:
@@ -168,12 +170,18 @@ class Failover:
         delay = min(2.0, 0.1 * 2.0**rounds) * random.uniform(0.5, 1.0) if rounds else 0.0
         return min(delay, max(0.0, self._give_up - self._clock()))
 
-    def unreachable(self, why: str) -> ClusterUnreachable:
-        """Return the error for a final failure; ``why`` is that of the last address, and may name it in front."""
-        service = self._addresses.service
-        if len(self._addresses.urls) == 1:
-            why = why.removeprefix(f"{self.address}: ")  # the message has named it
-        return ClusterUnreachable(f"no {service.name} answers at {self._addresses}: {why}. {service.advice}")
+    def unreachable(self) -> ClusterUnreachable:
+        """Return the error for a final failure, with the last failure of each address; it may ask a server again."""
+        service, whys = self._addresses.service, []
+        for address, why in self._whys.items():
+            if isinstance(why, str):
+                whys.append(f"{address} {why}")
+            elif len(self._addresses.urls) == 1:  # the message has named it
+                whys.append(explain_failure(why))
+            else:
+                whys.append(f"{address}: {explain_failure(why)}")
+        told = "; ".join(whys)
+        return ClusterUnreachable(f"no {service.name} answers at {self._addresses}: {told}. {service.advice}")
 
     def answered(self, response: "httpx.Response") -> float | None:
         """Return None if a response is the answer of the active daemon, else the seconds to wait before the next try.
@@ -204,9 +212,9 @@ class Failover:
         return None
 
     def _refused(self, why: str) -> float:
-        delay = self.failed()
+        delay = self.failed(why)
         if delay is None:
-            raise self.unreachable(f"{self.address} {why}")
+            raise self.unreachable()
         return delay
 
 
@@ -488,9 +496,9 @@ def send(client: Any, failover: Failover, method: str, path: str, sleep: Callabl
             response: httpx.Response = client.request(method, failover.place(path), **options)
         except (errors.TransportError, errors.InvalidURL) as error:
             logger.debug("%s %s%s gets no answer: %r", method, failover.address, path, error)
-            delay = failover.failed()
+            delay = failover.failed(error)
             if delay is None:
-                raise failover.unreachable(f"{failover.address}: {explain_failure(error)}") from error
+                raise failover.unreachable() from error
         else:
             delay = failover.answered(response)
             if delay is None:
