@@ -17,10 +17,11 @@ from support.wire import Wire, coordinator_of, exited, registration
 from support.wire import job as wire_job
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
 from tf_yarn_ops.runtime.master.curves import MAX_POINTS, MAX_SERIES, Curves
-from tf_yarn_ops.runtime.master.timeline import FIRST, LAST
+from tf_yarn_ops.runtime.master.timeline import FIRST, LAST, Timeline
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "status.schema.json").read_text())
 #: Writes a metric, and fails once as worker 1.
@@ -102,6 +103,14 @@ async def running(spec=None):
     for wire in wires.values():
         coordinator.heard(wire.peer, wire, {"type": "running", "round": 1, "start": 1})
     return coordinator, wires["worker_0"]
+
+
+def test_an_end_by_the_clock_of_a_node_that_is_behind_is_not_before_the_start():
+    timeline, name = Timeline(wire_job(), 100.0), TaskId("worker", 1)
+    timeline.note(name, "running", at=200.0)
+    timeline.note(name, "failed", at=199.5)
+    timeline.note(name, "running", at=201.0)
+    assert [event.at for event in timeline.events["worker:1"]] == [100.0, 200.0, 200.0, 201.0]
 
 
 @pytest.mark.parametrize("points", [

@@ -35,21 +35,22 @@ class Timeline:
         }
 
     def note(self, task: TaskId, kind: str, *, at: Optional[float] = None, **facts: Any) -> None:
-        """Add an event.
+        """Add an event; no event of a task is earlier than the one before it.
 
         Parameters
         ----------
         task : TaskId
         kind : str
         at : float, optional
-            Seconds since the epoch. Default: now.
+            Seconds since the epoch, by the clock of the task's node, which may be behind. Default: now.
         **facts
             The other fields of `Event`.
         """
         if facts.get("cause"):
             facts["cause"] = facts["cause"][:MAX_CAUSE]
         events = self._events[str(task)]
-        events.append(Event(kind, round(time.time() if at is None else at, 3), **facts))
+        at = round(time.time() if at is None else at, 3)
+        events.append(Event(kind, max(at, events[-1].at), **facts))
         if len(events) > FIRST + LAST:
             del events[FIRST]
 
