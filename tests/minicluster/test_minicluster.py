@@ -125,7 +125,9 @@ def interrupted(tmp_path_factory):
                 if line.startswith("waiting for"):
                     program.send_signal(number)
                     break
-        left[number] = daemons.find_all(folder)
+        # A JVM that begins has no command line for a moment.
+        left[number] = until(lambda: len(found := daemons.find_all(folder)) == 3 and found, 30) if number == signal.SIGKILL else (
+            daemons.find_all(folder))
     try:
         cluster.up()
         yield SimpleNamespace(cluster=cluster, left=left, status=cluster.status(), pids=list_pids(cluster))
