@@ -166,11 +166,11 @@ def _copy_unsigned(jars: Path, staging: Path, target: Path) -> None:
 def _make_own_jar(hadoop: Path, java: Java, progress: Callable[[str], None]) -> None:
     """Make the jar with our classes, if there is a Java compiler.
 
-    A failure of the compiler leaves its log, and no later call tries again. The jar stands first on class
-    paths, because Java asks each jar for providers until it has found ours, and Bouncy Castle's is slow.
+    A failure of a Java's compiler leaves its log, and no later call with this Java tries again. The jar stands first
+    on class paths, because Java asks each jar for providers until it has found ours, and Bouncy Castle's is slow.
     """
     compiler, target = find_compiler(java), own_jar(hadoop)
-    failure = target.with_suffix(".log")
+    failure = target.with_name(f"{target.stem}-{hashlib.sha256(bytes(java.home)).hexdigest()[:8]}.log")
     if target.exists() or failure.exists() or not compiler.is_file():
         return
     try:
