@@ -41,6 +41,17 @@ def test_a_sensor_succeeds_with_the_report_of_what_somebody_else_has_submitted(s
     assert value["metrics"] == {"accuracy": 0.9, "note": "a text"}
 
 
+def test_a_sensor_succeeds_when_yarn_has_forgotten_the_application_behind_its_trigger(site):
+    YarnHook().submit(JOB)
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor(deferrable=True).execute(airflow_setup.context_of(airflow_setup.TaskInstance()))
+    site.end(ID, metrics={"accuracy": 0.9, "note": "a text"})
+    event = asyncio.run(first_event(deferred.value.trigger))
+    del site.yarn.apps[ID]
+    value = sensor(deferrable=True).execute_complete(airflow_setup.context_of(airflow_setup.TaskInstance()), event)
+    assert (value["reason"], value["metrics"]) == ("SUCCEEDED", {"accuracy": 0.9})
+
+
 @pytest.mark.parametrize("deferrable", [False, True], ids=["worker", "triggerer"])
 @pytest.mark.parametrize(("reason", "soft", "error"), [
     (Reason.TASK_FAILED, False, TfYarnJobFailed), (Reason.KILLED, False, AirflowFailException),

@@ -65,5 +65,6 @@ def complete(report: JobReport, read: Callable[[str], JobReport], warn: Callable
     else:
         if full.reason is not Reason.LOST:
             return full if full.reason is report.reason else report
-    warn("the texts of the program (its metrics, the log of a failed task) could not be read from YARN: %s", why)
+    warn("the texts of the program (its metrics, the log of a failed task) could not be read from YARN (%s); "
+         "to see them, if YARN still has them: ytf report %s", why, report.application_id)
     return report

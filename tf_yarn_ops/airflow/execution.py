@@ -178,17 +178,17 @@ class Execution:
         why = "The task's execution_timeout is over, and the triggerer did not end the application"
         self.application_id = (pull(self.ti) or {}).get("application_id", "")  # for a kill by Airflow during this call
         try:
-            report = self._patiently(lambda: self._end_latest(why))
+            report = self._patiently(why, lambda: self._end_latest(why))
         except ClusterUnreachable as error:
             message = f"{why}; the application may still run: {error}"
             report = JobReport("", reason=Reason.EXECUTION_TIMEOUT, message=message)
         return self._conclude(report)
 
     def _read(self, application_id: str) -> JobReport:
-        return self._patiently(lambda: self._connect().report(application_id))
+        return self._patiently("Reading the report", lambda: self._connect().report(application_id))
 
-    def _patiently(self, ask: Callable[[], JobReport]) -> JobReport:
-        """Ask YARN until it answers, at most for the site's ``unreachable_timeout``."""
+    def _patiently(self, what: str, ask: Callable[[], JobReport]) -> JobReport:
+        """Ask YARN until it answers, at most for the site's ``unreachable_timeout``; log each failure of ``what``."""
         until = None
         while True:
             try:
@@ -198,7 +198,7 @@ class Execution:
                 until = until or time.monotonic() + limit
                 if time.monotonic() >= until:
                     raise
-                self.log.warning("%s", error)
+                self.log.warning("%s: %s", what, error)
             self._check_killed()
             time.sleep(_AGAIN)
 

@@ -89,14 +89,15 @@ class TensorFlowYarnSensor(BaseSensorOperator):
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
         """End the task with the report in the trigger's event."""
-        from .event import is_whole, read_event
+        from .event import complete, is_whole, read_event
         from .hook import YarnHook
         from .kill import quieten
 
-        if is_whole(event):
-            return self._ended(read_event(event))
-        quieten()
-        return self._ended(YarnHook(self.tf_yarn_conn_id).report(self.application_id))
+        report = read_event(event)
+        if not is_whole(event):
+            quieten()
+            report = complete(report, YarnHook(self.tf_yarn_conn_id).report, self.log.warning)
+        return self._ended(report)
 
     def _ended(self, report: "JobReport") -> Any:
         from .outcome import exception_of, lines_of, mask_texts, masked, sentence_of, to_xcom
