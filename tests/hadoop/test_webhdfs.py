@@ -274,6 +274,15 @@ def test_the_failure_of_each_namenode_is_told():
         assert said in str(error.value)
 
 
+def test_a_response_of_the_last_address_asks_no_other_address_again(monkeypatch):
+    """A watcher reads responses in its event loop, which a look at a certificate would hold up."""
+    monkeypatch.delattr("tf_yarn_ops.hadoop.transport.explain_failure")
+    closed = closed_address()
+    with serving(namenode((403, "StandbyException", "no writes"))) as url, pytest.raises(ClusterUnreachable) as error:
+        WebHdfs((closed, url), ANN, 10.0).makedirs("/user/ann", 0o700)
+    assert f"{closed}: " in str(error.value) and "refused" in str(error.value) and f"{url} is not active" in str(error.value)
+
+
 @pytest.mark.parametrize("status, kind, text", [
     (404, "text/html", "<HTML><body>Not Found</body></HTML>"), (200, "text/html", "<html>a wiki</html>"),
     (200, "application/json", "[]"), (200, "application/json", "{}"),

@@ -171,15 +171,18 @@ class Failover:
         return min(delay, max(0.0, self._give_up - self._clock()))
 
     def unreachable(self) -> ClusterUnreachable:
-        """Return the error for a final failure, with the last failure of each address; it may ask a server again."""
+        """Return the error for a final failure, with the last failure of each address.
+
+        It may ask the last address again, see `explain_failure`, if no response came from there.
+        """
         service, whys = self._addresses.service, []
         for address, why in self._whys.items():
             if isinstance(why, str):
                 whys.append(f"{address} {why}")
-            elif len(self._addresses.urls) == 1:  # the message has named it
-                whys.append(explain_failure(why))
-            else:
-                whys.append(f"{address}: {explain_failure(why)}")
+                continue
+            said = explain_failure(why) if address == self.address else str(why) or type(why).__name__
+            # With one address the message has named it.
+            whys.append(said if len(self._addresses.urls) == 1 else f"{address}: {said}")
         told = "; ".join(whys)
         return ClusterUnreachable(f"no {service.name} answers at {self._addresses}: {told}. {service.advice}")
 
