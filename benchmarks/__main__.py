@@ -9,8 +9,8 @@ import click
 
 from .samples import describe_machine, write
 
-NAMES = ("rendezvous", "heartbeats", "agent", "watcher", "submission", "secure_submission", "burst", "job", "restart",
-         "lease", "history")
+NAMES = ("rendezvous", "heartbeats", "agent", "watcher", "triggerer", "submission", "secure_submission", "burst", "job",
+         "restart", "lease", "history")
 FOLDER = Path(".ytf/bench")
 
 
@@ -23,8 +23,8 @@ FOLDER = Path(".ytf/bench")
 def main(names: tuple[str, ...], runs: int, quick: bool, output: Path) -> None:
     """Run benchmarks by name; all without one.
 
-    NAME: rendezvous, heartbeats, agent, watcher (no Java), submission, secure_submission, burst, job, restart, lease,
-    history.
+    NAME: rendezvous, heartbeats, agent, watcher, triggerer (no Java), submission, secure_submission, burst, job,
+    restart, lease, history.
     """
     logging.basicConfig(level=logging.WARNING)
     for name in names or NAMES:

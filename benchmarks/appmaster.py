@@ -22,11 +22,11 @@ import grpc
 from skein.proto import skein_pb2, skein_pb2_grpc
 
 from tf_yarn_ops.job.spec import JobSpec
-from tf_yarn_ops.runtime.common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, load_job
+from tf_yarn_ops.runtime.common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, dump_job
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
-from tf_yarn_ops.submit.application import job_file
-from tf_yarn_ops.submit.bundle import runtime_zip
+from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 from tf_yarn_ops.submit.certificate import mint
+from tf_yarn_ops.submit.runtime_zip import runtime_zip
 
 APPLICATION = "application_1700000000000_0043"
 HOST = "127.0.0.1"
@@ -44,9 +44,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):  # type: ignore[misc]
 
     def __init__(self, folder: Path, spec: JobSpec):
         self.folder = folder
-        self._files = {"base_port": random.randrange(20000, 29000), "user": "bench"}
-        self.job_file = job_file(spec, **self._files)  # type: ignore[arg-type]
-        self.job = load_job(self.job_file)
+        self.job = build_runtime_job(spec, JobContext(random.randrange(20000, 29000), user="bench"))
+        self.job_file = dump_job(self.job)
         self._processes: list[subprocess.Popen[bytes]] = []
         self._ended: list[str] = []
         self._asked, self._over = threading.Event(), threading.Event()

@@ -40,7 +40,7 @@ class Crowd:
             self.counts["connections"] += 1
             try:
                 opened = asyncio.open_connection("127.0.0.1", self.port, ssl=self.context, limit=LIMIT)
-                return await asyncio.wait_for(opened, protocol.CONNECT_SECONDS)
+                return await asyncio.wait_for(opened, protocol.CONTACT_SECONDS)
             except (OSError, asyncio.TimeoutError):
                 await asyncio.sleep(backoff * random.uniform(0.5, 1.0))
                 backoff = min(2.0, backoff * 2)

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from support.hadoop import HadoopCluster
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.launch.launcher import Launcher
-from tf_yarn_ops.minicluster import MiniCluster
 
 from .processes import peak_memory
 
@@ -42,7 +42,7 @@ class Ended(NamedTuple):
 class Hadoop:
     """A minicluster of the benchmarks."""
 
-    def __init__(self, cluster: MiniCluster, folder: Path):
+    def __init__(self, cluster: HadoopCluster, folder: Path):
         self.cluster, self.folder = cluster, folder
         self.environ = {
             **{name: value for name, value in os.environ.items() if "proxy" not in name.lower()}, **cluster.environ,
@@ -156,7 +156,7 @@ def hadoop() -> Iterator[Hadoop]:
     with tempfile.TemporaryDirectory(prefix="ytf-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
-        with MiniCluster(folder / "hadoop") as cluster:
+        with HadoopCluster(folder / "hadoop") as cluster:
             ours = Hadoop(cluster, folder)
             try:
                 yield ours

@@ -10,11 +10,11 @@ from typing import Any
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common import protocol
 from tf_yarn_ops.runtime.common.contract import VERSION
-from tf_yarn_ops.runtime.common.page import render_parts
-from tf_yarn_ops.runtime.master.containers import Container, Containers
+from tf_yarn_ops.runtime.master.containers import Container, SkeinContainers
 from tf_yarn_ops.runtime.master.coordinator import Coordinator
 from tf_yarn_ops.runtime.master.web import compact
-from tf_yarn_ops.submit.application import job_of
+from tf_yarn_ops.runtime.page.page import render_parts
+from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 from .samples import Figures, Samples, interleave
 
@@ -59,8 +59,8 @@ def sample(step: int) -> bytes:
 async def figures(size: int) -> Figures:
     """Return the figures of one job of `size` workers after `ROUNDS` samples of each."""
     spec = JobSpec(command="true", tasks={"worker": TaskSpec(instances=size)})
-    coordinator = Coordinator(job_of(spec, base_port=20000, resourcemanagers=(), user="bench"), "application_1_1",
-                              Containers())
+    coordinator = Coordinator(build_runtime_job(spec, JobContext(20000, user="bench")), "application_1_1",
+                              SkeinContainers())
     coordinator.known = {f"worker_{number}": Container(f"worker_{number}", "worker", "RUNNING", "")
                          for number in range(size)}
     peers: list[tuple[Any, Line]] = []

@@ -1,7 +1,6 @@
 """The history: how long the coordinator writes a record to a real HDFS, and how fast ``ytf ui`` shows 10,000 jobs."""
 
 import contextlib
-import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,21 +9,17 @@ from pathlib import Path
 
 import httpx
 
-from tf_yarn_ops.hadoop.cluster import Cluster
-from tf_yarn_ops.job.spec import JobSpec, TaskSpec
-from tf_yarn_ops.runtime.common.contract import load_job
-from tf_yarn_ops.runtime.master import history
-from tf_yarn_ops.staging.staging_directory import StagingDirectory
-from tf_yarn_ops.submit.application import job_file, settings_of
-
-from .hadoop import Hadoop, hadoop
-from .samples import Figures, Samples, interleave
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
-
 from support.many_records import read_all, write_many
 from support.records import DAY, application_id, record
 from support.records_served import serving_pages
+from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.runtime.master import record_writer as history
+from tf_yarn_ops.staging.staging_directory import StagingDirectory
+from tf_yarn_ops.submit.application import build_runtime_job, context_of
+
+from .hadoop import Hadoop, hadoop
+from .samples import Figures, Samples, interleave
 
 TITLE = "History: records in HDFS; the first page of ytf ui over 10,000 records within 1 s is wanted"
 #: Jobs in the history, spread over 90 days.
@@ -57,7 +52,7 @@ def _copy(folder: Path, cluster: Cluster) -> None:
 
 def _write(cluster: Hadoop, count: int) -> Figures:
     spec = JobSpec(command="true", tasks={"worker": TaskSpec(instances=count)})
-    job = load_job(job_file(spec, **settings_of(cluster.launcher.cluster, spec, 1)))
+    job = build_runtime_job(spec, context_of(cluster.launcher.cluster, spec, 1))
     status = record(int(time.time() * 1000) % 10**9, ended=time.time())
     status["tasks"] = [{**status["tasks"][0], "task": f"worker:{index}"} for index in range(count)]
     began = time.monotonic()

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from support.hadoop import HadoopCluster
 from tf_yarn_ops.follow.lease import Lease
 from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.hadoop.cluster import Cluster, discover
 from tf_yarn_ops.hadoop.resourcemanager import ResourceManager
-from tf_yarn_ops.minicluster import MiniCluster
 
 from .processes import cpu_seconds
 from .samples import Figures, Samples, interleave
@@ -28,7 +28,7 @@ def measure(runs: int, quick: bool) -> Samples:
     """Measure the same jobs, watched by one client, without leases and with them."""
     size = SIZES[0] if quick else SIZES[-1]
     samples = Samples()
-    with tempfile.TemporaryDirectory() as folder, MiniCluster(Path(folder), nodes=1) as hadoop:
+    with tempfile.TemporaryDirectory() as folder, HadoopCluster(Path(folder), nodes=1) as hadoop:
         cluster = discover(hadoop.resourcemanager_url, environ={})
         names = [_submit(cluster.resourcemanager()) for _ in range(size)]
         pid = hadoop.pid("rm") or 0

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.record_classes``: write the lists of classes for the minicluster's archives anew.
+"""``python -m benchmarks.record_classes``: write the lists of classes for the archives of the tests anew.
 
 To be run after a change of Hadoop's or Skein's version. A job runs on a cluster of its own, and each JVM writes down
 which classes it loads. An outdated list does no harm: Java passes over names that it does not find.
@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 from unittest import mock
 
-from tf_yarn_ops.minicluster import class_archive, daemons
+from support.hadoop import class_archive, settings
+from tf_yarn_ops.minicluster import daemons
 
 from .hadoop import hadoop
 
@@ -28,7 +29,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         flag = {"JAVA_TOOL_OPTIONS": f"-XX:DumpLoadedClassList={folder}/%p.txt"}
         with (
-            mock.patch.object(daemons, "use_archive", lambda *_: ()),
+            mock.patch.object(settings, "use_archive", lambda *_: ()),
             mock.patch.object(daemons, "build_environment", lambda *given: build_environment(*given) | flag),
             hadoop() as cluster,
         ):

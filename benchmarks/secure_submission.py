@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from tf_yarn_ops.minicluster import MiniCluster
+from support.hadoop import HadoopCluster
 
 from .hadoop import Ended, Hadoop
 from .samples import Figures, Samples, interleave
@@ -19,7 +19,7 @@ def measure(runs: int, quick: bool) -> Samples:
     with tempfile.TemporaryDirectory(prefix="ytf-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
-        with MiniCluster(folder / "hadoop", kerberos=True) as cluster:
+        with HadoopCluster(folder / "hadoop", kerberos=True) as cluster:
             # libkrb5 reads them from this process's environment
             os.environ.update({name: cluster.environ[name] for name in ("KRB5_CONFIG", "KRB5CCNAME")})
             subprocess.run(["kinit", "-k", "-t", str(cluster.keytab(USER)), cluster.principal(USER)], check=True)

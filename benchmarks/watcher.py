@@ -14,6 +14,7 @@ from urllib.request import urlopen
 
 from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 from .samples import Figures, Samples, interleave
 
@@ -45,20 +46,20 @@ def _figures(size: int) -> Figures:
 
 def watch(size: int) -> None:
     """Watch for some intervals and write the figures to stdout."""
-    with _server(size) as url:
+    with server(size) as url:
         told = asyncio.run(_watch(url, size))
     sys.stdout.write(json.dumps(told))
 
 
 async def _watch(url: str, size: int) -> dict[str, float]:
-    watcher = Watcher(_cluster(url), interval=INTERVAL)
+    watcher = Watcher(cluster_at(url), interval=INTERVAL)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    waits = [asyncio.ensure_future(watcher.wait(_id(number))) for number in range(size)]
+    waits = [asyncio.ensure_future(watcher.wait(id_of(number))) for number in range(size)]
     await asyncio.sleep(INTERVAL)  # the first look tells every waiter its first report
-    calls, kib, cpu, start = *(await _told(url)), time.process_time(), time.monotonic()
+    (calls, kib, _), cpu, start = await sent_by(url), time.process_time(), time.monotonic()
     await asyncio.sleep(INTERVAL * INTERVALS)
     passed = (time.monotonic() - start) / INTERVAL
-    calls, kib = (now - then for now, then in zip(await _told(url), (calls, kib), strict=True))
+    calls, kib, _ = (now - then for now, then in zip(await sent_by(url), (calls, kib, 0), strict=True))
     cpu = time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     for wait in waits:
@@ -69,29 +70,32 @@ async def _watch(url: str, size: int) -> dict[str, float]:
             "peak MiB": peak, "of this for the jobs, MiB": peak - before}
 
 
-def _cluster(url: str) -> Cluster:
+def cluster_at(url: str) -> Cluster:
+    """Return a cluster whose ResourceManager is a `server`."""
     return Cluster((url,), "bench", "bench", "viewfs://bench", "viewfs://bench", "/user/{user}/.skein")
 
 
-async def _told(url: str) -> tuple[int, float]:
-    def ask() -> tuple[int, float]:
+async def sent_by(url: str) -> tuple[int, float, int]:
+    """Return what a server has sent so far: lists of applications, their KiB, and pages of jobs."""
+    def ask() -> tuple[int, float, int]:
         with urlopen(f"{url}/told", timeout=10) as response:
-            calls, sent = json.load(response)
-        return calls, sent / 1024
+            lists, sent, pages = json.load(response)
+        return lists, sent / 1024, pages
 
     return await asyncio.to_thread(ask)
 
 
-def _id(number: int) -> str:
+def id_of(number: int) -> str:
+    """Return the application id of a job."""
     return f"application_{STAMP}_{number:05d}"
 
 
-def _application(number: int) -> dict[str, Any]:
+def _application(number: int, url: str) -> dict[str, Any]:
     """What Hadoop 3.4.3 lists of a running application with the fields that the watcher asks for."""
     return {
-        "id": _id(number), "user": "bench", "name": f"train-{number}", "queue": "root.default", "state": "RUNNING",
+        "id": id_of(number), "user": "bench", "name": f"train-{number}", "queue": "root.default", "state": "RUNNING",
         "finalStatus": "UNDEFINED", "progress": 0.0, "trackingUI": "ApplicationMaster", "diagnostics": "",
-        "trackingUrl": f"http://resourcemanager:8088/proxy/{_id(number)}/", "clusterId": STAMP,
+        "trackingUrl": f"{url}/proxy/{id_of(number)}/", "clusterId": STAMP,
         "applicationType": "skein", "applicationTags": "tfy-" + "0" * 40 + ",tfyg-0,tfya-1", "priority": 0,
         "startedTime": STAMP, "launchTime": STAMP + 100, "finishedTime": 0, "elapsedTime": 1000,
         "amContainerLogs": f"http://node:8042/node/containerlogs/container_{STAMP}_{number:05d}_01_000001/bench",
@@ -101,7 +105,8 @@ def _application(number: int) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _server(size: int) -> Iterator[str]:
+def server(size: int) -> Iterator[str]:
+    """Serve so many running applications from a process of its own; give its URL."""
     process = subprocess.Popen([sys.executable, "-c", _SERVER.format(count=size)], stdout=subprocess.PIPE, text=True,
                                env={**os.environ, "PYTHONUNBUFFERED": "1"})
     assert process.stdout is not None
@@ -114,26 +119,34 @@ def _server(size: int) -> Iterator[str]:
 
 def serve(count: int) -> None:
     """Answer every list of applications with the same running ones, until killed; first the URL on stdout."""
-    content = json.dumps({"apps": {"app": [_application(number) for number in range(count)]}}).encode()
-    calls = [0, 0]
+    tasks = tuple(TaskReport(f"worker:{number}", "running", starts=1) for number in range(8))
+    page = json.dumps({"report": JobReport("", state="RUNNING", tasks=tasks, metrics={"loss": 0.5}).to_dict()}).encode()
+    content, sent = b"", [0, 0, 0]
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                asked = b"/told" in head.split(b"\r\n", 1)[0]
-                body = json.dumps(calls).encode() if asked else content
-                if not asked:
-                    calls[0] += 1
-                    calls[1] += len(body)
+                head = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0]
+                if b"/told" in head:
+                    body = json.dumps(sent).encode()
+                elif b"/proxy/" in head:
+                    body = page
+                    sent[2] += 1
+                else:
+                    body = content
+                    sent[0] += 1
+                    sent[1] += len(body)
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
                              % len(body) + body)
                 await writer.drain()
 
     async def run() -> None:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        sys.stdout.write(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}\n")
+        nonlocal content
+        listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        content = json.dumps({"apps": {"app": [_application(number, url) for number in range(count)]}}).encode()
+        sys.stdout.write(f"{url}\n")
         sys.stdout.flush()
-        await server.serve_forever()
+        await listening.serve_forever()
 
     asyncio.run(run())

@@ -28,6 +28,7 @@ JOB = {
     "input": "{{ var.value.digits_folder }}/digits.npz",
     "file": [f"{DIGITS}/digits.py", f"{DIGITS}/storage.py"],
     "deferrable": True,
+    "retries": 2,
 }
 
 with DAG("digits_model_training", schedule=None, tags=["tf_yarn", "example"]) as training:

@@ -45,6 +45,8 @@ with DAG(
         # Not {{ run_id }}: it has colons, which HDFS does not allow.
         output_path="{{ var.value.digits_folder }}/first/{{ dag_run.run_after | ts_nodash }}",
         deferrable=True,
+        # A retry attaches to what still trains, and takes the result of what has ended meanwhile.
+        retries=2,
     )
 
     @task

@@ -43,6 +43,7 @@ with DAG(
         output_path="{{ var.value.digits_folder }}/search/{{ dag_run.run_after | ts_nodash }}/{{ ti.map_index }}",
         pool="tf_yarn",
         deferrable=True,
+        retries=2,
     )
     def train(learning_rate, batch_size, *, params):
         """Return the command. This function runs in Airflow, the command runs on the cluster."""

@@ -48,6 +48,7 @@ with DAG(
         input="{{ var.value.digits_bucket }}/digits.npz",
         output_path="{{ var.value.digits_bucket }}/models/{{ dag_run.run_after | ts_nodash }}",
         deferrable=True,
+        retries=2,
     )
 
 if __name__ == "__main__":

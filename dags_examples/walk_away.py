@@ -27,7 +27,7 @@ with DAG(
 ) as dag:
     submit = TensorFlowYarnOperator(task_id="submit", spec=f"{DIGITS}/job.yaml", wait_for_completion=False)
     wait = TensorFlowYarnSensor(task_id="wait", application_id="{{ ti.xcom_pull('submit')['application_id'] }}",
-                                deferrable=True)
+                                deferrable=True, retries=2)
 
     @task
     def last_lines(report):

@@ -12,9 +12,9 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
 
 from support.browser import browsing, chromium  # noqa: E402
-from tf_yarn_ops.runtime.common.page import render_page  # noqa: E402
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport  # noqa: E402
-from tf_yarn_ops.runtime.common.status import Event, Facts, Given, Series, Usage, build_status  # noqa: E402
+from tf_yarn_ops.runtime.common.status import Facts, Given, Series, TaskEvent, Usage, build_status  # noqa: E402
+from tf_yarn_ops.runtime.page.page import render_page  # noqa: E402
 
 START = 1_790_000_000.0
 MINUTES = 60.0
@@ -27,12 +27,16 @@ def sample():
     for number, (name, host) in enumerate(names.items()):
         again = name == "worker:2"
         tasks.append(TaskReport(name, "running", host=host, starts=1 + again, log_url=f"http://{host}:8042/node/containerlogs/c"))
-        events[name] = [Event("requested", START), Event("allocated", START + 25 + 12 * number, host),
-                        Event("registered", START + 33 + 12 * number, host, 1), Event("running", START + 84, host, 1)]
+        events[name] = [
+            TaskEvent("requested", START),
+            TaskEvent("allocated", START + 25 + 12 * number, host),
+            TaskEvent("registered", START + 33 + 12 * number, host, 1),
+            TaskEvent("running", START + 84, host, 1),
+        ]
         if again:
             events[name] += [
-                Event("failed", START + 11 * MINUTES, host, 1, 137, cause="failed with exit code 137 on node-4"),
-                Event("running", START + 11 * MINUTES + 8, host, 1, cause="worker:2 failed with exit code 137")]
+                TaskEvent("failed", START + 11 * MINUTES, host, 1, 137, cause="failed with exit code 137 on node-4"),
+                TaskEvent("running", START + 11 * MINUTES + 8, host, 1, cause="worker:2 failed with exit code 137")]
         given[name] = Given(8192, 4)
         usage[name] = Usage(START + 23 * MINUTES, 0.6 + 0.7 * number, 2100 + 900 * number, 1.1 + 0.7 * number,
                             2900 + 1150 * number, 3000.0)

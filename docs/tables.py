@@ -13,11 +13,11 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
 from tf_yarn_ops.azkaban import keys  # noqa: E402
-from tf_yarn_ops.cli.options import ALL, names_of, value_of  # noqa: E402
+from tf_yarn_ops.cli.parameters import ALL, names_of, value_of  # noqa: E402
 from tf_yarn_ops.doctor.symptoms import Symptom  # noqa: E402
 from tf_yarn_ops.doctor.table import CHECKS  # noqa: E402
 from tf_yarn_ops.job.defaults import default_of  # noqa: E402
-from tf_yarn_ops.job.options import COMMAND_LINE, OPTIONS, SECTIONS, Option, options_of  # noqa: E402
+from tf_yarn_ops.job.options import COMMAND_LINE, OPTION_SECTIONS, OPTIONS, Option, options_of  # noqa: E402
 
 
 def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -88,8 +88,8 @@ def _shown(text: str) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    **{f"options: {section}": (lambda section=section: options_of_section(section)) for section in SECTIONS},
-    **{f"azkaban: {section}": (lambda rows=rows: azkaban_keys(rows)) for section, rows in keys.SECTIONS.items()},
+    **{f"options: {section}": (lambda section=section: options_of_section(section)) for section in OPTION_SECTIONS},
+    **{f"azkaban: {section}": (lambda rows=rows: azkaban_keys(rows)) for section, rows in keys.KEY_SECTIONS.items()},
     "doctor: checks": doctor_checks,
     "doctor: symptoms": doctor_symptoms,
 }

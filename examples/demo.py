@@ -1,7 +1,7 @@
 """``./dev demo``: the digits example on a fresh Hadoop of this machine, from nothing to the report.
 
-Starts HDFS and YARN, puts the data into HDFS, trains with ParameterServerStrategy on chief, two workers,
-ps and evaluator through ``ytf-submit --wait``, prints the report, and ends everything that it started.
+Starts HDFS and YARN, which needs no package of Python, puts the data into HDFS, trains with ParameterServerStrategy on
+chief, two workers, ps and evaluator through ``ytf-submit --wait``, prints the report, and ends everything it started.
 """
 
 import argparse
@@ -15,7 +15,6 @@ import sys
 from pathlib import Path
 
 from tf_yarn_ops.errors import MiniClusterError
-from tf_yarn_ops.hadoop.cluster import current_user
 from tf_yarn_ops.minicluster import MiniCluster
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,6 +37,8 @@ def show(folder: Path) -> str:
 
 def train(cluster: MiniCluster, output: Path) -> int:
     """Run the example on the cluster; return the exit code."""
+    from tf_yarn_ops.hadoop.cluster import current_user
+
     environ = {**os.environ, **cluster.environ}
     environ["HADOOP_USER_NAME"] = current_user(environ)  # one user for all programs; LOGNAME does not count
     data = f"{cluster.default_filesystem}/user/{environ['HADOOP_USER_NAME']}/digits.npz"
@@ -68,38 +69,51 @@ def train(cluster: MiniCluster, output: Path) -> int:
     return submitted.returncode or int(accuracy < ACCURACY)
 
 
+def start(folder: Path) -> None:
+    """Start a fresh Hadoop."""
+    MiniCluster(folder / "hadoop", progress=say).down()
+    shutil.rmtree(folder, ignore_errors=True)
+    say("== a fresh Hadoop")
+    MiniCluster(folder / "hadoop", progress=say).up()
+
+
+def end(folder: Path, keep: bool) -> None:
+    """End the cluster, or say how to use it."""
+    cluster = MiniCluster(folder / "hadoop", progress=say)
+    if not keep:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one changes nothing
+        cluster.down()
+        say("\nnothing is left running; ./dev demo --keep leaves the cluster up")
+        return
+    say(f"\n== the cluster is still up: {cluster.resourcemanager_url}/cluster")
+    say(f'use it:  eval "$({show(PROGRAMS / "ytf")} minicluster env --dir {show(folder / "hadoop")})"')
+    say(f"end it:  {show(PROGRAMS / 'ytf')} minicluster down --dir {show(folder / 'hadoop')}")
+
+
 def main() -> int:
-    """Run the demo; return the exit code."""
+    """Run the demo, or one step of it; return the exit code."""
     parser = argparse.ArgumentParser(prog="./dev demo", description="Train the handwritten digits on a fresh Hadoop.")
     parser.add_argument("--keep", action="store_true", help="leave the cluster up, and say how to look at it")
     parser.add_argument("--dir", type=Path, default=ROOT / ".ytf" / "demo", help="where cluster and output lie")
+    parser.add_argument("--only", choices=["start", "train", "end"], help=argparse.SUPPRESS)
     options = parser.parse_args()
-    folder = options.dir.absolute()
-    # SIGTERM ends the daemons too.
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-    cluster = MiniCluster(folder / "hadoop", progress=say)
+    folder, step, code = options.dir.absolute(), options.only, 0
+    # SIGTERM ends the daemons too, also where SIGINT is ignored, as below nohup.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
-        cluster.down()
-        shutil.rmtree(folder, ignore_errors=True)
-        say("== a fresh Hadoop")
-        cluster = MiniCluster(folder / "hadoop", progress=say)
-        cluster.up()
-        code = train(cluster, folder / "output")
+        if step in (None, "start"):
+            start(folder)
+        if step in (None, "train"):
+            code = train(MiniCluster(folder / "hadoop"), folder / "output")
     except MiniClusterError as error:
         say(f"./dev demo: {error}")
         code = error.reason.exit_code
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as error:
         say("./dev demo: interrupted")
-        code = 130
+        code = int(error.code or 0) if isinstance(error, SystemExit) else 130
     finally:
-        if not options.keep:
-            cluster.down()
-    if options.keep:
-        say(f"\n== the cluster is still up: {cluster.resourcemanager_url}/cluster")
-        say(f'use it:  eval "$({show(PROGRAMS / "ytf")} minicluster env --dir {show(folder / "hadoop")})"')
-        say(f"end it:  {show(PROGRAMS / 'ytf')} minicluster down --dir {show(folder / 'hadoop')}")
-    else:
-        say("\nnothing is left running; ./dev demo --keep leaves the cluster up")
+        if step == "end" or step != "start":
+            end(folder, options.keep and step != "end")
     return code
 
 

@@ -11,6 +11,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from support.fake_yarn import FakeYarn, serving
@@ -24,6 +25,12 @@ def pytest_configure(config):
     """Undo what a shell does to its background jobs: the programs under test have to see Ctrl-C."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# A busy machine is no fault of a test; CI plays the same examples in each run.
+hypothesis.settings.register_profile("all", deadline=None, suppress_health_check=list(hypothesis.HealthCheck),
+                                     derandomize=bool(os.environ.get("CI")), print_blob=True)
+hypothesis.settings.load_profile("all")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -125,16 +132,16 @@ def all_is_logged():
 
 @pytest.fixture(scope="session")
 def minicluster(tmp_path_factory):
-    """Return a running `MiniCluster` with HDFS, ended with the session."""
-    from tf_yarn_ops.minicluster import MiniCluster
+    """Return a running `HadoopCluster` with HDFS, ended with the session."""
+    from support.hadoop import HadoopCluster
 
-    with MiniCluster(tmp_path_factory.mktemp("minicluster")) as cluster:
+    with HadoopCluster(tmp_path_factory.mktemp("minicluster")) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="module")
 def secure_cluster(request, tmp_path_factory, worker_id):
-    """Return the running secured `MiniCluster` with pairs; all workers of this run share it."""
+    """Return the running secured `HadoopCluster` with pairs; all workers of this run share it."""
     stash = request.config.stash
     if SECURE not in stash:
         shared = tmp_path_factory.getbasetemp()

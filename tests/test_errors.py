@@ -9,7 +9,7 @@ import pytest
 
 from support.source import MODULES, PACKAGE
 from tf_yarn_ops import errors
-from tf_yarn_ops.errors import Code, Fault, General, SpecInvalid, TfYarnError
+from tf_yarn_ops.errors import Fault, FaultCode, GeneralFault, SpecInvalid, TfYarnError
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 
@@ -18,7 +18,7 @@ def codes_of_the_package():
     for path in MODULES:
         if re.search(r"\(Code\):", path.read_text(encoding="utf-8")):
             importlib.import_module(f"tf_yarn_ops.{'.'.join(path.relative_to(PACKAGE).with_suffix('').parts)}")
-    return [kind for kind in Code.__subclasses__() if kind.__module__.startswith("tf_yarn_ops")]
+    return [kind for kind in FaultCode.__subclasses__() if kind.__module__.startswith("tf_yarn_ops")]
 
 
 CLASSES = [value for _, value in inspect.getmembers(errors, inspect.isclass) if issubclass(value, TfYarnError)]
@@ -50,7 +50,7 @@ def test_one_fault_stands_alone_and_several_are_listed():
     assert list(map(str, SpecInvalid(iter(["a", "b"])).faults)) == ["a", "b"]
 
 
-class Wrong(Code):
+class Wrong(FaultCode):
     SMALL = "{given} is less than {other}"
     STRANGE = "{given!r} is not one of {allowed}{hint}"
     EXPECTED = "expected a number"
@@ -77,8 +77,8 @@ def test_faults_are_values():
     fault = Fault("a", Wrong.SMALL, {"given": [1], "other": "b"})
     assert {fault, Fault("a", Wrong.SMALL, {"given": [1], "other": "b"})} == {fault}
     assert fault != Fault("a", Wrong.SMALL, {"given": [2], "other": "b"})
-    again = pickle.loads(pickle.dumps(SpecInvalid(Fault("queue", General.UNKNOWN_KEY, {"given": "q", "allowed": ("queue",)}))))
-    assert str(again) == "queue: unknown key; known: queue" and again.faults[0].code is General.UNKNOWN_KEY
+    again = pickle.loads(pickle.dumps(SpecInvalid(Fault("queue", GeneralFault.UNKNOWN_KEY, {"given": "q", "allowed": ("queue",)}))))
+    assert str(again) == "queue: unknown key; known: queue" and again.faults[0].code is GeneralFault.UNKNOWN_KEY
 
 
 CODES = [code for kind in codes_of_the_package() for code in kind]

@@ -53,3 +53,14 @@ def test_a_type_checker_knows_the_public_names(tmp_path):
     revealed = [line.partition("Revealed type is ")[2].strip('"') for line in run.stdout.splitlines() if "Revealed" in line]
     assert [text.replace("builtins.", "") for text in revealed] == [
         "str", "tf_yarn_ops.follow.identity.Identity", "tuple[tf_yarn_ops.errors.Fault, ...]", "str"], run.stdout
+
+
+def test_dir_lists_the_public_names_only():
+    assert dir(tf_yarn_ops) == sorted(tf_yarn_ops.__all__)
+
+
+def test_launcher_and_report_have_a_repr_of_one_line(yarn):
+    launcher = tf_yarn_ops.Launcher(tf_yarn_ops.discover(yarn.url, {"HADOOP_USER_NAME": "ann"}))
+    assert repr(launcher) == f"<Launcher of ann on {yarn.url}>"
+    report = tf_yarn_ops.JobReport("application_1_0001", reason=tf_yarn_ops.Reason.KILLED, message="by Ann")
+    assert repr(report) == "<JobReport application_1_0001 KILLED: by Ann>"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         WaitTimeout,
     )
     from .follow.identity import Identity
-    from .hadoop.cluster import Cluster, discover
+    from .hadoop.cluster import Cluster, discover, local
     from .job.parts import Acls, Deadlines, Environment, Resources, RestartPolicy, TensorBoard
     from .job.spec import JobSpec, TaskSpec
     from .launch.launcher import Launcher
@@ -69,6 +69,7 @@ __all__ = [
     "WaitTimeout",
     "__version__",
     "discover",
+    "local",
 ]
 
 #: The module of each public name that is not in `errors`.
@@ -88,6 +89,7 @@ _MODULES = {
     "TaskSpec": "job.spec",
     "TensorBoard": "job.parts",
     "discover": "hadoop.cluster",
+    "local": "hadoop.cluster",
 }
 
 
@@ -100,4 +102,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

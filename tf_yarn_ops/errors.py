@@ -13,11 +13,11 @@ from typing import Any
 from .runtime.common.reasons import Reason
 
 
-class Code(enum.Enum):
+class FaultCode(enum.Enum):
     """The kind of a fault. A member's value is a template for `str.format`; each room declares its own members."""
 
 
-class General(Code):
+class GeneralFault(FaultCode):
     """Codes that every room uses."""
 
     #: A finished sentence, for a fault that only people read.
@@ -46,7 +46,7 @@ class Fault:
     """
 
     path: str
-    code: Code
+    code: FaultCode
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def below(self, parent: str) -> "Fault":
@@ -102,9 +102,12 @@ class TfYarnError(Exception):
     ----------
     reason : Reason
         The row of the reason table. It holds the exit code and tells whether a retry can help.
+    command : str
+        The command that helps; empty for that of the reason.
     """
 
     reason = Reason.TASK_FAILED
+    command = ""
 
     @property
     def hint(self) -> str:
@@ -118,7 +121,7 @@ class SpecInvalid(TfYarnError, ValueError):
     Parameters
     ----------
     faults : Fault, str, or iterable of them
-        A text stands for a fault without a path, with the code `General.SENTENCE`.
+        A text stands for a fault without a path, with the code `GeneralFault.SENTENCE`.
 
     Attributes
     ----------
@@ -130,12 +133,16 @@ class SpecInvalid(TfYarnError, ValueError):
 
     def __init__(self, faults: Fault | str | Iterable[Fault | str]):
         several = (faults,) if isinstance(faults, Fault | str) else faults
-        self.faults = tuple(Fault("", General.SENTENCE, {"sentence": one}) if isinstance(one, str) else one
+        self.faults = tuple(Fault("", GeneralFault.SENTENCE, {"sentence": one}) if isinstance(one, str) else one
                             for one in several)
         super().__init__(self.faults)
 
     def __str__(self) -> str:
         return list_faults(self.faults)
+
+
+class ResourceManagerUnknown(SpecInvalid):
+    """Neither the caller nor the configuration of this machine names a ResourceManager."""
 
 
 class SubmissionRejected(TfYarnError, RuntimeError):
@@ -159,12 +166,10 @@ class ClusterUnreachable(TfYarnError, ConnectionError):
     reason = Reason.CLUSTER_UNREACHABLE
 
 
-class ResourceManagerUnknown(ClusterUnreachable):
-    """Neither the caller nor the configuration of this machine names a ResourceManager."""
-
-
 class TicketMissing(ClusterUnreachable):
-    """There is no valid Kerberos ticket for a service; the same call succeeds with a new one."""
+    """There is no ticket now, as it has expired or no KDC answers; the same call can succeed later."""
+
+    command = "ytf doctor"
 
     @property
     def hint(self) -> str:
@@ -172,7 +177,9 @@ class TicketMissing(ClusterUnreachable):
 
 
 class KerberosRefused(SubmissionRejected):
-    """Kerberos can't be used: its library is missing, a keytab is of no use, or the KDC refuses the principal."""
+    """Only a person can help: no ticket or library, a ticket of another realm, a useless keytab, a locked principal."""
+
+    command = "ytf doctor"
 
     @property
     def hint(self) -> str:

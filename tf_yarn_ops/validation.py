@@ -9,18 +9,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
+from datetime import datetime, tzinfo
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from .errors import Code, Fault, General, SpecInvalid
+from .errors import Fault, FaultCode, GeneralFault, SpecInvalid
+from .runtime.common.contract import MAX_STRING
+from .runtime.common.masking import MASK, mask_command
 
-Part = TypeVar("Part")
+PartType = TypeVar("PartType")
 Reader = Callable[[Any], Any]
 
-#: Linux allows 128 KiB for one environment string; the rest is left for the name.
-MAX_STRING = 120 * 1024
-#: What ``--dry_run`` prints in place of a secret.
-MASK = "***"
 #: The largest number of digits in a number of a job.
 _DIGITS = 20
 
@@ -31,17 +30,20 @@ _MEMORY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]*)\Z")
 #: MiB per unit. A plain number is MiB, as in Hadoop and in the YARN-DTF design; ``m`` and ``g`` are binary as in Java.
 _MIB = {"": 1.0, "m": 1.0, "mb": 1.0, "mib": 1.0, "g": 1024.0, "gb": 1024.0, "gib": 1024.0,
         "k": 1 / 1024, "kb": 1 / 1024, "kib": 1 / 1024, "t": 1024.0**2, "tb": 1024.0**2, "tib": 1024.0**2}
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _OURS = ("DTF_", "YTF_", "SKEIN_")
 
 
-class Value(Code):
-    """What is wrong with a single value."""
+class ValueFault(FaultCode):
+    """Fault codes for a single value."""
 
     NOT_MEMORY = "{given!r} is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)"
     TOO_LITTLE_MEMORY = "{given!r} is too little memory; give at least 1 MiB"
     LONG_NUMBER = "the number has too many digits"
     NOT_A_COUNT = "{given!r} is not a whole number of at least {least}"
     NOT_SECONDS = "{given!r} is not a number of seconds of at least 0"
+    NOT_A_MOMENT = "{given!r} is neither an age such as 90s, 10m, 2h or 7d nor a time such as 2026-11-22T17:05"
     NOT_A_FLAG = "{given!r} is neither true nor false"
     NOT_A_TEXT = "{given!r} is not a text"
     NUL = "{given!r} contains a NUL character, which can't be passed to a process"
@@ -54,6 +56,7 @@ class Value(Code):
     RESERVED_VARIABLE = "tf_yarn_ops sets this variable for the tasks; use another name"
     NO_VALUE = "the variable has no value; give '' for an empty text"
     NUL_IN_VARIABLE = "the value contains a NUL character, which can't be passed to a process"
+    MASKED_COMMAND = "a secret in the command was masked by --dry_run; write the command with it"
     MASKED_VARIABLE = "the value was masked by --dry_run; give it with --env, or in the file"
     LONG_VARIABLE = "the value is longer than {most} KiB, more than Linux passes to a process"
     NOT_A_FILE_NAME = "{given!r} can't be a file name in the container: no '/' in it, and no '.skein' or '.ytf' first"
@@ -61,7 +64,7 @@ class Value(Code):
     NOT_A_SOURCE = "{given!r} is neither a path nor a URI: {error}"
 
 
-def invalid(code: Code, **values: Any) -> SpecInvalid:
+def invalid(code: FaultCode, **values: Any) -> SpecInvalid:
     """Return the error for a value that has no name yet."""
     return SpecInvalid(Fault("", code, values))
 
@@ -69,7 +72,7 @@ def invalid(code: Code, **values: Any) -> SpecInvalid:
 def _text_of_number(value: object) -> str:
     """Return a number as text; raise `SpecInvalid` if it has more digits than Python converts to a text or back."""
     if (isinstance(value, int) and abs(value) >= 10**_DIGITS) or (isinstance(value, str) and len(value) > 5 * _DIGITS):
-        raise invalid(Value.LONG_NUMBER)
+        raise invalid(ValueFault.LONG_NUMBER)
     return str(value).strip()
 
 
@@ -96,10 +99,10 @@ def parse_memory(value: int | str) -> int:
     match = _MEMORY.match(text)
     scale = _MIB.get(match["unit"].lower()) if match else None
     if match is None or scale is None or isinstance(value, bool):
-        raise invalid(Value.NOT_MEMORY, given=value)
+        raise invalid(ValueFault.NOT_MEMORY, given=value)
     mebibytes = -int(-float(match["number"]) * scale // 1)
     if mebibytes < 1:
-        raise invalid(Value.TOO_LITTLE_MEMORY, given=value)
+        raise invalid(ValueFault.TOO_LITTLE_MEMORY, given=value)
     return mebibytes
 
 
@@ -107,11 +110,44 @@ def parse_count(value: int | str, *, least: int = 1) -> int:
     """Return a whole number of at least ``least``; raise `SpecInvalid` for every other value."""
     text = _text_of_number(value)
     if isinstance(value, bool) or not text.isascii() or not text.isdigit() or int(text) < least:
-        raise invalid(Value.NOT_A_COUNT, given=value, least=least)
+        raise invalid(ValueFault.NOT_A_COUNT, given=value, least=least)
     return int(text)
 
 
-def check(faults: Iterable[Fault]) -> None:
+def parse_since(text: str, now: float, zone: tzinfo | None = None) -> float:
+    """Return the moment that an age or a time means.
+
+    Parameters
+    ----------
+    text : str
+        An age (``90s``, ``10m``, ``2h``, ``7d``, ``2w``), a day (``2026-11-22``), or a time in ISO 8601
+        (``2026-11-22T17:05``).
+    now : float
+        Seconds since the epoch.
+    zone : tzinfo, optional
+        The zone of a day or time that names none. Default: local time.
+
+    Returns
+    -------
+    float
+        Seconds since the epoch.
+
+    Raises
+    ------
+    SpecInvalid
+        The text is none of these.
+    """
+    age = _AGE.fullmatch(text.strip())
+    if age is not None:
+        return now - float(age[1]) * _SECONDS[age[2]]
+    try:
+        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError:
+        raise invalid(ValueFault.NOT_A_MOMENT, given=text) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+
+
+def check_faults(faults: Iterable[Fault]) -> None:
     """Raise `SpecInvalid` with all faults, if there are any."""
     found = tuple(faults)
     if found:
@@ -149,27 +185,27 @@ def kind_of(value: object) -> str:
 
 def not_a_mapping(value: object, what: str = "keys to values") -> SpecInvalid:
     """Return the error for a value that is not a mapping of ``what``."""
-    return invalid(Value.NOT_A_MAPPING, given=brief(value), what=what)
+    return invalid(ValueFault.NOT_A_MAPPING, given=brief(value), what=what)
 
 
-def read_part(part: type[Part]) -> Callable[[Any], Part]:
+def read_part(part: type[PartType]) -> Callable[[Any], PartType]:
     """Return a reader of a frozen dataclass: an instance, or a mapping of its fields. None means not given.
 
     The reader refuses unknown keys, and reports them together with the faults of the known ones.
     """
     valid = tuple(field.name for field in fields(part))  # type: ignore[arg-type]
 
-    def read(value: Any) -> Part:
+    def read(value: Any) -> PartType:
         if isinstance(value, part):
             return value
         if value is not None and not isinstance(value, Mapping):
             raise not_a_mapping(value)
-        faults = [Fault(str(name), General.UNKNOWN_KEY, {"given": str(name), "allowed": valid})
+        faults = [Fault(str(name), GeneralFault.UNKNOWN_KEY, {"given": str(name), "allowed": valid})
                   for name in value or () if name not in valid]
         known = {name: item for name, item in (value or {}).items() if name in valid and item is not None}
         with noting(faults):
             made = part(**known)
-        check(faults)
+        check_faults(faults)
         return made
 
     return read
@@ -193,14 +229,14 @@ def read_seconds(value: Any) -> float:
     except (TypeError, ValueError):
         seconds = math.nan
     if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 0:
-        raise invalid(Value.NOT_SECONDS, given=value)
+        raise invalid(ValueFault.NOT_SECONDS, given=value)
     return seconds
 
 
 def read_flag(value: object) -> bool:
     """Return true or false; refuse every other value."""
     if not isinstance(value, bool):
-        raise invalid(Value.NOT_A_FLAG, given=value)
+        raise invalid(ValueFault.NOT_A_FLAG, given=value)
     return value
 
 
@@ -210,7 +246,7 @@ def read_choice(*choices: str) -> Callable[[object], str]:
     def read(value: object) -> str:
         text = read_text(value)
         if text not in choices:
-            raise invalid(General.NOT_A_CHOICE, given=text, allowed=choices)
+            raise invalid(GeneralFault.NOT_A_CHOICE, given=text, allowed=choices)
         return text
 
     return read
@@ -219,9 +255,9 @@ def read_choice(*choices: str) -> Callable[[object], str]:
 def read_text(value: object) -> str:
     """Return a text that can be passed to a process: without a NUL character."""
     if not isinstance(value, str):
-        raise invalid(Value.NOT_A_TEXT, given=value)
+        raise invalid(ValueFault.NOT_A_TEXT, given=value)
     if "\0" in value:
-        raise invalid(Value.NUL, given=value)
+        raise invalid(ValueFault.NUL, given=value)
     return value
 
 
@@ -230,7 +266,7 @@ def read_texts(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (read_text(value),)
     if not isinstance(value, Iterable):
-        raise invalid(Value.NOT_TEXTS, given=value)
+        raise invalid(ValueFault.NOT_TEXTS, given=value)
     return tuple(read_text(item) for item in value)
 
 
@@ -246,16 +282,16 @@ def read_exit_codes(value: object) -> tuple[int, ...]:
     codes = tuple(read_count(1)(code) for code in value)
     for code in codes:
         if code > 255:
-            raise invalid(Value.NOT_AN_EXIT_CODE, given=code)
+            raise invalid(ValueFault.NOT_AN_EXIT_CODE, given=code)
     return codes
 
 
 def read_env(value: object) -> dict[str, str]:
     """Return environment variables as texts; refuse reserved names, and names and values that Linux can't pass on."""
     if not isinstance(value, Mapping):
-        raise invalid(Value.NOT_A_MAPPING, given=kind_of(value), what="variables to texts")
+        raise invalid(ValueFault.NOT_A_MAPPING, given=kind_of(value), what="variables to texts")
     env = {name: str(text).lower() if isinstance(text, bool) else str(text) for name, text in value.items()}
-    check(fault for name, text in value.items() if (fault := _fault_of_variable(name, text, env[name])))
+    check_faults(fault for name, text in value.items() if (fault := _fault_of_variable(name, text, env[name])))
     return env
 
 
@@ -263,25 +299,27 @@ def _fault_of_variable(name: object, given: object, text: str) -> Fault | None:
     """Return the fault of a variable, or None. The value may be a secret, so the fault does not hold it."""
     path, kib = str(name), {"most": MAX_STRING // 1024}
     if not isinstance(name, str) or not _VARIABLE.match(name):
-        return Fault(path, Value.NOT_A_VARIABLE, {"given": name})
+        return Fault(path, ValueFault.NOT_A_VARIABLE, {"given": name})
     if name.startswith(_OURS) or name == "TF_CONFIG":
-        return Fault(path, Value.RESERVED_VARIABLE)
+        return Fault(path, ValueFault.RESERVED_VARIABLE)
     if given is None:
-        return Fault(path, Value.NO_VALUE)
+        return Fault(path, ValueFault.NO_VALUE)
     if "\0" in text:
-        return Fault(path, Value.NUL_IN_VARIABLE)
+        return Fault(path, ValueFault.NUL_IN_VARIABLE)
     if text == MASK:
-        return Fault(path, Value.MASKED_VARIABLE)
-    return Fault(path, Value.LONG_VARIABLE, kib) if len(text.encode()) > MAX_STRING else None
+        return Fault(path, ValueFault.MASKED_VARIABLE)
+    return Fault(path, ValueFault.LONG_VARIABLE, kib) if len(text.encode()) > MAX_STRING else None
 
 
 def read_command(value: object) -> str:
     """Return a command; refuse an empty one, and one that is too long for an argument of a process."""
     command = read_text(value)
     if not command.strip():
-        raise invalid(Value.EMPTY_COMMAND)
+        raise invalid(ValueFault.EMPTY_COMMAND)
     if len(command.encode()) > MAX_STRING:
-        raise invalid(Value.LONG_COMMAND, most=MAX_STRING // 1024)
+        raise invalid(ValueFault.LONG_COMMAND, most=MAX_STRING // 1024)
+    if MASK in command and mask_command(command.replace(MASK, "x")) == command:
+        raise invalid(ValueFault.MASKED_COMMAND)
     return command
 
 
@@ -293,11 +331,11 @@ def read_sources(value: object) -> dict[str, str]:
     for name, source in value.items():
         with noting(faults, str(name)):
             if (not isinstance(name, str) or not name or "/" in name or name in (".", "..")
-                    or name.startswith((".skein", ".ytf"))):
-                raise invalid(Value.NOT_A_FILE_NAME, given=name)
+                or name.startswith((".skein", ".ytf"))):
+                raise invalid(ValueFault.NOT_A_FILE_NAME, given=name)
             if not read_source(source):
-                raise invalid(Value.NO_SOURCE)
-    check(faults)
+                raise invalid(ValueFault.NO_SOURCE)
+    check_faults(faults)
     return dict(value)
 
 
@@ -307,5 +345,5 @@ def read_source(value: object) -> str:
     try:
         urlsplit(source)
     except ValueError as error:
-        raise invalid(Value.NOT_A_SOURCE, given=source, error=str(error)) from error
+        raise invalid(ValueFault.NOT_A_SOURCE, given=source, error=str(error)) from error
     return source

@@ -9,19 +9,19 @@ from datetime import datetime, timedelta
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from airflow.sdk import DAG
+from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from support import airflow_setup
 from support.airflow_task import ID, JOB, SECOND, deferral, run
 from support.fake_yarn import STAMP
 from tf_yarn_ops.airflow import TensorFlowYarnOperator
-from tf_yarn_ops.airflow.job import job_of
+from tf_yarn_ops.airflow.job import operator_job
 from tf_yarn_ops.airflow.lineage import dataset_of
-from tf_yarn_ops.airflow.operator import _ELSEWHERE, OPTIONS, RENAMED
+from tf_yarn_ops.airflow.operator import _ELSEWHERE, OPERATOR_OPTIONS, RENAMED
 from tf_yarn_ops.airflow.task_instance import deployment_id, identity_of
 from tf_yarn_ops.job.options import OPERATOR, options_of
-from tf_yarn_ops.job.request import NAMES, build_job
+from tf_yarn_ops.job.request import OPTION_NAMES, build_job
 from tf_yarn_ops.job.spec import JobSpec
 
 pytestmark = pytest.mark.slow
@@ -30,16 +30,16 @@ pytestmark = pytest.mark.slow
 def test_the_signature_has_every_option_of_the_table_and_no_default_of_its_own():
     given = inspect.signature(TensorFlowYarnOperator.__init__).parameters
     table = {RENAMED.get(name, name) for name in options_of(OPERATOR)}
-    assert table <= set(given) and set(NAMES) == set(options_of(OPERATOR, submission=False))
-    assert {name: given[name].default for name in OPTIONS} == dict.fromkeys(OPTIONS)
-    assert len(OPTIONS) == len(NAMES) == len(set(OPTIONS))
+    assert table <= set(given) and set(OPTION_NAMES) == set(options_of(OPERATOR, submission=False))
+    assert {name: given[name].default for name in OPERATOR_OPTIONS} == dict.fromkeys(OPERATOR_OPTIONS)
+    assert len(OPERATOR_OPTIONS) == len(OPTION_NAMES) == len(set(OPERATOR_OPTIONS))
     assert set(given) - table == {
         "self", "kwargs", "tf_yarn_conn_id", "deferrable", "poll_interval", "on_kill", "wait_for_completion",
         "model_asset", "skip_on_exit_code", "log_tail_lines", "stream_logs", "yarn_lifetime"}
 
 
 def test_every_option_reaches_the_request_by_its_own_name():
-    values = {name: f"value of {name}" for name in OPTIONS} | {"success": "chief", "restart": "task", "tensorboard": True}
+    values = {name: f"{{{{ {name} }}}}" for name in OPERATOR_OPTIONS} | {"success": "chief", "restart": "task", "tensorboard": True}
     operator = TensorFlowYarnOperator(task_id="train", **values)
     back = {here: name for name, here in RENAMED.items()}
     assert operator.options() == {back.get(name, name): value for name, value in values.items()}
@@ -55,7 +55,7 @@ def test_template_fields_are_assigned_as_they_were_given_and_only_those_are_show
     operator = TensorFlowYarnOperator(task_id="train", env=env, task_command="{{ ds }}", cluster_requirement="worker:1")
     assert operator.env is env
     assert set(operator.template_fields) == {"env", "task_command", "cluster_requirement"}
-    assert set(TensorFlowYarnOperator.template_fields) == {"spec", *OPTIONS}
+    assert set(TensorFlowYarnOperator.template_fields) == {"spec", *OPERATOR_OPTIONS}
     assert TensorFlowYarnOperator.template_ext == ()
 
 
@@ -95,6 +95,63 @@ def test_what_is_wrong_in_the_file_is_said_when_it_is_parsed(arguments, message)
         TensorFlowYarnOperator(task_id="train", **arguments)
 
 
+@pytest.mark.parametrize(("arguments", "start"), [
+    ({"cluster_requirement": "wroker:4"}, "tasks.wroker: task type 'wroker' looks like a misspelt 'worker'"),
+    ({"cluster_requirement": "worker=4"}, "cluster_requirement, item 1 'worker=4': expected task_type:instances"),
+    ({"task_memory": "lots"}, "task_memory 'lots': 'lots' is not an amount of memory"), ({"total_timeout": "1h"}, "total_timeout: "),
+    ({"env": {"TF_CONFIG": "{}"}}, "env"), ({"lease": 5}, "lease: "), ({"retry_exit_codes": [300]}, "retry_exit_codes"),
+    ({"environment": "conda:x"}, "environment: "),
+    ({"job_execution_timeout": -1}, "job_execution_timeout: "), ({"task_command": ["python", "x.py"]}, "task_command: "),
+    ({"deferrable": "yes"}, "deferrable: 'yes' is neither True nor False"),
+    ({"model_asset": 3}, "model_asset: 3 is neither an asset nor its URI"),
+])
+@pytest.mark.parametrize("elsewhere", [{}, {"input": "hdfs:///data/{{ ds }}"}], ids=["literal", "template elsewhere"])
+def test_literal_mistake_is_import_error(arguments, start, elsewhere):
+    with pytest.raises(ValueError, match=f"^train: {re.escape(start)}"):
+        TensorFlowYarnOperator(task_id="train", **{**JOB, **arguments, **elsewhere})
+
+
+def test_all_literal_mistakes_come_together():
+    with pytest.raises(ValueError, match=r"^train: on_kill: .*; task_memory 'lots': .*; tasks.wroker: "):
+        TensorFlowYarnOperator(task_id="train", **{**JOB, "on_kill": "x", "cluster_requirement": "wroker:4", "task_memory": "lots"})
+
+
+@pytest.mark.parametrize("arguments", [
+    {"cluster_requirement": "{{ params.tasks }}"}, {"task_memory": {"worker": "{{ params.memory }}"}, "custom_type": "x y"},
+    {"spec": {"tasks": {"worker": {"memory": "{{ params.memory }}"}}}, "task_command": None, "cluster_requirement": None},
+    {"spec": "/jobs/of/the/worker.yaml", "task_command": None, "cluster_requirement": None},
+], ids=str)
+def test_job_of_templates_is_checked_when_it_runs(arguments):
+    TensorFlowYarnOperator(task_id="train", **{**JOB, **arguments})
+
+
+def test_output_of_a_template_is_the_output_that_an_option_needs():
+    TensorFlowYarnOperator(task_id="train", **JOB, output_path="hdfs:///models/{{ ds }}", tensorboard=True)
+
+
+def test_result_of_another_task_is_no_literal():
+    with DAG("d"):
+        @task
+        def where():
+            return "s3://models"
+
+        TensorFlowYarnOperator(task_id="train", **JOB, output_path=where(), task_vcores=where())
+
+
+@pytest.mark.parametrize(("arguments", "warning"), [
+    ({"task_memory": "4"}, "task_memory: worker has 4 MiB, in which no Python starts; for GiB write 4g"),
+    ({"queue": "ml"}, "queue='ml' names a queue of Airflow's executor; YARN's queue is yarn_queue"),
+])
+def test_probable_mistake_is_warned_of(arguments, warning):
+    with pytest.warns(UserWarning, match=f"^{re.escape(warning)}$"):
+        TensorFlowYarnOperator(task_id="train", **{**JOB, **arguments})
+
+
+def test_queue_beside_yarn_queue_is_meant(recwarn):
+    TensorFlowYarnOperator(task_id="train", **JOB, queue="gpu-workers", yarn_queue="ml")
+    assert not [warning for warning in recwarn if "queue" in str(warning.message)]
+
+
 def test_all_faults_of_the_file_come_together():
     with pytest.raises(ValueError, match=r"^train: tsk: unknown option.*; on_kill: 'x' is not.*; poll_interval: -1 is"):
         TensorFlowYarnOperator(task_id="train", **JOB, tsk=1, on_kill="x", poll_interval=-1)
@@ -116,7 +173,7 @@ def test_importing_the_operator_loads_airflow_and_the_table_of_options_only():
 
 
 def test_faults_of_the_request_end_the_task_for_good_and_are_all_named(site):
-    operator = site.operator(task_memory="much", priority=-1, environment="conda", job_execution_timeout=-1)
+    operator = site.operator(task_memory="{{ 'much' }}", priority=-1, environment="conda", job_execution_timeout=-1)
     with pytest.raises(AirflowFailException) as failed:
         run(operator)
     for option in ("task_memory", "priority", "environment", "job_execution_timeout"):
@@ -129,8 +186,8 @@ def test_a_spec_may_be_a_mapping_a_value_or_a_file(tmp_path):
     path = tmp_path / "job.yaml"
     path.write_text(json.dumps(document))
     job = JobSpec.from_dict(document)
-    assert job_of({}, document, None, None) == job_of({}, job, None, None) == job_of({}, str(path), None, None) == job
-    assert job_of({"queue": "default"}, document, None, None).queue == "default"
+    assert operator_job({}, document, None, None) == operator_job({}, job, None, None) == operator_job({}, str(path), None, None) == job
+    assert operator_job({"queue": "default"}, document, None, None).queue == "default"
 
 
 @pytest.mark.parametrize(("lifetime", "timeout", "total", "queue"), [
@@ -138,9 +195,9 @@ def test_a_spec_may_be_a_mapping_a_value_or_a_file(tmp_path):
     (7200, None, 7200, 7200), (timedelta(days=30), None, 604800, 86400),
 ])
 def test_the_cluster_ends_what_everybody_has_forgotten(lifetime, timeout, total, queue):
-    deadlines = job_of(JOB, None, lifetime, timeout).deadlines
+    deadlines = operator_job(JOB, None, lifetime, timeout).deadlines
     assert (deadlines.total, deadlines.queue) == (total, queue)
-    assert job_of(JOB, None, None, None) == build_job(JOB)
+    assert operator_job(JOB, None, None, None) == build_job(JOB)
 
 
 def test_the_lifetime_follows_the_timeout_only_of_a_task_that_waits_and_may_kill(site):
@@ -167,7 +224,7 @@ def test_the_application_is_named_like_its_task(site):
 
 @pytest.mark.parametrize(("value", "switched"), [("True", True), ("False", False), (" yes", True), (True, True), (False, False)])
 def test_a_rendered_switch_is_a_switch(value, switched):
-    assert TensorFlowYarnOperator(task_id="train", **JOB, tensorboard=value).options()["tensorboard"] is switched
+    assert TensorFlowYarnOperator(task_id="train", **JOB, tensorboard=value, output_path="x").options()["tensorboard"] is switched
 
 
 def identity(deployment="here", **values):

@@ -10,7 +10,7 @@ from support.fake_yarn import closed_address
 from tf_yarn_ops.airflow import YarnHook
 from tf_yarn_ops.airflow.hook import addresses
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.hadoop.tickets import Tickets
+from tf_yarn_ops.hadoop.security.tickets import Tickets
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_cluster_in_the_environment")]
 

@@ -136,7 +136,7 @@ def test_a_deferred_task_ends_well_without_the_texts_of_its_program(site, capsys
 
 
 def test_a_task_that_waits_itself_does_not_ask_yarn_again_for_the_texts_of_its_program(site, monkeypatch):
-    monkeypatch.delattr("tf_yarn_ops.airflow.execution.complete")
+    monkeypatch.delattr("tf_yarn_ops.airflow.execution.complete_report")
     with site.ending(metrics={"note": "a text"}):
         value, _, _ = run(site.operator())
     assert value["metrics"] == {"note": "a text"}
@@ -155,16 +155,16 @@ def test_metrics_are_masked_by_their_texts_and_not_by_their_names_at_any_depth(s
     metrics = {"tokenizer": "bert-base", "token_accuracy": 0.9, "api_key": "says geheim-3",
                "deep": [{"password": {"a": [{"b": {"c": ["geheim-3", "kept", None]}}]}}]}  # fmt: skip
     with site.ending(metrics=metrics):
-        value, ti, _ = run(site.operator())
-    assert ti.xcoms["tf_yarn_status"] == value
+        value, _, _ = run(site.operator())
     assert value["metrics"] == {"tokenizer": "bert-base", "token_accuracy": 0.9, "api_key": "says ***",
                                 "deep": [{"password": {"a": [{"b": {"c": ["***", "kept", None]}}]}}]}  # fmt: skip
 
 
 def test_a_task_that_pushes_nothing_leaves_no_report(site):
-    with site.ending():
-        value, ti, _ = run(site.operator(do_xcom_push=False))
-    assert value["reason"] == "SUCCEEDED" and "tf_yarn_status" not in ti.xcoms
+    ti = airflow_setup.TaskInstance()
+    with site.ending(reason=Reason.TASK_FAILED), pytest.raises(TfYarnJobFailed):
+        site.operator(do_xcom_push=False).execute(airflow_setup.context_of(ti))
+    assert "tf_yarn_status" not in ti.xcoms
     assert "tf_yarn" in ti.xcoms, "the next try and the links need it"
 
 

@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowRuntimeError, AirflowTaskTimeout, ErrorType
@@ -16,10 +15,10 @@ from airflow.sdk.execution_time.timeout import timeout
 
 from support import airflow_setup
 from support.airflow_task import ID, SECOND, Running, deferral, first_event, resume, run
-from support.fake_yarn import FakeYarn, application, closed_address, serving, slowly
+from support.fake_yarn import FakeYarn, application, serving, slowly
 from support.waiting import until
 from tf_yarn_ops.airflow import TfYarnInfrastructureError
-from tf_yarn_ops.airflow.kill import kill_now
+from tf_yarn_ops.airflow.hasty_kill import kill_now
 from tf_yarn_ops.airflow.serialization import cluster_from_dict
 
 pytestmark = pytest.mark.slow
@@ -105,57 +104,68 @@ def test_an_application_that_is_to_be_left_is_left(site):
     assert site.yarn.apps[ID]["state"] == "ACCEPTED"
 
 
-@pytest.fixture
-def api_server(monkeypatch):
-    """Return a function that lets Airflow's API server be away, hang, answer, or answer with a fault."""
-    with ExitStack() as stack:
-        def be(state):
-            if state == "hangs":
-                silent = stack.enter_context(socket.socket())
-                silent.bind(("127.0.0.1", 0))
-                silent.listen()
-                url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-            elif state == "away":
-                url = closed_address()
-            else:
-                server = FakeYarn()
-                server.faults.append(lambda method, path: (state, {}, ""))
-                url = stack.enter_context(serving(server))
-            monkeypatch.setenv("AIRFLOW__CORE__EXECUTION_API_SERVER_URL", f"{url}/execution/")
-
-        yield be
+NO_ANSWER = AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR))
+ON, LAST = {"max_tries": 1}, {"max_tries": 0}
 
 
-@pytest.mark.parametrize(("server", "last", "killed"), [
-    ("away", False, False), ("hangs", False, False), (503, False, False), ("away", True, True), (404, False, True),
-], ids=["away", "hanging", "without database", "away in the last try", "there"])  # fmt: skip
-def test_a_supervisor_that_has_lost_the_api_server_ends_the_worker_but_not_the_training(site, api_server, server, last, killed):
-    """It sends the signal of a person's kill after its failed heartbeats; the next try attaches, if there is one."""
-    api_server(server)
-    task = Running(site.operator(), max_tries=0 if last else 1)
+@pytest.mark.parametrize(("state", "tries", "options", "killed"), [
+    *[(state, ON, {}, True) for state in ("failed", "success", "skipped", "removed", "restarting")],
+    *[(state, LAST, {}, False) for state in (None, "scheduled", "queued", "up_for_retry", "deferred")],
+    ("running", ON, {}, False), ("running", LAST, {}, True),
+    (NO_ANSWER, ON, {}, False), (NO_ANSWER, LAST, {}, True), (NO_ANSWER, LAST, {"lease": 60}, False),
+])  # fmt: skip
+def test_signal_kills_only_when_no_later_try_attaches(site, state, tries, options, killed):
+    """Airflow also ends workers that it takes for lost, and those of a machine that is shut down."""
+    task = Running(site.operator(**options), **tries)
     until(lambda: site.yarn.apps.get(ID) and task.operator._execution._submitting is False)
-    began = time.monotonic()
+    task.ti.state = state
     task.operator.on_kill()
-    assert time.monotonic() - began < 60
     task.join(60)
     assert isinstance(task.error, TfYarnInfrastructureError)
-    assert ("API server did not answer; the next try attaches" in str(task.error)) is not killed
+    assert ("the next try attaches" in str(task.error)) is not killed
     assert site.yarn.apps[ID]["state"] == ("KILLED" if killed else "ACCEPTED")
     if not killed:
         with site.ending():
-            value, _, _ = run(site.operator(), try_number=2, max_tries=1)
+            value, _, _ = run(site.operator(**options), try_number=2, **tries)
         assert (value["application_id"], value["reason"], site.submissions()) == (ID, "SUCCEEDED", 1)
 
 
-def test_killing_does_not_wait_for_a_resourcemanager_that_hangs(site):
-    task = Running(site.operator())
+def test_task_without_instance_in_airflow_is_killed(site):
+    """A person has deleted the run or the DAG."""
+    task = Running(site.operator(), max_tries=1)
+    until(lambda: site.yarn.apps.get(ID) and task.operator._execution._submitting is False)
+    task.ti.get_task_states = lambda **names: {}
+    task.operator.on_kill()
+    task.join(60)
+    assert site.yarn.apps[ID]["state"] == "KILLED"
+
+
+def test_silent_airflow_does_not_hold_up_a_signal(site):
+    task = Running(site.operator(), max_tries=1)
+    until(lambda: site.yarn.apps.get(ID) and task.operator._execution._submitting is False)
+    silence = threading.Event()
+    task.ti.get_task_states = lambda **names: silence.wait(120) and {}
+    task.operator.on_kill()
+    assert not silence.is_set() and site.yarn.apps[ID]["state"] == "ACCEPTED"
+    silence.set()
+    task.join(60)
+    assert "Airflow did not answer); the next try attaches" in str(task.error)
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["alone", "as Airflow does"])
+def test_killing_does_not_wait_for_a_resourcemanager_that_hangs(site, silent):
+    task = Running(site.operator(), max_tries=0)
     until(lambda: site.yarn.apps.get(ID) and task.operator._execution._submitting is False)
     site.yarn.faults.append(slowly(120, "PUT"))
+    silence = threading.Event()
+    if silent:
+        task.ti.get_task_states = lambda **names: silence.wait(120) and {}
     began = time.monotonic()
     task.operator.on_kill()
     assert time.monotonic() - began < 60
+    silence.set()
     task.join(60)
-    assert isinstance(task.error, TfYarnInfrastructureError)
+    assert isinstance(task.error, TfYarnInfrastructureError) and f"{ID} may still run" in str(task.error)
 
 
 def test_a_kill_during_the_submission_leaves_nothing(site, tmp_path):
@@ -241,7 +251,6 @@ def test_a_kill_by_an_older_attempt_is_not_the_end_of_this_one(site):
     site.end(SECOND)
     second.join(60)
     assert second.error is None and second.ti.xcoms["tf_yarn"]["application_id"] == SECOND
-    assert second.ti.xcoms["tf_yarn_status"]["reason"] == "SUCCEEDED"
 
 
 def test_a_deferred_attempt_defers_once(site):
@@ -290,11 +299,12 @@ def test_a_hanging_port_is_nothing_that_can_be_killed_and_takes_less_than_five_s
 def test_a_kill_waits_for_a_resourcemanager_that_has_to_recover_the_application():
     """It answers 404 until then, and no later request would kill the application."""
     yarn, name = FakeYarn(), "application_1600000000000_0001"
-    yarn.started_on = round(time.time() * 1000)
+    yarn.ha_state = "INITIALIZING"
     with serving(yarn) as url, ThreadPoolExecutor(1) as pool:
         cluster = cluster_from_dict({"resourcemanagers": [url], "user": "ann", "login": "ann"})
         killing = pool.submit(kill_now, cluster, name, "why", 20.0)
-        until(lambda: yarn.count("PUT", f"/ws/v1/cluster/apps/{name}/state") >= 2)
+        until(lambda: yarn.count("GET", "/ws/v1/cluster/info") >= 2)
         yarn.add(application(1, user="ann") | {"id": name})
+        yarn.ha_state = "ACTIVE"
         assert killing.result(60) is True
         assert yarn.apps[name]["state"] == "KILLED"

@@ -12,7 +12,8 @@ from support.airflow_task import ID, Running, deferral, first_event, task_log
 from support.fake_yarn import STAMP
 from support.node_logs import serve_logs
 from support.waiting import until
-from tf_yarn_ops.airflow import log_lines, masks
+from tf_yarn_ops.airflow import masks
+from tf_yarn_ops.airflow import streamed_log as log_lines
 from tf_yarn_ops.airflow.trigger import TensorFlowYarnTrigger
 from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
@@ -59,7 +60,7 @@ def test_the_lines_come_masked_while_it_trains_and_the_rest_at_the_end(site, mon
 
 def test_nodes_that_do_not_answer_do_not_end_the_wait(site, monkeypatch, capsys):
     monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr("tf_yarn_ops.follow.logs.AGGREGATION_TIME", 0.1)
+    monkeypatch.setattr("tf_yarn_ops.follow.log_reader.AGGREGATION_TIME", 0.1)
     asked = []
     site.yarn.faults.append(lambda method, path: "/containerlogs/" in path and (asked.append(path) or (503, {}, "away")))
     task = Running(site.operator(stream_logs="worker:*"))
@@ -148,7 +149,7 @@ def test_the_secrets_of_a_job_are_found_wherever_they_stand():
         "name": "a", "env": {"A": "verborgen-11verborgen-12", "PEM_KEY": "-----BEGIN-----\nabcdefgh\n--\n"},
         "tasks": {"worker": {"instances": 1, "memory": 1, "command": "run 'verborgen-12' --password='pass-word' TOKEN=tok-tok",
                              "env": {"MAX_TOKENS": "100000"}}}})  # fmt: skip
-    found = masks.secrets_of(job)
+    found = masks.job_secrets(job)
     assert found == {"verborgen-11", "verborgen-12", "-----BEGIN-----\nabcdefgh\n--\n", "-----BEGIN-----", "abcdefgh", "pass-word",
                      "tok-tok"}  # fmt: skip
     assert masks.masking(found)("x abcdefgh verborgen-11 pass-word 100000") == "x *** *** *** 100000"

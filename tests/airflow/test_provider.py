@@ -17,7 +17,7 @@ from airflow.sdk.providers_manager_runtime import ProvidersManagerTaskRuntime
 import tf_yarn_ops.airflow
 from support.fake_yarn import STAMP
 from tf_yarn_ops.airflow import TensorFlowYarnOperator, YarnHook
-from tf_yarn_ops.airflow.operator import OPTIONS
+from tf_yarn_ops.airflow.operator import OPERATOR_OPTIONS
 from tf_yarn_ops.airflow.provider import get_provider_info
 
 pytestmark = pytest.mark.slow
@@ -92,7 +92,7 @@ def test_the_page_describes_every_argument_and_no_other():
     own = set(inspect.signature(TensorFlowYarnOperator.__init__).parameters) - {"self", "kwargs"}
     own -= set(inspect.signature(BaseOperator.__init__).parameters)
     names = described("Arguments")
-    assert sorted(names) == sorted(own) and set(OPTIONS) < own
+    assert sorted(names) == sorted(own) and set(OPERATOR_OPTIONS) < own
 
 
 def test_the_page_describes_every_field_of_the_connection():

@@ -110,33 +110,60 @@ def ended_meanwhile(yarn, run, over):
     assert (run.task_state(), run.instance()["try_number"]) == ("deferred", 1)
 
 
-# Four rows with one DAG run of a worker: the fixture of each begins where that of the row before has ended.
+# Five rows with one DAG run of a worker: the fixture of each begins where that of the row before has ended.
 @pytest.fixture(scope="module")
 def taken(site, yarn, outliving):
-    """Kill the scheduler alone; return the run and its applications when the next attempt trains, and the states until then."""
-    over, states = site.home / "taken", set()
+    """Kill the scheduler alone while two workers wait; return the run that goes on, and its application.
+
+    The other task has no retries: Airflow repeats it nevertheless.
+    """
+    over, last_over = site.home / "taken", site.home / "taken-in-its-last-try"
     run = site.trigger("late_retry_sync", command=until_there(over))
-    training(yarn, run)
-    [first] = yarn.ids(run)
+    last = site.trigger("once_sync", command=until_there(last_over))
+    training(yarn, run, last)
+    since = {each: each.instance()["try_number"] for each in (run, last)}
+    ids = {each: yarn.ids(each) for each in (run, last)}
     site.kill_alone("scheduler")
     site.start("scheduler")
-    until(lambda: states.add(run.peek("state")) or first not in yarn.live(run), JOB, 0.2)
-    second = until(lambda: states.add(run.peek("state")) or next(filter(yarn.programs, yarn.live(run)), None), JOB, 0.5)
-    run.until_state("running")
-    yield SimpleNamespace(run=run, over=over, first=first, second=second, states=states)
+    for each in (run, last):
+        attached(site, yarn, SimpleNamespace(run=each, application=ids[each][0]), since[each])
+    last_over.touch()
+    succeeded(yarn, last)
+    yield SimpleNamespace(run=run, over=over, application=ids[run][0])
     over.touch()
 
 
 @pytest.fixture(scope="module")
-def after_the_api_server(site, yarn, taken):
+def after_the_api_server_hangs(site, yarn, taken):
+    """Stop the API server's process for longer than Airflow waits for a heartbeat; return the run when the next try has attached."""
+    since = taken.run.instance()["try_number"]
+    worker, _ = taken.run.worker()
+    server = psutil.Process(site.running["api-server"].pid)
+    family = [server, *server.children(recursive=True)]
+    for process in family:
+        process.suspend()
+    try:
+        until(lambda: taken.run.peek("state") != "running", 120, 0.2)
+    finally:
+        for process in family:
+            process.resume()
+    gone, _ = psutil.wait_procs([worker], 180)
+    assert worker in gone, "Airflow's supervisor has not ended the worker"
+    attached(site, yarn, taken, since)
+    return taken
+
+
+@pytest.fixture(scope="module")
+def after_the_api_server(site, yarn, after_the_api_server_hangs):
     """Take the API server away until the worker is ended; return the run, and the log of the try that is ended so."""
+    taken = after_the_api_server_hangs
     since = taken.run.instance()["try_number"]
     worker, _ = taken.run.worker()
     site.stop("api-server", signal.SIGKILL)
     try:
         gone, _ = psutil.wait_procs([worker], 180)
         assert worker in gone, "Airflow's supervisor has not ended the worker"
-        assert yarn.live(taken.run) == [taken.second]
+        assert yarn.live(taken.run) == [taken.application]
     finally:
         site.start("api-server")
     attached(site, yarn, taken, since)
@@ -154,11 +181,15 @@ def after_the_scheduler_and_workers(site, yarn, after_the_api_server):
 
 
 def attached(site, yarn, taken, since):
-    """Wait until a later try has attached to the second application."""
+    """Wait until a later try has attached to the application, the only one that the run ever had."""
     run = taken.run
-    until(lambda: answering(site) and run.instance()["try_number"] > since and run.task_state() == "running"
-          and f"attached to {taken.second}" in run.log(), JOB, 0.5)  # fmt: skip
-    assert (yarn.ids(run), yarn.live(run)) == ([taken.first, taken.second], [taken.second])
+
+    def has_attached():
+        assert yarn.live(run) == yarn.ids(run) == [taken.application]
+        return (answering(site) and run.instance()["try_number"] > since and run.task_state() == "running"
+                and f"attached to {taken.application}" in run.log())
+
+    until(has_attached, JOB, 0.5)
 
 
 def answering(site):
@@ -168,15 +199,17 @@ def answering(site):
         return False
 
 
-def test_the_scheduler_alone_is_killed_and_its_workers_go_on(yarn, outliving, taken):
-    """Airflow takes the task from the worker that is still alive, which kills what it trains; the next attempt trains."""
-    assert yarn.ending(taken.first) == KILLED
-    assert yarn.ids(taken.run) == [taken.first, taken.second]
-    assert not taken.states & {"up_for_retry", "failed"}, "the task needs no retries for this"
+def test_scheduler_killed_alone_and_next_try_attaches(outliving, taken):
+    """Airflow takes the tasks from workers that are still alive and ends them; what they train goes on."""
     outliving.check()
 
 
-def test_the_api_server_is_away_until_workers_are_ended_and_comes_back(outliving, after_the_api_server):
+def test_api_server_hangs_and_next_try_attaches(outliving, after_the_api_server_hangs):
+    """Airflow repeats the task meanwhile, and ends the worker when the API server answers again."""
+    outliving.check()
+
+
+def test_api_server_away_and_next_try_attaches(outliving, after_the_api_server):
     """The supervisor of a worker ends it after failed heartbeats; what it trains goes on, and the next try attaches."""
     assert "the next try attaches" in after_the_api_server.log
     outliving.check()
@@ -188,7 +221,7 @@ def test_the_scheduler_is_killed_with_its_workers_and_comes_back(outliving, afte
 
 
 def test_the_scheduler_is_terminated_and_comes_back(site, yarn, outliving, after_the_scheduler_and_workers):
-    """It waits for its worker, and the second application, to which two tries have attached, succeeds."""
+    """It waits for its worker, and the application, to which four tries have attached, succeeds."""
     lasting = after_the_scheduler_and_workers
     scheduler = site.running.pop("scheduler")
     scheduler.send_signal(signal.SIGTERM)
@@ -196,8 +229,8 @@ def test_the_scheduler_is_terminated_and_comes_back(site, yarn, outliving, after
     await_end(scheduler, signal.SIGTERM, 60)
     site.start("scheduler")
     lasting.run.until_state("success", seconds=2 * JOB)
-    assert yarn.settled(lasting.run, KILLED, SUCCEEDED) == [lasting.first, lasting.run.xcom()["application_id"]]
-    assert lasting.run.xcom()["application_id"] == lasting.second
+    assert yarn.settled(lasting.run, SUCCEEDED) == [lasting.application]
+    assert lasting.run.xcom()["application_id"] == lasting.application
     outliving.check()
 
 

@@ -53,6 +53,25 @@ def test_a_sensor_succeeds_when_yarn_has_forgotten_the_application_behind_its_tr
 
 
 @pytest.mark.parametrize("deferrable", [False, True], ids=["worker", "triggerer"])
+def test_a_sensor_waits_for_a_resourcemanager_that_recovers(site, deferrable):
+    YarnHook().submit(JOB)
+    looks = []
+
+    def recover(method, path):
+        """Know no application at the sensor's first looks."""
+        if path.endswith(ID):
+            looks.append(path)
+            site.yarn.ha_state = "INITIALIZING" if len(looks) < 4 else "ACTIVE"
+            return (404, {}, "") if len(looks) < 4 else None
+        return None
+
+    site.yarn.faults.append(recover)
+    with site.ending(metrics={}):
+        value = waited(site, deferrable)
+    assert value["reason"] == "SUCCEEDED" and len(looks) >= 4
+
+
+@pytest.mark.parametrize("deferrable", [False, True], ids=["worker", "triggerer"])
 @pytest.mark.parametrize(("reason", "soft", "error"), [
     (Reason.TASK_FAILED, False, TfYarnJobFailed), (Reason.KILLED, False, AirflowFailException),
     (Reason.TASK_FAILED, True, AirflowSkipException),

@@ -11,16 +11,25 @@ from airflow.models.trigger import Trigger
 from airflow.sdk.serde import deserialize, serialize
 
 from support.fake_yarn import FakeYarn, application, serving, slowly
-from support.waiting import until_async
-from tf_yarn_ops.airflow import TensorFlowYarnTrigger, progress
+from support.waiting import until, until_async
+from tf_yarn_ops.airflow import TensorFlowYarnTrigger
+from tf_yarn_ops.airflow import following as progress
 from tf_yarn_ops.airflow import trigger as trigger_module
-from tf_yarn_ops.airflow.kill import LIMIT
+from tf_yarn_ops.airflow.hasty_kill import KILL_LIMIT
 from tf_yarn_ops.airflow.serialization import cluster_from_dict, cluster_to_dict, identity_to_dict
+from tf_yarn_ops.follow import watch
 from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import Cluster, current_user, discover
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport, compose_diagnostics, parse_diagnostics
+from tf_yarn_ops.runtime.common.report import (
+    JobReport,
+    JobUsage,
+    Round,
+    TaskReport,
+    compose_diagnostics,
+    parse_diagnostics,
+)
 from tf_yarn_ops.terminal import progress as lines_module
 
 pytestmark = pytest.mark.slow
@@ -53,6 +62,12 @@ class Place:
         final = "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED"
         report = JobReport(name, reason=reason, message="it ended", **values)
         self.yarn.apps[name].update(state="FINISHED", finalStatus=final, diagnostics=compose_diagnostics(report))
+
+    def show_page(self, name, **fields):
+        """Let the coordinator of a running job answer through YARN's proxy."""
+        self.yarn.apps[name]["trackingUrl"] = f"{self.url}/proxy/{name}/"
+        report = JobReport(name, state="RUNNING", **fields)
+        self.yarn.pages[f"/proxy/{name}/pages/ytf/status.json"] = "application/json", json.dumps(report.to_dict())
 
     def kills(self):
         return [path.split("/")[-2] for method, path, *_ in self.yarn.requests if method == "PUT"]
@@ -222,7 +237,7 @@ def test_on_kill_waits_for_the_end_of_what_it_has_killed_to_delete_the_directory
 
     def dying(method, path):
         if path.endswith("/state"):
-            ends.append(time.monotonic() + LIMIT + 1)
+            ends.append(time.monotonic() + KILL_LIMIT + 1)
             if time.monotonic() < ends[0]:
                 return 202, {"Content-Type": "application/json"}, '{"state": "RUNNING"}'
             place.end(name)
@@ -273,7 +288,7 @@ def test_on_kill_takes_less_than_five_seconds_whatever_the_resourcemanager_does(
         await place.trigger(name).on_kill()
         return time.monotonic() - began
 
-    assert LIMIT < 5 and asyncio.run(main()) < 60
+    assert KILL_LIMIT < 5 and asyncio.run(main()) < 60
 
 
 def test_a_triggerer_that_goes_kills_nothing(place):
@@ -372,23 +387,21 @@ def lines_of_log(trigger):
 def test_the_tasks_of_a_running_job_are_told_without_words_of_the_program(place, monkeypatch):
     monkeypatch.setattr(progress, "SILENCE_SECONDS", 0.4)
     monkeypatch.setattr(lines_module, "REMINDER_SECONDS", 0.0)
-    monkeypatch.setattr(progress, "STARTING_SECONDS", 0.1)
+    monkeypatch.setattr(watch, "STARTING_SECONDS", 0.1)
     name = place.add(1)
-    place.yarn.apps[name]["trackingUrl"] = f"{place.url}/proxy/{name}/"
     trigger = place.trigger(name)
     lines = lines_of_log(trigger)
 
-    def tell(**fields):
-        report = JobReport(name, state="RUNNING", **fields)
-        place.yarn.pages[f"/proxy/{name}/pages/ytf/status.json"] = "application/json", json.dumps(report.to_dict())
-
     async def main():
-        tell(tasks=(TaskReport("ps:0", "running", starts=1), TaskReport("worker:0")))
+        place.show_page(name, usage=JobUsage(3.4, 5222.0, 8192, "worker:3", 0.92), metrics={"step": 200, "loss": 0.25},
+                        tasks=(TaskReport("ps:0", "running", starts=1), TaskReport("worker:0")))
         task = asyncio.create_task(fire(trigger))
-        await until_async(lambda: "1 of 2 tasks have registered, waiting for worker:0" in lines)
-        tell(tasks=(TaskReport("ps:0", "running", starts=1), TaskReport("worker:0", "failed", exit_code=3, starts=1,
-                                                                         log_tail="hush")),
-             rounds=(Round(1, 1.0, ""), Round(2, 2.0, "worker:0 failed with exit code 3: hush")), metrics={"loss": 0.5})
+        await until_async(lambda: "1 of 2 tasks have registered. Waiting for worker:0." in lines)
+        using = "1 running, 1 pending, cpu 3.4 cores, memory 5.1 of 8.0 GiB, most used: worker:3 92 %"
+        assert f"metrics: step 200, loss 0.25 ({using})" in lines
+        place.show_page(name, tasks=(TaskReport("ps:0", "running", starts=1), TaskReport("worker:0", "failed", exit_code=3, starts=1,
+                                                                                         log_tail="hush")),
+                        rounds=(Round(1, 1.0, ""), Round(2, 2.0, "worker:0 failed with exit code 3: hush")), metrics={"loss": 0.5})
         await until_async(lambda: "failed with exit 3: worker:0" in lines)
         place.end(name)
         return await task
@@ -450,3 +463,45 @@ def test_the_first_import_does_not_hold_up_the_other_triggers(place):
     done = subprocess.run([sys.executable, "-c", script, arguments], capture_output=True, text=True, timeout=100, check=True)
     reason, beats = json.loads(done.stdout.splitlines()[-1])
     assert reason == "SUCCEEDED" and beats > 3
+
+
+def test_two_hundred_trainings_keep_few_files_open(place):
+    """In a process of its own: their lists and pages share the connections of one client, and the pages take turns."""
+    import os
+    import subprocess
+    import sys
+
+    names = [place.add(number, f"task{number}") for number in range(1, 201)]
+    for name in names:
+        place.show_page(name)
+    script = (
+        "import asyncio, json, sys\n"
+        "from tf_yarn_ops.airflow import TensorFlowYarnTrigger, following\n"
+        "following.PAGES = 20\n"
+        "async def fire(number, arguments):\n"
+        "    trigger = TensorFlowYarnTrigger(**arguments)\n"
+        "    trigger.trigger_id = number\n"
+        "    return [event async for event in trigger.run()]\n"
+        "async def main():\n"
+        "    await asyncio.gather(*(fire(*each) for each in enumerate(json.load(sys.stdin))))\n"
+        "asyncio.run(main())\n")
+    arguments = json.dumps([place.trigger(name, f"task{number}", poll_interval=1.0).serialize()[1]
+                            for number, name in enumerate(names, 1)])  # fmt: skip
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    try:
+        process.stdin.write(arguments)
+        process.stdin.close()
+        files, times = [], []
+
+        def pages():
+            files.append(len(os.listdir(f"/proc/{process.pid}/fd")))
+            found = [path for _, path, *_ in place.yarn.requests if path.startswith("/proxy/")]
+            times.extend([time.monotonic()] * bool(found))
+            return found if len(found) >= 100 else None
+
+        found = until(pages, 120)
+    finally:
+        process.kill()
+        process.wait(30)
+    assert max(files) < 50
+    assert len(set(found)) == len(found) <= 20 * (times[-1] - times[0] + 2)

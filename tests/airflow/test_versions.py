@@ -11,7 +11,7 @@ from support.fake_yarn import FakeYarn, application, serving
 from support.programs import ROOT
 from tf_yarn_ops.airflow import versions
 from tf_yarn_ops.airflow.serialization import cluster_to_dict
-from tf_yarn_ops.airflow.versions import OLDEST, place_of, version_of
+from tf_yarn_ops.airflow.versions import OLDEST, parse_airflow_version, place_of
 from tf_yarn_ops.hadoop.cluster import current_user, discover
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ USER = current_user({})
     ("conf", "4.0.0", ("airflow.sdk.configuration", "conf")),
 ])  # fmt: skip
 def test_a_name_lies_where_the_last_change_up_to_a_version_put_it(name, version, place):
-    assert place_of(name, version_of(version)) == place
+    assert place_of(name, parse_airflow_version(version)) == place
 
 
 def test_what_a_version_lacks_names_the_version_that_has_it():
@@ -42,7 +42,7 @@ def test_every_name_is_there_in_the_newest_version():
 
 
 def test_the_oldest_version_is_the_oldest_that_is_tested():
-    assert version_of(VERSIONS[0]) == OLDEST
+    assert parse_airflow_version(VERSIONS[0]) == OLDEST
     setup = (ROOT / "setup.py").read_text()
     assert '"apache-airflow>={}.{}"'.format(*OLDEST) in setup
 

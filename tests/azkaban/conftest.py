@@ -4,7 +4,7 @@ import pytest
 
 from support.azkaban_process import Job
 from support.azkaban_site import compile_server
-from tf_yarn_ops.azkaban import ending as ending_module
+from tf_yarn_ops.azkaban import limited_ending as ending_module
 
 
 @pytest.fixture(scope="session")
@@ -35,5 +35,5 @@ def azkaban(yarn, tmp_path):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(ending_module, "PATIENCE", 0.2)
+    monkeypatch.setattr(ending_module, "ENDING_SECONDS", 0.2)
     monkeypatch.setattr(ending_module, "LAST_CALL", 0.2)

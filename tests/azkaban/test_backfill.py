@@ -8,9 +8,10 @@ from click.testing import CliRunner
 
 from support.fake_azkaban import FLOW, PASSWORD, PROJECT, USER, serving_azkaban
 from support.fake_yarn import closed_address
-from tf_yarn_ops.azkaban.backfill import MARK, Backfill, Plan, dates_between
+from tf_yarn_ops.azkaban.backfill import Backfill, Plan, dates_between
 from tf_yarn_ops.azkaban.commands import azkaban as command
-from tf_yarn_ops.azkaban.server import ENDED, WebServer
+from tf_yarn_ops.azkaban.job_execution import BACKFILL_DATE as MARK
+from tf_yarn_ops.azkaban.web_api import FLOW_ENDED, WebServer
 from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid, SubmissionRejected
 
 FIRST, SECOND, THIRD = days = dates_between(date(2026, 10, 31), date(2026, 11, 2))
@@ -38,7 +39,7 @@ def ending(azkaban, status="SUCCEEDED", **others):
     most = []
 
     def sleep(seconds):
-        live = [number for number, found in azkaban.executions.items() if found["status"] not in ENDED]
+        live = [number for number, found in azkaban.executions.items() if found["status"] not in FLOW_ENDED]
         most.append(len(live))
         for number in live:
             day = azkaban.executions[number]["parameters"].get(MARK)
@@ -85,6 +86,28 @@ def test_what_was_left_running_is_waited_for_and_what_failed_runs_again(azkaban,
     left, lines = run(azkaban, server, plan(at_once=2))
     assert left == [] and started(azkaban) == [str(FIRST)]
     assert lines[:2] == [f"{SECOND} runs already: execution 2 is RUNNING", f"{THIRD} is done: execution 3"]
+
+
+def test_a_parameter_that_a_job_sets_itself_is_refused(azkaban, server):
+    azkaban.jobs |= {"train": {"type": "command", "date": "2020-01-01"}, "other": {"type": "command", "x": "${date}"}}
+    with pytest.raises(SpecInvalid, match="parameter: the job train sets date itself, and Azkaban lets the job win"):
+        run(azkaban, server, plan())
+    assert started(azkaban) == []
+
+
+def test_a_parameter_that_no_job_refers_to_is_warned_about(azkaban, server):
+    azkaban.jobs["train"]["tf.output"] = "/models/${day}"
+    _, lines = run(azkaban, server, plan())
+    assert lines[0].startswith("warning: no job of the flow refers to ${date}; ")
+
+
+def test_again_runs_dates_that_have_succeeded_beside_none_that_runs(azkaban, server):
+    azkaban.add("SUCCEEDED", **{MARK: str(FIRST)})
+    azkaban.add("RUNNING", **{MARK: str(SECOND)})
+    azkaban.add("SUCCEEDED", **{MARK: str(SECOND)})
+    left, lines = run(azkaban, server, plan([FIRST, SECOND], again=True))
+    assert left == [] and started(azkaban) == [str(FIRST)]
+    assert f"{SECOND} runs already: execution 2 is RUNNING" in lines
 
 
 def test_an_older_execution_that_still_runs_counts_before_a_later_failure(azkaban, server):
@@ -158,8 +181,8 @@ def test_a_start_without_an_answer_is_not_repeated_and_found_by_the_next_call(az
 
 @pytest.mark.parametrize("password, project, flow, text", [
     ("wrong", PROJECT, FLOW, "Azkaban refuses the login of ann: Incorrect Login"),
-    (PASSWORD, "nope", FLOW, "Azkaban refuses fetchFlowExecutions: Project nope doesn't exist"),
-    (PASSWORD, PROJECT, "nope", "Azkaban refuses executeFlow: Flow 'nope' cannot be found"),
+    (PASSWORD, "nope", FLOW, "Azkaban refuses fetchflowgraph: Project nope doesn't exist"),
+    (PASSWORD, PROJECT, "nope", "Azkaban refuses fetchflowgraph: Flow nope not found"),
     (PASSWORD, PROJECT, FLOW, "Azkaban has not started train: Flow train for project digits is locked"),
 ])
 def test_what_azkaban_refuses_is_told(azkaban, password, project, flow, text):
@@ -169,6 +192,16 @@ def test_what_azkaban_refuses_is_told(azkaban, password, project, flow, text):
         Backfill(server, Plan(project, flow, [FIRST], {}), lines.append, ending(azkaban)).run()
     server.close()
     assert lines == [] and azkaban.executions == {}
+
+
+@pytest.mark.parametrize("away", [True, False], ids=["away", "refused"])
+def test_a_fault_of_the_server_gets_a_hint_of_azkaban(azkaban, monkeypatch, away):
+    monkeypatch.setattr("tf_yarn_ops.azkaban.web_api.WebServer.__init__.__kwdefaults__", {"ca_file": None, "patience": 0.0})
+    done = call("--url", closed_address() if away else azkaban.url, "--login", USER, "--project", PROJECT, "--flow", "nope",
+                "--from", "2026-11-01", "--to", "2026-11-01", AZKABAN_PASSWORD=PASSWORD)
+    assert done.return_value == (4 if away else 3)
+    hint = "Check --url and that Azkaban" if away else "Correct the login, the project, the flow or your rights in Azkaban"
+    assert hint in done.stderr and "next: the same command again" in done.stderr and "ytf list" not in done.stderr
 
 
 def test_a_server_that_is_away_is_told_with_its_address():
@@ -188,7 +221,7 @@ def call(*words, **environ):
 
 @pytest.mark.slow
 def test_the_command_runs_what_is_left_and_its_exit_code_tells_of_failures(azkaban, tmp_path, monkeypatch):
-    monkeypatch.setattr("tf_yarn_ops.azkaban.backfill.INTERVAL", 0.0)
+    monkeypatch.setattr("tf_yarn_ops.azkaban.backfill.BACKFILL_INTERVAL", 0.0)
     azkaban.faults.append(lambda path, values: [azkaban.end(number, "FAILED" if number == 2 else "SUCCEEDED")
                                                 for number in azkaban.executions] and None)
     file = tmp_path / "password"

@@ -11,7 +11,7 @@ from support.fake_yarn import closed_address
 from support.programs import ROOT, YTF
 from tf_yarn_ops.azkaban import checking
 from tf_yarn_ops.azkaban.commands import azkaban
-from tf_yarn_ops.azkaban.install import NAME, install
+from tf_yarn_ops.azkaban.install import JOBTYPE_NAME, write_jobtype
 from tf_yarn_ops.doctor.examination import Diagnosis
 
 QUEUES = [{"type": "capacitySchedulerLeafQueueInfo", "queueName": name, "queuePath": f"root.{name}", "state": "RUNNING"}
@@ -47,20 +47,30 @@ def check(folder, *words, **env):
 def test_the_limits_name_the_cluster_and_the_queue(plugins, place, tmp_path):
     limits = tmp_path / "limits.yaml"
     limits.write_text(f"environ: {{YTF_RESOURCEMANAGER: '{place.url}'}}\nqueues: [ml]")
-    install(plugins, limits=str(limits))
-    before = sorted((plugins / NAME).iterdir())
+    write_jobtype(plugins, limits=str(limits))
+    before = sorted((plugins / JOBTYPE_NAME).iterdir())
     # The launcher drops a user's name, and the variables of the limits win.
     done = check(plugins, HADOOP_USER_NAME="bob", YTF_RESOURCEMANAGER=closed_address())
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"ok       configuration   {place.url} from YTF_RESOURCEMANAGER" in done.stdout
     assert "may submit to ml" in done.stdout and "bob" not in done.stdout
     assert "checking as " in done.stderr
-    assert sorted((plugins / NAME).iterdir()) == before and not place.apps
+    assert sorted((plugins / JOBTYPE_NAME).iterdir()) == before and not place.apps
+
+
+@pytest.mark.slow
+def test_the_variables_of_the_plugin_are_checked(plugins, place):
+    write_jobtype(plugins)
+    with open(plugins / JOBTYPE_NAME / "plugin.properties", "a") as file:
+        file.write(f"env.YTF_RESOURCEMANAGER={place.url}\n")
+    done = check(plugins)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"ok       configuration   {place.url} from YTF_RESOURCEMANAGER" in done.stdout
 
 
 @pytest.mark.slow
 def test_a_fault_is_the_exit_code(plugins):
-    install(plugins)
+    write_jobtype(plugins)
     assert check(plugins, YTF_RESOURCEMANAGER=closed_address()).returncode == 4
 
 
@@ -71,8 +81,8 @@ def test_what_is_not_installed_can_not_be_checked(plugins):
 
 
 def test_an_interpreter_without_the_package_is_told(plugins):
-    install(plugins)
-    plugin = plugins / NAME / "plugin.properties"
+    write_jobtype(plugins)
+    plugin = plugins / JOBTYPE_NAME / "plugin.properties"
     other = plugins / "python"
     other.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'tf_yarn_ops'\" >&2; exit 1\n")
     other.chmod(0o755)
@@ -83,7 +93,7 @@ def test_an_interpreter_without_the_package_is_told(plugins):
 
 @pytest.mark.slow
 def test_a_check_that_hangs_does_not_keep_the_command_from_ending(plugins, monkeypatch):
-    install(plugins)
+    write_jobtype(plugins)
     monkeypatch.setattr(checking, "examine", lambda question, on_result: Diagnosis((), hanging=True))
     ended = []
     monkeypatch.setattr(os, "_exit", ended.append)
@@ -95,6 +105,6 @@ def test_a_check_that_hangs_does_not_keep_the_command_from_ending(plugins, monke
 def test_limits_with_a_fault_are_told(plugins, tmp_path):
     limits = tmp_path / "limits.yaml"
     limits.write_text("queus: [ml]")
-    install(plugins, limits=str(limits))
+    write_jobtype(plugins, limits=str(limits))
     done = check(plugins)
     assert done.returncode == 2 and "queus: unknown key (did you mean 'queues'?)" in done.stderr

@@ -8,7 +8,7 @@ import yaml
 
 from tf_yarn_ops.azkaban import keys
 from tf_yarn_ops.azkaban.commands import install_jobtype
-from tf_yarn_ops.azkaban.job import read_job
+from tf_yarn_ops.azkaban.job import read_azkaban_job
 from tf_yarn_ops.azkaban.limits import DEFAULT_PATH, Limits
 from tf_yarn_ops.azkaban.outputs import MAX_METRICS, MAX_VALUE, output_properties
 from tf_yarn_ops.azkaban.properties import parse_properties
@@ -30,14 +30,14 @@ def rows_of(heading):
 
 
 def test_the_sections_hold_every_key():
-    assert set(keys.KEYS) == {key for rows in keys.SECTIONS.values() for key in rows}
+    assert set(keys.ALL_KEYS) == {key for rows in keys.KEY_SECTIONS.values() for key in rows}
 
 
 def test_every_alias_is_translated():
     """Each name of TonY's in the tables reaches the key in whose row it stands."""
     values = {"src_dir": "src", "tony.docker.containers.image": "i", "python_venv": "v.zip"}
     context = {"tony.docker.enabled": "true", "tony.worker.instances": "1", "tony.ps.instances": "1"}
-    for key in keys.KEYS:
+    for key in keys.ALL_KEYS:
         for alias in key.alias.split():
             name = alias.replace("<type>", "worker").replace("<NAME>", "A")
             text = values.get(name, "hdfs:///a.zip#archive" if key.option == "archive" else "/usr/bin/x" if "python" in name
@@ -51,7 +51,7 @@ def test_every_alias_is_translated():
 
 def test_the_defaults_are_those_of_the_job():
     job = JobSpec(tasks={"worker": TaskSpec()}, command="x", output="/o", tensorboard=True)
-    defaults = {key.name: key.default for key in keys.KEYS}
+    defaults = {key.name: key.default for key in keys.ALL_KEYS}
     expected = {
         "tf.task_memory": 8192, "tf.task_vcores": 1, "tf.task_gpus": 0, "tf.queue": job.queue, "tf.priority": job.priority,
         "tf.am_memory": job.am_memory, "tf.am_vcores": job.am_vcores, "tf.report_log_tail": job.report_log_tail,
@@ -66,7 +66,7 @@ def test_the_defaults_are_those_of_the_job():
 def test_the_limits_are_documented():
     assert [row[0].strip("`") for row in rows_of("### The site's limits")] == [field.name for field in fields(Limits)]
     assert DEFAULT_PATH in PAGE
-    example = re.search(r"```yaml\n(user_to_proxy.*?)```", PAGE, re.S)[1]
+    example = re.search(r"```yaml\n(defaults:.*?)```", PAGE, re.S)[1]
     assert Limits(**yaml.safe_load(example)).total_gpus == 16
 
 
@@ -86,5 +86,5 @@ def test_the_options_of_the_installation_are_documented():
 def test_the_first_job_is_one(tmp_path):
     example = re.search(r"```properties\n(.*?)```", PAGE, re.S)[1]
     (tmp_path / "train.py").touch()
-    job, request = read_job(parse_properties(example.encode()), tmp_path)
+    job, request = read_azkaban_job(parse_properties(example.encode()), tmp_path)
     assert (job.command, job.tasks["worker"].instances, request.warnings) == ("python3 train.py --epochs 3", 2, [])

@@ -16,8 +16,8 @@ from support.azkaban_process import ID, SECOND, USER, finish, submitted
 from support.fake_yarn import application
 from support.waiting import until
 from tf_yarn_ops.azkaban.console import Console
-from tf_yarn_ops.azkaban.ending import Ending
-from tf_yarn_ops.azkaban.jobtype import Run
+from tf_yarn_ops.azkaban.jobtype import JobRun
+from tf_yarn_ops.azkaban.limited_ending import LimitedEnding
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.terminal.signals import Interruption
 
@@ -27,11 +27,11 @@ pytestmark = pytest.mark.slow
 #: One that comes a moment before the wait is only noted there.
 IN_C = """\
 import ctypes
-from tf_yarn_ops.azkaban import ending
+from tf_yarn_ops.azkaban import limited_ending
 from tf_yarn_ops.terminal.signals import Interruption
-ending.PATIENCE, ending.LAST_CALL = 0.5, 60
+limited_ending.ENDING_SECONDS, limited_ending.LAST_CALL = 0.5, 60
 with Interruption() as interruption:
-    watch = ending.Ending(lambda: print(watch.why, flush=True), lambda: print("last call", flush=True), print)
+    watch = limited_ending.LimitedEnding(lambda: print(watch.why, flush=True), lambda: print("last call", flush=True), print)
     watch.start(interruption.wakeup())
     lock, lib = ctypes.create_string_buffer(128), ctypes.CDLL(None)
     lib.pthread_mutex_lock(lock)
@@ -40,7 +40,7 @@ with Interruption() as interruption:
         lib.pthread_mutex_lock(lock)
 """
 #: The launcher with less patience.
-HASTY = ("from tf_yarn_ops.azkaban import ending; ending.PATIENCE = ending.LAST_CALL = 1.0; "
+HASTY = ("from tf_yarn_ops.azkaban import limited_ending; limited_ending.ENDING_SECONDS = limited_ending.LAST_CALL = 1.0; "
          "from tf_yarn_ops.azkaban.__main__ import main; main()")
 
 
@@ -75,8 +75,8 @@ def test_a_full_pipe_does_not_hold_up_the_end(impatient):
         done.append("killed")
         console.say("killed")
 
-    ending = Ending(lambda: None, last_call, lambda: console.say("nobody answers"),
-                    lambda code: (done.append(code), over.set()))
+    ending = LimitedEnding(lambda: None, last_call, lambda: console.say("nobody answers"),
+                           lambda code: (done.append(code), over.set()))
     ending.start()
     ending.ask("told to", 143)
     assert over.wait(60)
@@ -124,7 +124,7 @@ def test_the_last_call_passes_over_a_resourcemanager_that_hangs(yarn):
     """The site's patience with one answer is longer than the whole call may take."""
     yarn.add(application(1, user=USER))
     with socket.create_server(("127.0.0.1", 0)) as hung, Interruption() as interruption:
-        run = Run(Console(os.open(os.devnull, os.O_WRONLY)), interruption, {})
+        run = JobRun(Console(os.open(os.devnull, os.O_WRONLY)), interruption, {})
         cluster = discover(yarn.url, {"HOME": "/nowhere"})
         run._cluster = replace(cluster, resourcemanagers=(f"http://127.0.0.1:{hung.getsockname()[1]}", yarn.url),
                                site=replace(cluster.site, request_timeout=120.0))

@@ -216,6 +216,44 @@ def test_the_sites_limits_are_not_a_jobs_to_lift(site, project, tmp_path):
     assert site.applications(execution) == []
 
 
+def evil_variables(folder, prefix="env."):
+    """Return properties with variables by which a job would lead its launcher elsewhere, or have it read a secret."""
+    home = folder / "home" / "tf_yarn_ops"
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "site.yaml").write_text("S3cret: in a home\n")
+    (folder / "secret").write_text("root:S3cret:20228:0\n")
+    values = {"YTF_SITE": folder / "secret", "XDG_CONFIG_HOME": folder / "home", "HOME": folder, "PATH": folder,
+              "HADOOP_CONF_DIR": folder, "YTF_RESOURCEMANAGER": "http://127.0.0.1:1", "KRB5_CONFIG": folder / "secret",
+              "SSL_CERT_FILE": folder / "secret", "https_proxy": "http://127.0.0.1:1", "PYTHONPATH": folder}
+    return {f"{prefix}{name}": str(value) for name, value in values.items()}
+
+
+@pytest.mark.parametrize("prefix", ["env.", "ENV."])
+def test_variables_of_a_job_do_not_reach_its_launcher(site, project, tmp_path, prefix):
+    execution = site.run(project({"train": {"tf.command": "true", **evil_variables(tmp_path, prefix)}}), "train")
+    log = "".join(execution.messages("train"))
+    assert "root:S3cret" not in log and "S3cret: in" not in log
+    assert execution.status == "SUCCEEDED", log
+    assert f"{prefix}YTF_SITE, {prefix}https_proxy: ignored" in log
+    site.assert_nothing_left(execution)
+
+
+def test_variables_of_the_administrator_reach_the_launcher(site, project, tmp_path):
+    """A job can't replace them: the second one would end as CLUSTER_UNREACHABLE."""
+    shutil.copytree(site.plugins / "tensorflow-yarn", site.plugins / "named")
+    install(site.plugins, "--name", "named")
+    with open(site.plugins / "named" / "plugin.properties", "a") as file:
+        file.write(f"env.YTF_SITE={tmp_path}/site.yaml\n")
+    (tmp_path / "site.yaml").write_text("staging: relative\n")
+    try:
+        for own in ({}, {"env.YTF_SITE": "/dev/null"}):
+            execution = site.run(project({"train": {**JOB, "type": "named", "tf.command": "true", **own}}), "train")
+            assert f"site file {tmp_path}/site.yaml: staging: " in execution.log("train")
+            assert site.applications(execution) == []
+    finally:
+        shutil.rmtree(site.plugins / "named")
+
+
 def test_a_dry_run_submits_nothing(site, project):
     folder = project({"train": {"tf.command": "echo from the dry run", "tf.dry_run": "true", "tf.env.MY_TOKEN": "s3cret"}})
     execution = site.run(folder, "train")
@@ -292,9 +330,11 @@ def test_the_secure_plugin_runs_in_azkabans_hadoopshell(minicluster, project, tm
             common.write(f"jobtype.global.classpath={','.join(map(str, [minicluster.settings.configuration, *jars]))}\n")
         private = (site.plugins / "tensorflow-yarn" / "private.properties").read_text()
         assert "jobtype.class=azkaban.jobtype.HadoopShell" in private and "command.whitelist.regex" in private
-        folder = project({"train": {"tf.command": "sleep 600"}, "other": {"tf.command": "true", "command.1": "touch evil"}})
+        evil = {"tf.command": "true", "command.1": "touch evil", **evil_variables(tmp_path)}
+        folder = project({"train": {"tf.command": "sleep 600"}, "other": evil})
         other = site.run(folder, "other")
         assert other.status == "SUCCEEDED", other.all_logs()
+        assert "root:S3cret" not in other.log("other")
         assert "Removing restricted command: touch evil" in other.log("other")
         execution = site.start(folder, "train")
         application = site.wait_for_training(execution)

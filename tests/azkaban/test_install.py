@@ -11,14 +11,26 @@ import pytest
 import yaml
 
 from support.programs import ROOT, YTF
-from tf_yarn_ops.azkaban.install import FILES, HADOOP_SHELL, NAME, PROCESS_JOB, RELOAD_URL, install, render
-from tf_yarn_ops.azkaban.job import read_job
+from tf_yarn_ops.azkaban.install import (
+    HADOOP_SHELL,
+    JOBTYPE_FILES,
+    JOBTYPE_NAME,
+    PROCESS_JOB,
+    RELOAD_URL,
+    render,
+    write_jobtype,
+)
+from tf_yarn_ops.azkaban.job import read_azkaban_job
 from tf_yarn_ops.azkaban.properties import parse_properties
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.submit.preflight import check_files
 
 EXAMPLES = ROOT / "jobtypes" / "examples"
 COMMAND = f"{sys.executable} -I -X utf8 -m tf_yarn_ops.azkaban"
+
+
+def command_of(plugins, *words):
+    return " ".join([COMMAND, *words, f"--plugin {plugins / JOBTYPE_NAME}"])
 
 
 @pytest.fixture
@@ -42,23 +54,23 @@ def properties(folder, file):
 
 def test_the_shipped_plugin_is_what_install_renders():
     for file, content in render("/opt/tf-yarn-ops/bin/python").items():
-        assert (ROOT / "jobtypes" / NAME / file).read_bytes() == content
+        assert (ROOT / "jobtypes" / JOBTYPE_NAME / file).read_bytes() == content
 
 
 @pytest.mark.slow
 def test_install_twice(plugins):
     done = ytf("install-jobtype", "--dir", str(plugins))
     assert done.stdout == f"{RELOAD_URL}\n"
-    assert f"jobs with type=tensorflow-yarn run {COMMAND}" in done.stderr
-    folder = plugins / NAME
-    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES), "nothing is left beside"
+    assert f"jobs with type=tensorflow-yarn run {command_of(plugins)}" in done.stderr
+    folder = plugins / JOBTYPE_NAME
+    assert sorted(path.name for path in folder.iterdir()) == sorted(JOBTYPE_FILES), "nothing is left beside"
     assert properties(folder, "private.properties") == {"jobtype.class": PROCESS_JOB}
-    assert properties(folder, "plugin.properties") == {"command": COMMAND}
-    assert {(folder / file).stat().st_mode & 0o777 for file in FILES} == {0o644}
-    before = [(folder / file).stat().st_ino for file in FILES]
+    assert properties(folder, "plugin.properties") == {"command": command_of(plugins)}
+    assert {(folder / file).stat().st_mode & 0o777 for file in JOBTYPE_FILES} == {0o644}
+    before = [(folder / file).stat().st_ino for file in JOBTYPE_FILES]
     again = ytf("install-jobtype", "--dir", str(plugins))
     assert f"{folder} is up to date" in again.stderr
-    assert [(folder / file).stat().st_ino for file in FILES] == before
+    assert [(folder / file).stat().st_ino for file in JOBTYPE_FILES] == before
 
 
 def test_another_name_is_another_type(plugins):
@@ -68,50 +80,50 @@ def test_another_name_is_another_type(plugins):
 
 @pytest.mark.slow
 def test_secure_lets_one_command_pass(plugins):
-    done = install(plugins, secure=True, limits="/etc/tf yarn/limits.yaml")
+    done = write_jobtype(plugins, secure=True, limits="/etc/tf yarn/limits.yaml")
     private, plugin = (properties(done.folder, file) for file in ("private.properties", "plugin.properties"))
     assert private["jobtype.class"] == HADOOP_SHELL
-    assert plugin["command"] == f'{COMMAND} --secure --limits "/etc/tf yarn/limits.yaml"'
+    assert plugin["command"] == command_of(plugins, "--secure", '--limits "/etc/tf yarn/limits.yaml"')
     expression = re.compile(private["command.whitelist.regex"])
     assert expression.fullmatch(plugin["command"])
     for other in (f"{plugin['command']} x", f"{plugin['command']}; rm", plugin["command"].replace("/", "_", 1), "rm",
                   plugin["command"].replace(".azkaban", "xazkaban")):
         assert not expression.fullmatch(other)
-    before = [(done.folder / file).read_bytes() for file in FILES]
-    again = install(plugins)
-    assert [(done.folder / file).read_bytes() for file in FILES] == before, "an update keeps the restrictions"
+    before = [(done.folder / file).read_bytes() for file in JOBTYPE_FILES]
+    again = write_jobtype(plugins)
+    assert [(done.folder / file).read_bytes() for file in JOBTYPE_FILES] == before, "an update keeps the restrictions"
     assert again.notes == (
         "kept --secure of the earlier installation; --no-secure ends it",
         "kept --limits /etc/tf yarn/limits.yaml of the earlier installation; --limits '' ends it")
-    back = install(plugins, secure=False, limits="")
+    back = write_jobtype(plugins, secure=False, limits="")
     assert "command.whitelist.regex" not in properties(back.folder, "private.properties")
-    assert properties(back.folder, "plugin.properties")["command"] == COMMAND
-    assert back.notes == install(plugins).notes == ()
-    assert install(plugins, secure=True, limits="/etc/a.yaml").notes == ()
-    assert install(plugins, secure=True, limits="/etc/b.yaml").notes == ()
+    assert properties(back.folder, "plugin.properties")["command"] == command_of(plugins)
+    assert back.notes == write_jobtype(plugins).notes == ()
+    assert write_jobtype(plugins, secure=True, limits="/etc/a.yaml").notes == ()
+    assert write_jobtype(plugins, secure=True, limits="/etc/b.yaml").notes == ()
 
 
 @pytest.mark.slow
 def test_what_the_site_has_added_stays(plugins):
-    install(plugins)
-    with (plugins / NAME / "plugin.properties").open("a") as file:
+    write_jobtype(plugins)
+    with (plugins / JOBTYPE_NAME / "plugin.properties").open("a") as file:
         file.write("env.YTF_RESOURCEMANAGER=http\\://rm\\:8088\n")
-    done = install(plugins, limits="/etc/limits.yaml")
+    done = write_jobtype(plugins, limits="/etc/limits.yaml")
     assert properties(done.folder, "plugin.properties") == {
-        "command": f"{COMMAND} --limits /etc/limits.yaml", "env.YTF_RESOURCEMANAGER": "http://rm:8088"}
+        "command": command_of(plugins, "--limits /etc/limits.yaml"), "env.YTF_RESOURCEMANAGER": "http://rm:8088"}
     assert done.notes == ("plugin.properties: kept env.YTF_RESOURCEMANAGER",)
-    assert install(plugins, limits="/etc/limits.yaml").written == ()
+    assert write_jobtype(plugins, limits="/etc/limits.yaml").written == ()
 
 
 @pytest.mark.parametrize("broken", [{"private.properties": ""}, {"private.properties": "a=\\u12"}, {"plugin.properties": "x=y"}])
 def test_a_broken_plugin_of_ours_is_repaired(plugins, broken):
-    (plugins / NAME).mkdir()
+    (plugins / JOBTYPE_NAME).mkdir()
     for file, text in broken.items():
-        (plugins / NAME / file).write_text(text)
-    done = install(plugins)
+        (plugins / JOBTYPE_NAME / file).write_text(text)
+    done = write_jobtype(plugins)
     assert done.notes[0].endswith("held a broken plugin, which no executor could load; it is repaired")
     assert properties(done.folder, "private.properties")["jobtype.class"] == PROCESS_JOB
-    assert properties(done.folder, "plugin.properties")["command"] == COMMAND
+    assert properties(done.folder, "plugin.properties")["command"] == command_of(plugins)
 
 
 @pytest.mark.slow
@@ -123,7 +135,7 @@ def test_a_broken_neighbour_is_told(plugins, text):
     done = ytf("install-jobtype", "--dir", str(plugins))
     assert f"warning: {plugins / 'spark' / 'private.properties'}" in done.stderr
     assert "the executor loads no plugin at all until that is repaired" in done.stderr
-    assert (plugins / NAME / "private.properties").is_file()
+    assert (plugins / JOBTYPE_NAME / "private.properties").is_file()
     assert (plugins / "spark" / "private.properties").read_text() == text
 
 
@@ -137,11 +149,11 @@ def test_another_plugin_is_left_alone(plugins):
 
 def test_every_fault_of_an_installation_is_told(plugins):
     with pytest.raises(SpecInvalid) as caught:
-        install(plugins / "nope", name="a/b", python="python3", limits="$HOME/x")
+        write_jobtype(plugins / "nope", name="a/b", python="python3", limits="$HOME/x")
     assert [str(fault).partition(":")[0] for fault in caught.value.faults] == ["--dir", "--name", "--python", "--limits",
-                                                                          "--limits"]
+                                                                               "--limits"]
     with pytest.raises(SpecInvalid, match=r"-I cannot import tf_yarn_ops.azkaban: .*; install tf-yarn-ops for this interpreter"):
-        install(plugins, python="/usr/bin/false")
+        write_jobtype(plugins, python="/usr/bin/false")
     assert [path.name for path in plugins.iterdir()] == ["common.properties"]
 
 
@@ -170,8 +182,8 @@ def test_no_executor_sees_half_of_it(plugins, tmp_path):
     thread.start()
     try:
         for number in range(6):
-            install(plugins, name=f"type{number // 3}", python=str(python), secure=bool(number % 2),
-                    limits=f"/etc/{number}")
+            write_jobtype(plugins, name=f"type{number // 3}", python=str(python), secure=bool(number % 2),
+                          limits=f"/etc/{number}")
     finally:
         over.set()
         thread.join()
@@ -210,7 +222,7 @@ def test_flow1_leads_from_data_to_promotion(projects, tmp_path):
         "prepare": None, "train": "prepare", "evaluate": "train", "promote": "evaluate"}
     assert parse_properties((tmp_path / "digits.properties").read_bytes())["data"] == "/my data/x=y"
     for name in ("train", "evaluate"):
-        job, _ = read_job(resolved(jobs[name]), tmp_path)
+        job, _ = read_azkaban_job(resolved(jobs[name]), tmp_path)
         check_files(with_absolute(job, tmp_path))
     assert jobs["evaluate"]["tf.input"] == "${tf.result.output_path}"
     assert "${tf.result.metrics.accuracy}" in jobs["promote"]["command"]
@@ -235,7 +247,7 @@ def test_flow2_is_the_same_every_night(projects, tmp_path):
 def test_the_job_of_tony_brings_its_sources(projects, tmp_path):
     jobs = unpacked(projects / "digits-tony.zip", tmp_path)
     assert not any(name.startswith("tf.") for name in jobs["digits"])
-    job, request = read_job(resolved(jobs["digits"]), tmp_path)
+    job, request = read_azkaban_job(resolved(jobs["digits"]), tmp_path)
     assert set(job.files) == {"train.py", "multi_worker.py", "digits.py", "storage.py"}
     assert (job.tasks["worker"].instances, job.tasks["worker"].memory, list(job.tasks)) == (2, 1024, ["worker"])
     assert request.warnings == ["these keys of TonY have no effect here: tony.application.security.enabled"]

@@ -1,7 +1,7 @@
 """Properties files through Azkaban's own class and through ours, in both directions: they never disagree."""
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.azkaban_site import AzkabanError, AzkabanServer
@@ -10,7 +10,7 @@ from tf_yarn_ops.errors import SpecInvalid
 
 pytestmark = pytest.mark.cluster
 
-FILES = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+FILES = settings(max_examples=400)
 #: What has a meaning in such a file, much more often than anything else.
 PIECES = ["\\", "\\\\", "\\u00e9", "\\u0041", "\\uD83D\\uDE00", "\\uD83D", "\\u12", "\\U0041", "\\t", "\\n", "\\r", "\\f", "\\ ",
           "\\:", "\\=", "\\#", "\\!", "\\\n", "\\\r\n", "\\\r", " ", "\t", "\f", "\n", "\r", "\r\n", "=", ":", "#", "!", "a",

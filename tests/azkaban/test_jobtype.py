@@ -19,12 +19,12 @@ import pytest
 from support.azkaban_process import AZKABAN, COMMAND, ID, SECOND, USER, finish, submitted
 from support.fake_yarn import STAMP
 from support.waiting import until
-from tf_yarn_ops.azkaban.console import MAX_LINE, Console, tame
-from tf_yarn_ops.azkaban.ending import EXECUTOR_GONE, Ending
-from tf_yarn_ops.azkaban.execution import Execution
+from tf_yarn_ops.azkaban.console import MAX_CONSOLE_LINE, Console, tame
 from tf_yarn_ops.azkaban.inherited import DROPPED
+from tf_yarn_ops.azkaban.job_execution import JobExecution
+from tf_yarn_ops.azkaban.limited_ending import EXECUTOR_GONE, LimitedEnding
 from tf_yarn_ops.azkaban.limits import check_owner, read_limits
-from tf_yarn_ops.azkaban.outputs import output_properties, write_outputs
+from tf_yarn_ops.azkaban.outputs import output_properties, write_job_outputs
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -166,7 +166,7 @@ def test_too_many_tags_are_a_fault_unless_tony_would_drop_them(azkaban, yarn):
 
 
 def test_no_job_passes_for_another_execution(azkaban, yarn):
-    stolen = f"{Execution.read(AZKABAN).identity.tag.upper()},Azkaban.flow.execid:43"
+    stolen = f"{JobExecution.read(AZKABAN).identity().tag.upper()},Azkaban.flow.execid:43"
     job = azkaban({"tf.tags": stolen}).start()
     assert job.end() == 2
     assert job.lines[-1].startswith("SPEC_INVALID: tf.tags: 'TFY-")
@@ -205,20 +205,29 @@ def test_without_azkaban_it_says_who_starts_it(azkaban):
     assert job.lines[-1].startswith("SPEC_INVALID: JOB_PROP_FILE cannot be read")
     job.lines.clear()
     assert job.start("--limit", "x").end() == 2
-    assert job.lines == ["SPEC_INVALID: the only options are --secure and, behind it, --limits FILE; given: --limit x"]
+    assert job.lines == ["SPEC_INVALID: the only options are --secure, --limits FILE and --plugin FOLDER; given: --limit x"]
 
 
-def test_nothing_of_a_job_decides_what_programs_of_the_launcher_run():
-    dropped = {*DROPPED, "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME"}
-    script = ("import os\nfrom tf_yarn_ops.azkaban import console, jobtype\nfrom tf_yarn_ops.terminal.signals import Interruption\n"
-              "seen = console.Console()\ncode = jobtype.run(seen, Interruption(), [], os.environ)\n"
-              "print(code, *sorted(os.environ))")
-    environ = {"KRB5CCNAME": "/c", "PATH": os.environ["PATH"], **dict.fromkeys(dropped, "/evil")}
-    done = subprocess.run([sys.executable, "-I", "-c", script], env=environ, capture_output=True, text=True, timeout=60,
-                          check=True, stdin=subprocess.DEVNULL)  # fmt: skip
-    words = done.stdout.splitlines()[-1].split()
-    assert words[0] == "2" and {"KRB5CCNAME", "PATH"} <= {*words}
-    assert not dropped & {*words}
+def test_variables_of_a_job_are_replaced_by_those_of_the_executor(tmp_path):
+    """The job type's own test shows it on Azkaban; this one names the variables."""
+    (tmp_path / "props").write_text("tf.que=x\nenv.HOME=/evil\nenv.PATH=/evil\nENV.KRB5_CONFIG=/evil\nenv.LD_PRELOAD=/evil\n")
+    plugin = tmp_path / "plugin"
+    plugin.mkdir()
+    (tmp_path / "common.properties").write_text("env.JAVA_HOME=/java\nenv.SITE=common\n")
+    (plugin / "plugin.properties").write_text("env.SITE=plugin\n")
+    script = ("import json, os, sys\nfrom tf_yarn_ops.azkaban import console, jobtype\n"
+              "from tf_yarn_ops.terminal.signals import Interruption\n"
+              "jobtype.run_job(console.Console(), Interruption(), ['--plugin', sys.argv[1]], os.environ)\n"
+              "print(json.dumps(dict(os.environ)))")
+    evil = dict.fromkeys(["HOME", "PATH", "KRB5_CONFIG", *DROPPED], "/evil")
+    environ = {"KRB5CCNAME": "/c", "OWN": "kept", "JOB_PROP_FILE": str(tmp_path / "props"), **evil}
+    done = subprocess.run([sys.executable, "-I", "-c", script, plugin], env=environ, capture_output=True, text=True,
+                          timeout=60, check=True, stdin=subprocess.DEVNULL)  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("ENV.KRB5_CONFIG, env.HOME, env.LD_PRELOAD, env.PATH: ignored, because")
+    kept = json.loads(lines[-1])
+    assert "/evil" not in kept.values()
+    assert {"KRB5CCNAME": "/c", "OWN": "kept", "JAVA_HOME": "/java", "SITE": "plugin"}.items() <= kept.items()
 
 
 def test_a_dry_run_submits_nothing_and_shows_no_secret(azkaban, yarn):
@@ -360,7 +369,7 @@ def test_the_end_comes_whatever_hangs(impatient, hangs, calls):
         if hangs:
             never.wait(30)
 
-    ending = Ending(lambda: seen.append("parent gone"), last_call, lambda: seen.append("no answer"), leave)
+    ending = LimitedEnding(lambda: seen.append("parent gone"), last_call, lambda: seen.append("no answer"), leave)
     ending.start()
     ending.ask("told to", 143)
     ending.ask("told again", 1)
@@ -427,10 +436,10 @@ def test_another_execution_is_another_training(azkaban, yarn):
 # --- who asks -----------------------------------------------------------------------------------
 def test_the_execution_is_read_from_what_nobody_can_override(caplog):
     overridden = {**AZKABAN, "azkaban.flow.execid": "1", "azkaban.flow.nested.path": "other:job"}
-    execution = Execution.read(overridden)
+    execution = JobExecution.read(overridden)
     assert (execution.execution_id, execution.job) == ("42", "train")
     assert "azkaban.flow.execid is '1', but by azkaban.job.metadata.file this is execution 42" in caplog.text
-    assert execution.identity.tag == Execution.read(AZKABAN).identity.tag
+    assert execution.identity().tag == JobExecution.read(AZKABAN).identity().tag
 
 
 EXECUTIONS = [
@@ -450,15 +459,17 @@ EXECUTIONS = [
 
 @pytest.mark.parametrize(("properties", "execution"), EXECUTIONS, ids=range(len(EXECUTIONS)))
 def test_executions_of_all_versions(properties, execution):
-    found = Execution.read({**AZKABAN, **properties})
+    found = JobExecution.read({**AZKABAN, **properties})
     assert (found.server, found.execution_id, found.job, found.attempt) == execution
 
 
 def test_each_job_of_each_server_is_its_own():
     changes = [{}, {"azkaban.url": "http://other"}, {"azkaban.flow.projectname": "p"}, {"azkaban.flow.flowid": "f"},
                {"azkaban.job.metadata.file": "_job.43.train.meta"}, {"azkaban.job.metadata.file": "_job.42.sub._.train.meta"}]
-    tags = Counter(Execution.read({**AZKABAN, **change}).identity.tag for change in changes)
-    assert set(tags.values()) == {1}
+    found = [JobExecution.read({**AZKABAN, **change}).identity() for change in changes]
+    assert set(Counter((identity.tag, identity.generation) for identity in found).values()) == {1}
+    assert (found[0].tag, found[0].generation, found[4].generation) == (found[4].tag, 42, 43)
+    assert JobExecution.read({**AZKABAN, "ytf.backfill.date": "2026-11-01"}).identity().tag != found[0].tag
 
 
 # --- outputs and lines --------------------------------------------------------------------------
@@ -485,15 +496,15 @@ def test_a_thousand_metrics_are_a_hundred(caplog):
 def test_the_outputs_replace_what_was_there(tmp_path):
     path = tmp_path / "out"
     path.write_text("x" * 1000)
-    write_outputs(str(path), {"tf.result.a": "ü\n"})
+    write_job_outputs(str(path), {"tf.result.a": "ü\n"})
     assert path.read_bytes().isascii() and json.loads(path.read_text()) == {"tf.result.a": "ü\n"}
 
 
 LINES = [
-    ("plain", "plain"), (f"{ID} runs", f"{ID} runs"), ("application_1_2 x", "'application_1_2 x"),
-    (f"a application_1_2:x {ID}, application_3_4", f"a 'application_1_2:x {ID}, 'application_3_4"),
-    ("http://h/application_1_2", "http://h/application_1_2"), ("a\rb\x1b[1m\0\x85c", "a b [1m  c"), ("\tx", "\tx"),
-    ("x" * 3000, "x" * MAX_LINE + " ..."),
+    ("plain", "plain"), (f"{ID} runs", f"{ID} runs"), ("application_1_2 x", "'application_1_2' x"),
+    (f"a application_1_2:x {ID}, application_3_4", f"a 'application_1_2':x {ID}, 'application_3_4'"),
+    ("http://h/application_1_2", "http://h/application_1_2"), ("a\rb\x1b[1m\0\x85c", "a\\u000db\\u001b[1m\\u0000\\u0085c"), ("\tx", "\tx"),
+    ("x" * 3000, "x" * MAX_CONSOLE_LINE + " ..."),
 ]  # fmt: skip
 
 
@@ -569,6 +580,15 @@ def test_the_sites_deadline_is_that_of_jobs_without_one(azkaban, tmp_path):
         assert job.lines[-1].endswith("7200 s; this site allows 3600")
 
 
+def test_limits_name_the_keys_as_the_job_wrote_them(azkaban, tmp_path):
+    job = azkaban({"tf.dry_run": "true", "tony.worker.memory": "8g", "tony.application.timeout": "-1"})
+    job.start("--limits", limits(tmp_path, "memory: 4g\ntotal_timeout: 3600\n"))
+    assert job.end() == 2
+    assert [line.strip(" -") for line in job.lines[1:3]] == [
+        "tony.worker.memory: 8192 MiB; this site allows 4096 MiB for a container",
+        "tony.application.timeout: no limit; this site allows 3600 s"], job.lines
+
+
 OUTSIDE = " is outside the project, and this site lets jobs name files of their project only; "
 
 
@@ -632,7 +652,7 @@ def test_the_sites_variables_reach_the_libraries(tmp_path):
     path = limits(tmp_path, "environ: {KRB5_CLIENT_KTNAME: /etc/azkaban.keytab}\n")
     script = ("import os, sys\nfrom tf_yarn_ops.azkaban import console, jobtype\n"
               "from tf_yarn_ops.terminal.signals import Interruption\n"
-              "jobtype.run(console.Console(), Interruption(), ['--limits', sys.argv[1]], os.environ)\n"
+              "jobtype.run_job(console.Console(), Interruption(), ['--limits', sys.argv[1]], os.environ)\n"
               "print(os.environ['KRB5_CLIENT_KTNAME'])")
     environ = {"PATH": os.environ["PATH"], "KRB5_CLIENT_KTNAME": "/evil", "JOB_PROP_FILE": str(tmp_path / "props")}
     done = subprocess.run([sys.executable, "-I", "-c", script, path], env=environ, capture_output=True, text=True,

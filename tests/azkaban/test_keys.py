@@ -3,16 +3,16 @@
 import subprocess
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tf_yarn_ops.azkaban.job import read_job
-from tf_yarn_ops.azkaban.keys import KEYS, find_key
+from tf_yarn_ops.azkaban.job import read_azkaban_job
+from tf_yarn_ops.azkaban.keys import ALL_KEYS, find_key
 from tf_yarn_ops.azkaban.limits import Limits
 from tf_yarn_ops.azkaban.tony import translate
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.options import AZKABAN, options_of
-from tf_yarn_ops.job.request import NAMES
+from tf_yarn_ops.job.request import OPTION_NAMES
 from tf_yarn_ops.job.spec import JobSpec
 
 ONE = {"tf.worker.instances": "1"}
@@ -30,25 +30,25 @@ def project(tmp_path):
 
 
 def read(properties, folder, **settings):
-    return read_job(properties, folder, **settings)[0]
+    return read_azkaban_job(properties, folder, **settings)[0]
 
 
 def faults_of(properties, folder, **settings):
     with pytest.raises(SpecInvalid) as caught:
-        read_job(properties, folder, **settings)
+        read_azkaban_job(properties, folder, **settings)
     return list(map(str, caught.value.faults))
 
 
 # --- the table ----------------------------------------------------------------------------------
 def test_every_key_is_found_by_its_own_name():
-    for key in KEYS:
+    for key in ALL_KEYS:
         name = (key.name.replace("<type>", "worker").replace("<index>", "0").replace("<n>", "1").replace("<NAME>", "A"))
         assert find_key(name).key is key, name
 
 
 def test_every_option_of_a_request_has_a_key():
-    mapped = {key.option for key in KEYS}
-    assert set(NAMES) - mapped == {"user"}  # a job can't choose its user
+    mapped = {key.option for key in ALL_KEYS}
+    assert set(OPTION_NAMES) - mapped == {"user", "hold_port"}  # a job can't choose its user; tf.<type>.hold_port
     assert mapped == {"", *options_of(AZKABAN)}
 
 
@@ -82,7 +82,7 @@ JOBS = [
          "mode": "cluster", "max_restarts": 5, "retry_exit_codes": [1, 2], "fatal_exit_codes": [3],
          "max_container_losses": 9, "backoff": 2, "allocation_retries": 4}}),
     ({**RUN, **{f"tf.{name}_timeout": "9" for name in ("queue", "allocation", "registration", "heartbeat", "execution",
-                                                      "total")}, "tf.stop_grace": "1.5"},
+                                                       "total")}, "tf.stop_grace": "1.5"},
      {"command": "run", "tasks": {"worker": 1}, "deadlines": {
          "queue": 9, "allocation": 9, "registration": 9, "heartbeat": 9, "execution": 9, "total": 9,
          "stop_grace": 1.5}}),
@@ -165,7 +165,7 @@ def test_arguments_of_a_file_are_read_by_bash(project):
     assert run.stdout == "[x][--date][today][two\nlines][--last][a b]"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), max_size=5))
 def test_arguments_and_variables_arrive_byte_for_byte(tmp_path_factory, texts):
     from tf_yarn_ops.azkaban.properties import format_properties, parse_properties, repair_mojibake
@@ -268,7 +268,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("properties", "fault"), FAULTS, ids=[fault.partition(":")[0] + str(number) for number, (_, fault)
-                                                              in enumerate(FAULTS)])  # fmt: skip
+                                                               in enumerate(FAULTS)])  # fmt: skip
 def test_a_fault_is_named_by_its_key(properties, fault, project):
     assert faults_of(properties, project) == [fault]
 
@@ -313,20 +313,20 @@ def test_all_faults_come_at_once(project):
 
 NAMES_OF_KEYS = sorted({
     name.replace("<type>", kind).replace("<index>", "0").replace("<n>", "1").replace("<NAME>", "A")
-    for key in KEYS for name in (key.name, *key.alias.split()) for kind in ("worker", "ps", "master")})  # fmt: skip
+    for key in ALL_KEYS for name in (key.name, *key.alias.split()) for kind in ("worker", "ps", "master")})  # fmt: skip
 TEXTS = st.text(max_size=6) | st.sampled_from([
     "0", "1", "8g", "1,2", "worker:1", "ps:1,worker:2", "true", "task", "chief", "venv:///x", "hdfs://[x", "a/b", "A=1", "=",
     "train.py", "wrong.yaml", "x.zip", "9" * 5000])  # fmt: skip
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300)
 @given(st.dictionaries(st.sampled_from(NAMES_OF_KEYS), TEXTS, max_size=6), st.booleans())
 def test_any_values_are_a_job_or_have_faults_by_keys(project, properties, plain):
     (project / "wrong.yaml").write_text("tasks: {worker: {memory: x, env: [1]}, ps: {indices: {0: 3}}}\nqueue: 3\n")
     keys = {*properties, *ONE, "tf.command", "tf.spec", "tf.<type>.instances", "tf.output", "tf.tensorboard"}
     try:
-        read_job({**(RUN if plain else {}), **properties}, project)
+        read_azkaban_job({**(RUN if plain else {}), **properties}, project)
     except SpecInvalid as error:
         assert {fault.path.partition(": ")[0] for fault in error.faults} <= keys and str(error)
 
@@ -388,14 +388,14 @@ def test_the_sources_of_tony_lie_beside_every_command(name, project):
 
 
 def test_tonys_parameters_belong_to_executes(project):
-    job, request = read_job({"tony.worker.command": "serve", "tony.worker.instances": "1", "task_params": "--x 1"}, project)
+    job, request = read_azkaban_job({"tony.worker.command": "serve", "tony.worker.instances": "1", "task_params": "--x 1"}, project)
     assert (job.command, job.tasks["worker"].command) == (None, "serve")
     assert request.warnings == ["these keys of TonY have no effect here: task_params (they need executes)"]
 
 
 def test_executes_is_what_runs(project):
-    job, request = read_job({"tony.containers.command": "python3 a.py", "executes": "mnist.py", "task_params": "-v",
-                             "tony.worker.instances": "1"}, project)  # fmt: skip
+    job, request = read_azkaban_job({"tony.containers.command": "python3 a.py", "executes": "mnist.py", "task_params": "-v",
+                                     "tony.worker.instances": "1"}, project)  # fmt: skip
     assert job.command == "mnist.py -v"
     assert request.warnings == ["these keys of TonY have no effect here: tony.containers.command (executes runs instead)"]
 
@@ -464,7 +464,7 @@ def test_tonys_lists_of_roles_name_our_roles_too(own, project):
 ])
 def test_nothing_of_tony_is_lost_in_silence(lost, warning, project):
     (project / "helper.yaml").write_text("tasks: {helper: 1}")
-    _, request = read_job({"tony.worker.instances": "1", **lost}, project)
+    _, request = read_azkaban_job({"tony.worker.instances": "1", **lost}, project)
     assert request.warnings == [f"these keys of TonY have no effect here: {warning}"]
 
 
@@ -473,7 +473,7 @@ def test_what_tony_had_and_we_have_not_is_one_warning(project):
                "tony.history.location": "/h", "tony.application.placement-spec": "x", "tony.am.gpus": "1",
                "tony.docker.worker.image": "x", "tony.application.security.enabled": "false",
                "tony.worker.max-instances": "4", "tony.containers.resources": "a.rar#archive"}  # fmt: skip
-    _, request = read_job({"executes": "x", "tony.worker.instances": "1", **ignored}, project)
+    _, request = read_azkaban_job({"executes": "x", "tony.worker.instances": "1", **ignored}, project)
     assert len(request.warnings) == 1 and request.warnings[0].startswith("these keys of TonY have no effect here: ")
     assert all(name in request.warnings[0] for name in ignored)
 
@@ -487,7 +487,7 @@ def test_alias_and_own_key_that_agree_are_no_fault(project):
 # --- the site -----------------------------------------------------------------------------------
 def test_the_sites_defaults_fill_gaps_only(project):
     defaults = Limits(defaults={"tf.queue": "batch", "tf.environment": "venv:///v", "tf.strict_placement": True}).defaults
-    job, request = read_job(RUN, project, defaults)
+    job, request = read_azkaban_job(RUN, project, defaults)
     assert (job.queue, str(job.environment), request.strict_placement) == ("batch", "venv:///v", True)
     assert read({**RUN, "tf.queue": "mine"}, project, defaults=defaults).queue == "mine"
     assert read({**RUN, "tony.yarn.queue": "mine"}, project, defaults=defaults).queue == "mine"

@@ -23,12 +23,12 @@ STOPPING = """\
 import os, re, runpy, time
 
 attempt = int(re.search(r"azkaban\\.job\\.attempt=(\\d+)", open(os.environ["JOB_PROP_FILE"]).read())[1])
-gap = dict(enumerate(os.environ["MY_GAPS"].split(","))).get(attempt)
+gap, go = dict(enumerate(os.environ["MY_GAPS"].split(","))).get(attempt), os.environ["MY_GO"] + f"-{attempt}"
 
 def stop(name):
     if name == gap:
         print("stopped at", name, flush=True)
-        while not os.path.exists(os.environ["MY_GO"] + f"-{attempt}"):
+        while not os.path.exists(go):
             time.sleep(0.02)
 
 """ + STOP_IN_GAPS + """
@@ -157,12 +157,17 @@ def test_cancelled_while_training_and_in_the_queue_behind_it_nothing_is_left(sit
 
 
 def test_cancelled_between_two_attempts_nothing_starts(site, tmp_path):
-    execution = start(site, tmp_path, "exit 3", retries="1", retry__backoff="600000")
+    """The next execution does not wait for the retry that Azkaban has dropped."""
+    execution = start(site, tmp_path / "first", "exit 3", name="between", retries="1", retry__backoff="600000")
     execution.wait(until=lambda seen: seen.attempts)
+    waiting = start(site, tmp_path / "second", "true", name="between", tf__previous="wait")
+    until(lambda: f"waiting for execution {execution.execid} of this training" in waiting.log("train"), PATIENCE, 0.3)
     assert cancel(site, execution) < KILLED_WITHIN
     assert execution.attempts == [("train", 0, "FAILED"), ("train", 1, "KILLED")]
     assert len(site.applications(execution)) == 1
-    site.assert_nothing_left(execution)
+    assert waiting.wait().status == "SUCCEEDED", waiting.all_logs()
+    for one in (execution, waiting):
+        site.assert_nothing_left(one)
 
 
 # --- the launcher dies --------------------------------------------------------------------------
@@ -276,9 +281,8 @@ def test_the_machine_is_gone_and_the_lease_ends_the_training_for_which_the_next_
     (seen,) = site.applications(execution)
     assert (seen["id"], seen["state"]) == (application, "KILLED")
     lines = again.messages("train")
-    assert any(line.startswith(f"execution {execution.execid} of this job has an application that is RUNNING: '{application}. "
-                               "This execution waits") for line in lines), lines
-    ended = next(line for line in lines if line.startswith(f"execution {execution.execid} has ended: LEASE_EXPIRED"))
+    assert any(line.startswith(f"waiting for the end of '{application}'") for line in lines), lines
+    ended = next(line for line in lines if line.startswith(f"'{application}' has ended: LEASE_EXPIRED"))
     assert f"Azkaban's execution {execution.execid}, job train, attempt 0 (process {launcher.pid} on " in ended
     assert again.attempts == [("train", 0, "SUCCEEDED")], again.all_logs()
     until(lambda: not site.live(cancelled), PATIENCE, 0.3)
@@ -286,6 +290,85 @@ def test_the_machine_is_gone_and_the_lease_ends_the_training_for_which_the_next_
     assert report.reason is Reason.LEASE_EXPIRED and f"(process {killed.pid} on " in report.message, report.message
     for seen_last in (execution, again, cancelled):
         site.assert_nothing_left(seen_last)
+
+
+# --- other executions of the job ----------------------------------------------------------------
+
+
+def test_a_superseded_execution_does_not_train_again(site, tmp_path):
+    first = start(site, tmp_path / "first", name="kill", tf__previous="kill", retries="2")
+    application = site.wait_for_training(first)
+    second = start(site, tmp_path / "second", name="kill", tf__previous="kill", retries="2")
+    first.wait()
+    assert first.attempts == [("train", attempt, "FAILED") for attempt in range(3)], first.all_logs()
+    for attempt in range(3):
+        assert any(line.startswith("SUPERSEDED: ") for line in first.messages("train", attempt)), first.all_logs()
+    assert [item["id"] for item in site.applications(first)] == [application]
+    assert site.wait_for_training(second)
+    cancel(site, second)
+    for execution in (first, second):
+        site.assert_nothing_left(execution)
+
+
+def test_an_execution_waits_for_the_retries_of_an_earlier_one(site, tmp_path):
+    command = (f"test -e {tmp_path}/mark || {{ touch {tmp_path}/mark; exit 3; }}; "
+               f"until test -e {tmp_path}/finish; do sleep 0.2; done")
+    own = {"name": "wait", "tf__previous": "wait", "tf__lease": "60"}
+    first = start(site, tmp_path / "first", command, retries="1", retry__backoff="15000", **own)
+    until(lambda: site.live(first), PATIENCE, 0.3)
+    second = start(site, tmp_path / "second", "true", **own)
+    first.wait(until=lambda seen: seen.attempts)
+    site.wait_for_training(first)
+    assert site.applications(second) == [], second.all_logs()
+    (tmp_path / "finish").touch()
+    assert (first.wait().attempts, second.wait().attempts) == (
+        [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED")], [("train", 0, "SUCCEEDED")]), second.all_logs()
+    assert site.applications(second)[0]["startedTime"] >= site.applications(first)[-1]["finishedTime"]
+    for execution in (first, second):
+        site.assert_nothing_left(execution)
+
+
+def test_a_retry_that_comes_after_a_later_execution_began_is_superseded(site, tmp_path):
+    """The retry comes later than its lease allows, so the execution that waits for it has begun."""
+    own = {"name": "late", "tf__previous": "wait", "tf__lease": "20"}
+    first = start(site, tmp_path / "first", "exit 3", gaps=["", "start"], retries="1", **own)
+    first.wait(until=lambda seen: seen.attempts)
+    second = start(site, tmp_path / "second", **own)
+    site.wait_for_training(second)
+    (tmp_path / "first" / "go-1").touch()
+    assert first.wait().attempts == [("train", 0, "FAILED"), ("train", 1, "FAILED")]
+    assert any(line.startswith("SUPERSEDED: ") for line in first.messages("train", 1)), first.all_logs()
+    assert len(site.applications(first)) == 1 and site.live(second)
+    cancel(site, second)
+
+
+@pytest.mark.parametrize("policy", ["kill", "wait"])
+def test_of_two_executions_at_the_same_instant_one_trains(site, tmp_path, policy):
+    command = f"test ! -e {tmp_path}/lock || echo both > {tmp_path}/both; touch {tmp_path}/lock; sleep 5; rm {tmp_path}/lock"
+    if policy == "kill":
+        command = f"sleep 5; echo trained >> {tmp_path}/trainings"
+    first, second = (start(site, tmp_path / name, command, name=f"twins {policy}", tf__previous=policy, retries="1")
+                     for name in ("first", "second"))
+    assert second.wait().attempts == [("train", 0, "SUCCEEDED")], second.all_logs()
+    if first.wait().status == "FAILED":
+        assert any(line.startswith("SUPERSEDED: ") for line in first.messages("train", 1)), first.all_logs()
+    assert not (tmp_path / "both").exists(), first.all_logs() + second.all_logs()
+    if policy == "kill":
+        assert (tmp_path / "trainings").read_text() == "trained\n"
+    for execution in (first, second):
+        site.assert_nothing_left(execution)
+
+
+def test_parallel_dates_and_the_scheduled_execution_do_not_kill_each_other(site, tmp_path):
+    folder = write_project(tmp_path / "project", {"train": {
+        **JOB, "tf.previous": "kill", "tf.command": f"until test -e {tmp_path}/finish; do sleep 0.2; done"}})
+    runs = []
+    for parameters in ({"ytf.backfill.date": "2026-12-01"}, {}, {"ytf.backfill.date": "2026-12-02"}):
+        runs.append(site.start(folder, "train", name="dates", parameters=parameters))
+        site.wait_for_training(runs[-1])
+    (tmp_path / "finish").touch()
+    assert [execution.wait().status for execution in runs] == ["SUCCEEDED"] * 3
+    assert [len(site.applications(execution)) for execution in runs] == [1] * 3
 
 
 # --- nobody reads the log -----------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """What a job says of its earlier attempts and of other executions, and what it does with their applications."""
 
+import shutil
 import signal
 
 import pytest
@@ -7,18 +8,19 @@ import pytest
 from support.azkaban_process import ID, SECOND, USER, finish, submitted
 from support.fake_yarn import application
 from support.waiting import until
-from tf_yarn_ops.azkaban.execution import Execution
+from tf_yarn_ops.azkaban.job_execution import JobExecution
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = pytest.mark.slow
 FIRST = ID
+RETRY = {"azkaban.job.attempt": "1", "azkaban.job.metadata.file": "_job.42.1.train.meta"}
 
 
-def add(yarn, execution="41", job="train", server="azkaban.example.org", user=USER, **fields):
+def add(yarn, execution="41", job="train", server="azkaban.example.org", user=USER, date="", **fields):
     """Add a live application of an execution, as the launcher of that execution has submitted it."""
-    other = Execution(server, "My Project", "digits", execution, job, 0)
+    other = JobExecution(server, "My Project", "digits", execution, job, 0, date=date)
     yarn.next_number = 2
-    return yarn.add(application(1, user=user, applicationTags=",".join((*other.tags, *other.identity.tags))) | fields)
+    return yarn.add(application(1, user=user, applicationTags=",".join((*other.tags, *other.identity().tags))) | fields)
 
 
 def end(yarn, job, own=SECOND):
@@ -27,18 +29,19 @@ def end(yarn, job, own=SECOND):
     assert job.end() == 0
 
 
-def test_an_application_of_an_earlier_execution_is_told_and_continues(azkaban, yarn):
+def test_another_execution_that_goes_on_is_named_with_its_kill(azkaban, yarn):
     add(yarn)
     job = azkaban().start()
     end(yarn, job)
-    assert (f"warning: execution 41 of this job has an application that is RUNNING: '{FIRST}. Both train now. "
-            "Next time: tf.previous=kill or wait") in job.lines
+    assert (f"warning: execution 41 of this job has an application that is RUNNING, and both go on. To end that one: "
+            f"ytf kill '{FIRST}' . Next time: tf.previous=kill or wait") in job.lines
     assert yarn.apps[FIRST]["state"] == "RUNNING"
 
 
 @pytest.mark.parametrize("fields", [
-    {"job": "evaluate"}, {"server": "another.example.org"}, {"user": "bob"}, {"state": "FINISHED"}, {"execution": "42"}],
-    ids=lambda fields: next(iter(fields)))
+    {"job": "evaluate"}, {"server": "another.example.org"}, {"user": "bob"}, {"state": "FINISHED"}, {"date": "2026-11-01"},
+    {"execution": "42"}],
+                         ids=lambda fields: next(iter(fields)))
 def test_others_are_no_business_of_this_job(azkaban, yarn, fields):
     if "execution" in fields:  # this execution: the identity finds it
         add(yarn, **fields)
@@ -62,9 +65,8 @@ def test_an_earlier_execution_is_killed_before_anything_is_submitted(azkaban, ya
     job = azkaban({"tf.previous": "kill"}).start()
     end(yarn, job)
     assert seen == ["KILLED"]
-    assert "Execution 42 of the same job has taken over (tf.previous=kill)" in yarn.apps[FIRST]["diagnostics"]
+    assert "Superseded by generation 42 of the same training" in yarn.apps[FIRST]["diagnostics"]
     assert '"reason":"SUPERSEDED"' in yarn.apps[FIRST]["diagnostics"]
-    assert any(line.startswith("execution 41 of this job") and "It is killed" in line for line in job.lines)
 
 
 def test_a_kill_that_yarn_refuses_fails_the_job_and_submits_nothing(azkaban, yarn):
@@ -79,17 +81,41 @@ def test_a_kill_that_yarn_refuses_fails_the_job_and_submits_nothing(azkaban, yar
 def test_a_job_waits_for_the_end_of_an_earlier_execution(azkaban, yarn):
     add(yarn)
     job = azkaban({"tf.previous": "wait"}).start()
-    job.saw("This execution waits for its end")
+    job.saw(f"waiting for the end of '{FIRST}', which an older execution of this training has left")
     assert set(yarn.apps) == {FIRST}
     finish(yarn, Reason.TASK_FAILED, message="worker:0 failed")
     end(yarn, job)
-    assert f"execution 41 has ended: TASK_FAILED: worker:0 failed ({FIRST})" in job.lines
+    assert f"'{FIRST}' has ended: TASK_FAILED: worker:0 failed" in job.lines
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_only_the_executor_of_an_earlier_execution_sees_its_end(azkaban, yarn, tmp_path, elsewhere):
+    """The launcher of the earlier execution is killed before its retry, and Azkaban deletes the execution's folder."""
+    (tmp_path / "executions").mkdir()
+    own = {"azkaban.flow.execid": "41", "azkaban.job.metadata.file": "_job.41.train.meta", "retries": "1"}
+    first = azkaban(own, "executions/41").start()
+    submitted(yarn, FIRST)
+    first.process.kill()
+    first.process.wait()
+    finish(yarn, Reason.TASK_FAILED, application_id=FIRST, message="worker:0 failed")
+    (run,) = (tmp_path / "files").rglob("run-41-0-1-*")
+    if elsewhere:
+        run.write_text(run.read_text().replace('"host": "', '"host": "another-'))
+    second = azkaban({"tf.previous": "wait"}, "executions/42").start()
+    second.saw("waiting for execution 41 of this training, which may submit until ")
+    shutil.rmtree(first.folder)
+    if elsewhere:
+        looks = yarn.count("GET", "/ws/v1/cluster/apps")
+        until(lambda: yarn.count("GET", "/ws/v1/cluster/apps") >= looks + 2)
+        assert set(yarn.apps) == {FIRST}
+    else:
+        end(yarn, second)
 
 
 def test_a_cancel_while_it_waits_leaves_the_earlier_execution_alone(azkaban, yarn):
     add(yarn)
     job = azkaban({"tf.previous": "wait"}).start()
-    job.saw("This execution waits for its end")
+    job.saw(f"waiting for the end of '{FIRST}', which an older execution of this training has left")
     job.process.send_signal(signal.SIGTERM)
     assert job.end() == 143
     assert yarn.apps[FIRST]["state"] == "RUNNING" and set(yarn.apps) == {FIRST}
@@ -97,13 +123,22 @@ def test_a_cancel_while_it_waits_leaves_the_earlier_execution_alone(azkaban, yar
 
 
 @pytest.mark.parametrize("policy", ["wait", "kill"])
-def test_an_execution_that_began_later_is_only_told(azkaban, yarn, policy):
+def test_an_execution_that_began_later_supersedes(azkaban, yarn, policy):
     add(yarn, "43")
     job = azkaban({"tf.previous": policy}).start()
-    end(yarn, job)
-    assert any(line.startswith("warning: execution 43 of this job") and "continues beside this one" in line
-               for line in job.lines)
-    assert yarn.apps[FIRST]["state"] == "RUNNING"
+    assert job.end() == Reason.SUPERSEDED.exit_code
+    assert job.lines[-1].startswith(f"SUPERSEDED: '{FIRST}' is of a newer generation than 42 of this training")
+    assert set(yarn.apps) == {FIRST} and yarn.apps[FIRST]["state"] == "RUNNING"
+
+
+@pytest.mark.parametrize("policy", ["wait", "kill", "ignore"])
+def test_a_superseded_execution_never_trains_again(azkaban, yarn, policy):
+    add(yarn, "42")
+    finish(yarn, Reason.SUPERSEDED, message="Superseded by generation 43 of the same training")
+    job = azkaban({**RETRY, "tf.previous": policy}).start()
+    assert job.end() == Reason.SUPERSEDED.exit_code
+    assert job.lines[0] == f"attempt 0 ended as SUPERSEDED: Superseded by generation 43 of the same training ({FIRST})"
+    assert set(yarn.apps) == {FIRST}
 
 
 def test_another_word_is_a_fault_with_the_allowed_ones(azkaban, yarn):
@@ -113,9 +148,6 @@ def test_another_word_is_a_fault_with_the_allowed_ones(azkaban, yarn):
 
 
 # --- the previous attempt -----------------------------------------------------------------------
-
-
-RETRY = {"azkaban.job.attempt": "1", "azkaban.job.metadata.file": "_job.42.1.train.meta"}
 
 
 def test_a_retry_says_how_the_attempt_before_it_ended(azkaban, yarn):
@@ -130,7 +162,7 @@ def test_a_retry_says_how_the_attempt_before_it_ended(azkaban, yarn):
 def test_a_retry_says_that_it_goes_on_with_a_live_application(azkaban, yarn):
     add(yarn, "42")
     job = azkaban(RETRY).start()
-    job.saw(f"attempt 0 has left an application that is RUNNING: '{FIRST}. This attempt goes on with it")
+    job.saw(f"attempt 0 has left an application that is RUNNING: '{FIRST}'. This attempt goes on with it")
     finish(yarn)
     assert job.end() == 0
 

@@ -7,7 +7,6 @@ import shlex
 import signal
 import socket
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,11 +21,12 @@ from support.waiting import until
 from tf_yarn_ops import __version__
 from tf_yarn_ops.cli.client import LocalTask
 from tf_yarn_ops.cli.manual import VARIABLES, manual_page
-from tf_yarn_ops.cli.options import ALL, DESIGN, JOB, names_of, shown_default
+from tf_yarn_ops.cli.parameters import ALL, DESIGN, JOB_OPTIONS, names_of, shown_default
+from tf_yarn_ops.cli.submit import read_log_tasks, submit
 from tf_yarn_ops.cli.ytf import LAZY, ytf
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.parts import Deadlines
-from tf_yarn_ops.job.request import NAMES, build_job
+from tf_yarn_ops.job.request import OPTION_NAMES, build_job
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.reasons import OUTCOMES, Reason
 
@@ -40,7 +40,7 @@ def run(program, *words, env=None, timeout=60):
 
 
 def test_every_option_of_the_program_is_one_of_the_request():
-    assert {option.name for option in (*DESIGN, *JOB)} - {"client"} == set(NAMES) - {"task_command"}
+    assert {option.name for option in (*DESIGN, *JOB_OPTIONS)} - {"client"} == set(OPTION_NAMES) - {"task_command"}
 
 
 # --- help and documentation -----------------------------------------------------------------------
@@ -80,6 +80,9 @@ def test_docs_cli_has_each_command_and_exit_code():
     page = (ROOT / "docs" / "guides" / "command-line.md").read_text(encoding="utf-8")
     commands = {row[0].strip("`").split()[1] for row in rows_of(page, "\n## ytf")}
     assert commands == {*ytf.commands, *LAZY}
+    for words in (row[0].strip("`").split() for row in rows_of(page, "\n## ytf")):
+        command = ytf.get_command(click.Context(ytf), words[1])
+        assert not isinstance(command, click.Group) or set(words[2].split("\\|")) == set(command.commands), words
     lazy = [ytf.get_command(click.Context(ytf), name) for name in ("logs",)]
     options = {name for command in (*ytf.commands.values(), *lazy) for parameter in command.params
                for name in parameter.opts if name.startswith("--")}  # fmt: skip
@@ -196,13 +199,14 @@ def test_a_folder_in_place_of_a_host_is_doubted():
 def test_dry_run_shows_no_secrets_and_what_it_masked_is_not_run():
     words = [f"{name}=hush" for name in ("API_TOKEN", "apikey", "DB_PASSWD", "CLIENT_SECRETS")]
     open_ = ["STEPS=3", "MAX_TOKENS=512", "TOKENIZERS_PARALLELISM=false", "KEYBOARD=x"]
-    done = run(SUBMIT, "--dry-run", "-r", "worker:1", *(word for text in words + open_ for word in ("--env", text)), "x")
+    command = "x --password=hush --epochs=3 https://ann:hush@host/"
+    done = run(SUBMIT, "--dry-run", "-r", "worker:1", *(word for text in words + open_ for word in ("--env", text)), command)
     document = next(yaml.safe_load_all(done.stdout))
     assert "hush" not in done.stdout and document["env"] == {
         **{text.partition("=")[0]: "***" for text in words}, **dict(text.split("=") for text in open_)}
     with pytest.raises(SpecInvalid, match="the value was masked by --dry_run") as refused:
         build_job({}, document)
-    assert [fault.path for fault in refused.value.faults] == [f"env.{text.partition('=')[0]}" for text in words]
+    assert {fault.path for fault in refused.value.faults} == {f"env.{text.partition('=')[0]}" for text in words} | {"command"}
 
 
 @pytest.mark.slow
@@ -306,10 +310,6 @@ def test_a_job_whose_resourcemanager_goes_away_may_run_still(tmp_path):
     assert done.stderr.splitlines()[-1] == f"next: ytf status {report['application_id']} --resourcemanager {url}"
 
 
-LOSING = [sys.executable, "-c", "from tf_yarn_ops.launch import ensure; ensure.RECOVERY_TIME = 0.1; "
-                                "from tf_yarn_ops.cli import submit_main; submit_main()"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("words, mark", [
     ([], ".777"), (["--lease", "0"], ".000"), (["--run_id", "x"], ".000"), (["--run_id", "x", "--lease", "60"], ".777")])
@@ -344,9 +344,9 @@ def test_a_training_that_yarn_has_forgotten_is_no_success(tmp_path, form):
     yarn = in_a_folder(tmp_path)
     with serving(yarn) as url:
         words = ["--resourcemanager", url, "--run_id", "nightly", *form, "-r", "worker:1", "true"]
-        assert run(LOSING, *words).returncode == 0
+        assert run(SUBMIT, *words).returncode == 0
         yarn.apps.clear()
-        done = run(LOSING, *words)
+        done = run(SUBMIT, *words)
     assert done.returncode == Reason.LOST.exit_code and " LOST: " in done.stderr, done.stderr
     assert (json.loads(done.stdout)["reason"] == "LOST") if form else (done.stdout == "")
 
@@ -381,9 +381,58 @@ def test_what_is_not_a_hadoop_at_all_is_told(stranger):
     assert "answers, but is no YARN ResourceManager: a wiki" in done.stderr
 
 
+@pytest.mark.parametrize("words", [("report",), ("status",), ("wait",), ("kill",), ("logs",), ("compare", APP)])
+def test_mistyped_application_id_is_a_fault_of_the_request(words):
+    done = run(YTF, *words, "aplication_1_1")
+    assert done.returncode == 2
+    assert "'aplication_1_1' is not the id of an application, such as application_1700000000000_0001" in done.stderr
+
+
+@pytest.mark.parametrize("words, tasks", [
+    (("-r", "worker:1"), ("worker:0",)), (("-r", "ps:1,worker:2"), ()), (("-r", "worker:1", "--no-logs"), ()),
+    (("-r", "worker:2,chief:1", "--logs", "chief"), ("chief:0",)), (("-r", "worker:2", "--logs", "all"), ("*:*",)),
+    (("-r", "ps:1,worker:2", "--logs", "ps:0, worker:*"), ("ps:0", "worker:*")), (("-r", "worker:1", "--logs", "none"), ())])
+def test_logs_names_tasks(words, tasks):
+    with submit.make_context("ytf-submit", [*words, "true"]) as ctx:
+        settings = {name: ctx.params[name] for name in ("logs", "no_logs")}
+        job = build_job({"cluster_requirement": ctx.params["cluster_requirement"], "task_command": "true"})
+    assert read_log_tasks(settings, job) == tasks
+
+
+def test_logs_of_an_unknown_task_are_rejected():
+    done = run(SUBMIT, "--wait", "--logs", "wroker:0", "-r", "worker:1", "true")
+    assert done.returncode == 2 and "logs: 'wroker:0' is not one of" in done.stderr
+    assert "(did you mean 'worker:0'?)" in done.stderr
+
+
+@pytest.mark.parametrize("words, expected", [(("ytf", "minic"), {"minicluster"}), (("ytf", "minicluster", "u"), {"up"}),
+                                             (("ytf-submit", "--cluster_r"), {"--cluster_requirement"})])
+def test_bash_completes_commands_and_options(words, expected, tmp_path):
+    for name, program in (("ytf", YTF), ("ytf-submit", SUBMIT)):
+        (tmp_path / name).write_text(f'#!/bin/bash\nexec {shlex.join(map(str, program))} "$@"\n')
+        (tmp_path / name).chmod(0o755)
+    function = f"_{words[0].replace('-', '_')}_completion"
+    script = (f'eval "$(ytf completion bash)"; COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; '
+              f'{function} {words[0]}; echo "${{COMPREPLY[@]}}"')
+    done = run(["bash", "-c", script], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert set(done.stdout.split()) == expected, done.stderr
+
+
+@pytest.mark.parametrize("shell, line", [("zsh", "#compdef ytf-submit"), ("fish", "complete --no-files --command ytf-submit")])
+def test_completion_is_for_zsh_and_fish_too(shell, line):
+    assert line in run(YTF, "completion", shell).stdout
+
+
+def test_mistyped_command_is_answered_with_the_nearest():
+    done = run(YTF, "minicluter", "up")
+    assert done.returncode == 2 and "no command 'minicluter' (did you mean 'minicluster'?)" in done.stderr
+
+
 def test_without_an_address_the_ways_to_give_one_are_named(tmp_path):
-    done = run(YTF, "list", env={"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)})
-    assert done.returncode == 4
+    done = run(YTF, "list", env={"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path),
+                                 "YTF_MINICLUSTER_DIR": str(tmp_path)})
+    assert done.returncode == 2
+    assert done.stderr.endswith("\nnext: ytf minicluster up\n")
     for way in ("--resourcemanager", "YTF_RESOURCEMANAGER", "site.yaml", "HADOOP_CONF_DIR"):
         assert way in done.stderr
 
@@ -441,7 +490,7 @@ def test_verbose_shows_each_request_without_its_query():
 @pytest.mark.slow
 @pytest.mark.parametrize("words, code, message", [
     (("--grep", "["), 2, "--grep '[' is not a regular expression"),
-    (("--since", "soon"), 2, "--since 'soon' is neither an age such as 90s"),
+    (("--since", "soon"), 2, "'--since': 'soon' is neither an age such as 90s"),
     (("-f", "--tail", "3"), 2, "--tail and -f exclude each other"),
 ])
 def test_wrong_words_of_logs_are_told_before_a_cluster_is_asked(words, code, message):

@@ -364,7 +364,7 @@ def test_logs_are_followed_through_a_restart_until_the_end(run, restarted):
     lines = {task: re.findall(rf"^{task} \| (.*)$", followed.stdout, re.M) for task in ("worker:0", "worker:1")}
     assert all([line for line in found if line.startswith(("round", "2020"))] == [
         "round 1", "round 2", *(f"2020-01-0{number} 00:00:00 step {number}" for number in (1, 2, 3))]
-        for found in lines.values()), followed.stdout
+               for found in lines.values()), followed.stdout
 
     whole = json.loads(run(YTF, "logs", application_id, "--json", "--task", "worker:*", check=0).stdout)
     assert {one["task"]: one["log"].splitlines() for one in whole} == lines
@@ -447,3 +447,11 @@ def test_tensorboard_shows_the_training_lingers_as_told_and_ends_with_the_job(ru
     assert task_of(report, "ps:0")["finished_at"] < trained + 6 <= task_of(report, "tensorboard:0")["finished_at"]
     with pytest.raises(OSError):
         urllib.request.urlopen(url, timeout=60)
+
+
+def test_wait_shows_the_lines_of_the_only_task_by_default(run):
+    one = run(SUBMIT, "--wait", *SMALL, "-r", "worker:1", "echo first; echo second >&2", check=0)
+    assert "\nworker:0 | first\nworker:0 | second\n" in one.stderr
+    assert APPLICATION.fullmatch(one.stdout.strip())
+    quiet = run(SUBMIT, "--wait", "--no-logs", *SMALL, "-r", "worker:1", "echo first", check=0)
+    assert " | " not in quiet.stderr

@@ -81,7 +81,7 @@ def test_verbose_logs_each_request_to_stderr(place):
 
 def test_nothing_is_known_of_a_cluster():
     done = run()
-    assert done.returncode == 4 and "no ResourceManager is known" in " ".join(done.stdout.split())
+    assert done.returncode == 2 and "no ResourceManager is known" in " ".join(done.stdout.split())
 
 
 def test_a_wrong_environment_is_a_fault_of_the_request(place):

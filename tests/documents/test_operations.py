@@ -5,24 +5,12 @@ from dataclasses import fields
 from pathlib import Path
 
 import click
-import pytest
 
-from support.source import MODULES
 from tf_yarn_ops.cli.cache import cache
-from tf_yarn_ops.cli.options import ALL
+from tf_yarn_ops.cli.parameters import ALL
 from tf_yarn_ops.cli.ytf import ytf
-from tf_yarn_ops.follow.identity import LAUNCH_RETRIES
-from tf_yarn_ops.follow.lease import LIFETIME_SLACK
-from tf_yarn_ops.hadoop.resourcemanager import RECOVERY_TIME
-from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import RESTART_MODES, Deadlines, RestartPolicy
-from tf_yarn_ops.launch.retry import LAUNCH_PAUSE, RETRY_PAUSE
-from tf_yarn_ops.runtime.common.contract import MAX_TF_CONFIG, RUNTIME_FILE
-from tf_yarn_ops.runtime.common.protocol import PORTS
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.master import driver, ending, lifecycle, overseer
-from tf_yarn_ops.staging import sweep
-from tf_yarn_ops.submit import certificate
 
 FOLDER = Path(__file__).parents[2] / "docs" / "operations"
 PAGE = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("reasons.md", "running.md"))
@@ -88,32 +76,6 @@ def test_policies_and_budgets_are_those_of_the_code():
     }
 
 
-@pytest.mark.parametrize("words", [
-    f"begins with `backoff` ({RestartPolicy().backoff:g} s) and doubles, up to {lifecycle.MAX_BACKOFF:g} s",
-    f"within {lifecycle.QUICK_SECONDS:g} s of their start",
-    f"{driver.SILENCE_SECONDS:g} s without a turn of the coordinator's loop",
-    f"{overseer.ANSWER_SECONDS:g} s for Skein to say why",
-    f"{ending.RESOURCEMANAGER_SECONDS:g} s for which a verdict waits for a ResourceManager",
-    f"A verdict waits up to {ending.RESOURCEMANAGER_SECONDS:g} s for it",
-    f"may still have to recover, not before {RECOVERY_TIME:g} s |",
-    f"every {overseer.LOG_SECONDS:g} s `Waiting for all ports",
-    f"`queue` + `total` + {LIFETIME_SLACK:g} s",
-    f"{PORTS} consecutive ports",
-    f"in {Site().coordinator_ports} ",
-    f"(`unreachable_timeout` ({Site().unreachable_timeout:g} s)"[1:],
-    f"default `{Site().staging.replace('{user}', '<user>')}`",
-    f"above {MAX_TF_CONFIG // 1024} KiB",
-    f"up to {sweep.AT_MOST} of the user's own application directories",
-    f"{sweep.FORGOTTEN_AFTER // 86_400_000} days after its last change",
-    f"| claims | {sweep.CLAIMS_FORGOTTEN_AFTER // 86_400_000} days |",
-    f"{certificate.VALID.days} days from its submission, valid from {certificate.BACKDATED.days * 24} h before",
-    f"{RUNTIME_FILE} coordinator APP",
-    f"{RUNTIME_FILE} agent SERVICE APP",
-])
-def test_the_figures_and_names_are_those_of_the_code(words):
-    assert words in PAGE
-
-
 def test_every_option_that_is_named_exists():
     submit = {f"--{option.name}" for option in ALL}
     commands = [group.get_command(click.Context(group), name) for group in (ytf, cache)
@@ -121,22 +83,3 @@ def test_every_option_that_is_named_exists():
     of_ytf = {name for command in commands for parameter in command.params for name in parameter.opts}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z_-]*", PAGE))
     assert named and named <= submit | of_ytf
-
-
-def test_the_pause_before_a_job_is_submitted_again_is_that_of_the_code():
-    assert f"after {', '.join(f'{RETRY_PAUSE * n:g} s' for n in (1, 2, 3))}, each times 0.5 to 1.5" in PAGE
-    assert f"at most {LAUNCH_RETRIES} times, after {LAUNCH_PAUSE:g} s, where YARN could not launch" in PAGE
-
-
-def test_the_three_failures_in_a_row_are_those_of_the_code():
-    assert lifecycle.QUICK_FAILURES == 3 and "Three failures in a row" in PAGE
-
-
-@pytest.mark.parametrize("words", [
-    "no coordinator on", "needs grpcio", "there is no Python", "are all taken", "was silent for", "needs Python 3.9", "takes us for",
-    "no agent registered within", "times in a row", "was lost", "Error launching", "Listening on port", "registered as",
-    "Waiting for all ports", "Published the cluster spec", "Verdict: ", "Ended after", "tf_yarn_ops agent:",
-])
-def test_messages_that_are_quoted_are_those_of_the_code(words):
-    assert words in PAGE
-    assert any(words in path.read_text(encoding="utf-8") for path in MODULES)

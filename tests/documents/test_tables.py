@@ -9,10 +9,10 @@ import pytest
 import tf_yarn_ops
 from support.source import ROOT
 from tf_yarn_ops import JobReport, JobSpec, TaskReport, TaskSpec
-from tf_yarn_ops.cli.options import ALL, names_of
+from tf_yarn_ops.cli.parameters import ALL, names_of
 from tf_yarn_ops.runtime.common import report
 from tf_yarn_ops.runtime.common.contract import TaskId, task_environment
-from tf_yarn_ops.submit.application import job_of
+from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 _FOUND = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "tables.py")
 tables = importlib.util.module_from_spec(_FOUND)
@@ -60,8 +60,8 @@ def test_the_report_has_the_keys_that_are_documented(heading, keys):
 
 
 def test_the_variables_of_a_program_are_those_that_are_documented():
-    job = job_of(JobSpec(command="x", script="/x.py", input="/i", output="/o", tasks={"ps": TaskSpec(), "chief": TaskSpec()},
-                         environment="docker://image"), base_port=20000, resourcemanagers=(), user="me")
+    job = build_runtime_job(JobSpec(command="x", script="/x.py", input="/i", output="/o", tasks={"ps": TaskSpec(), "chief": TaskSpec()},
+                                    environment="docker://image"), JobContext(20000, user="me"))
     task = TaskId.parse("ps:0")
     found = task_environment(job, task, {"ps": ["h:1"]}, {}, application_id="application_1_1",
                              round_number=1, address="h:1", folder="/f")

@@ -63,7 +63,7 @@ def test_the_demo_keeps_its_cluster_when_asked_and_says_how_to_use_and_end_it(fo
         said += line
     demo.send_signal(signal.SIGTERM)  # not the whole training once more
     said += demo.communicate(timeout=60)[1]
-    assert demo.returncode == 130, said
+    assert demo.returncode == 128 + signal.SIGTERM, said
     cluster = MiniCluster.attach(folder / "hadoop")
     assert cluster.status().ready and f"the cluster is still up: {cluster.resourcemanager_url}/cluster" in said
     use, end = (re.search(rf"^{word} it: +(.+)$", said, re.M)[1] for word in ("use", "end"))
@@ -72,3 +72,19 @@ def test_the_demo_keeps_its_cluster_when_asked_and_says_how_to_use_and_end_it(fo
     assert "Total Nodes:1" in ran.stdout
     subprocess.run(["bash", "-c", end], capture_output=True, timeout=60, cwd=folder.parent, check=True)
     assert daemons.find_all(folder / "hadoop") == () and left_of(folder) == []
+
+
+@pytest.mark.parametrize("moment", ["formatting HDFS", "starting ResourceManager", "== the training"])
+def test_sigterm_ends_the_demo_at_every_moment(folder, moment):
+    """As below ``nohup``, in a script: SIGINT is ignored."""
+    demo = subprocess.Popen([ROOT / "dev", "demo", "--dir", folder], stderr=subprocess.PIPE, text=True, cwd=folder.parent,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    said = ""
+    while moment not in said:
+        line = demo.stderr.readline()
+        assert line, said
+        said += line
+    demo.send_signal(signal.SIGTERM)
+    said += demo.communicate(timeout=90)[1]
+    assert demo.returncode == 128 + signal.SIGTERM, said
+    assert left_of(folder) == []

@@ -1,12 +1,14 @@
 """Faults of the client, in every gap of a submission, and every deadline once; on the real daemons."""
 
+import signal
+import subprocess
 import sys
 import time
 
 import pytest
 
 from support.client_rows import ROWS, left_alone
-from support.faults import Matrix, Rig, check, job
+from support.faults import FOREVER, Matrix, Rig, check, job
 from tf_yarn_ops.job.parts import Deadlines, Environment
 from tf_yarn_ops.runtime.common.reasons import Reason
 
@@ -22,6 +24,55 @@ MATRIX.rows += ROWS
             Reason.LEASE_EXPIRED, 120)
 def left_alone_by_skein(rig):
     return left_alone(rig, "--submit_with", "skein")
+
+
+PROGRAM = f"""\
+import sys
+from tf_yarn_ops import JobSpec, Launcher, TaskSpec, discover
+
+job = JobSpec(command="{FOREVER}", tasks={{"worker": TaskSpec(memory=256)}}, environment=f"venv://{{sys.prefix}}",
+              lease=20)
+launcher = Launcher(discover())
+if sys.argv[1] == "run":
+    launcher.run(job, on_change=lambda report: print(report.application_id, flush=True))
+else:
+    name = launcher.submit(job)
+    print(name, flush=True)
+    launcher.wait(name)
+"""
+
+
+def program(rig, call, number, expect=None):
+    """Send a signal to a Python program that waits for its training."""
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM, call], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, cwd=rig.folder, env=rig.access.environ)
+    application = process.stdout.readline().strip()
+    rig.live(application)
+    struck = time.time()
+    process.send_signal(number)
+    process.wait(60)
+    outcome = rig.end(application, struck, expect=expect)
+    return outcome, process.communicate(timeout=60)[1], application
+
+
+@MATRIX.row("a Python program gets SIGINT in Launcher.run", Reason.KILLED, 60)
+def ctrl_c_in_run(rig):
+    outcome, err, application = program(rig, "run", signal.SIGINT)
+    assert f"killing {application}" in err and "KeyboardInterrupt" in err, err
+    return outcome
+
+
+@MATRIX.row("a Python program gets SIGINT in Launcher.wait", Reason.KILLED, 60)
+def ctrl_c_in_wait(rig):
+    return program(rig, "wait", signal.SIGINT)[0]
+
+
+@MATRIX.row("a Python program gets SIGKILL in Launcher.run, lease of 20 s", Reason.LEASE_EXPIRED, 120)
+def python_killed(rig):
+    def expect(report):
+        assert "Its last holder, a Python program (process " in report.message, report.message
+
+    return program(rig, "run", signal.SIGKILL, expect)[0]
 
 
 # -- deadlines: allocation and heartbeat are rows of test_faults_container.py, stop_grace of test_faults_program.py --

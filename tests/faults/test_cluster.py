@@ -8,16 +8,21 @@ import signal
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 
 import pytest
 
 from support.faults import FOREVER, Matrix, Outcome, Rig, check, job, kill, processes_of
+from support.hadoop import HadoopCluster
+from support.recovery import slow_recovery
 from support.waiting import until
+from tf_yarn_ops.doctor.examination import examine
+from tf_yarn_ops.doctor.known import Question
+from tf_yarn_ops.doctor.symptoms import Symptom
 from tf_yarn_ops.errors import ClusterUnreachable
 from tf_yarn_ops.job.spec import TaskSpec
-from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.submit import rest as restsubmitter
 from tf_yarn_ops.submit.certificate import mint
@@ -40,7 +45,7 @@ def expire_after(cluster, seconds):
 
 @pytest.fixture(scope="module")
 def hadoop(tmp_path_factory):
-    with MiniCluster(tmp_path_factory.mktemp("faults"), nodes=2) as cluster:
+    with HadoopCluster(tmp_path_factory.mktemp("faults"), nodes=2) as cluster:
         expire_after(cluster, 60)
         yield cluster
 
@@ -96,6 +101,29 @@ def safe_mode(rig):
         admin(rig, "hdfs", "dfsadmin", "-safemode", "leave")
 
 
+@MATRIX.row("HDFS has no live DataNode at the submission", Reason.CLUSTER_UNREACHABLE, 30, alone=True)
+def no_datanode(rig):
+    """The NameNode does not wait for the blocks: it has not seen their DataNode since its start."""
+    rig.hadoop.stop_daemon("dn", signal.SIGKILL)
+    rig.hadoop.stop_daemon("nn", signal.SIGKILL)
+    rig.hadoop.start_daemon("nn")
+    try:
+        admin(rig, "hdfs", "dfsadmin", "-safemode", "leave")
+        found = {result.check: result.finding for result in
+                 examine(Question({**os.environ, **rig.hadoop.environ}, rig.url)).results}
+        assert found["staging"].symptom is Symptom.STAGING_NOT_NOW, found
+        return rig.refused(lambda: rig.submit(job()), "no DataNode for the content now")
+    finally:
+        rig.hadoop.start_daemon("dn")
+        until(lambda: takes_files(rig))
+
+
+def takes_files(rig):
+    with contextlib.suppress(ClusterUnreachable):
+        return rig.launcher.staging(rig.launcher.cluster.user).filesystem.create(f"/tmp/{time.monotonic_ns()}", b"x", 0o600)
+    return False
+
+
 # -- the ResourceManager ----------------------------------------------------------------------------
 
 
@@ -111,6 +139,19 @@ def rm_restart(rig):
     outcome = rig.end(application, struck, expect=went_on)
     assert "Attempt recovered" in rig.launcher.resourcemanager.get(application)["diagnostics"]
     return outcome
+
+
+@MATRIX.row("the job ends while a restarted ResourceManager still recovers its applications", Reason.SUCCEEDED, 180, alone=True)
+def rm_recovers(rig):
+    spec, gate = gated(rig, "recovery")
+    application = rig.submit(spec)
+    rig.live(application)
+    with ThreadPoolExecutor(1) as pool:
+        with slow_recovery(rig.hadoop):
+            ending = pool.submit(rig.end, application, time.time(), expect=went_on)
+            gate.touch()
+            until(lambda: not rig.commands(application))
+        return ending.result()
 
 
 @MATRIX.row("a worker's NodeManager gets SIGKILL and comes back at once", Reason.SUCCEEDED, 180, alone=True)

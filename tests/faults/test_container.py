@@ -110,7 +110,7 @@ def never_allocated(rig):
     def expect(report):
         says("1 of 2 containers were not allocated within 3 s: worker_")(report)
         assert {task.starts for task in report.tasks} == {0}, "the agent that has registered waits for the cluster spec"
-        assert "registered" in {task.state for task in report.tasks}, report
+        assert {task.state for task in report.tasks} == {"killed"}, report
 
     return rig.end(application, submitted, expect=expect)
 

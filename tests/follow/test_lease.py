@@ -13,15 +13,14 @@ from support.place import ID, USER, Place, job
 from support.real_yarn import WIRE_AND_REAL, one_of
 from support.waiting import until_async
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
-from tf_yarn_ops.follow.kill import kill
+from tf_yarn_ops.follow.kill import kill_application
 from tf_yarn_ops.follow.lease import End, Lease, Renewals, lease_of, lifetime_of, usual_lease
 from tf_yarn_ops.follow.session import Session
-from tf_yarn_ops.follow.wait import wait
+from tf_yarn_ops.follow.wait import wait_for
 from tf_yarn_ops.follow.watch import Watcher
-from tf_yarn_ops.follow.yarn_report import read_report
+from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.staging.sweep import sweep_old
 
 SUBMITTED = STAMP / 1000
 EXCEEDED = "Application is killed by ResourceManager as it has exceeded the lifetime period."
@@ -132,7 +131,7 @@ def test_the_end_of_a_lease_names_its_last_holder_to_all_who_look_later(place):
     session.note_holder(ID, USER, Lease(900.0, None, "an earlier client"))
     ends_after_moves(place.yarn, 1)
     lease = Lease(20.0, None, "the launcher of 12 (process 7 on exec1)")
-    report = wait(session, ID, lease=lease, poll_interval=0.01, timeout=60)
+    report = wait_for(session, ID, lease=lease, poll_interval=0.01, timeout=60)
     sentence = ("No client renewed the lease of the application, so YARN ended it: Application is killed by "
                 "ResourceManager as it has exceeded the lifetime period. Its last holder, the launcher of 12 (process 7 on "
                 "exec1), had to renew it within 20 s.")
@@ -143,7 +142,7 @@ def test_the_end_of_a_lease_names_its_last_holder_to_all_who_look_later(place):
 def test_a_success_leaves_no_note_of_the_holder(place):
     place.yarn.add(seen(10, user=USER))
     ends_after_moves(place.yarn, 1, "", "FINISHED", "SUCCEEDED")
-    report = wait(Session(place.cluster()), ID, lease=Lease(20.0, None, "x"), poll_interval=0.01, timeout=60)
+    report = wait_for(Session(place.cluster()), ID, lease=Lease(20.0, None, "x"), poll_interval=0.01, timeout=60)
     assert report.reason is Reason.SUCCEEDED
     assert list((place.staging / "leases").iterdir()) == []
 
@@ -152,16 +151,8 @@ def test_a_kill_leaves_no_note_of_the_holder(place):
     place.yarn.add(seen(10, user=USER))
     session = Session(place.cluster())
     session.note_holder(ID, USER, Lease(20.0, None, "x"))
-    assert kill(session, ID, "enough").reason is Reason.KILLED
+    assert kill_application(session, ID, "enough").reason is Reason.KILLED
     assert list((place.staging / "leases").iterdir()) == []
-
-
-def test_old_notes_are_swept(place, monkeypatch):
-    session = Session(place.cluster())
-    session.note_holder(ID, USER, Lease(20.0, None, "x"))
-    assert sweep_old(session.staging(), "leases") == 0
-    monkeypatch.setattr("tf_yarn_ops.staging.sweep.CLAIMS_FORGOTTEN_AFTER", -1000)
-    assert sweep_old(session.staging(), "leases") == 1
 
 
 def test_a_refused_lease_is_told_once_and_the_wait_goes_on(place, caplog):
@@ -177,7 +168,7 @@ def test_a_refused_lease_is_told_once_and_the_wait_goes_on(place, caplog):
         return None
 
     place.yarn.faults.append(refused)
-    report = wait(Session(place.cluster()), ID, lease=Lease(0.4, None, "x"), poll_interval=0.01, timeout=60)
+    report = wait_for(Session(place.cluster()), ID, lease=Lease(0.4, None, "x"), poll_interval=0.01, timeout=60)
     assert report.reason is Reason.SUCCEEDED
     told = [text for text in caplog.messages if "move the end of its lease" in text]
     assert len(told) == 1 and "ann may not MODIFY_APP" in told[0] and told[0].startswith(f"{ID} : ")
@@ -198,8 +189,8 @@ def test_deadlines_stay_deadlines():
     killed = seen(10, state="KILLED", finalStatus="KILLED", diagnostics=EXCEEDED)
     for text, reason in ((".000", Reason.TOTAL_TIMEOUT), (".777", Reason.LEASE_EXPIRED), (".123", Reason.TOTAL_TIMEOUT)):
         timeouts = {"timeout": [{"type": "LIFETIME", "expiryTime": f"2026-11-22T17:43:17{text}+0000"}]}
-        assert read_report(killed | {"timeouts": timeouts}).reason is reason
-    assert read_report(killed | {"timeouts": {"timeout": [{"type": "LIFETIME", "expiryTime": "UNLIMITED"}]}}).reason \
+        assert read_yarn_report(killed | {"timeouts": timeouts}).reason is reason
+    assert read_yarn_report(killed | {"timeouts": {"timeout": [{"type": "LIFETIME", "expiryTime": "UNLIMITED"}]}}).reason \
         is Reason.TOTAL_TIMEOUT
 
 

@@ -4,12 +4,12 @@ from contextlib import closing
 
 import pytest
 
-import tf_yarn_ops.follow.logs
+import tf_yarn_ops.follow.log_reader
 from support.fake_yarn import STAMP, application
 from support.node_logs import serve_logs
 from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.follow.log_reader import Logs
 from tf_yarn_ops.follow.log_stream import LogStream, choose_tasks
-from tf_yarn_ops.follow.logs import Logs
 from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
@@ -61,7 +61,7 @@ def test_each_look_yields_the_new_whole_lines_of_all_tasks(yarn, nodes, stream):
 
 
 def test_more_than_one_answer_holds_is_read_in_several(yarn, nodes, stream, monkeypatch):
-    monkeypatch.setattr(tf_yarn_ops.follow.logs, "_AT_ONCE", 100_000)
+    monkeypatch.setattr(tf_yarn_ops.follow.log_reader, "_AT_ONCE", 100_000)
     nodes[FIRST] = b"".join(b"%06d\n" % number for number in range(50_000))
     lines, tasks = stream(), [task(yarn.url, "worker:0", FIRST)]
     found = []

@@ -2,16 +2,17 @@
 
 import pytest
 
-import tf_yarn_ops.follow.logs
+import tf_yarn_ops.follow.log_reader
 from support.fake_yarn import STAMP, application
 from support.tfile import file_of
-from tf_yarn_ops.errors import ApplicationNotFound, LogMissing, SpecInvalid
-from tf_yarn_ops.follow.logs import Logs, default_task, find_log, grown, unframed
-from tf_yarn_ops.follow.yarn_report import read_report
+from tf_yarn_ops.errors import ApplicationNotFound, LogMissing, SpecInvalid, SubmissionRejected
+from tf_yarn_ops.follow.log_reader import Logs, default_task, find_log, grown, unframed
+from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
+from tf_yarn_ops.terminal.summary import next_line
 
 ID = f"application_{STAMP}_0001"
 CONTAINER = f"container_{STAMP}_0001_01_000002"
@@ -139,7 +140,7 @@ def test_aggregation_is_waited_for_when_it_has_just_ended(yarn, yarn_program):
 
 
 def test_a_clock_that_is_behind_yarns_does_not_prolong_the_wait(yarn, monkeypatch):
-    monkeypatch.setattr(tf_yarn_ops.follow.logs, "AGGREGATION_TIME", 0.2)
+    monkeypatch.setattr(tf_yarn_ops.follow.log_reader, "AGGREGATION_TIME", 0.2)
     assert "".join(logs(yarn, clock=lambda: STAMP / 1000 - 3600, tail="the tail").read(ID)).startswith("the tail")
 
 
@@ -164,8 +165,27 @@ def test_a_task_that_is_not_there_or_never_ran(yarn):
 
 def test_an_application_that_never_ran_has_no_masters_log():
     waiting = application(1, "ACCEPTED")
+    with pytest.raises(SpecInvalid, match="it does not run yet"):
+        find_log(waiting, read_yarn_report(waiting), "coordinator")
+    ended = application(1, "KILLED", finalStatus="KILLED")
     with pytest.raises(SpecInvalid, match="it never ran"):
-        find_log(waiting, read_report(waiting), "coordinator")
+        find_log(ended, read_yarn_report(ended), "coordinator")
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "KILLED"])
+def test_logs_that_yarn_does_not_show_are_refused(state):
+    hidden = application(1, state, startedTime=0, user="ann")
+    with pytest.raises(SubmissionRejected, match=r"belongs to ann, and YARN shows you none of its logs.*acls.view_users"):
+        find_log(hidden, read_yarn_report(hidden), "coordinator")
+
+
+@pytest.mark.parametrize("report, task", [
+    (JobReport(ID), "coordinator"), (JobReport(ID, reason=Reason.AM_FAILED), "master"),
+    (JobReport(ID, reason=Reason.AM_FAILED, versions={"tf_yarn_ops": "1"}), "coordinator"),
+])  # fmt: skip
+def test_a_master_that_died_before_its_coordinator_has_skeins_log(report, task):
+    assert default_task(report) == task
+    assert report.reason is None or next_line(report) == f"next: ytf logs {ID} --task {task}"
 
 
 def test_an_unknown_application(yarn):

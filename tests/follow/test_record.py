@@ -9,25 +9,26 @@ import pytest
 from support.fake_yarn import FakeYarn, application, serving
 from support.records import record as made_up
 from support.staging_place import USER, cluster_at
-from tf_yarn_ops.follow.record import keep_record
+from tf_yarn_ops.follow.missing_record import keep_record
 from tf_yarn_ops.follow.session import Session
-from tf_yarn_ops.follow.yarn_report import read_report
+from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.job.parts import Acls
 from tf_yarn_ops.job.spec import JobSpec
+from tf_yarn_ops.runtime.common.contract import dump_job
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import pack_record, snapshot_paths
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
 from tf_yarn_ops.staging.application_directory import JOB_NAME
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 from tf_yarn_ops.staging.sweep import sweep_snapshots
-from tf_yarn_ops.submit.application import job_file, plan_history
+from tf_yarn_ops.submit.application import JobContext, build_runtime_job, plan_history
 
 ENDED = 1700000300
 
 
 def ended(**fields):
-    return read_report(application(7, "KILLED", user=USER, finalStatus="KILLED", launchTime=1700000010000,
-                                   finishedTime=ENDED * 1000, **fields))
+    return read_yarn_report(application(7, "KILLED", user=USER, finalStatus="KILLED", launchTime=1700000010000,
+                                        finishedTime=ENDED * 1000, **fields))
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def lay_out(staging, application_id, **fields):
     directory = staging.directory(application_id)
     directory.make()
     spec = JobSpec(command="python train.py", tasks={"worker": {"instances": 1}}, **fields)
-    directory.put(JOB_NAME, job_file(spec, base_port=20000, user=USER, history=plan_history(staging.cluster)))
+    directory.put(JOB_NAME, dump_job(build_runtime_job(spec, JobContext(20000, user=USER, history=plan_history(staging.cluster)))))
 
 
 def test_the_record_of_a_killed_job_has_its_options_and_no_secret(staging):
@@ -133,7 +134,7 @@ def test_snapshots_of_ended_applications_become_records_and_are_deleted(staging)
     yarn, told = FakeYarn(), []
     yarn.add(application(7, "KILLED", user=USER, finalStatus="KILLED", finishedTime=ENDED * 1000))
     with serving(yarn) as url, contextlib.closing(replace(staging.cluster, resourcemanagers=(url,)).resourcemanager()) as known:
-        sweep_snapshots(staging, known, lambda item: told.append(keep_record(staging, read_report(item))))
+        sweep_snapshots(staging, known, lambda item: told.append(keep_record(staging, read_yarn_report(item))))
         assert told == [True] and staging.records().snapshots() == {}
         yarn.add(application(7, "RUNNING", user=USER))
         name = leave(staging, 102.0)

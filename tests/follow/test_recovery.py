@@ -2,21 +2,28 @@
 
 import asyncio
 import contextlib
-import signal
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from support.fake_yarn import application
+from support.fake_yarn import application, serving
+from support.hadoop import HadoopCluster
+from support.place import job
 from support.real_yarn import RealYarn
+from support.recovery import slow_recovery
 from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable
+from tf_yarn_ops.follow.identity import Identity
+from tf_yarn_ops.follow.kill import kill_application
 from tf_yarn_ops.follow.watch import Watcher
-from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.cluster import Cluster, discover
 from tf_yarn_ops.hadoop.resourcemanager import ResourceManager
-from tf_yarn_ops.minicluster import MiniCluster
+from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
+from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
 
@@ -112,36 +119,81 @@ def test_one_that_starts_for_longer_than_a_person_waits_is_unreachable(yarn, mon
 @pytest.fixture(scope="module")
 def light(tmp_path_factory):
     """A cluster of this file's own, whose ResourceManager is restarted."""
-    with MiniCluster(tmp_path_factory.mktemp("recovery"), light=True) as hadoop:
+    with HadoopCluster(tmp_path_factory.mktemp("recovery"), light=True) as hadoop:
         yield hadoop
+
+
+def patiently(ask):
+    """Ask again while no ResourceManager is active, as a scheduler does."""
+    def answered():
+        with contextlib.suppress(ClusterUnreachable):
+            return [ask()]
+        return None
+
+    return until(answered, 240, 0.1)[0]
+
+
+#: What asks for its application through a recovery, and what it has to find: its first answer, of any kind, counts.
+DOORS = {
+    "wait": (lambda launcher, name: launcher.wait(name, timeout=240, poll_interval=0.1).reason, Reason.SUCCEEDED),
+    "watch": (lambda launcher, name: asyncio.run(Watcher(launcher.cluster, interval=0.1).wait(name, timeout=240)).reason,
+              Reason.SUCCEEDED),
+    "report": (lambda launcher, name: patiently(lambda: launcher.report(name)).state, "ACCEPTED"),
+    "kill": (lambda launcher, name: patiently(lambda: launcher.kill(name, "enough")).message, "enough"),
+    "kill at once": (lambda launcher, name: kill_application(launcher.session, name, "enough", look_first=False, timeout=240).message,
+                     "enough"),
+    "ensure": (lambda launcher, name: patiently(lambda: launcher.ensure(job(), TRAINING)).reason, None),
+    "lease": (lambda launcher, name: patiently(lambda: launcher.resourcemanager.set_lifetime(name, time.time() + 999)), None),
+    "list": (lambda launcher, name: name in {found["id"] for found in patiently(launcher.resourcemanager.find)}, True),
+}
+TRAINING = Identity("training", deployment="recovery")
 
 
 @pytest.fixture(scope="module")
 def restart(light, tmp_path_factory):
-    """Restart the real ResourceManager while jobs are watched and submitted; return what was seen of both."""
+    """Restart the real ResourceManager while all doors ask for a job each, and while jobs are watched and submitted.
+
+    It recovers when every door has asked in vain.
+    """
     yarn, seen = RealYarn(light.resourcemanager_url), SimpleNamespace()
     for at in range(1, 41):  # to be recovered
         yarn.add(application(at, user="ann", applicationTags="other"))
     seen.watched = [yarn.add(application(at, user="ann", applicationTags="watched")) for at in range(1, 6)]
+    seen.asked = {door: yarn.add(application(1, user="ann", applicationTags=",".join(TRAINING.tags) if door == "ensure" else ""))
+                  for door in DOORS}
     names = [yarn.reserve() for _ in range(20)]
     cluster = Cluster((light.resourcemanager_url,), "ann", "ann", "viewfs://mini", "viewfs://mini", "/user/{user}/.skein",
                       local_root=str(tmp_path_factory.mktemp("restart")))
 
+    def ask(door):
+        """Let a door ask by a proxy of its own, which counts what it does not learn."""
+        between = RealYarn(light.resourcemanager_url)
+        with serving(between) as url, contextlib.closing(Launcher(replace(cluster, resourcemanagers=(url,)))) as launcher:
+            proxies[door] = between
+            return DOORS[door][0](launcher, seen.asked[door])
+
+    def asked_in_vain(door):
+        return door in proxies and proxies[door].in_vain > 2
+
     def restart_and_end():
-        light.stop_daemon("rm", signal.SIGKILL)
-        submitting = [threading.Thread(target=client(light.resourcemanager_url, 120).submit, args=[body_of(name)])
-                      for name in names]
-        for thread in submitting:
-            thread.start()
-        light.start_daemon("rm")
-        for thread in submitting:
-            thread.join(120)
-        with contextlib.suppress(AssertionError):  # its test says so
-            until(lambda: all(yarn.state(name) == "ACCEPTED" for name in names), 60, 0.2)
-        seen.submitted = {yarn.state(name) for name in names}
-        seen.info = client(light.resourcemanager_url, 5).info()
-        for name in seen.watched:
-            yarn.end(name, compose_diagnostics(JobReport(name, reason=Reason.SUCCEEDED, message="x")))
+        with ThreadPoolExecutor(len(DOORS)) as pool:
+            with slow_recovery(light):
+                seen.during = client(light.resourcemanager_url, 5).info()
+                submitting = [threading.Thread(target=client(light.resourcemanager_url, 120).submit, args=[body_of(name)])
+                              for name in names]
+                for thread in submitting:
+                    thread.start()
+                answers = {door: pool.submit(ask, door) for door in DOORS}
+                until(lambda: all(asked_in_vain(door) for door in DOORS if not answers[door].done()), 60)
+            for thread in submitting:
+                thread.join(120)
+            with contextlib.suppress(AssertionError):  # its test says so
+                until(lambda: all(yarn.state(name) == "ACCEPTED" for name in names), 60, 0.2)
+            seen.submitted = {yarn.state(name) for name in names}
+            seen.info = client(light.resourcemanager_url, 5).info()
+            for name in (*seen.watched, seen.asked["wait"], seen.asked["watch"]):
+                yarn.end(name, compose_diagnostics(JobReport(name, reason=Reason.SUCCEEDED, message="x")))
+            seen.answers = {door: answer.exception(60) or answer.result() for door, answer in answers.items()}
 
     async def main():
         watcher = Watcher(cluster, tag="watched", interval=0.1)
@@ -152,11 +204,19 @@ def restart(light, tmp_path_factory):
         await asyncio.to_thread(restart_and_end)
         return await asyncio.gather(*waits)
 
+    proxies = {}
     try:
         seen.reports = asyncio.run(main())
         return seen
     finally:
         yarn.close()
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("door", DOORS)
+def test_an_application_is_not_lost_during_a_recovery(restart, door):
+    assert restart.during["haState"] == "INITIALIZING"
+    assert restart.answers[door] == DOORS[door][1]
 
 
 @pytest.mark.cluster

@@ -5,7 +5,13 @@ import json
 import pytest
 
 from support.fake_yarn import STAMP, application
-from tf_yarn_ops.follow.yarn_report import kill_report, lost_report, queue_overrun, read_report, unsubmitted_report
+from tf_yarn_ops.follow.yarn_report import (
+    kill_report,
+    lost_report,
+    queue_overrun,
+    read_yarn_report,
+    unsubmitted_report,
+)
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
 
@@ -19,8 +25,8 @@ def ended(state="FINISHED", final="SUCCEEDED", text="", **fields):
 def test_a_report_in_the_diagnostics_is_merged_with_yarns_words():
     own = JobReport(ID, name="other", state="RUNNING", reason=Reason.TASK_FAILED, message="worker:1 failed with 3",
                     tasks=(TaskReport("worker:1", "failed", exit_code=3),), first_failure="worker:1")
-    report = read_report(ended(final="FAILED", text="Attempt recovered after RM restart" + compose_diagnostics(own),
-                               launchTime=STAMP + 2500, trackingUrl="http://rm/proxy/x/"))
+    report = read_yarn_report(ended(final="FAILED", text="Attempt recovered after RM restart" + compose_diagnostics(own),
+                                    launchTime=STAMP + 2500, trackingUrl="http://rm/proxy/x/"))
     assert (report.state, report.final_status, report.reason) == ("FINISHED", "FAILED", Reason.TASK_FAILED)
     assert (report.name, report.queue, report.user) == ("digits", "default", "ann")
     assert (report.submitted_at, report.started_at, report.finished_at) == (
@@ -32,7 +38,7 @@ def test_a_report_in_the_diagnostics_is_merged_with_yarns_words():
 
 @pytest.mark.parametrize("never", [0, -1])
 def test_a_time_that_has_not_come_is_none(never):
-    report = read_report(application(1, "ACCEPTED", launchTime=never, finishedTime=never))
+    report = read_yarn_report(application(1, "ACCEPTED", launchTime=never, finishedTime=never))
     assert (report.started_at, report.queue_seconds, report.finished_at) == (None, None, None)
 
 
@@ -67,7 +73,7 @@ def test_a_time_that_has_not_come_is_none(never):
     ("FAILED", "FAILED", "", Reason.AM_FAILED),
 ])
 def test_endings_without_a_report(state, final, text, reason):
-    report = read_report(ended(state, final, text))
+    report = read_yarn_report(ended(state, final, text))
     assert report.reason is reason
     assert report.message
     if text:
@@ -81,7 +87,7 @@ def test_a_java_stack_trace_does_not_hide_what_is_said():
              "\tat jdk.internal.reflect.GeneratedMethodAccessor12.invoke(Unknown Source) ~[?:?]\n"
              "\tat org.apache.hadoop.ipc.RPC$Server.<init>(RPC.java:1) ~[hadoop-common.jar:?]\n"
              "Caused by: java.io.EOFException: it died at train(model.py:12) of /data\n\t... 12 more\nand what follows")
-    assert read_report(ended("FINISHED", "FAILED", trace)).message == (
+    assert read_yarn_report(ended("FINISHED", "FAILED", trace)).message == (
         "YARN refused the application: Failure in container allocator: Invalid label resource request "
         "Caused by: java.io.EOFException: it died at train(model.py:12) of /data and what follows")
 
@@ -89,15 +95,15 @@ def test_a_java_stack_trace_does_not_hide_what_is_said():
 @pytest.mark.parametrize("text", [" " * 65_536, "\n" * 65_536, "at " * 20_000, " at a(" * 10_000, "\tat a(b) ~[" * 6_000])
 @pytest.mark.timeout(10)
 def test_no_text_of_yarns_keeps_its_reader(text):
-    assert read_report(ended("FINISHED", "FAILED", text)).reason is Reason.AM_FAILED
+    assert read_yarn_report(ended("FINISHED", "FAILED", text)).reason is Reason.AM_FAILED
 
 
 @pytest.mark.parametrize("text", ["Invalid resource request! Cannot allocate containers as requested resource is greater",
                                   "Invalid label resource request, cluster do not contain , label= gpu"])
 def test_a_replacement_that_yarn_refuses_is_the_clusters_failure(text):
     """YARN's maximum shrinks with its nodes: what it gave at the beginning, it may refuse after the loss of a node."""
-    assert read_report(ended("FINISHED", "FAILED", text, launchTime=STAMP + 50_000)).reason.retryable is False
-    late = read_report(ended("FINISHED", "FAILED", text, launchTime=STAMP - 7200_000))
+    assert read_yarn_report(ended("FINISHED", "FAILED", text, launchTime=STAMP + 50_000)).reason.retryable is False
+    late = read_yarn_report(ended("FINISHED", "FAILED", text, launchTime=STAMP - 7200_000))
     assert late.reason is Reason.AM_FAILED and text in late.message
 
 
@@ -106,40 +112,49 @@ def test_a_replacement_that_yarn_refuses_is_the_clusters_failure(text):
     f"Application {ID} killed due to exceeding its lifetime period 600 milliseconds",
 ])
 def test_lifetime_of_one_that_ran_is_the_total_timeout(text):
-    assert read_report(ended("KILLED", "KILLED", text, launchTime=STAMP + 1)).reason is Reason.TOTAL_TIMEOUT
+    assert read_yarn_report(ended("KILLED", "KILLED", text, launchTime=STAMP + 1)).reason is Reason.TOTAL_TIMEOUT
 
 
 def test_a_kill_of_ours_keeps_its_reason():
     sent = compose_diagnostics(kill_report(application(1), Reason.QUEUE_TIMEOUT, "waited for 10 s"))
-    report = read_report(ended("KILLED", "KILLED", f"Application {ID} was killed by user ann: {sent}"))
+    report = read_yarn_report(ended("KILLED", "KILLED", f"Application {ID} was killed by user ann: {sent}"))
     assert (report.reason, report.message, report.exit_code) == (Reason.QUEUE_TIMEOUT, "waited for 10 s", 5)
+
+
+def test_tasks_of_a_killed_job_are_killed_at_its_end():
+    tasks = (TaskReport("chief:0", "succeeded", exit_code=0, started_at=1.0, finished_at=2.0),
+             TaskReport("worker:0", "running", started_at=1.0), TaskReport("worker:1"))
+    sent = compose_diagnostics(kill_report(application(1), Reason.KILLED, "by Ann", JobReport(ID, tasks=tasks)))
+    report = read_yarn_report(ended("KILLED", "KILLED", sent))
+    assert [(task.state, task.finished_at) for task in report.tasks] == [
+        ("succeeded", 2.0), ("killed", report.finished_at), ("killed", None)]
 
 
 def test_a_report_of_another_kind_in_the_diagnostics_is_not_trusted():
     broken = json.dumps({"schema": 1, "application_id": 7})
-    assert read_report(ended("FAILED", "FAILED", f'text\n{broken}')).reason is Reason.AM_FAILED
+    assert read_yarn_report(ended("FAILED", "FAILED", f'text\n{broken}')).reason is Reason.AM_FAILED
 
 
 @pytest.mark.parametrize("state", ["NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"])
 def test_a_live_application_has_no_reason(state):
-    report = read_report(application(1, state, diagnostics="Application is added to the scheduler\nand more"))
+    report = read_yarn_report(application(1, state, diagnostics="Application is added to the scheduler\nand more"))
     assert (report.reason, report.state, report.message) == (None, state, "Application is added to the scheduler")
     assert report.finished_at is None and report.queue_seconds is None
 
 
 def test_the_live_report_is_used_while_it_runs():
     live = JobReport(ID, message="2 of 4 tasks run.", tasks=(TaskReport("worker:0", "running"),))
-    report = read_report(application(1, "RUNNING"), live)
+    report = read_yarn_report(application(1, "RUNNING"), live)
     assert (report.message, report.tasks, report.user) == ("2 of 4 tasks run.", live.tasks, "ann")
 
 
 def test_a_late_live_report_does_not_cover_the_end():
-    assert read_report(ended("KILLED", "KILLED"), JobReport(ID, message="all run")).reason is Reason.KILLED
+    assert read_yarn_report(ended("KILLED", "KILLED"), JobReport(ID, message="all run")).reason is Reason.KILLED
 
 
 @pytest.mark.parametrize("queue, shown", [("root.default", "default"), ("root.a.b", "a.b"), ("myroot.x", "myroot.x")])
 def test_queue_names(queue, shown):
-    assert read_report(application(1, queue=queue)).queue == shown
+    assert read_yarn_report(application(1, queue=queue)).queue == shown
 
 
 def test_what_yarn_forgot_is_lost_and_what_it_never_saw_is_killed():
@@ -168,5 +183,5 @@ def test_addresses_of_logs_have_the_scheme_of_the_nodes(told, real):
     """A coordinator judges by the ResourceManager's address, which a proxy may serve."""
     task = TaskReport("worker:0", log_url=f"{told}://node:8044/node/containerlogs/container_1/ann/worker.log")
     seen = application(1, amContainerLogs=f"{real}://node:8044/node/containerlogs/container_0/ann")
-    found = read_report(seen, JobReport(ID, tasks=(task,)))
+    found = read_yarn_report(seen, JobReport(ID, tasks=(task,)))
     assert found.tasks[0].log_url == f"{real}://node:8044/node/containerlogs/container_1/ann/worker.log"

@@ -4,15 +4,16 @@ import pytest
 
 from support import failover_rows
 from support.access import plain
+from support.hadoop import HadoopCluster
+from support.tls import Authority
 from support.two_nodes import launcher_on
-from tf_yarn_ops.minicluster import MiniCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
 def hadoop(tmp_path_factory):
-    with MiniCluster(tmp_path_factory.mktemp("ha"), ha=True) as cluster:
+    with HadoopCluster(tmp_path_factory.mktemp("ha"), ha=True) as cluster:
         yield cluster
 
 
@@ -24,6 +25,10 @@ def launcher(hadoop):
 
 def test_one_address_is_enough(hadoop):
     failover_rows.one_address_is_enough(plain(hadoop))
+
+
+def test_a_gateway_that_asks_the_standby_is_no_obstacle(hadoop, tmp_path):
+    failover_rows.a_gateway_that_asks_the_standby_is_no_obstacle(hadoop, Authority(tmp_path), tmp_path)
 
 
 def test_nothing_is_lost_when_the_resourcemanager_is_killed(hadoop, launcher):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.tfile import file_of, number
-from tf_yarn_ops.hadoop.aggregated_log import NotALog, _Bytes, directories_of, read_log
+from tf_yarn_ops.hadoop.aggregated_log import NotALog, _Bytes, directories_of, read_aggregated_log
 
 A, B = "container_1_0001_01_000001", "container_1_0001_01_000002"
 LOGS = {"master.log": b"starting\n" * 40, "empty.log": b"", "worker.log": b"line 1\nl\xc3\xa9\n"}
@@ -13,7 +13,7 @@ LOGS = {"master.log": b"starting\n" * 40, "empty.log": b"", "worker.log": b"line
 
 def read(content, container, name):
     """Return a log; None if the file does not have it."""
-    found = list(read_log(len(content), lambda offset, length: content[offset:offset + length], container, name))
+    found = list(read_aggregated_log(len(content), lambda offset, length: content[offset:offset + length], container, name))
     return b"".join(found) if found else None
 
 
@@ -46,7 +46,7 @@ def test_a_large_log_is_read_in_parts():
         asked.append(length)
         return content[offset:offset + length]
 
-    assert b"".join(read_log(len(content), part, A, "worker.log")) == large
+    assert b"".join(read_aggregated_log(len(content), part, A, "worker.log")) == large
     assert max(asked) <= 4 << 20 < len(large)
 
 
@@ -61,7 +61,7 @@ def test_other_files_are_told(content, why):
 def test_a_file_that_lacks_bytes_is_told():
     content = file_of({A: LOGS})
     with pytest.raises(NotALog, match="not a complete file"):
-        list(read_log(len(content), lambda offset, length: content[offset:offset + length] if offset > 100 else b"", A, "x"))
+        list(read_aggregated_log(len(content), lambda offset, length: content[offset:offset + length] if offset > 100 else b"", A, "x"))
 
 
 def test_a_log_whose_length_is_no_number_is_told():

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving, stand_by
-from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid, SubmissionRejected
+from tf_yarn_ops.errors import ClusterUnreachable, ResourceManagerUnknown, SpecInvalid, SubmissionRejected
 from tf_yarn_ops.hadoop.cluster import current_user, discover, parse_addresses
 from tf_yarn_ops.hadoop.configuration import CROSS_PLATFORM_CLASSPATH, Configuration
 from tf_yarn_ops.hadoop.site import Site, find_site, read_site
@@ -68,7 +68,7 @@ def test_argument_then_environment_then_site_then_hadoop_conf_dir(yarn, tmp_path
 
 
 def test_no_address_at_all_says_where_one_can_be_given(tmp_path):
-    with pytest.raises(ClusterUnreachable, match=r"--resourcemanager.*YTF_RESOURCEMANAGER.*site.yaml.*HADOOP_CONF_DIR"):
+    with pytest.raises(ResourceManagerUnknown, match=r"--resourcemanager.*YTF_RESOURCEMANAGER.*site.yaml.*HADOOP_CONF_DIR"):
         discover(None, environ(tmp_path))
 
 
@@ -228,6 +228,27 @@ def test_configuration_substitutes_variables():
     assert conf.get("missing", "default") == "default"
 
 
+@pytest.mark.parametrize("value, users, groups", [
+    (None, (), ()), ("*", (), ()), (" ", (), ()), (" * ", (), ()), ("yarn", ("yarn",), ()), ("yarn, ops admins", ("yarn",), ("ops admins",)),
+    ("yarn,ops admins,sre", ("yarn", "ops"), ("admins", "sre")), (" admins", (), ("admins",)),
+])  # fmt: skip
+def test_administrators_are_those_of_the_admin_acl(value, users, groups):
+    found = Configuration({"yarn.admin.acl": value} if value else {}).administrators()
+    assert (tuple(found.users), tuple(found.groups), dict(found.memberships)) == (users, groups, {})
+
+
+def test_static_groups_are_those_of_the_configuration():
+    static = {"hadoop.user.group.static.mapping.overrides": "dr.who=;ann=ml,users; bob = ml ;"}
+    assert Configuration(static).administrators().memberships == {"dr.who": (), "ann": ("ml", "users"), "bob": ("ml",)}
+
+
+@pytest.mark.parametrize("conf, asks", [({}, False), ({"yarn.acl.enable": "true"}, True), ({"yarn.acl.enable": "false"}, False),
+                                        ({"hadoop.security.authentication": "kerberos"}, True)])
+def test_view_acls_hold_where_the_cluster_asks_for_them(yarn, tmp_path, conf, asks):
+    yarn.conf |= conf
+    assert discover(yarn.url, environ(tmp_path)).asks_acls == asks
+
+
 def test_who_we_are_is_not_the_environments_to_say(monkeypatch):
     name = pwd.getpwuid(os.getuid()).pw_name
     for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
@@ -257,17 +278,21 @@ def test_unknown_and_wrong_keys_of_a_site_file_are_all_named(tmp_path):
     with pytest.raises(SpecInvalid) as raised:
         read_site(path)
     text = str(raised.value)
-    assert "resource_manager: unknown key (did you mean 'resourcemanager'?)" in text
-    assert "request_timeout: 'soon' is not a number of seconds" in text
-    assert "submit_with: 'http' is not one of auto, rest, skein" in text
+    assert f"{path}: line 1: unknown key (did you mean 'resourcemanager'?)" in text
+    assert "request_timeout: the value is not a number of seconds" in text
+    assert "submit_with: the value is not one of auto, rest, skein" in text
 
 
-@pytest.mark.parametrize("text", ["- a\n- b\n", "a: b: c", "\tx: 1"])
-def test_a_site_file_that_is_no_mapping(tmp_path, text):
+@pytest.mark.parametrize("text", [
+    "- s3cret\n- b\n", "s3cret: b: c", "\tx: s3cret", "s3cret", "root:s3cret:20228:0:::\nann:s3cret:20228:0:::\n",
+    "x: *s3cret", "x: !s3cret y", "x: s3cret %", "%s3cret", "namenodes: {s3cret: [1, s3cret]}", "webhdfs: [s3cret, {}]",
+    "submit_with: s3cret", "coordinator_ports: s3cret", "history_days: s3cret", "staging: s3cret", "s3cret\0", "? [s3cret]"])
+def test_a_fault_of_a_site_file_shows_no_content(tmp_path, text):
     path = tmp_path / "site.yaml"
     path.write_text(text)
-    with pytest.raises(SpecInvalid, match="site file"):
+    with pytest.raises(SpecInvalid, match="site file") as raised:
         read_site(path)
+    assert "s3cret" not in str(raised.value)
 
 
 def test_the_users_site_file_is_found(tmp_path):

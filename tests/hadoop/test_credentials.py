@@ -14,8 +14,8 @@ from support.fake_yarn import FakeYarn, serving
 from support.tls import Authority
 from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid, SubmissionRejected
 from tf_yarn_ops.hadoop.cluster import discover
-from tf_yarn_ops.hadoop.credentials import Credentials
 from tf_yarn_ops.hadoop.resourcemanager import ResourceManager
+from tf_yarn_ops.hadoop.security.credentials import HttpCredentials
 from tf_yarn_ops.hadoop.site import Site
 
 ENVIRON = {"HOME": "/nowhere", "HADOOP_USER_NAME": "somebody"}
@@ -117,13 +117,13 @@ def test_a_file_that_becomes_unfit_leaves_the_last_credentials(gateway, authorit
 def test_a_file_that_is_unfit_is_a_fault_which_does_not_show_it(tmp_path, setting, text, mode, said):
     file = written(tmp_path / "file", text, mode)
     with pytest.raises(SpecInvalid) as raised:
-        Credentials(setting, file).header()
+        HttpCredentials(setting, file).header()
     assert str(raised.value) == f"{setting}: {file} {said}"
 
 
 def test_a_file_that_is_missing_is_a_fault(tmp_path):
     with pytest.raises(SpecInvalid, match="gateway_token_file: /no/token can't be read: No such file or directory"):
-        Credentials("gateway_token_file", "/no/token").header()
+        HttpCredentials("gateway_token_file", "/no/token").header()
 
 
 def test_a_password_and_a_token_are_one_too_many():
@@ -141,7 +141,7 @@ def test_credentials_go_over_https_only(yarn, tmp_path):
 
 def test_no_other_address_sees_them(gateway, authority, tmp_path):
     """A redirect leads where the answer wants."""
-    options = Credentials("gateway_token_file", written(tmp_path / "token", "secret")).http_options((gateway.url,))
+    options = HttpCredentials("gateway_token_file", written(tmp_path / "token", "secret")).http_options((gateway.url,))
     other = FakeYarn()
     with serving(other, authority.server("localhost", "127.0.0.1")) as url:
         gateway.faults.append(lambda method, path: (307, {"Location": f"{url}/elsewhere"}, ""))

@@ -7,10 +7,10 @@ import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
-from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.cluster import Cluster, discover
 from tf_yarn_ops.hadoop.configuration import Configuration
-from tf_yarn_ops.hadoop.delegation import TokensUnavailable, obtain, resourcemanager_services
+from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
+from tf_yarn_ops.hadoop.security.delegation import TokensUnavailable, obtain, resourcemanager_services
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.hadoop.transport import RestUnavailable
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs

@@ -17,7 +17,7 @@ from support.fake_yarn import STAMP, FakeYarn, application, serving
 from support.tls import Authority
 from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid
 from tf_yarn_ops.follow.live_report import LiveReports
-from tf_yarn_ops.follow.logs import Logs
+from tf_yarn_ops.follow.log_reader import Logs
 from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.hadoop.cluster import Cluster, discover
 from tf_yarn_ops.hadoop.site import Site

@@ -10,8 +10,8 @@ from support.fake_yarn import STAMP, FakeYarn, amount, application, closed_addre
 from support.real_yarn import WIRE_AND_REAL, RealYarn, one_of
 from support.waiting import until
 from tf_yarn_ops.errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
-from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.resourcemanager import Allocation, ResourceManager
+from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.transport import RestUnavailable
 
 ID = f"application_{STAMP}_0001"
@@ -76,7 +76,7 @@ def test_find_asks_by_tags_states_and_user(place):
 
     assert found([a], ["ACCEPTED", "RUNNING"], "ann") == [both]
     assert found([a]) == [both, bobs, ended]
-    assert place.requests[-1][2]["deSelects"] == "resourceRequests"
+    assert [query["deSelects"] for _, path, query, *_ in place.requests if path.endswith("/apps")][-1] == "resourceRequests"
     assert found([f"none{stamp}"]) == []
 
 
@@ -94,7 +94,7 @@ def test_kill_puts_the_state_with_our_words(place):
     resourcemanager = client(place.url)
     assert resourcemanager.kill(name, "because") in ("KILLED", "ACCEPTED", "FINAL_SAVING", "KILLING")
     assert place.requests[-1][4] == {"state": "KILLED", "diagnostics": "because"}
-    until(lambda: resourcemanager.state(name) == "KILLED")
+    until(lambda: resourcemanager.get(name)["state"] == "KILLED")
     assert "because" in resourcemanager.get(name)["diagnostics"]
     assert resourcemanager.kill(name, "again") == "KILLED"
 
@@ -116,7 +116,7 @@ def test_yarn_ends_an_application_at_the_end_of_its_lifetime(minicluster):
     name = yarn.add(application(1))
     resourcemanager = client(minicluster.resourcemanager_url)
     resourcemanager.set_lifetime(name, time.time() + 2)
-    until(lambda: resourcemanager.state(name) == "KILLED", 60, 0.1)
+    until(lambda: resourcemanager.get(name)["state"] == "KILLED", 60, 0.1)
     assert "exceeded the lifetime period" in resourcemanager.get(name)["diagnostics"]
     yarn.close()
 
@@ -140,7 +140,8 @@ def remote(status, message):
     (500, "java.lang.NullPointerException", ClusterUnreachable, "answers 500"),
 ])
 def test_answers_become_our_errors(yarn, status, message, error, says):
-    yarn.faults.append(remote(status, message))
+    fault = remote(status, message)
+    yarn.faults.append(lambda method, path: fault(method, path) if path.endswith(ID) else None)
     with pytest.raises(error, match=says) as raised:
         client(yarn.url).get(ID)
     assert type(raised.value) is error
@@ -197,9 +198,8 @@ def test_what_is_no_resourcemanager_is_said(yarn):
 
 @pytest.mark.parametrize("text", ["", '{"app": {"id": "x"', "[]", "null", '{"other": 1}'])
 @pytest.mark.parametrize("ask", [
-    lambda rm: rm.info(), lambda rm: rm.get(ID), lambda rm: rm.state(ID), lambda rm: rm.scheduler(), lambda rm: rm.recovering(ID),
-    lambda rm: rm.kill(ID, "x"), lambda rm: rm.new_application(),
-], ids=["info", "get", "state", "scheduler", "recovering", "kill", "new application"])
+    lambda rm: rm.info(), lambda rm: rm.get(ID), lambda rm: rm.scheduler(), lambda rm: rm.kill(ID, "x"), lambda rm: rm.new_application(),
+], ids=["info", "get", "scheduler", "kill", "new application"])
 def test_an_answer_that_something_between_us_has_cut_is_no_traceback(yarn, text, ask):
     yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
     with pytest.raises(ClusterUnreachable, match="does not answer as YARN does"):
@@ -220,8 +220,10 @@ def test_a_list_that_something_between_us_has_cut_is_no_traceback(yarn, text):
     ('{"apps": {"app": {"id": "x"}}, "nodes": {"node": {"id": "x"}}}', [{"id": "x"}]),  # one of one, in some versions
 ])
 def test_lists_as_yarn_writes_them(yarn, text, found):
-    yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
     asker = client(yarn.url)
+    asker.await_active()
+    yarn.faults.append(lambda method, path: None if path.endswith("/info") else
+                       (200, {"Content-Type": "application/json"}, text))
     assert (asker.find(), asker.nodes()) == (found, found)
 
 
@@ -259,7 +261,7 @@ def test_a_standby_redirects_and_is_not_asked_again(place):
         name = place.add(application(1))
         resourcemanager.kill(name, "because")
         assert len(standby.requests) == 1
-        until(lambda: resourcemanager.state(name) == "KILLED")
+        until(lambda: resourcemanager.get(name)["state"] == "KILLED")
 
 
 @pytest.mark.parametrize("known", ["one", "both"])
@@ -320,27 +322,61 @@ def test_a_dropped_connection_is_tried_again(place):
     assert client(place.url, patience=5).info()["hadoopVersion"]
 
 
-@pytest.mark.slow
-def test_what_a_restarted_resourcemanager_does_not_know_yet_is_not_called_unknown(yarn):
-    """It answers 404 until it has recovered; seen with a client that began to wait in that very moment."""
-    started = round(time.time() * 1000) - 2000
-    earlier, new = "application_1600000000000_0001", f"application_{started}_0001"
-    resourcemanager = client(yarn.url)
-    assert not resourcemanager.recovering(earlier), "it was started years ago"
-    yarn.started_on = started
-    assert resourcemanager.recovering(earlier) and not resourcemanager.recovering(new)
-    with pytest.raises(ClusterUnreachable, match=f"does not know {earlier} yet; ask again"):
-        resourcemanager.get_recovered(earlier)
-    with pytest.raises(ApplicationNotFound):
-        resourcemanager.get_recovered(new)
-    asked = len(yarn.requests)
+@pytest.mark.parametrize("ask", [
+    lambda rm: rm.get(ID), lambda rm: rm.kill(ID, "x"), lambda rm: rm.set_priority(ID, 1), lambda rm: rm.find()])
+@pytest.mark.parametrize("state", ["INITIALIZING", "STANDBY"])
+def test_an_answer_counts_only_from_an_active_resourcemanager(yarn, ask, state):
+    yarn.ha_state = state
+    with pytest.raises(ClusterUnreachable, match=r"is still starting|no ResourceManager (is active|answers)"):
+        ask(client(yarn.url, patience=0.1))
+
+
+@pytest.mark.parametrize("changes, error", [(0, ApplicationNotFound), (1, ApplicationNotFound), (99, ClusterUnreachable)])
+def test_a_404_counts_between_two_looks_at_one_activation(yarn, changes, error):
+    left = [changes]
+
+    def restart(method, path):
+        if path.endswith(ID) and left[0]:
+            left[0] -= 1
+            yarn.started_on += 1
+
+    yarn.faults.append(restart)
+    with pytest.raises(error):
+        client(yarn.url).get(ID)
+    assert yarn.count("GET", f"/ws/v1/cluster/apps/{ID}") == {0: 2, 1: 2, 99: 4}[changes]
+
+
+def test_a_404_is_asked_again_once_the_recovery_is_over(yarn):
+    yarn.ha_state = "INITIALIZING"
 
     def recover(method, path):
-        if len(yarn.requests) >= asked + 3:
-            yarn.apps.setdefault(earlier, application(1) | {"id": earlier})
+        if yarn.count("GET", "/ws/v1/cluster/info") == 3:
+            yarn.ha_state = "ACTIVE"
+            yarn.apps.setdefault(ID, application(1))
 
     yarn.faults.append(recover)
-    assert resourcemanager.get_recovered(earlier, 20)["id"] == earlier
+    assert client(yarn.url).get(ID, 20)["id"] == ID
+
+
+def test_a_list_is_read_again_when_another_one_became_active(yarn):
+    resourcemanager = client(yarn.url)
+    assert resourcemanager.find() == []
+
+    def recover(method, path):
+        if path.endswith("/info") and yarn.started_on == STAMP:
+            yarn.started_on += 1
+            yarn.add(application(1))
+
+    yarn.faults.append(recover)
+    assert [found["id"] for found in resourcemanager.find()] == [ID]
+
+
+@pytest.mark.parametrize("answer", [
+    (404, {"Content-Type": "text/html"}, "no such topology"), (403, {}, "no"), (200, {"Content-Type": "text/html"}, "login")])
+def test_a_gateway_that_hides_the_state_makes_no_application_lost(yarn, answer):
+    yarn.faults.append(lambda method, path: answer if path.endswith("/info") else None)
+    with pytest.raises((ClusterUnreachable, SubmissionRejected)):
+        client(yarn.url).get(ID)
 
 
 def test_a_token_that_a_standby_does_not_know_is_shown_to_the_other():

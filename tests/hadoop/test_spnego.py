@@ -4,6 +4,7 @@ import ctypes
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,10 +15,10 @@ from support.fake_yarn import STAMP, FakeYarn, application
 from support.fake_yarn import serving as serving_simple
 from support.kerberos import Kdc, SecureYarn, serving
 from support.waiting import until
-from tf_yarn_ops.hadoop.authentication import KerberosAuthentication, SimpleAuthentication
 from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.hadoop.security.authentication import KerberosAuthentication, SimpleAuthentication
+from tf_yarn_ops.hadoop.security.spnego import Negotiator, short_name
 from tf_yarn_ops.hadoop.site import Site
-from tf_yarn_ops.hadoop.spnego import Negotiator, short_name
 
 pytestmark = pytest.mark.cluster
 
@@ -188,19 +189,41 @@ def test_any_ticket_cache(yarn, client, kdc, tmp_path, kind):
     all_of_ann(yarn)
 
 
-@pytest.mark.parametrize("settings, code, said", [
-    ("keytab: /none/ann.keytab", 3, "the keytab /none/ann.keytab can't be read (No such file or directory)"),
-    ("keytab: {keytab}\nprincipal: bob", 3, "the keytab {keytab} has no key of bob"),
-    ("keytab: {config}", 3, "the file {config} is not a keytab"),
-    ("principal: bob@EXAMPLE.COM", 4, "there is no valid Kerberos ticket (Can't find client principal bob@EXAMPLE.COM"),
-])
-def test_a_keytab_of_no_use(yarn, client, kdc, tmp_path, settings, code, said):
+@pytest.fixture
+def other_realm(kdc, tmp_path):
+    """Return the variables of a client whose ticket is of another realm, and whose krb5.conf knows the cluster's."""
+    (tmp_path / "other").mkdir()
+    with Kdc(tmp_path / "other", "OTHER.ORG").running() as other:
+        realms = f"  EXAMPLE.COM = {{\n    kdc = 127.0.0.1:{kdc.port}\n  }}\n[domain_realm]\n  localhost = EXAMPLE.COM\n"
+        other.config.write_text(other.config.read_text() + realms)
+        yield other.kinit()
+
+
+@pytest.mark.parametrize("settings, code, said, command", [
+    ("keytab: /none/ann.keytab", 3, "the keytab /none/ann.keytab can't be read (No such file or directory)", "klist -kt /none/ann.keytab"),
+    ("keytab: {keytab}\nprincipal: bob", 3, "the keytab {keytab} has no key of bob", "klist -kt {keytab}"),
+    ("keytab: {config}", 3, "the file {config} is not a keytab", "klist -kt {config}"),
+    ("principal: bob@EXAMPLE.COM", 3, "there is no valid Kerberos ticket (Can't find client principal bob@EXAMPLE.COM",
+     "kinit bob@EXAMPLE.COM"),
+])  # fmt: skip
+def test_a_keytab_of_no_use(yarn, client, kdc, tmp_path, settings, code, said, command):
     names = {"keytab": kdc.user_keytab, "config": kdc.config}
     site = tmp_path / "site.yaml"
     site.write_text(settings.format(**names) + "\n")
     found, _, err = result(client(YTF, "status", ID, **kdc.kinit() | {"YTF_SITE": str(site)}))
     assert (found, said.format(**names) in err) == (code, True), err
+    assert err.endswith(f"\nnext: {command.format(**names)}\n")
     assert yarn.seen == []
+
+
+def test_a_ticket_of_another_realm_is_final_and_names_both(yarn, client, other_realm):
+    code, _, err = result(client(YTF, "status", ID, **other_realm))
+    assert (code, "your ticket is of realm OTHER.ORG, the cluster's is EXAMPLE.COM (" in err) == (3, True), err
+    assert err.endswith("\nnext: kinit ann@EXAMPLE.COM\n") and yarn.seen == []
+    code, out, _ = result(client(YTF, "doctor", "--json", **other_realm))
+    found = {item["check"]: item for item in json.loads(out)["checks"]}["identity"]
+    assert (code, found["reason"]) == (3, "SUBMISSION_REJECTED")
+    assert found["advice"].endswith(" Next: kinit ann@EXAMPLE.COM") and "OTHER.ORG" in found["message"]
 
 
 def test_a_keytab_with_an_old_key(yarn, client, kdc, tmp_path):
@@ -211,6 +234,7 @@ def test_a_keytab_with_an_old_key(yarn, client, kdc, tmp_path):
     site.write_text(f"keytab: {keytab}\nprincipal: eve\n")
     code, _, err = result(client(YTF, "status", ID, **kdc.cache("none") | {"YTF_SITE": str(site)}))
     assert (code, "the KDC refuses the key of eve (" in err) == (3, True), err
+    assert err.endswith(f"\nnext: kinit -kt {keytab} eve\n")
     kdc.tool("kadmin.local", "-q", "delprinc -force eve")
     code, _, err = result(client(YTF, "status", ID, **kdc.cache("none") | {"YTF_SITE": str(site)}))
     assert (code, "the KDC does not know eve (" in err) == (3, True), err
@@ -275,7 +299,7 @@ def test_a_wait_without_keytab_warns_once_and_goes_on_after_kinit(yarn, kdc, tmp
 def test_the_library_gives_all_memory_back(yarn, client, kdc):
     grown = """
 import resource
-from tf_yarn_ops.hadoop.tickets import PROCESS_TICKETS
+from tf_yarn_ops.hadoop.security.tickets import PROCESS_TICKETS
 def begin(times):
     for _ in range(times):
         PROCESS_TICKETS.begin("localhost")
@@ -290,8 +314,8 @@ print(begin(1000) - before)
 
 def test_without_a_ticket_it_says_kinit(yarn, client, kdc):
     code, _, err = result(client(YTF, "status", ID, **kdc.cache("none")))
-    assert code == 4
-    assert "there is no valid Kerberos ticket (" in err and "Run kinit" in err
+    assert code == 3
+    assert "there is no valid Kerberos ticket (" in err and err.endswith("\nnext: kinit\n")
     assert yarn.seen == []
 
 
@@ -300,12 +324,12 @@ def test_with_an_expired_ticket_it_says_kinit(yarn, client, kdc):
     until(lambda: kdc.expired(variables))
     code, _, err = result(client(YTF, "status", ID, **variables))
     assert code == 4
-    assert "there is no valid Kerberos ticket (" in err and "Run kinit" in err
+    assert "there is no valid Kerberos ticket (it has expired)" in err and "\nnext: kinit" in err
     assert yarn.seen == []
 
 
 def test_without_the_library_it_says_what_to_install(yarn, client):
-    missing = "import tf_yarn_ops.hadoop.gssapi as it; it.LIBRARY = 'libnone.so.2'"
+    missing = "import tf_yarn_ops.hadoop.security.gssapi as it; it.LIBRARY = 'libnone.so.2'"
     code, _, err = result(client(f"{missing}; {YTF}", "status", ID))
     assert code == 3
     assert "libnone.so.2: install libgssapi-krb5-2 (apt-get) or krb5-libs (dnf)" in err
@@ -342,6 +366,19 @@ def test_a_kdc_whose_clock_is_wrong(client, tmp_path, offset):
     assert "does not accept the Kerberos ticket (Authentication required): its clock or the KDC's differs" in err
 
 
+@pytest.mark.skipif(not FAKETIME, reason="the package libfaketime is missing")
+def test_a_client_whose_clock_is_wrong_works_and_doctor_warns(yarn, kdc, client):
+    """libkrb5 corrects the offset by the KDC's clock."""
+    wrong = kdc.cache("wrong") | {"LD_PRELOAD": FAKETIME[0], "FAKETIME": "-10m"}
+    kdc.tool("kinit", "-k", "-t", str(kdc.user_keytab), "ann", **wrong)
+    code, out, err = result(client(YTF, "list", "--json", **wrong))
+    assert (code, [item["application_id"] for item in json.loads(out)]) == (0, [ID]), err
+    _, out, _ = result(client(YTF, "doctor", "--json", **wrong))
+    found = {item["check"]: item for item in json.loads(out)["checks"]}
+    assert (found["clock"]["outcome"], found["clock"]["symptom"]) == ("warning", "CLOCK_DIFFERS")
+    assert found["ticket"]["outcome"] in ("ok", "warning") and found["identity"]["outcome"] == "ok"
+
+
 def test_a_service_that_proves_to_be_another(yarn, client):
     yarn.false_proof = True
     code, _, err = result(client(YTF, "status", ID))
@@ -361,7 +398,7 @@ def test_a_kdc_that_does_not_answer(yarn, client, kdc, tmp_path):
     config.write_text(kdc.config.read_text().replace(f":{kdc.port}", ":1"))
     code, _, err = result(client(YTF, "status", ID, **kdc.kinit() | {"KRB5_CONFIG": str(config)}))
     assert code == 4
-    assert "no KDC answers (" in err and "Check the addresses" not in err
+    assert "no KDC answers (" in err and err.endswith("\nnext: ytf doctor\n")
 
 
 def test_a_log_server_that_a_person_has_named_is_shown_a_ticket(yarn, client, kdc, tmp_path):
@@ -472,6 +509,26 @@ while time.monotonic() < deadline:
     assert f"{stranger.url[len('http://'):]} wants a Kerberos ticket. Only an address that is configured" in err
     assert stranger.raw and stranger.handshakes == []
     assert not any({"Authorization", "Cookie"} & set(headers) for *_, headers in stranger.raw)
+
+
+@pytest.mark.parametrize("configured", [True, False])
+def test_a_page_behind_a_web_proxy_needs_its_configured_address(yarn, client, kdc, configured):
+    proxy = SecureYarn(kdc.service_keytab)
+    with serving(proxy):
+        proxy.pages[f"/proxy/{ID}/pages/ytf/status.json"] = "application/json", "{}"
+        if configured:
+            yarn.conf["yarn.web-proxy.address"] = proxy.url.partition("://")[2]
+        code, out, err = result(client(f"""
+from tf_yarn_ops.follow.live_report import LiveReports
+from tf_yarn_ops.hadoop.cluster import discover
+live = LiveReports(discover())
+print(live.fetch_document({{"id": {ID!r}, "state": "RUNNING", "trackingUrl": "{proxy.url}/proxy/{ID}/"}}), live.obstacle)
+"""))
+    if configured:
+        assert (code, out) == (0, "{} \n"), err
+    else:
+        assert (code, proxy.handshakes) == (0, []), err
+        assert re.match(r"None localhost:\d+ wants a Kerberos ticket. Only an address .*; name .*yarn.web-proxy.address", out)
 
 
 def test_an_open_web_interface_of_a_secured_cluster_is_told_a_name():

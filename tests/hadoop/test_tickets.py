@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from tf_yarn_ops.errors import KerberosRefused, SpecInvalid, TicketMissing
-from tf_yarn_ops.hadoop import gssapi
-from tf_yarn_ops.hadoop.gssapi import GssError
+from tf_yarn_ops.hadoop.security import gssapi
+from tf_yarn_ops.hadoop.security.gssapi import GssError
+from tf_yarn_ops.hadoop.security.tickets import Tickets, keytab_fault
 from tf_yarn_ops.hadoop.site import Site
-from tf_yarn_ops.hadoop.tickets import Tickets, keytab_fault
 
 FIRST = 2**32 - 1765328384
 
@@ -109,7 +109,7 @@ def test_an_object_is_released_while_another_thread_opens_the_library(monkeypatc
     """The collector of garbage runs finalizers in any thread, within the opening too: a lock would wait for itself."""
     library = Library()
     monkeypatch.setattr(gssapi, "_opened", [library])
-    credentials = gssapi.Credentials()
+    credentials = gssapi.GssCredentials()
     with gssapi._lock:
         thread = threading.Thread(target=lambda: gssapi.library() and credentials.release(), daemon=True)
         thread.start()

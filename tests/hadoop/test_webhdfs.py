@@ -13,8 +13,8 @@ import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving, slowly
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected, TicketMissing
-from tf_yarn_ops.hadoop.authentication import KerberosAuthentication, SimpleAuthentication
-from tf_yarn_ops.hadoop.tickets import Tickets
+from tf_yarn_ops.hadoop.security.authentication import KerberosAuthentication, SimpleAuthentication
+from tf_yarn_ops.hadoop.security.tickets import Tickets
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 
 ANN = SimpleAuthentication("ann")
@@ -254,6 +254,13 @@ def namenode(*answers):
     ("SafeModeException", "Cannot create directory. Name node is in safe mode.", ClusterUnreachable, "can't write now"),
     ("StandbyException", "Operation category WRITE is not supported", ClusterUnreachable,
      r"no NameNode answers at \S+: \S+ is not active \(Operation category WRITE is not supported\)"),
+    ("IOException", "Failed to find datanode, suggest to check cluster health. excludeDatanodes=null", ClusterUnreachable,
+     "no DataNode for the content now: Failed to find datanode.*hdfs dfsadmin -report"),
+    ("IOException", "All datanodes [DatanodeInfoWithStorage[127.0.0.1:9866,DS-1,DISK]] are bad. Aborting...", ClusterUnreachable,
+     "no DataNode for the content now: All datanodes"),
+    ("IOException", "File /x could only be written to 0 of the 1 minReplication nodes. There are 1 datanode(s) running",
+     ClusterUnreachable, "no DataNode for the content now: File /x could only be written to 0"),
+    ("IOException", "No active nodes contain this block", ClusterUnreachable, "no DataNode for the content now"),
     ("AccessControlException", "Permission denied: user=ann", SubmissionRejected, "refused: Permission denied"),
     ("NSQuotaExceededException", "The NameSpace quota is exceeded", SubmissionRejected, "refused: The NameSpace quota"),
 ])

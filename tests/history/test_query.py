@@ -6,7 +6,7 @@ from support.records import DAY, STAMP, application_id, keep, record
 from support.staging_place import USER, cluster_at
 from tf_yarn_ops.history.compare import compare
 from tf_yarn_ops.history.histories import Histories, read_record
-from tf_yarn_ops.history.query import Query, parse_since, parse_states
+from tf_yarn_ops.history.query import Query, parse_states
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import summarise
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
@@ -53,17 +53,6 @@ def test_the_record_of_another_user_is_found(cluster):
     add(cluster, made)
     assert read_record(cluster, application_id(1)) == made
     assert read_record(cluster, application_id(2)) is None
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("30m", 1800), ("12h", 43200), ("7d", 7 * DAY), ("1.5 w", 10.5 * DAY)])
-def test_an_age_is_a_moment(text, seconds):
-    assert parse_since(text, STAMP) == STAMP - seconds
-
-
-def test_a_day_is_a_moment_and_other_texts_are_none():
-    assert parse_since("2023-11-14", 0) == STAMP - STAMP % DAY
-    with pytest.raises(ValueError, match="'last week' is neither an age such as 30m, 12h, 7d, 2w nor a day"):
-        parse_since("last week", 0)
 
 
 def test_states_are_words_of_yarn_or_reasons():

@@ -4,7 +4,7 @@ import json
 from dataclasses import fields
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.strategies import jobs
@@ -14,7 +14,7 @@ from tf_yarn_ops.job.parts import Resources, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50)
 @given(jobs())
 def test_from_dict_reads_what_to_dict_gives(job):
     document = job.to_dict()
@@ -23,7 +23,7 @@ def test_from_dict_reads_what_to_dict_gives(job):
     assert JobSpec(**document) == job, "nested values are converted"
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50)
 @given(jobs())
 def test_from_yaml_reads_what_to_yaml_gives(job):
     assert JobSpec.from_yaml(job.to_yaml()) == job
@@ -42,7 +42,7 @@ DOCUMENTS = st.dictionaries(st.sampled_from([field.name for field in fields(JobS
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 @given(DOCUMENTS)
 def test_any_document_is_a_job_or_has_faults_with_paths(document):
     try:

@@ -12,13 +12,13 @@ from tf_yarn_ops.job.options import (
     DOCUMENT,
     EVERYWHERE,
     OPERATOR,
+    OPTION_SECTIONS,
     OPTIONS,
-    SECTIONS,
     TYPE,
     options_of,
 )
 from tf_yarn_ops.job.parts import Acls, Deadlines, RestartPolicy, TensorBoard
-from tf_yarn_ops.job.request import NAMES, build_job
+from tf_yarn_ops.job.request import OPTION_NAMES, build_job
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 
 PARTS = {"deadlines": Deadlines, "restart": RestartPolicy, "tensorboard": TensorBoard, "acls": Acls}
@@ -43,7 +43,7 @@ def test_every_key_of_a_document_is_declared_and_no_other():
 
 @pytest.mark.parametrize("option", OPTIONS.values(), ids=OPTIONS)
 def test_a_row_is_complete(option):
-    assert option.section in SECTIONS and option.type in TYPES and option.help.endswith((".", "..."))
+    assert option.section in OPTION_SECTIONS and option.type in TYPES and option.help.endswith((".", "..."))
     assert set(option.doors) <= set(EVERYWHERE) and option.doors
     assert bool(option.choices) == (option.type == "choice")
     assert option.unit == {"seconds": "seconds", "memory": "MiB"}.get(option.type, option.unit)
@@ -55,7 +55,7 @@ def test_a_row_is_complete(option):
 def test_every_option_of_a_door_reaches_the_job():
     for door in (COMMAND_LINE, OPERATOR, AZKABAN):
         names = {name for name in options_of(door, submission=False) if "." not in name}
-        assert names - {"client"} <= set(NAMES), door
+        assert names - {"client"} <= set(OPTION_NAMES), door
     assert {name for name in OPTIONS if DOCUMENT in OPTIONS[name].doors and not OPTIONS[name].path} == set()
 
 
@@ -69,7 +69,7 @@ def test_a_default_in_words_stands_only_where_no_value_is_the_default():
     assert words == IN_WORDS
 
 
-@pytest.mark.parametrize("option", [option for name, option in OPTIONS.items() if name in NAMES and option.path
+@pytest.mark.parametrize("option", [option for name, option in OPTIONS.items() if name in OPTION_NAMES and option.path
                                     and option.type in ("count", "seconds", "memory", "choice", "text")
                                     and name not in IN_WORDS and default_of(option)], ids=lambda option: option.name)
 def test_a_job_that_is_given_the_shown_default_is_the_job_that_is_given_nothing(option):

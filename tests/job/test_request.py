@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.job.request import NAMES, build_job, doubts_about
+from tf_yarn_ops.job.request import OPTION_NAMES, build_job, doubts_about_job
 from tf_yarn_ops.job.spec import JobSpec
 
 
@@ -155,7 +155,47 @@ def test_numbers_may_come_as_texts_and_flags_as_yaml_writes_them():
 
 
 def test_a_pattern_with_brackets_is_no_fault_of_a_path():
-    assert doubts_about(build_job({"task_command": "x", "cluster_requirement": "worker:1", "input": "hdfs://data[0-9]/x"})) == []
+    assert doubts_about_job(build_job({"task_command": "x", "cluster_requirement": "worker:1", "input": "hdfs://data[0-9]/x"})) == []
+
+
+@pytest.mark.parametrize("command, warned", [
+    ("python ", True), ("python $DTF_TASK_SCRIPT", False), ("python ${DTF_TASK_SCRIPT}", False),
+    ("python train.py --fast", False)])
+def test_script_that_no_command_names_is_doubted(command, warned):
+    doubts = doubts_about_job(build_job({"task_command": command, "cluster_requirement": "worker:1", "script": "jobs/train.py"}))
+    assert [doubt.startswith("script: no command names 'train.py' or DTF_TASK_SCRIPT") for doubt in doubts] == [True] * warned
+
+
+def test_memory_without_unit_that_looks_like_gib_is_doubted():
+    job = build_job({"task_command": "x", "cluster_requirement": "worker:2,ps:1", "task_memory": ["worker:4", "ps:2g"]})
+    assert doubts_about_job(job) == ["task_memory: worker has 4 MiB, in which no Python starts; for GiB write 4g"]
+
+
+def test_cluster_requirement_may_be_a_mapping():
+    job = build_job({"task_command": "x", "cluster_requirement": {"ps": 1, "worker": "4"}})
+    assert {name: task.instances for name, task in job.tasks.items()} == {"ps": 1, "worker": 4}
+
+
+@pytest.mark.parametrize("given, held", [
+    (None, (True, True)), ("false", (False, False)), ("worker=false", (True, False)), (["false", "ps=true"], (True, False)),
+    (False, (False, False)), ({"ps": False}, (False, True))])
+def test_hold_port_is_for_all_tasks_or_those_of_a_type(given, held):
+    job = build_job({"task_command": "x", "cluster_requirement": "ps:1,worker:1", "hold_port": given})
+    assert (job.tasks["ps"].hold_port, job.tasks["worker"].hold_port) == held
+
+
+@pytest.mark.parametrize("given, says", [("no", "hold_port 'no': expected true, false or TYPE=false"),
+                                         ("wroker=false", "did you mean 'worker'")])
+def test_invalid_hold_port_is_rejected(given, says):
+    with pytest.raises(SpecInvalid) as error:
+        build_job({"task_command": "x", "cluster_requirement": "worker:1", "hold_port": given})
+    assert says in str(error.value)
+
+
+def test_command_of_one_task_type_may_name_the_script():
+    job = build_job({"task_command": "serve", "cluster_requirement": "ps:1,worker:1", "script": "train.py",
+                     "command": ["worker=python train.py"]})
+    assert doubts_about_job(job) == []
 
 
 #: What a person, or a template, may write for an option.
@@ -168,8 +208,8 @@ TASKS = st.sampled_from([None, 3, ["worker"], {"worker": 2}, {"worker": {"indice
                          {"master": 1, "chief": {"indices": 3}}, {"worker": {"indices": {"x": None}}}])  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.dictionaries(st.sampled_from(NAMES), GIVEN, max_size=4), TASKS, st.booleans())
+@settings(max_examples=400)
+@given(st.dictionaries(st.sampled_from(OPTION_NAMES), GIVEN, max_size=4), TASKS, st.booleans())
 def test_any_options_over_any_document_are_a_job_or_have_faults_with_paths(options, tasks, plain):
     base = {"task_command": "x", "cluster_requirement": "worker:2"} if plain else {"task_command": "x"}
     document = None if tasks is None else {"tasks": tasks}

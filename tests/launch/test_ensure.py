@@ -17,10 +17,10 @@ from support.waiting import until
 from tf_yarn_ops.errors import Cancelled, SpecInvalid, SubmissionRejected, Superseded
 from tf_yarn_ops.follow.identity import (
     Action,
-    Decision,
     Identity,
+    SubmissionDecision,
     attempt_of,
-    decide,
+    decide_submission,
     deployment_tag,
     generation_of,
     latest_of,
@@ -31,7 +31,6 @@ from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.launch.claims import Claims
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
-from tf_yarn_ops.staging.sweep import sweep_old
 
 ME = Identity("server dag run task", generation=1, attempt=2, deployment="server")
 
@@ -91,42 +90,42 @@ def test_no_tag_of_a_job_passes_for_an_identity(tag):
 
 
 TABLE = [
-    ([], Decision(Action.SUBMIT)),
-    ([mine(1, generation=2), mine(2)], Decision(Action.SUPERSEDED, number(1), (number(2),))),
+    ([], SubmissionDecision(Action.SUBMIT)),
+    ([mine(1, generation=2), mine(2)], SubmissionDecision(Action.SUPERSEDED, number(1), (number(2),))),
     ([mine(1, generation=0), mine(2), mine(3, generation=2), mine(4, generation=2)],
-     Decision(Action.SUPERSEDED, number(4), (number(1), number(2)))),
-    ([mine(1, generation=2, reason=Reason.TASK_FAILED)], Decision(Action.SUPERSEDED, number(1))),
-    ([mine(1, generation=0), mine(2, generation=0), mine(3)], Decision(Action.KILL, kill=(number(1), number(2)))),
-    ([mine(3), mine(1), mine(2, "ACCEPTED", attempt=9)], Decision(Action.ATTACH, number(1), (number(2), number(3)))),
-    ([mine(1, attempt=1)], Decision(Action.ATTACH, number(1))),
+     SubmissionDecision(Action.SUPERSEDED, number(4), (number(1), number(2)))),
+    ([mine(1, generation=2, reason=Reason.TASK_FAILED)], SubmissionDecision(Action.SUPERSEDED, number(1))),
+    ([mine(1, generation=0), mine(2, generation=0), mine(3)], SubmissionDecision(Action.KILL, kill=(number(1), number(2)))),
+    ([mine(3), mine(1), mine(2, "ACCEPTED", attempt=9)], SubmissionDecision(Action.ATTACH, number(1), (number(2), number(3)))),
+    ([mine(1, attempt=1)], SubmissionDecision(Action.ATTACH, number(1))),
     ([mine(1, attempt=0, reason=Reason.SUCCEEDED), mine(2, reason=Reason.TASK_FAILED)],
-     Decision(Action.REPORT, number(1))),
+     SubmissionDecision(Action.REPORT, number(1))),
     ([mine(1, reason=Reason.TASK_FAILED), mine(2, "KILLED", finalStatus="KILLED")],
-     Decision(Action.REPORT, number(2))),
-    ([mine(1, attempt=1, reason=Reason.TASK_FAILED)], Decision(Action.SUBMIT)),
-    ([mine(1, generation=0, reason=Reason.SUCCEEDED)], Decision(Action.SUBMIT)),
-    ([mine(1, user="stranger"), mine(2, user="stranger", generation=9)], Decision(Action.SUBMIT)),
-    ([mine(1, reason=Reason.ALLOCATION_TIMEOUT)], Decision(Action.REPORT, number(1))),
+     SubmissionDecision(Action.REPORT, number(2))),
+    ([mine(1, attempt=1, reason=Reason.TASK_FAILED)], SubmissionDecision(Action.SUBMIT)),
+    ([mine(1, generation=0, reason=Reason.SUCCEEDED)], SubmissionDecision(Action.SUBMIT)),
+    ([mine(1, user="stranger"), mine(2, user="stranger", generation=9)], SubmissionDecision(Action.SUBMIT)),
+    ([mine(1, reason=Reason.ALLOCATION_TIMEOUT)], SubmissionDecision(Action.REPORT, number(1))),
 ]
 
 
 @pytest.mark.parametrize("found, decision", TABLE)
 def test_the_table(found, decision):
-    assert decide(found, ME, USER) == decision
+    assert decide_submission(found, ME, USER) == decision
 
 
 def test_ids_are_ordered_by_number_not_by_letter():
     ids = ["application_9_10000", "application_9_9999", "application_10_0001"]
     found = [mine(1) | {"id": name} for name in ids]
-    assert decide(found, ME, USER).application_id == "application_9_9999"
+    assert decide_submission(found, ME, USER).application_id == "application_9_9999"
 
 
 def test_a_missed_allocation_may_be_submitted_again_as_often_as_allowed():
     once, twice = [mine(1, reason=Reason.ALLOCATION_TIMEOUT)], [mine(n, reason=Reason.ALLOCATION_TIMEOUT) for n in (1, 2)]
-    assert decide(once, ME, USER, allocation_retries=1).action is Action.SUBMIT
-    assert decide(twice, ME, USER, allocation_retries=1) == Decision(Action.REPORT, number(2))
+    assert decide_submission(once, ME, USER, allocation_retries=1).action is Action.SUBMIT
+    assert decide_submission(twice, ME, USER, allocation_retries=1) == SubmissionDecision(Action.REPORT, number(2))
     failed = [*once, mine(2, reason=Reason.TASK_FAILED)]
-    assert decide(failed, ME, USER, allocation_retries=5) == Decision(Action.REPORT, number(2))
+    assert decide_submission(failed, ME, USER, allocation_retries=5) == SubmissionDecision(Action.REPORT, number(2))
 
 
 def test_the_latest_of_a_generation_is_known_whatever_its_state_and_user():
@@ -165,8 +164,12 @@ def test_a_claim_is_made_once_and_whole(place):
     claims.mark_submitted(0)
     assert claims.latest().submitted
     assert claims.make(1, number(9)) and claims.latest().number == 1 and not claims.latest().submitted
-    assert claims_of(place, Identity(ME.key, 2, 0, ME.deployment)).latest() is None
-    folder = place.staging / "claims"
+    newer = claims_of(place, Identity(ME.key, 2, 0, ME.deployment))
+    assert newer.latest().generation == 1 and claims.newer() is None
+    assert newer.make(2, number(10)) and not claims.make(2, number(11)) and claims.newer().application_id == number(10)
+    beside = claims_of(place, Identity(ME.key, 1, previous="ignore", deployment=ME.deployment))
+    assert beside.latest() is None and beside.newer().generation == 2
+    folder = place.staging / "claims" / ME.hash
     assert folder.stat().st_mode & 0o777 == 0o700
     assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
 
@@ -174,18 +177,9 @@ def test_a_claim_is_made_once_and_whole(place):
 def test_a_claim_that_is_none_is_said(place):
     claims = claims_of(place)
     claims.make(0, number(1))
-    next((place.staging / "claims").iterdir()).write_text("{}")
+    (place.staging / "claims" / ME.hash / "0").write_text("{}")
     with pytest.raises(SubmissionRejected, match="holds no claim; delete the file when no application of this"):
         claims.latest()
-
-
-def test_old_claims_are_swept(place, monkeypatch):
-    claims = claims_of(place)
-    claims.make(0, number(1))
-    staging = place.launcher().staging(USER)
-    assert sweep_old(staging, "claims") == 0
-    monkeypatch.setattr("tf_yarn_ops.staging.sweep.CLAIMS_FORGOTTEN_AFTER", -1000)
-    assert sweep_old(staging, "claims") == 1 and claims.latest() is None
 
 
 def live(place):
@@ -284,8 +278,7 @@ def test_a_claim_that_was_never_submitted_is_submitted_under_its_id(place):
 
 
 @pytest.mark.slow
-def test_a_submitted_claim_that_yarn_forgot_is_lost_and_never_submitted_again(place, monkeypatch):
-    monkeypatch.setattr("tf_yarn_ops.launch.ensure.RECOVERY_TIME", 0.1)
+def test_a_submitted_claim_that_yarn_forgot_is_lost_and_never_submitted_again(place):
     place.launcher().ensure(job(), ME)
     place.yarn.apps.clear()
     for identity in (ME, again(3)):
@@ -296,7 +289,7 @@ def test_a_submitted_claim_that_yarn_forgot_is_lost_and_never_submitted_again(pl
 
 def test_submitted_but_not_marked_is_attached(place):
     place.launcher().ensure(job(), ME)
-    for path in (place.staging / "claims").glob("*.submitted"):
+    for path in (place.staging / "claims").glob("*/*.submitted"):
         path.unlink()
     assert place.launcher().ensure(job(), again(3)).application_id == ID
     assert len(place.yarn.apps) == 1
@@ -391,12 +384,12 @@ def test_what_yarn_could_not_launch_is_submitted_again_twice_in_one_attempt():
     """Seen on 3.4.3 as an EOFException: nothing has trained, so nothing trains twice."""
     lost = "Application x failed 1 times due to Error launching appattempt_1_0001_000001. Got exception: EOFException"
     ended = [mine(n, "FAILED", finalStatus="FAILED", diagnostics=lost) for n in (1, 2, 3)]
-    assert [decide(ended[:n], ME, USER).action for n in (1, 2, 3)] == [Action.SUBMIT, Action.SUBMIT, Action.REPORT]
+    assert [decide_submission(ended[:n], ME, USER).action for n in (1, 2, 3)] == [Action.SUBMIT, Action.SUBMIT, Action.REPORT]
     missed = [mine(n, reason=Reason.ALLOCATION_TIMEOUT) for n in (4, 5)]
-    assert decide([*ended, missed[0]], ME, USER, allocation_retries=1).action is Action.SUBMIT
-    assert decide([*ended, *missed], ME, USER, allocation_retries=1) == Decision(Action.REPORT, number(5))
+    assert decide_submission([*ended, missed[0]], ME, USER, allocation_retries=1).action is Action.SUBMIT
+    assert decide_submission([*ended, *missed], ME, USER, allocation_retries=1) == SubmissionDecision(Action.REPORT, number(5))
     crashed = mine(1, "FAILED", finalStatus="FAILED", diagnostics="AM Container exited with  exitCode: 1")
-    assert decide([crashed], ME, USER) == Decision(Action.REPORT, number(1))
+    assert decide_submission([crashed], ME, USER) == SubmissionDecision(Action.REPORT, number(1))
 
 
 @pytest.mark.slow
@@ -427,9 +420,9 @@ def test_a_first_claim_leaves_the_staging_directory_passable(place):
 
 def test_claims_hold_ids_and_nothing_of_the_key(place):
     place.launcher().ensure(job(), ME)
-    texts = [path.read_text() for path in (place.staging / "claims").iterdir()]
-    assert sorted(texts) == ["", json.dumps({"id": ID, "attempt": 2})]
-    assert not any("dag" in path.name for path in (place.staging / "claims").iterdir())
+    texts = [path.read_text() for path in (place.staging / "claims").glob("*/*")]
+    assert sorted(texts) == ["", json.dumps({"id": ID, "generation": 1, "attempt": 2})]
+    assert not any("dag" in path.name for path in (place.staging / "claims").glob("*/*"))
 
 
 # -- what a review found ----------------------------------------------------------------------

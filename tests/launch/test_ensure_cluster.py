@@ -15,6 +15,7 @@ from support import identity_rows
 from support.access import plain
 from support.cluster_jobs import job, until_it_runs
 from support.gaps import GAPS
+from support.hadoop import HadoopCluster
 from support.identity_rows import client_in, found, live
 from support.waiting import until
 from tf_yarn_ops.follow.identity import Identity
@@ -22,7 +23,6 @@ from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
 from tf_yarn_ops.launch.claims import Claims
 from tf_yarn_ops.launch.launcher import Launcher
-from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = pytest.mark.cluster
@@ -36,7 +36,7 @@ SHUTDOWN_HOOK = 35
 @pytest.fixture(scope="module")
 def hadoop(tmp_path_factory):
     """A cluster of this file's own: its ResourceManager is restarted."""
-    with MiniCluster(tmp_path_factory.mktemp("identity")) as cluster:
+    with HadoopCluster(tmp_path_factory.mktemp("identity")) as cluster:
         yield cluster
 
 

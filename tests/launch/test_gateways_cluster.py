@@ -13,8 +13,8 @@ from support.knox import Knox, serving_knox
 from support.tls import Authority
 from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
-from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.job.parts import Deadlines

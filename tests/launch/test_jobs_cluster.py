@@ -211,6 +211,17 @@ def test_a_failing_evaluator_fails_the_job(run):
         Reason.TASK_FAILED, "evaluator:0", 5)
 
 
+def test_report_of_a_waiting_job_says_which_containers_are_missing(launcher, submitted):
+    application = submitted(job(FOREVER, tasks={"worker": TaskSpec(instances=3, memory=7168)}))
+
+    def text():
+        found = re.search(r"Missing 1 of 3 containers: 1 of 7168 MiB; free in the cluster: (\d+) MiB, on one node at most "
+                          r"(\d+) MiB\.$", launcher.report(application).message)
+        return found
+
+    assert int(until(text, 60, 0.2)[1]) < 7168
+
+
 @pytest.fixture(scope="module")
 def held(launcher, minicluster):
     """Run a job with resources of its own, and let one wait in the queue; kill both; return what was seen of them."""
@@ -234,6 +245,7 @@ def test_killed_is_not_success_and_says_who(launcher, minicluster, held):
     report = held.killed
     assert (report.reason, report.final_status) == (Reason.KILLED, "KILLED")
     assert "the operator asked for it" in report.message
+    assert {(task.state, task.finished_at) for task in report.tasks} == {("killed", report.finished_at)}
     assert_gone(launcher, minicluster, held.id)
 
 

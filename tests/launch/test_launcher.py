@@ -1,13 +1,14 @@
 """The launcher against a ResourceManager on the wire and a real local file system behind a viewfs mount."""
 
 import json
+import logging
 import os
 import re
+import signal
 import ssl
 import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,8 @@ from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.launch.retry import pause_before
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
+
+ME = Identity("a training")
 
 
 @pytest.fixture
@@ -64,7 +67,7 @@ def test_the_body_is_what_skeins_driver_would_send(place):
         ID, USER, "C.UTF-8")
     assert "UseSerialGC" in environment["JDK_JAVA_OPTIONS"]
     assert container["commands"]["command"] == (
-        "{{JAVA_HOME}}/bin/java -Xmx128M -Dskein.log.level=INFO -Dskein.log.directory=<LOG_DIR> "
+        "test -e .skein.jar || exit 86; exec {{JAVA_HOME}}/bin/java -Xmx128M -Dskein.log.level=INFO -Dskein.log.directory=<LOG_DIR> "
         f"com.anaconda.skein.ApplicationMaster viewfs://mini/user/{USER}/.skein/{ID} "
         "><LOG_DIR>/application.master.log 2>&1")
     assert entries(container["application-acls"]) == {"VIEW_APP": "bob,eve staff", "MODIFY_APP": "*"}
@@ -268,7 +271,7 @@ def test_no_node_that_could_hold_it_is_a_warning_or_refused(place, caplog):
 def test_a_refused_submission_leaves_nothing(place):
     place.yarn.faults.append(lambda method, path: (
         403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "user may not submit"}}')
-        if (method, path) == ("POST", "/ws/v1/cluster/apps") else None)
+                             if (method, path) == ("POST", "/ws/v1/cluster/apps") else None)
     with pytest.raises(SubmissionRejected, match="user may not submit"):
         place.launcher().submit(job())
     assert place.directories() == []
@@ -457,22 +460,6 @@ def test_one_answer_unknown_is_not_yet_lost(place):
     assert place.launcher().wait(ID, poll_interval=0.02).reason is Reason.SUCCEEDED
 
 
-@pytest.mark.slow
-def test_a_resourcemanager_that_recovers_does_not_lose_what_was_seen(place, monkeypatch):
-    place.yarn.add(application(1, user=USER))
-    changes = []
-    answers = [(404, {"Content-Type": "application/json"}, "{}")] * 6
-    place.yarn.faults.append(lambda method, path: answers.pop() if path.endswith(ID) and changes and answers else None)
-    threading.Timer(0.5, lambda: finish(place)).start()
-    launcher = place.launcher()
-    assert launcher.wait(ID, on_change=changes.append, poll_interval=0.02).reason is Reason.SUCCEEDED
-    place.yarn.apps.clear()
-    place.yarn.add(application(1, user=USER))
-    monkeypatch.setattr("tf_yarn_ops.follow.wait.RECOVERY_TIME", 0.1)
-    threading.Timer(0.2, place.yarn.apps.clear).start()
-    assert launcher.wait(ID, poll_interval=0.02).reason is Reason.LOST
-
-
 def test_a_wait_of_the_callers_own_runs_out_and_the_job_goes_on(place):
     place.yarn.add(application(1, user=USER))
     with pytest.raises(WaitTimeout, match=r"has not ended after 0.1 s \(RUNNING, .*it goes on"):
@@ -522,6 +509,87 @@ def test_cancel_ends_a_wait_by_a_kill(place):
     assert place.directories() == []
 
 
+def raising(error):
+    def on_change(report):
+        raise error
+    return on_change
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
+def test_ctrl_c_and_exit_kill_what_run_waits_for(place, error, caplog):
+    with pytest.raises(type(error)):
+        place.launcher().run(job(), on_change=raising(error))
+    assert (place.yarn.apps[ID]["state"], place.directories()) == ("KILLED", [])
+    assert f"killing {ID} after {type(error).__name__}" in caplog.text
+
+
+def test_second_ctrl_c_leaves_the_kill_and_names_the_application(place, caplog):
+    def press(method, path):
+        if method == "PUT" and path.endswith("/state"):
+            os.kill(os.getpid(), signal.SIGINT)
+            return 503, {}, "busy"
+        return None
+
+    place.yarn.faults.append(press)
+    with pytest.raises(KeyboardInterrupt):
+        place.launcher().run(job(), on_change=raising(KeyboardInterrupt()))
+    assert f"{ID} may still run (KeyboardInterrupt); next: ytf kill {ID}" in caplog.text
+
+
+def test_ctrl_c_leaves_the_application_of_another_client(place):
+    place.launcher().submit(job())
+    with pytest.raises(KeyboardInterrupt):
+        place.launcher().wait(ID, on_change=raising(KeyboardInterrupt()))
+    assert place.yarn.apps[ID]["state"] == "ACCEPTED"
+
+
+@pytest.mark.parametrize("lease, identity, leased", [(None, None, True), (0, None, False), (None, ME, False)])
+def test_run_without_identity_has_a_lease_by_default(place, lease, identity, leased):
+    with pytest.raises(KeyboardInterrupt):
+        place.launcher().run(job(lease=lease), identity, on_change=raising(KeyboardInterrupt()))
+    ends = [body["timeout"]["expiryTime"] for method, path, _, _, body in place.yarn.requests if path.endswith("/timeout")]
+    assert [".777" in end for end in ends] == [leased]
+
+
+@pytest.mark.parametrize("way", ["cancel", "Ctrl-C"])
+@pytest.mark.timeout(120)
+def test_transfer_of_a_large_file_shows_progress_and_can_be_ended(place, tmp_path, way):
+    """It would take hours to read this file."""
+    with open(tmp_path / "model.bin", "wb") as file:
+        file.truncate(1 << 40)
+    launcher, told = place.launcher(), []
+
+    class End(logging.Handler):
+        def emit(self, record):
+            told.append(record.getMessage())
+            launcher.cancel() if way == "cancel" else os.kill(os.getpid(), signal.SIGINT)
+
+    transfers = logging.getLogger("tf_yarn_ops.transfers")
+    transfers.addHandler(handler := End())
+    transfers.setLevel(logging.INFO)
+    try:
+        with pytest.raises(Cancelled if way == "cancel" else KeyboardInterrupt):
+            launcher.submit(job(files={"model.bin": str(tmp_path / "model.bin")}))
+    finally:
+        transfers.removeHandler(handler)
+    assert re.fullmatch(r"reading model.bin: \d+ of 1048576 MiB", told[0])
+    assert (place.yarn.apps, place.directories()) == ({}, [])
+
+
+@pytest.mark.slow
+def test_submission_that_ends_leaves_another_ones_transfer_alone(place, tmp_path):
+    """Several threads may submit by one launcher."""
+    with open(tmp_path / "model.bin", "wb") as file:
+        file.truncate(1 << 29)
+    launcher = place.launcher()
+    with ThreadPoolExecutor(1) as pool:
+        large = pool.submit(launcher.submit, job(files={"model.bin": str(tmp_path / "model.bin")}))
+        until(lambda: place.directories(), 30, what="the begin of the large submission")
+        small = launcher.submit(job())
+        assert not large.done(), "the small submission has to end first"
+        assert large.result(120) != small
+
+
 def test_yarn_keeps_why_a_job_was_cancelled(place):
     launcher = place.launcher()
     launcher.submit(job())
@@ -558,24 +626,23 @@ def test_a_kill_is_repeated_where_a_restart_has_lost_it(place, monkeypatch, forg
     monkeypatch.setattr(killing, "_ASK_AGAIN", 0.2)
     launcher = place.launcher()
     launcher.submit(job())
-    told = []
+    yarn, looks = place.yarn, []
 
     def restart(method, path):
-        if ID not in path or place.yarn.apps[ID]["state"] == "KILLED":
-            return None
-        told.append(method)
-        first = told.count("PUT") == 1
-        if method == "PUT" and first:
-            place.yarn.started_on = int(time.time() * 1000)
-            return (404, {}, "") if "at the kill" in forgets else (202, {"Content-Type": "application/json"}, '{"state": "RUNNING"}')
-        if method == "GET" and first and "after" in forgets and told.count("GET") < 4:
+        if path.endswith("/info") and yarn.ha_state != "ACTIVE":
+            looks.append(path)
+            yarn.ha_state = "ACTIVE" if len(looks) > 2 else "INITIALIZING"
+        elif ID in path and yarn.ha_state != "ACTIVE":
             return 404, {}, ""
+        elif method == "PUT" and yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") == 1:
+            yarn.ha_state = "ACTIVE" if forgets == "the kill" else "INITIALIZING"
+            return (404, {}, "") if "at the kill" in forgets else (202, {"Content-Type": "application/json"}, '{"state": "RUNNING"}')
         return None
 
-    place.yarn.faults.append(restart)
+    yarn.faults.append(restart)
     assert launcher.kill(ID, "Ann wants it").message == "Ann wants it"
-    assert place.yarn.apps[ID]["state"] == "KILLED" and place.directories() == []
-    assert told.count("PUT") >= 1 and place.yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") >= 2
+    assert yarn.apps[ID]["state"] == "KILLED" and place.directories() == []
+    assert yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") >= 2 and len(looks) == (0 if forgets == "the kill" else 3)
 
 
 def test_a_kill_that_may_not_take_any_time_is_sent_all_the_same(place):
@@ -606,7 +673,7 @@ def test_kill_that_is_not_allowed_is_said(place):
     place.yarn.add(application(1, user="bob"))
     place.yarn.faults.append(lambda method, path: (
         403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "bob only"}}')
-        if method == "PUT" else None)
+                             if method == "PUT" else None)
     with pytest.raises(SubmissionRejected, match=r"killing application_.*: YARN answers 403: bob only"):
         place.launcher().kill(ID, "mine")
 
@@ -689,16 +756,16 @@ def test_after_an_end_that_the_caller_knows_only_a_job_without_training_is_submi
 
 
 @pytest.mark.slow
-def test_the_pause_before_it_grows_and_two_such_jobs_do_not_meet_again(place, monkeypatch):
-    monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.2)
+def test_pause_before_a_retry_grows_with_jitter(place, monkeypatch, caplog):
+    monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.02)
     pauses = {retry: [pause_before(retry) for _ in range(200)] for retry in (1, 2, 3)}
     for retry, seconds in pauses.items():
-        assert 0.1 * retry <= min(seconds) < 0.18 * retry < 0.22 * retry < max(seconds) <= 0.3 * retry
+        assert 0.01 * retry <= min(seconds) < 0.018 * retry < 0.022 * retry < max(seconds) <= 0.03 * retry
+    monkeypatch.setattr("tf_yarn_ops.launch.retry.pause_before", lambda retry: retry / 100)
     end_each(place, *[Reason.ALLOCATION_TIMEOUT] * 3, Reason.SUCCEEDED)
-    at = []
-    place.launcher().run(job(restart=RestartPolicy(allocation_retries=3)), poll_interval=0.01,
-                         on_reserved=lambda _: at.append(time.monotonic()))
-    assert [later - earlier >= 0.1 * retry for retry, (earlier, later) in enumerate(pairwise(at), 1)] == [True] * 3
+    caplog.set_level("INFO", "tf_yarn_ops.launch.retry")
+    place.launcher().run(job(restart=RestartPolicy(allocation_retries=3)), poll_interval=0.01)
+    assert [record.args[1] for record in caplog.records if record.name.endswith("retry")] == [0.01, 0.02, 0.03]
 
 
 @pytest.mark.slow
@@ -736,7 +803,7 @@ def test_closed_http_falls_back_to_skein_and_says_so(place, caplog):
     place.yarn.faults.append(lambda method, path: (
         403, {"Content-Type": "application/json"},
         '{"RemoteException": {"message": "App submission via REST is disabled."}}')
-        if (method, path) == ("POST", "/ws/v1/cluster/apps") else None)
+                             if (method, path) == ("POST", "/ws/v1/cluster/apps") else None)
     with pytest.raises(SubmissionRejected, match="needs Hadoop's client: no 'yarn' on PATH"):
         place.launcher(environ={"PATH": "/none"}).submit(job())
     assert "submitting with Skein's Java client, because HTTP is closed" in caplog.text

@@ -18,7 +18,9 @@ import pytest
 
 from support.cluster_jobs import job, until_it_runs
 from support.faults import processes_of
+from support.hadoop import HadoopCluster
 from support.waiting import until
+from support.wire_proxy import Proxy
 from tf_yarn_ops.errors import ClusterUnreachable, ResourcesImpossible, SpecInvalid, SubmissionRejected
 from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.follow.watch import watcher_for
@@ -29,7 +31,6 @@ from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.job.parts import Acls, Deadlines, RestartPolicy
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.launch.launcher import Launcher
-from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = pytest.mark.cluster
@@ -314,6 +315,27 @@ def test_the_master_killed_by_sigkill_leaves_nothing_of_what_skein_submitted(min
     gone(launcher, application_id)
 
 
+def test_master_that_yarn_starts_without_its_files_is_submitted_again(minicluster):
+    def without_files(method, path, body):
+        if (method, path) != ("POST", "/ws/v1/cluster/apps"):
+            return body
+        proxy.edit = None
+        document = json.loads(body)
+        document["am-container-spec"]["local-resources"] = {"entry": []}
+        return json.dumps(document).encode()
+
+    with Proxy(minicluster.resourcemanager_url) as proxy:
+        proxy.edit = without_files
+        launcher = Launcher(discover(proxy.url, {**os.environ, **minicluster.environ}, site=Site()))
+        ids = []
+        last = launcher.run(job("true"), on_reserved=ids.append, timeout=180)
+        first = launcher.report(ids[0])
+        launcher.close()
+    assert (first.reason, len(ids), last.reason) == (Reason.AM_FAILED, 2, Reason.SUCCEEDED)
+    assert first.message == ("YARN started the application master without its files, so nothing has run (exitCode: 86 "
+                             "of its container).")
+
+
 def creates(hadoop, start):
     log = (hadoop.directory / "logs" / "hdfs-audit.log").read_text()
     return [line for line in log.splitlines() if "cmd=create" in line and f"src={start}" in line]
@@ -356,8 +378,8 @@ def test_a_namenode_is_no_resourcemanager(minicluster):
 @pytest.fixture(scope="module")
 def light(tmp_path_factory):
     """Return a light cluster that takes no submissions by REST."""
-    with MiniCluster(tmp_path_factory.mktemp("light"), light=True,
-                     properties={"yarn.webapp.enable-rest-app-submissions": "false"}) as cluster:
+    with HadoopCluster(tmp_path_factory.mktemp("light"), light=True,
+                       properties={"yarn.webapp.enable-rest-app-submissions": "false"}) as cluster:
         yield cluster
 
 

@@ -31,7 +31,7 @@ until [ -e {go} ]; do
 done"""
 
 
-def test_a_reader_of_the_tracking_url_sees_a_task_restart_and_curves_grow(minicluster, tmp_path):
+def test_a_reader_of_the_tracking_url_sees_restart_curves_and_verdict(minicluster, tmp_path):
     go = tmp_path / "go"
     launcher = Launcher(discover(minicluster.resourcemanager_url, environ={}), environ={**os.environ, **minicluster.environ},
                         submit_with="rest")
@@ -42,7 +42,7 @@ def test_a_reader_of_the_tracking_url_sees_a_task_restart_and_curves_grow(minicl
     try:
         report = until(lambda: (found := launcher.report(application)).tracking_url and found.state == "RUNNING"
                        and found.tasks and found, 120, what="a job that runs")
-        with browsing() as page:
+        with browsing(errors=("Failed to load resource",)) as page:
             page.goto(report.tracking_url)
             page.wait_for_url("**/pages/ytf/")
             page.wait_for_selector("tr[data-task='worker:1'] td.running")
@@ -61,13 +61,18 @@ def test_a_reader_of_the_tracking_url_sees_a_task_restart_and_curves_grow(minicl
             page.click("button[data-log='worker:0']")
             until(lambda: "with ***" in page.inner_text("#log"), 60, what="the end of the log")
             assert page.title().startswith("<script>") and "in the queue" in page.inner_text("#head")
-        with urllib.request.urlopen(f"{report.tracking_url.rstrip('/')}/pages/ytf/status.json", timeout=60) as answer:
-            text = answer.read().decode()
-        schema = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "reference", "status.schema.json")
-        with open(schema) as file:
-            jsonschema.validate(json.loads(text), json.load(file))
-        assert "letmein" not in text
-        go.touch()
+            with urllib.request.urlopen(f"{report.tracking_url.rstrip('/')}/pages/ytf/status.json", timeout=60) as answer:
+                text = answer.read().decode()
+            schema = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "reference", "status.schema.json")
+            with open(schema) as file:
+                jsonschema.validate(json.loads(text), json.load(file))
+            assert "letmein" not in text
+            go.touch()
+            page.wait_for_selector("#verdict .good")
+            assert page.inner_text(".badge") == "SUCCEEDED" and page.title() == f"{NAME}: SUCCEEDED"
+            link = page.wait_for_selector("#stale a")
+            assert link.get_attribute("href").endswith(f"/cluster/app/{application}")
+            assert page.title() == f"{NAME}: SUCCEEDED" and "with ***" in page.inner_text("#log")
         ended = launcher.wait(application, timeout=120)
         assert ended.reason is Reason.SUCCEEDED and ended.metrics["step"] > 1
     finally:

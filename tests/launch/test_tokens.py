@@ -9,7 +9,7 @@ import pytest
 from support.place import ID, USER, Place, cancel_at, job
 from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, HadoopClientUnfit, ResourcesImpossible, SubmissionRejected
 from tf_yarn_ops.follow.identity import Identity
-from tf_yarn_ops.hadoop.delegation import TokensUnavailable
+from tf_yarn_ops.hadoop.security.delegation import TokensUnavailable
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.common.tokens import decode_token
@@ -125,7 +125,7 @@ def test_a_refused_look_at_a_submitted_application_keeps_its_tokens(place, monke
     monkeypatch.setattr("tf_yarn_ops.submit.rest._ACCEPT_TIMEOUT", 0.2)
     client = launcher(place)
     place.yarn.faults.append(lambda method, path: (401, {"WWW-Authenticate": "Negotiate"}, "Authentication required")
-                             if method == "GET" and path.endswith(ID) else None)
+                             if method == "GET" and path.endswith(ID) and ID in place.yarn.apps else None)
     with pytest.raises(ClusterUnreachable, match="in an unknown state"):
         client.ensure(job(), Identity("a"))
     assert secrets_of(place.yarn.tokens) == {token.password for token in sent(place).values()}
@@ -136,10 +136,13 @@ def test_a_refused_look_at_a_submitted_application_keeps_its_tokens(place, monke
 def test_a_client_without_files_and_tokens_submits_nothing_when_yarn_forgets_the_others_submission(place):
     first, second = launcher(place), launcher(place)
     first.ensure(job(), Identity("a"))
+    looks = []
 
     def forget(method, path):
         if method == "GET" and path.endswith(ID):
-            place.yarn.apps.pop(ID, None)
+            looks.append(path)
+            if len(looks) > 1:
+                place.yarn.apps.pop(ID, None)
 
     place.yarn.faults.append(forget)
     with second._route.rest_submitter(job()) as submitter, pytest.raises(ClusterUnreachable, match=f"forgotten {ID}"):
@@ -199,7 +202,7 @@ def test_a_renewal_that_yarn_could_not_do_is_a_refusal_with_what_to_do(place):
     failed = "Failed to renew token: Kind: HDFS_DELEGATION_TOKEN, Service: 127.0.0.1:8020"
 
     def refuse(method, path):
-        if method == "GET" and path == f"{APPS}/{ID}":
+        if method == "GET" and path == f"{APPS}/{ID}" and ID in place.yarn.apps:
             place.yarn.end(ID, failed, "FAILED", "FAILED")
 
     place.yarn.faults.append(refuse)

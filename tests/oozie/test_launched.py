@@ -3,7 +3,7 @@
 import pytest
 
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.follow.identity import Action, Decision, decide
+from tf_yarn_ops.follow.identity import Action, SubmissionDecision, decide_submission
 from tf_yarn_ops.oozie.launched import Launched
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
@@ -35,7 +35,7 @@ class Yarn:
 
     def decide(self, launched):
         identity = self.identify(launched)
-        return decide([app for app in self.listed if identity.tag in app["applicationTags"]], identity, USER)
+        return decide_submission([app for app in self.listed if identity.tag in app["applicationTags"]], identity, USER)
 
     def identify(self, launched):
         return launched.identify([app for app in self.listed if launched.request_tag in app["applicationTags"]])
@@ -67,13 +67,13 @@ def yarn():
 ], ids=lambda value: value if isinstance(value, str) else "")
 def test_a_repetition_goes_on_with_the_training(start, yarn, coordinator, again, why):
     first = yarn.submit(start(coordinator=coordinator))
-    assert yarn.decide(start(coordinator=coordinator, **again)) == Decision(Action.ATTACH, first)
+    assert yarn.decide(start(coordinator=coordinator, **again)) == SubmissionDecision(Action.ATTACH, first)
 
 
 def test_a_rerun_by_a_person_ends_the_old_training(start, yarn):
     first = yarn.submit(start())
     for rerun in (start(run=1, launcher=8), start(workflow=AGAIN, launcher=9)):
-        assert yarn.decide(rerun) == Decision(Action.KILL, kill=(first,))
+        assert yarn.decide(rerun) == SubmissionDecision(Action.KILL, kill=(first,))
 
 
 def test_a_rerun_by_a_person_trains_again_after_a_success(start, yarn):
@@ -85,12 +85,12 @@ def test_a_rerun_by_a_person_trains_again_after_a_success(start, yarn):
 
 def test_the_launcher_of_an_older_request_gives_way(start, yarn):
     newer = yarn.submit(start(workflow=AGAIN, launcher=9))
-    assert yarn.decide(start(attempt=2)) == Decision(Action.SUPERSEDED, newer)
+    assert yarn.decide(start(attempt=2)) == SubmissionDecision(Action.SUPERSEDED, newer)
 
 
 def test_a_second_attempt_reports_a_failure_and_retry_max_trains_again(start, yarn):
     first = yarn.submit(start(), reason=Reason.TASK_FAILED)
-    assert yarn.decide(start(attempt=2)) == Decision(Action.REPORT, first)
+    assert yarn.decide(start(attempt=2)) == SubmissionDecision(Action.REPORT, first)
     assert yarn.decide(start(launcher=6)).action is Action.SUBMIT
 
 

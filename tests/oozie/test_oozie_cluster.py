@@ -5,6 +5,8 @@ The rows run side by side; those in which a server dies come behind them, one af
 
 import json
 import signal
+import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -12,11 +14,11 @@ import pytest
 
 from support.airflow_rows import FAILED, KILLED, SUCCEEDED, in_turn, until_there
 from support.airflow_site import environments
+from support.hadoop import HadoopCluster
 from support.oozie_example import retrain_twice
-from support.oozie_jobs import CLOSED, PROPERTIES, WORKFLOW, Run, Site, result
+from support.oozie_jobs import CLOSED, PROPERTIES, WORKFLOW, Run, Site, result, stamp
 from support.oozie_site import OozieServer
 from support.waiting import until
-from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
 
@@ -28,7 +30,7 @@ AT_ONCE = 8
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("oozie")
-    with MiniCluster(folder / "hadoop", properties=PROPERTIES) as hadoop, OozieServer(folder / "server", hadoop) as server:
+    with HadoopCluster(folder / "hadoop", properties=PROPERTIES) as hadoop, OozieServer(folder / "server", hadoop) as server:
         yield Site(server, folder)
 
 
@@ -85,6 +87,41 @@ def test_a_failed_training_fails_the_action(site):
     run.wait("KILLED")
     site.yarn.settled(run, FAILED)
     assert (run.action()["status"], run.action()["transition"]) == ("ERROR", "failed")
+
+
+def console(site, workflow, node):
+    """Return what Oozie's console says of a node that ended a workflow."""
+    return site.server.action(workflow, node)["errorMessage"]
+
+
+@row
+def test_console_names_the_log_with_the_reason(site):
+    folder = site.packed("console", {"command": "exit 3"})
+    run = Run(site, "console", site.ytf("run", "app", folder=folder)[0])
+    run.wait("KILLED")
+    site.yarn.settled(run, FAILED)
+    assert f"yarn logs -applicationId {run.action()['externalId']}" in console(site, run.workflow, "failed")
+
+
+@row
+def test_rerun_of_all_nodes_trains_again_after_a_status(site):
+    folder = site.packed("again", {"command": in_turn(site.folder / "agains", "exit 3", "true")}, "--on-failure", "status")
+    run = Run(site, "again", site.ytf("run", "app", folder=folder)[0])
+    run.wait("KILLED")
+    first, = site.yarn.settled(run, FAILED)
+    assert f"TASK_FAILED {first} worker:0" in console(site, run.workflow, "train-failed")
+    rerun(run, "KILLED", failnodes="true")  # no node has failed for Oozie
+    site.yarn.settled(run, FAILED)
+    rerun(run, "SUCCEEDED", **{"failnodes": "false", "skip.nodes": ","})
+    site.yarn.settled(run, FAILED, SUCCEEDED)
+
+
+def rerun(run, state, **options):
+    """Rerun a workflow, and wait for its end."""
+    number = run.site.server.info(run.workflow)["run"]
+    run.site.server.change(run.workflow, "rerun", properties={f"oozie.wf.rerun.{name}": value for name, value in options.items()})
+    until(lambda: run.site.server.info(run.workflow)["run"] > number, WORKFLOW, 0.5)
+    run.wait(state)
 
 
 REASON = """<decision name="judge"><switch>
@@ -146,6 +183,34 @@ def test_each_nominal_time_trains_once_and_again_for_a_rerun(site):
     assert sorted(trained) == sorted(item["application_id"] for item in outputs)
 
 
+DEPLOYED = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="deployed">
+  <start to="train"/>
+  <action name="train"><shell xmlns="uri:oozie:shell-action:1.0"/><ok to="end"/><error to="failed"/></action>
+  <kill name="failed"><message>it failed</message></kill>
+  <end name="end"/>
+</workflow-app>"""
+
+
+@row
+def test_refused_deployment_leaves_a_running_coordinator_alone(site):
+    begin = site.began
+    options = ("--frequency", "1m", "--start", stamp(begin), "--end", stamp(begin + 60), "--app-path", "/apps/deployed",
+               "--data", "/data/deployed/${YEAR}-${MONTH}-${DAY}-${HOUR}-${MINUTE}")
+    folder = site.packed("deployed", {"command": "true"}, *options, flow=DEPLOYED)
+    coordinator, _ = site.ytf("run", "app", folder=folder)
+    before = site.listing("/apps/deployed")
+    bad = site.packed("faulty", {"command": "true"}, *options, flow=DEPLOYED.replace("it failed", "${nowhere}"))
+    refused = site.ytf("run", "app", folder=bad, code=3)[1]
+    assert "E0803: IO error, variable [nowhere] cannot be resolved" in refused and "queue" not in refused
+    assert "no Oozie server answers" in site.ytf("run", "app", "--oozie", "http://127.0.0.1:1/oozie", folder=bad, code=4)[1]
+    assert f"{coordinator} is a coordinator 'deployed' for the same time" in site.ytf("run", "app", folder=folder, code=2)[1]
+    assert site.listing("/apps/deployed") == before
+    second, _ = site.ytf("run", "app", "--again", folder=folder)
+    site.server.change(second, "kill")
+    site.write(time.strftime("/data/deployed/%Y-%m-%d-%H-%M/_SUCCESS", time.gmtime(begin)), "")
+    site.server.wait(coordinator, "SUCCEEDED", seconds=WORKFLOW)
+
+
 @row
 def test_a_kill_ends_what_is_being_submitted(site):
     run = site.run("submitting", until_there(site.folder / "never"))
@@ -175,25 +240,65 @@ def test_a_kill_ends_what_trains(site):
 
 
 @row
-def test_the_second_attempt_of_a_killed_launcher_goes_on_with_the_training(site):
-    over = site.folder / "attempts"
-    run = site.run("attempts", until_there(over))
-    training = run.training()
+def test_killing_the_launchers_application_ends_the_training(site):
+    run = site.run("launcher", until_there(site.folder / "never"))
+    run.training()
+    site.yarn.kill(run.action()["externalId"])
+    run.wait("KILLED")
+    killed(site, run)
+
+
+def kill_jvm(run):
+    """Send SIGKILL to the launcher's JVM alone, as a node's OOM killer does. YARN then sends SIGTERM to the action."""
+    run.launcher_processes()[0].kill()
+
+
+def kill_jvm_and_action(run):
     for process in run.launcher_processes():
         process.kill()
-    until(lambda: "_02_" in run.action_process().environ()["CONTAINER_ID"], WORKFLOW, 0.2)
+
+
+def fail_attempt(run):
+    """Let YARN end the launcher's attempt, as a preemption does: the JVM and the action get SIGTERM."""
+    attempt = run.action()["externalId"].replace("application", "appattempt") + "_000001"
+    hadoop = run.site.hadoop
+    ran = subprocess.run([hadoop.directory / "bin" / "yarn", "applicationattempt", "-fail", attempt], text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=WORKFLOW)
+    assert ran.returncode == 0, ran.stdout
+
+
+def second_attempt_attaches(site, name, lose):
+    over = site.folder / name
+    run = site.run(name, until_there(over))
+    training = run.training()
+    lose(run)
+    run.second_attempt()
     over.touch()
     run.wait("SUCCEEDED")
     assert site.yarn.settled(run, SUCCEEDED) == [training] == [run.outputs()["application_id"]]
 
 
 @row
-def test_a_rerun_ends_the_training_that_a_lost_launcher_has_left(site):
+def test_second_attempt_attaches_after_a_kill_of_the_jvm(site):
+    second_attempt_attaches(site, "jvm", kill_jvm)
+
+
+@row
+def test_second_attempt_attaches_after_a_kill_of_jvm_and_action(site):
+    second_attempt_attaches(site, "both", kill_jvm_and_action)
+
+
+@row
+def test_second_attempt_attaches_after_yarn_ended_the_first(site):
+    second_attempt_attaches(site, "failed", fail_attempt)
+
+
+@row
+def test_rerun_supersedes_the_training_of_a_lost_launcher(site):
     marker = site.folder / "starts"
     run = site.run("orphan", in_turn(marker, until_there(site.folder / "never"), "true"), attempts=1)
     run.training()
-    for process in run.launcher_processes():
-        process.kill()
+    kill_jvm_and_action(run)
     run.wait("KILLED")
     run.rerun()
     run.wait("SUCCEEDED")

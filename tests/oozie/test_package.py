@@ -1,6 +1,7 @@
 """Applications as files: golden documents, Oozie's schemas, folders here and in the cluster, and the server on the wire."""
 
 import io
+import json
 import os
 import re
 import subprocess
@@ -21,12 +22,12 @@ from support.fake_yarn import FakeYarn, serving
 from support.http_server import Handler, running
 from support.oozie_site import FETCH_SECONDS, fetch
 from support.programs import ROOT
-from tf_yarn_ops.cli import program
+from tf_yarn_ops.cli import command_line as program
 from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.oozie import commands, schemas
 from tf_yarn_ops.oozie.package import Place, documents_of
-from tf_yarn_ops.oozie.request import read_request
+from tf_yarn_ops.oozie.request import read_oozie_request
 from tf_yarn_ops.terminal.signals import Interruption
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -72,7 +73,7 @@ def place(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_the_documents_are_what_they_were(place, name):
-    documents = documents_of(read_request("job.yaml", REQUESTS[name], NOW), PLACE)
+    documents = documents_of(read_oozie_request("job.yaml", REQUESTS[name], NOW), PLACE)
     text = "".join(f"# {file}\n{text}" for file, text in documents.items() if file != "launch.sh")
     golden = GOLDEN / f"{name}.txt"
     if os.environ.get("ACCEPT_GOLDEN"):
@@ -89,24 +90,55 @@ def test_the_documents_are_what_they_were(place, name):
 def test_a_flow_without_a_place_for_the_training_is_a_fault(place, flow, fault):
     (place / "flow.xml").write_text(flow)
     with pytest.raises(SpecInvalid) as caught:
-        read_request("job.yaml", {"workflow": "flow.xml"}, NOW)
+        read_oozie_request("job.yaml", {"workflow": "flow.xml"}, NOW)
     assert fault in str(caught.value)
 
 
-def test_a_flow_that_oozie_would_refuse_is_refused_before_anything_is_written(place):
-    (place / "flow.xml").write_text(FLOW.replace('<default to="end"/>', '<default/><otherwise to="0"/>'))
+def faults_of_flow(place, *changes):
+    text = FLOW
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    (place / "flow.xml").write_text(text)
     with pytest.raises(SpecInvalid) as caught:
-        documents_of(read_request("job.yaml", {"workflow": "flow.xml"}, NOW), PLACE)
-    assert [fault.path for fault in caught.value.faults] == ["workflow.xml"] * 2, caught.value
-    assert "line 32: " in str(caught.value) and "The attribute 'to' is required but missing" in str(caught.value)
+        documents_of(read_oozie_request("job.yaml", {"workflow": "flow.xml"}, NOW), PLACE)
+    assert {fault.path for fault in caught.value.faults} == {"workflow.xml"}, caught.value
+    return [fault.text for fault in caught.value.faults]
+
+
+def test_a_flow_that_oozie_would_refuse_is_refused_before_anything_is_written(place):
+    schema, other, nowhere = faults_of_flow(place, ('<default to="end"/>', '<default/><otherwise to="0"/>'))
+    assert "line 32: " in schema + other and "The attribute 'to' is required but missing" in schema + other
+    assert "leads to '0', and there is no such node" in nowhere
+
+
+@pytest.mark.parametrize(("before", "after", "faults"), [
+    ('<error to="end"/>', '<error to="ends"/>',
+     ["line 27: 'train' leads to 'ends', and there is no such node (did you mean 'end'?); nodes: :start:, train, judge, end"]),
+    ('<default to="end"/>', '<default to="train"/>', ["line 5: train -> judge -> train is a loop, and Oozie refuses loops"]),
+    ('<ok to="judge"/>', '<ok to="end"/>', ["line 29: nothing leads to 'judge'; lead a transition to it, or delete it"]),
+    ('<end name="end"/>', '<kill name="end"><message>x</message></kill><end name="end"/>',
+     ["line 35: there are two nodes 'end'; names are unique in a workflow"]),
+    ("wf:actionData('train')", "wf:actonData('wf:nothing(')",
+     ["line 31: 'wf:actonData' is not a function of Oozie's workflows (did you mean 'wf:actionData'?)"]),
+    ("ge 0.9", "ge coord:nominalTime()",
+     ["line 31: 'coord:nominalTime' is not a function of Oozie's workflows"]),
+], ids=["node", "loop", "unreached", "name", "function", "coordinator"])  # fmt: skip
+def test_faulty_flow_is_rejected_while_packing(place, before, after, faults):
+    assert faults_of_flow(place, (before, after)) == faults
+
+
+def test_functions_of_a_site_are_left_to_its_server(place):
+    (place / "flow.xml").write_text(FLOW.replace("ge 0.9", "ge our:limit() and not (trimmed('a') eq 'b')"))
+    documents_of(read_oozie_request("job.yaml", {"workflow": "flow.xml"}, NOW), PLACE)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(FETCH_SECONDS)
 def test_the_schemas_are_those_of_oozies_client():
     with zipfile.ZipFile(next((fetch() / "jars").glob("oozie-client-*.jar"))) as archive:
-        for file in (*schemas.FILES.values(), "oozie-common-1.0.xsd"):
-            assert archive.read(file) == (schemas.FOLDER / file).read_bytes()
+        for file in (*schemas.SCHEMA_FILES.values(), "oozie-common-1.0.xsd"):
+            assert archive.read(file) == (schemas.SCHEMA_FOLDER / file).read_bytes()
 
 
 def test_without_the_library_it_is_named(monkeypatch):
@@ -129,7 +161,7 @@ def run(*words, **env):
     with mock.patch.dict(os.environ, {**clean, "YTF_SITE": "", **env}, clear=True), \
             mock.patch.object(sys, "argv", ["ytf", "oozie", *words]), redirect_stdout(out), redirect_stderr(err), \
             Interruption() as interruption, pytest.raises(SystemExit) as ended:
-        program.run(ytf, "ytf", interruption)
+        program.run_command(ytf, "ytf", interruption)
     return subprocess.CompletedProcess(words, ended.value.code or 0, out.getvalue(), err.getvalue())
 
 
@@ -163,19 +195,25 @@ def test_a_folder_gets_the_application_and_loses_files_of_an_earlier_one(place):
     assert "out: other has files, and no application of ours; give an empty or a new folder" in refused.stderr
 
 
+def test_packing_without_a_cluster_takes_the_user_of_hadoop(place):
+    assert "appPath=hdfs://nn:8020/user/alice/oozie/" in run("package", "job.yaml", "--dry-run", *ADDRESSES, HADOOP_USER_NAME="alice").stdout
+
+
 def test_a_dry_run_writes_nothing_and_faults_come_together(place):
     shown = run("package", "job.yaml", "--dry-run", *ADDRESSES)
     assert shown.returncode == 0 and shown.stdout.startswith("# workflow.xml\n<?xml") and "# job.properties" in shown.stdout
-    refused = run("package", "job.yaml", "--frequency", "often", *ADDRESSES)
+    refused = run("package", "job.yaml", "--frequency", "often", "--name-node", "namenode", "--resource-manager", "rm:8032")
+    assert "\n  - name_node: 'namenode' is not the URL of a file system; give hdfs://host:8020" in refused.stderr
     assert refused.returncode == 2 and "\n  - out: missing; give a folder of this machine" in refused.stderr
     assert "\n  - frequency: 'often' is not a frequency" in refused.stderr
     assert sorted(path.name for path in place.iterdir()) == ["extra.sh", "flow.xml", "job.yaml", "train.py"]
 
 
 class FakeOozie(Handler):
-    """Oozie on the wire: the answer to ``POST /oozie/v2/jobs``, and what was sent."""
+    """Oozie on the wire: the answers to ``POST /oozie/v2/jobs`` and to ``GET``, and what was posted."""
 
     answer = (201, {}, '{"id": "0000001-oozie-C"}')
+    coordinators: list = []
     seen: list = []
 
     def do_POST(self):
@@ -184,10 +222,13 @@ class FakeOozie(Handler):
         status, headers, text = self.answer
         self.reply(status, {"Content-Type": "application/json", **headers}, text)
 
+    def do_GET(self):
+        self.reply(200, {"Content-Type": "application/json"}, json.dumps({"coordinatorjobs": self.coordinators}))
+
 
 @contextmanager
-def oozie(*answer):
-    handler = type("Oozie", (FakeOozie,), {"seen": [], **({"answer": answer} if answer else {})})
+def oozie(*answer, coordinators=()):
+    handler = type("Oozie", (FakeOozie,), {"seen": [], "coordinators": coordinators, **({"answer": answer} if answer else {})})
     with running(handler) as server:
         yield f"http://127.0.0.1:{server.server_port}/oozie", handler.seen
 
@@ -202,43 +243,86 @@ def cluster(folder):
         yield url
 
 
-def test_run_uploads_and_starts_and_prints_the_id(place):
+def sent(request):
+    return {pair.findtext("name"): pair.findtext("value") for pair in ElementTree.fromstring(request[2])}
+
+
+def test_run_uploads_checks_and_starts_and_prints_the_id(place):
     files = place / "hdfs"
     files.mkdir()
     with cluster(files) as url, oozie() as (server, seen):
         packed = run("package", "job.yaml", "--frequency", "1d", "--out", "app", "--app-path", "/apps/digits",
                      "--property", "rate=0.1", YTF_RESOURCEMANAGER=url)
         assert packed.returncode == 0, packed.stderr
-        for _ in range(2):  # the second one replaces the files
-            started = run("run", "app", "--property", "rate=0.2", "--user", "root", YTF_RESOURCEMANAGER=url, OOZIE_URL=server)
-            assert (started.returncode, started.stdout) == (0, "0000001-oozie-C\n"), started.stderr
-        assert {path.name for path in (files / "apps" / "digits").iterdir()} == {
-            path.name for path in (place / "app").iterdir()}
-        assert oct((files / "apps" / "digits" / "job.yaml").stat().st_mode)[-3:] == "640"
-        again = run("run", "viewfs://mini/apps/digits", "--oozie", server, YTF_RESOURCEMANAGER=url)
-        assert again.returncode == 0, again.stderr
-    path, headers, body = seen[0]
-    assert path.startswith("/oozie/v2/jobs?user.name=") and "action=start" not in path
-    assert headers["Content-Type"].startswith("application/xml")
-    sent = {pair.findtext("name"): pair.findtext("value") for pair in ElementTree.fromstring(body)}
-    assert sent["oozie.coord.application.path"] == sent["appPath"] == "viewfs://mini/apps/digits"
-    assert (sent["rate"], sent["resourceManager"], sent["oozie.use.system.libpath"]) == ("0.2", "rm:8032", "true")
-    assert "user.name" in sent and len(seen) == 3
+        started = run("run", "app", "--property", "rate=0.2", "--user", "root", YTF_RESOURCEMANAGER=url, OOZIE_URL=server)
+        assert (started.returncode, started.stdout) == (0, "0000001-oozie-C\n"), started.stderr
+        version, = (files / "apps" / "digits").iterdir()
+        assert {path.name for path in version.iterdir()} == {path.name for path in (place / "app").iterdir()}
+        assert oct((version / "job.yaml").stat().st_mode)[-3:] == "640"
+        where = f"viewfs://mini/apps/digits/{version.name}"
+        for folder in (where, "app"):
+            again = run("run", folder, "--oozie", server, YTF_RESOURCEMANAGER=url)
+            assert again.returncode == 0, again.stderr
+        assert f"{where} has this application already" in again.stderr
+
+        run("package", "job.yaml", "--frequency", "1d", "--out", "app", "--app-path", "/apps/digits", YTF_RESOURCEMANAGER=url)
+        assert run("run", "app", "--oozie", server, YTF_RESOURCEMANAGER=url).returncode == 0
+        assert len([*(files / "apps" / "digits").iterdir()]) == 2
+    workflow, coordinator, start = seen[:3]
+    assert "action=dryrun" in workflow[0] and "action=dryrun" in coordinator[0] and "action" not in start[0]
+    assert "oozie.coord.application.path" not in sent(workflow) and sent(workflow)["nominalStamp"] == "1"
+    assert start[0].startswith("/oozie/v2/jobs?user.name=") and start[1]["Content-Type"].startswith("application/xml")
+    assert sent(start)["oozie.coord.application.path"] == sent(start)["appPath"] == where
+    assert (sent(start)["rate"], sent(start)["resourceManager"], sent(start)["oozie.use.system.libpath"]) == ("0.2", "rm:8032", "true")
+    assert "user.name" in sent(start) and sent(seen[5])["rate"] == "0.2" and sent(seen[8])["rate"] == "0.1"
 
 
 def test_package_writes_into_the_cluster_itself(place):
     with cluster(place) as url, oozie() as (server, seen):
         packed = run("package", "job.yaml", "--out", "viewfs:///apps/digits", YTF_RESOURCEMANAGER=url)
-        assert packed.returncode == 0 and "next: ytf oozie run viewfs://mini/apps/digits" in packed.stderr, packed.stderr
-        assert (place / "apps" / "digits" / "workflow.xml").is_file()
-        assert run("run", "viewfs://mini/apps/digits", "--oozie", server, YTF_RESOURCEMANAGER=url).returncode == 0
-    assert "action=start" in seen[0][0]
+        version, = (place / "apps" / "digits").iterdir()
+        where = f"viewfs://mini/apps/digits/{version.name}"
+        assert packed.returncode == 0 and f"next: ytf oozie run {where}\n" in packed.stderr, packed.stderr
+        assert run("run", where, "--oozie", server, YTF_RESOURCEMANAGER=url).returncode == 0
+    assert "action=start" in seen[1][0] and sent(seen[1])["oozie.wf.application.path"] == where
+
+
+def coordinator(start, end):
+    return {"coordJobId": "0000009-oozie-C", "startTime": start, "endTime": end}
+
+
+@pytest.mark.parametrize(("others", "options", "code"), [
+    ([coordinator("Sat, 21 Nov 2026 02:00:00 GMT", "Thu, 31 Dec 2099 00:00:00 GMT")], [], 2),
+    ([coordinator("Sat, 21 Nov 2026 02:00:00 GMT", "Thu, 31 Dec 2099 00:00:00 GMT")], ["--again"], 0),
+    ([coordinator("Sat, 21 Nov 2026 02:00:00 GMT", "Tue, 01 Dec 2026 02:00:00 GMT")], [], 0),
+], ids=["same time", "asked for", "ends before"])  # fmt: skip
+def test_second_coordinator_for_the_same_time_is_rejected(place, others, options, code):
+    files = place / "hdfs"
+    files.mkdir()
+    with cluster(files) as url, oozie(coordinators=others) as (server, seen):
+        run("package", "job.yaml", "--frequency", "1d", "--start", "2026-12-01T02:00Z", "--out", "app", YTF_RESOURCEMANAGER=url)
+        done = run("run", "app", *options, "--oozie", server, YTF_RESOURCEMANAGER=url)
+    assert done.returncode == code, done.stderr
+    if code:
+        assert "0000009-oozie-C is a coordinator 'digits \"more\"' for the same time" in done.stderr
+        assert not seen and not [*files.iterdir()]
+
+
+def test_unknown_property_is_rejected(place):
+    (place / "flow.xml").write_text(FLOW.replace("ge 0.9", "ge limit"))
+    run("package", "job.yaml", "--workflow", "flow.xml", "--property", "rate=1", "--out", "app", *ADDRESSES)
+    done = run("run", "app", "--property", "limit=0.9", "--property", "oozie.launcher.max.attempts=1", "--property", "rat=2",
+               "--oozie", "http://nowhere")
+    assert done.returncode == 2 and done.stderr.splitlines()[0].endswith(
+        "property 'rat': unknown key (did you mean 'rate'?); known: nameNode, resourceManager, appPath, "
+        "oozie.wf.application.path, oozie.use.system.libpath, rate"), done.stderr
 
 
 @pytest.mark.parametrize(("answer", "code", "message"), [
     ((400, {"oozie-error-code": "E1021", "oozie-error-message": "E1021: no such zone"}, ""), 3,
      "Oozie refuses the application (E1021): E1021: no such zone"),
     ((401, {}, ""), 3, "Oozie refuses the application (401): HTTP 401"),
+    ((404, {}, "<html>nothing here</html>"), 4, "answers, but has no Oozie: its address ends with /oozie"),
     ((500, {}, "<html>broken</html>"), 4, "/oozie answers 500: broken"),
     ((200, {}, "<html>login</html>"), 4, "/oozie answers, but not as an Oozie server: login"),
 ])  # fmt: skip
@@ -246,7 +330,9 @@ def test_what_oozie_says_is_told(place, answer, code, message):
     with cluster(place) as url, oozie(*answer) as (server, _):
         run("package", "job.yaml", "--out", "app", YTF_RESOURCEMANAGER=url)
         done = run("run", "app", "--oozie", server, YTF_RESOURCEMANAGER=url)
-    assert (done.returncode, done.stdout) == (code, "") and message in done.stderr, done.stderr
+        assert (done.returncode, done.stdout) == (code, "") and message in done.stderr, done.stderr
+        # A refused application is deleted again.
+        assert [*place.glob("user/*/oozie/*/*")] == [] or code == 4
 
 
 def test_run_names_what_is_missing(place):

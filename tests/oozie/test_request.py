@@ -6,9 +6,9 @@ import pytest
 
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.spec import JobSpec
-from tf_yarn_ops.oozie.contract import values_of
 from tf_yarn_ops.oozie.fields import fill, uses
-from tf_yarn_ops.oozie.request import NAMES, read_request
+from tf_yarn_ops.oozie.packed_job import values_of
+from tf_yarn_ops.oozie.request import read_oozie_request
 
 NOW = datetime(2026, 11, 21, 10, 7, tzinfo=timezone.utc)
 JOB = """\
@@ -30,7 +30,7 @@ def place(tmp_path, monkeypatch):
 
 def read(place, text=JOB, **options):
     (place / "job.yaml").write_text(text)
-    return read_request("job.yaml", options, NOW)
+    return read_oozie_request("job.yaml", options, NOW)
 
 
 def faults_of(place, text=JOB, **options):
@@ -49,18 +49,17 @@ def test_a_request_is_the_job_its_files_and_the_application(place):
 
 def test_every_fault_is_told_at_once(place):
     text = JOB.replace("nominalStamp", "nominalStmp").replace("{worker: 2}", "{worker: 0}").replace("train.py: train.py",
-                                                                                                     "train.py: nowhere.py")
+                                                                                                    "train.py: nowhere.py")
     assert faults_of(place, text, schedule="0 2 * *", data=["clicks/${YER}", "x-y=hdfs:///a", "hdfs:///b"], timeout="5",
                      execution="LASTONLY", concurrency="0", retry_max="-1", property=["user=1", "x", "rate=1"],
-                     data_instances="1", sla_start="5m", on_failure="ignore", launcher_memory="much", nme="x",
+                     data_instances="1", sla_start="5m", on_failure="ignore", launcher_memory="much",
                      include=["job.yaml", "nowhere"], workflow="nowhere.xml") == [
-        f"nme: unknown key (did you mean 'name'?); known: {', '.join(NAMES)}",
         "schedule: '0 2 * *' has 4 fields; give five: minute, hour, day of month, month, day of week, such as '0 2 * * *'",
         "property: 'user' is a name of Oozie's or ours; choose another one",
         "property: 'x' is not NAME=VALUE",
         "data: 'clicks/${YER}' is not an absolute path or a URI such as hdfs:///clicks/${YEAR}-${MONTH}-${DAY}",
         "data 'clicks/${YER}': unknown variable ${YER} (did you mean 'YEAR'?); a URI may use YEAR, MONTH, DAY, HOUR, MINUTE, "
-        "nameNode, user, rate",
+        "nameNode, rate",
         "data_instances: '1' is not a range of instances; give 0 for the newest, -1 for the one before, or -6:0",
         "data 'x-y=hdfs:///a': 'dataIn' is given twice; name each with NAME=PATH",
         "data: 'x-y=hdfs:///a' is not an absolute path or a URI such as hdfs:///clicks/${YEAR}-${MONTH}-${DAY}",
@@ -100,6 +99,14 @@ def test_every_fault_is_told_at_once(place):
     ("command: x\ntasks: {worker: 1}\n", {"property": ["a=\x01"]}, "property a: '\\x01' has a character that XML can't hold"),
     ("command: x\ntasks: {worker: 1}\n", {"schedule": "0 2 * * *", "data": ["/m/${MINUTE}"]},
      "data '/m/${MINUTE}': the URI has ${MINUTE} and the schedule is cron; say with data_frequency how often the data comes"),
+    ("command: x\ntasks: {worker: 1}\n", {"name": "x" * 256},
+     "name: the name has 256 characters, and Oozie's database holds 255; give a shorter one with --name"),
+    ("command: x\ntasks: {worker: 1}\n", {"python": ""},
+     "python: '' is not an interpreter; give a path such as /opt/tf/bin/python"),
+    ("command: x\ntasks: {worker: 1}\n", {"property": ["rate="]}, "property 'rate=': '' is not a value; omit it"),
+    ("command: x\ntasks: {worker: 1}\n", {"frequency": "1d", "data": ["a=/x"], "done_flag": "a b/${c}"},
+     "done_flag: 'a b/${c}' is not the name of a file; give one such as _SUCCESS, or '' for the folder itself"),
+    ("command: x\ntassks: {worker: 1}\n", {}, "tasks: there are none; give at least one task type, for example worker:1"),
     ("command: x\ntasks: {worker: 1}\n", {"frequency": "1d", "data": ["a=/x"], "output_data": ["a=/y"]},
      "output_data: 'a' is given twice; name each with NAME=PATH"),
     ("command: x\ntasks: {worker: 1}\n", {"frequency": "1d", "data": ["a=/x"], "property": ["a=1"]},
@@ -108,6 +115,11 @@ def test_every_fault_is_told_at_once(place):
 ])  # fmt: skip
 def test_a_fault_names_its_value(place, text, options, fault):
     assert fault in faults_of(place, text, **options)
+
+
+def test_faulty_property_is_reported_once(place):
+    assert faults_of(place, "command: x\ntasks: {worker: 1}\n", property=["a b=1"]) == [
+        "property: 'a b' is not a name; use a letter, then letters, digits and _, at most 39"]
 
 
 def test_a_variable_of_the_shell_that_looks_like_a_value_is_doubted(place):

@@ -4,7 +4,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from tf_yarn_ops.oozie.schedule import Frequency, Schedule, doubts_about, read_minutes, read_schedule
+from tf_yarn_ops.oozie.schedule import Frequency, Schedule, doubts_about_schedule, read_minutes, read_schedule
 
 NOW = datetime(2026, 11, 21, 10, 7, 33, tzinfo=timezone.utc)
 
@@ -70,7 +70,7 @@ def test_a_frequency_is_a_number_and_a_unit(text, expression):
         "end: '2026-11-31' is not a time; give 2026-11-21T02:00Z, or with an offset 2026-11-21T02:00+01:00"]),
     ({"frequency": "1d", "end": "2026-11-21T10:07Z"}, ["end: 2026-11-21T10:07Z is not after the start 2026-11-21T10:07Z"]),
     ({"start": "2026-11-21", "zone": "UTC"}, ["timezone: needs schedule or frequency: only a coordinator has it",
-                                             "start: needs schedule or frequency: only a coordinator has it"]),
+                                              "start: needs schedule or frequency: only a coordinator has it"]),
 ])  # fmt: skip
 def test_what_is_no_schedule_is_a_fault(given, faults):
     if "end" in given and "start" not in given:
@@ -96,5 +96,5 @@ def test_minutes_are_a_number_with_its_unit():
 
 def test_doubts_are_about_what_oozie_refuses_and_about_the_past():
     doubtful = Schedule("", Frequency(1, "minutes"), "2026-01-01T00:00Z", "2099-12-31T00:00Z", "UTC")
-    assert [text.partition(":")[0] for text in doubts_about(doubtful, NOW)] == ["frequency", "start"]
-    assert list(doubts_about(read("0 2 * * *")[0], NOW)) == []
+    assert [text.partition(":")[0] for text in doubts_about_schedule(doubtful, NOW)] == ["frequency", "start"]
+    assert list(doubts_about_schedule(read("0 2 * * *")[0], NOW)) == []

@@ -32,10 +32,19 @@ STUBBORN = f"(trap '' TERM; touch ready; {FOREVER})"
 
 def end(folder, command, grace):
     """Return how a command ended that got SIGTERM once it was ready: seconds, code, signal, processes left."""
-    ran = subprocess.run([sys.executable, "-c", PROGRAM, command, str(grace)], cwd=folder, capture_output=True,
-                         text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert ran.returncode == 0, ran.stderr
-    return json.loads(ran.stdout.splitlines()[-1])
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM, command, str(grace)], cwd=folder, text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={**os.environ, "PYTHONPATH": str(ROOT)})
+    process.wait(300)  # with its standard input open, as a NodeManager leaves it
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    return json.loads(out.splitlines()[-1])
+
+
+def test_standard_input_of_a_command_is_empty(tmp_path):
+    """``python`` without arguments, ``input()`` and ``breakpoint()`` end at once."""
+    end(tmp_path, f"python3 -c 'input()' 2>error; touch ready; {FOREVER}", grace=1)
+    assert "EOFError" in (tmp_path / "error").read_text()
 
 
 def test_a_child_that_is_forked_after_sigterm_and_left_behind_is_ended_at_once(tmp_path):

@@ -14,7 +14,7 @@ from tf_yarn_ops.runtime.common.contract import (
     load_job,
     task_environment,
 )
-from tf_yarn_ops.submit.application import job_of
+from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 SPEC = JobSpec(
     command="python ${DTF_TASK_SCRIPT}",
@@ -23,7 +23,7 @@ SPEC = JobSpec(
     env={"K": "of all", "L": "é\n"}, script="/home/me/mnist.py", input="hdfs://nn/in", output="/out",
     environment=Environment.parse("conda:///opt/tf"),
 )
-JOB = job_of(SPEC, base_port=21000, resourcemanagers=(), user="me")
+JOB = build_runtime_job(SPEC, JobContext(21000, user="me"))
 CLUSTER = cluster_spec(JOB, {task: f"h{n}:{2000 + n}" for n, task in enumerate(JOB.tasks())})
 
 
@@ -68,14 +68,14 @@ def test_a_worker_sees_the_seeds_and_tensorflows_variables():
 
 def test_the_docker_image_is_told():
     spec = JobSpec(command="x", tasks={"worker": TaskSpec()}, environment=Environment.parse("docker://tf:2.16.1"))
-    job = load_job(dump_job(job_of(spec, base_port=1, resourcemanagers=(), user="")))
+    job = load_job(dump_job(build_runtime_job(spec, JobContext(1))))
     env = task_environment(job, TaskId("worker", 0), {"worker": ["h:1"]}, {}, application_id="a", round_number=1,
                            address="h:1", folder="/w")
     assert env["DTF_DOCKER_IMAGE"] == "tf:2.16.1"
 
 
 def test_what_was_not_given_is_not_set():
-    job = job_of(JobSpec(command="x", tasks={"worker": TaskSpec()}), base_port=1, resourcemanagers=(), user="")
+    job = build_runtime_job(JobSpec(command="x", tasks={"worker": TaskSpec()}), JobContext(1))
     env = task_environment(job, TaskId("worker", 0), {"worker": ["h:1"]}, {}, application_id="a", round_number=1,
                            address="h:1", folder="/w")
     assert not {"DTF_TASK_SCRIPT", "DTF_INPUT_PATH", "DTF_OUTPUT_PATH", "DTF_OUT_PATH", "DTF_DOCKER_IMAGE"} & set(env)

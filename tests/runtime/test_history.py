@@ -14,14 +14,14 @@ from support.runtime_jobs import FOREVER, job
 from support.tokens import credentials_file, token
 from support.waiting import until
 from tf_yarn_ops.job.parts import Acls
-from tf_yarn_ops.runtime.common.contract import HistoryPlan, load_job
+from tf_yarn_ops.runtime.common.contract import HistoryPlan, dump_job, load_job
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import record_path, snapshot_paths, unpack_record
 from tf_yarn_ops.runtime.common.report import JobReport
 from tf_yarn_ops.runtime.common.status import Facts, build_status
 from tf_yarn_ops.runtime.common.tokens import encode_token
-from tf_yarn_ops.runtime.master import history
-from tf_yarn_ops.submit.application import job_file
+from tf_yarn_ops.runtime.master import record_writer as history
+from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 FOLDER = "/user/ann/.skein/history"
 ENDED = 1_700_000_100.0
@@ -36,7 +36,7 @@ def files():
 
 
 def job_with(plan, resourcemanagers=(), **fields):
-    content = job_file(job("true", **fields), base_port=21000, user="ann", resourcemanagers=resourcemanagers, history=plan)
+    content = dump_job(build_runtime_job(job("true", **fields), JobContext(21000, resourcemanagers, "ann", history=plan)))
     return load_job(content)
 
 
@@ -172,7 +172,7 @@ def test_a_file_system_that_hangs_does_not_keep_the_verdict(tmp_path, files):
 def quick(monkeypatch):
     """Let snapshots follow each change, and nothing else."""
     monkeypatch.setattr(history, "CHANGE_SECONDS", 0.0)
-    monkeypatch.setattr(history, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(history, "SNAPSHOT_LOOK_SECONDS", 0.01)
 
 
 def leaving(files, check, **fields):

@@ -53,7 +53,7 @@ def newer_than_3_9(tree):
         yield from (f"line {node.lineno}: {name}" for name in sorted(said & set(NEWER_NAMES.split())))
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "runtime").glob("*.py")), ids=name_of)
+@pytest.mark.parametrize("path", sorted((PACKAGE / "runtime").rglob("*.py")), ids=name_of)
 def test_runtime_uses_no_library_newer_than_python_3_9(path):
     assert list(newer_than_3_9(tree_of(path))) == []
 

@@ -212,7 +212,7 @@ def forgiveness_is_spent(rules, before, event):
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(histories())
 def test_laws_of_every_history(history):
     rules, state, events = history
@@ -264,7 +264,7 @@ def test_laws_of_every_history(history):
     assert finishes <= 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(jobs, st.randoms(use_true_random=False))
 def test_whatever_the_order_a_job_without_faults_succeeds(names, random):
     rules, state = start(*names)

@@ -3,6 +3,7 @@
 import json
 import re
 import resource
+import shlex
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from support.appmaster import AppMaster
 from support.runtime_jobs import FOREVER, QUICK, job, task
+from support.waiting import until
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -34,11 +36,29 @@ def test_a_taken_port_of_a_task_outside_the_cluster_is_the_programs_own_failure(
     assert "Address already in use" in task(report, "evaluator:0").log_tail
 
 
+@pytest.mark.parametrize("hold_port", [True, False])
+def test_program_that_binds_its_reserved_port_plainly(tmp_path, hold_port):
+    bind = ["python3", "-c", "import os, socket; socket.create_server(('', int(os.environ['YTF_PORT'])))"]
+    tasks = {"worker": TaskSpec(command=shlex.join(bind), hold_port=hold_port)}
+    report = run(tmp_path, JobSpec(command="x", tasks=tasks, deadlines=QUICK))
+    assert report.reason is (Reason.TASK_FAILED if hold_port else Reason.SUCCEEDED)
+    assert ("for a program that binds it plainly, set hold_port to false" in report.message) == hold_port
+
+
 def test_a_taken_port_of_a_task_in_the_cluster_is_tried_again_with_another(tmp_path):
     tasks = {"worker": TaskSpec(command=f"[ $YTF_ROUND = 2 ] || {{ {TAKEN}; }}", hold_port=False)}
     report = run(tmp_path, JobSpec(command="x", tasks=tasks, deadlines=QUICK, restart=RestartPolicy(max_container_losses=1)))
     assert report.reason is Reason.SUCCEEDED
     assert "its port was taken before it could use it" in report.rounds[1].cause
+
+
+def test_reserved_port_is_held_between_registration_and_start(tmp_path):
+    with AppMaster(tmp_path / "job", job(FOREVER, ps=False), hold=frozenset({"worker_1"})) as am:
+        agent = am.container("worker_0")
+        until(lambda: "registered as worker:0 with port" in agent.log, 30, what="the registration of worker:0")
+        port = int(re.search(r"registered as worker:0 with port (\d+)", agent.log)[1])
+        with socket.socket() as other, pytest.raises(OSError, match="Address already in use"):
+            other.bind(("", port))
 
 
 @pytest.mark.slow

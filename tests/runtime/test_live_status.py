@@ -20,7 +20,7 @@ from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
-from tf_yarn_ops.runtime.master.curves import MAX_POINTS, MAX_SERIES, Curves
+from tf_yarn_ops.runtime.master.curves import MAX_CURVE_POINTS, MAX_SERIES, Curves
 from tf_yarn_ops.runtime.master.timeline import FIRST, LAST, Timeline
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "status.schema.json").read_text())
@@ -127,7 +127,7 @@ def test_curves_are_bounded_and_cover_the_whole_training():
     for step in range(100_000):
         curves.take("worker:0", sample(metrics={"loss": [[step, step / 2]]}))
     (series,) = curves.series()
-    assert MAX_POINTS / 2 <= len(series.points) <= MAX_POINTS + 1
+    assert MAX_CURVE_POINTS / 2 <= len(series.points) <= MAX_CURVE_POINTS + 1
     assert series.points[0] == [0.0, 0.0] and series.points[-1] == [99_999.0, 49_999.5]
     gaps = {round(after[0] - before[0]) for before, after in zip(series.points, series.points[1:-1], strict=False)}
     assert len(gaps) == 1, "the points are spread evenly"

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from tf_yarn_ops.runtime.agent.metrics import MAX_LINE, MAX_LOOK, MAX_NAMES, MAX_POINTS, MetricsFile
+from tf_yarn_ops.runtime.agent.metrics import MAX_LOOK, MAX_MESSAGE_POINTS, MAX_METRICS_LINE, MAX_NAMES, MetricsFile
 from tf_yarn_ops.runtime.common import protocol
 
 
@@ -34,7 +34,7 @@ def test_without_a_step_lines_are_counted(path):
 
 @pytest.mark.parametrize("broken", [
     "not JSON", "[1, 2]", "3", '{"step": "ten", "loss": 1}', '{"step": NaN, "loss": 1}', '{"step": true, "loss": 1}',
-    "[" * 3000, '{"loss": 1, "' + "x" * MAX_LINE + '": 1}', '{"loss": 1' + "0" * 400 + "}", '{"phase": "eval"}',
+    "[" * 3000, '{"loss": 1, "' + "x" * MAX_METRICS_LINE + '": 1}', '{"loss": 1' + "0" * 400 + "}", '{"phase": "eval"}',
     '{"' + "n" * 65 + '": 1}',
 ])
 def test_a_broken_line_costs_only_itself(path, broken):
@@ -61,7 +61,7 @@ def test_a_line_without_an_end_is_skipped_once_it_is_too_long(path):
     metrics = MetricsFile(str(path))
     left_out = 0
     for _ in range(5):
-        append(path, "x" * MAX_LINE, end="")
+        append(path, "x" * MAX_METRICS_LINE, end="")
         points, more = metrics.read()
         left_out += more
         assert points == {}
@@ -84,7 +84,7 @@ def test_a_program_that_writes_much_is_thinned_and_its_newest_lines_count(path):
     assert path.stat().st_size > 2 * MAX_LOOK
     points, left_out = MetricsFile(str(path)).read()
     curve = points["loss"]
-    assert len(curve) == MAX_POINTS and curve[-1] == [lines - 1.0, (lines - 1) / 2] and left_out == 1
+    assert len(curve) == MAX_MESSAGE_POINTS and curve[-1] == [lines - 1.0, (lines - 1) / 2] and left_out == 1
     assert curve == sorted(curve) and curve[0][0] > lines / 2
 
 
@@ -96,4 +96,4 @@ def test_names_are_bounded_and_any_message_fits_into_a_line(path):
     assert len(points) == MAX_NAMES and left_out == 10 * (80 - MAX_NAMES)
     line = protocol.encode("sample", round=1, start=1, metrics=points, left_out=left_out, cpu_seconds=1e9, cpu_cores=1e9,
                            memory_mib=1e9, peak_cpu_cores=1e9, peak_memory_mib=1e9)
-    assert len(line) < protocol.MAX_LINE
+    assert len(line) < protocol.MAX_PROTOCOL_LINE

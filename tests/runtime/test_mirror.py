@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 import pytest
 
 from support.http_server import Handler, running
-from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.event_files import EventFiles
+from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common import hdfs
 from tf_yarn_ops.runtime.common.hdfs import Hdfs, HdfsRefused
@@ -169,7 +169,7 @@ def test_a_folder_that_does_not_exist_yet_is_empty(mirror, node, tmp_path):
 
 
 def test_a_large_file_is_copied_in_pieces(node, tmp_path, monkeypatch):
-    monkeypatch.setattr(hdfs, "PIECE", 7)
+    monkeypatch.setattr(hdfs, "HDFS_PIECE", 7)
     node.files = {TRAIN: bytes(range(100))}
     Mirror(Hdfs([node.url], "ann", {}), "/models", str(tmp_path / "copy")).refresh()
     assert list(copies(tmp_path).values()) == [bytes(range(100))]

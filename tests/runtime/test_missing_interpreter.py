@@ -11,13 +11,13 @@ import pytest
 from support.fake_yarn import application
 from support.place import ID
 from support.waiting import until
-from tf_yarn_ops.follow.yarn_report import read_report
+from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.job.parts import Environment
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
-from tf_yarn_ops.runtime.common.contract import JOB_FILE, RUNTIME_FILE
+from tf_yarn_ops.runtime.common.contract import JOB_FILE, RUNTIME_FILE, dump_job
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.submit.application import build, job_file
-from tf_yarn_ops.submit.bundle import runtime_zip
+from tf_yarn_ops.submit.application import JobContext, build, build_runtime_job
+from tf_yarn_ops.submit.runtime_zip import runtime_zip
 
 
 @pytest.fixture
@@ -28,13 +28,13 @@ def master(yarn, tmp_path):
 
     def start(environment, programs=("python3",)):
         spec = JobSpec(command="true", tasks={"worker": TaskSpec()}, environment=Environment.parse(environment))
-        values = {"base_port": 21000, "resourcemanagers": (yarn.url,), "user": "ann"}
+        context = JobContext(21000, (yarn.url,), "ann")
         (tmp_path / RUNTIME_FILE).write_bytes(runtime_zip())
-        (tmp_path / JOB_FILE).write_bytes(job_file(spec, **values))
+        (tmp_path / JOB_FILE).write_bytes(dump_job(build_runtime_job(spec, context)))
         (tmp_path / "bin").mkdir()
         for program in programs:
             (tmp_path / "bin" / program).symlink_to(sys.executable if program == "python3" else shutil.which(program))
-        script = build(spec, **values).master.script
+        script = build(spec).master.script
         started.append(subprocess.Popen(
             [shutil.which("bash"), "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             env={"PATH": str(tmp_path / "bin"), "SKEIN_APPLICATION_ID": ID, "NM_HOST": "node7"}, start_new_session=True))
@@ -55,7 +55,7 @@ def master(yarn, tmp_path):
 def test_the_report_names_the_interpreter_and_the_host(yarn, master, environment, interpreter):
     master(environment)
     until(lambda: yarn.apps[ID]["state"] == "KILLED")
-    report = read_report(yarn.apps[ID])
+    report = read_yarn_report(yarn.apps[ID])
     assert (report.reason, report.final_status) == (Reason.AM_FAILED, "KILLED")
     assert report.message == (f"there is no Python {interpreter} on node7: correct the environment, or name one that every "
                               "node has (venv:///folder, python:///path, or an archive with bin/python)")
@@ -69,6 +69,6 @@ def test_without_any_python_the_exit_code_says_so(yarn, master):
 
 def test_a_reader_of_skeins_text_says_what_to_set():
     skein = "Application driver failed with exit code 127, see logs for more information."
-    report = read_report(application(state="FAILED", finalStatus="FAILED", diagnostics=skein))
+    report = read_yarn_report(application(state="FAILED", finalStatus="FAILED", diagnostics=skein))
     assert report.message.startswith(f"The application master ended without a report: {skein}")
     assert "name an environment that every node has" in report.message

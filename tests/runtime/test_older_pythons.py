@@ -11,6 +11,7 @@ import pytest
 from support.appmaster import AppMaster
 from support.pythons import find_python
 from support.runtime_jobs import job, task
+from support.uv_settings import read_settings
 from support.waiting import until
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -28,7 +29,8 @@ def old_python(request, tmp_path):
     python = str(tmp_path / "venv" / "bin" / "python")
     pip = ["uv", "pip", "install", "--python", python] if shutil.which("uv") else [
         sys.executable, "-m", "pip", "--python", python, "install", "--no-compile", "--disable-pip-version-check"]
-    done = subprocess.run([*pip, "-q", "grpcio", "protobuf"], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([*pip, "-q", "grpcio", "protobuf"], capture_output=True, text=True, timeout=300,
+                          env=os.environ | read_settings(os.environ))
     assert done.returncode == 0, done.stderr
     return request.param, python
 

@@ -13,10 +13,10 @@ from support.runtime_jobs import job
 from support.tls import Authority
 from support.waiting import until
 from tf_yarn_ops.hadoop.tls import read_authorities
-from tf_yarn_ops.runtime.common import rest
+from tf_yarn_ops.runtime.common import container_http as rest
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
-from tf_yarn_ops.runtime.master import ending
+from tf_yarn_ops.runtime.master import verdict as ending
 from tf_yarn_ops.runtime.master.containers import SkeinFailed
 
 STATE = f"/ws/v1/cluster/apps/{APPLICATION}/state"

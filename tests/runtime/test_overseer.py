@@ -14,7 +14,7 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import lifecycle
 from tf_yarn_ops.runtime.master.containers import Container
 from tf_yarn_ops.runtime.master.overseer import LOG_SECONDS, Overseer, View
-from tf_yarn_ops.submit.application import job_of
+from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 SINCE = r"since [-\d]+ [:\d]+ UTC"
 YEAR = 365 * 86_400.0
@@ -77,7 +77,7 @@ def overseer_of(coordinator, now):
 def crowd(workers, **fields):
     """Return a coordinator of so many workers that Skein runs."""
     spec = JobSpec(command="x", tasks={"worker": TaskSpec(instances=workers)}, **fields)
-    coordinator = coordinator_of(job_of(spec, base_port=20000, resourcemanagers=(), user="u"))
+    coordinator = coordinator_of(build_runtime_job(spec, JobContext(20000, user="u")))
     coordinator.known = {f"worker_{n}": Container(f"worker_{n}", "worker", "RUNNING", "", f"node{n}:1")
                          for n in range(workers)}
     return coordinator

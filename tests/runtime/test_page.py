@@ -2,19 +2,24 @@
 
 import asyncio
 import contextlib
+import http.server
+import json
 import re
 import threading
+import urllib.request
 from html.parser import HTMLParser
 
 import pytest
 
+from support import wire
 from support.browser import browsing, chromium
 from support.waiting import until
-from tf_yarn_ops.runtime.common.page import MAX_TASKS, render_page, render_parts
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
-from tf_yarn_ops.runtime.common.status import Event, Facts, Given, Series, Usage, Waiting, build_status
-from tf_yarn_ops.runtime.master.web import Website, serve
+from tf_yarn_ops.runtime.common.status import Facts, Given, Series, TaskEvent, Usage, Waiting, build_status
+from tf_yarn_ops.runtime.master.viewers import Viewers
+from tf_yarn_ops.runtime.master.web import Website, serve_page
+from tf_yarn_ops.runtime.page.page import MAX_TASKS, render_page, render_parts
 
 APP = "application_1700000000000_0042"
 EVIL = "<script>document.title='caught'</script><img src=x onerror=alert(1)>\"'&{{head}}"
@@ -33,10 +38,10 @@ def status(points=3, name="digits", **fields):
              TaskReport("worker:0", "running", host="n1", starts=1), TaskReport("worker:1", "running", host="n2", starts=2))
     report = JobReport(APP, name=name, queue="ml", user="ann", state="RUNNING", submitted_at=START - 20,
                        queue_seconds=20.0, started_at=START, tasks=tasks, **fields)
-    begin = (Event("requested", START), Event("allocated", START + 3, "n2"), Event("registered", START + 5, "n2", 1),
-             Event("running", START + 8, "n2", 1))
-    again = (Event("failed", START + 30, "n2", 1, 3, cause="failed with exit code 3 on n2"),
-             Event("running", START + 33, "n2", 1, cause="worker:1 failed with exit code 3"))
+    begin = (TaskEvent("requested", START), TaskEvent("allocated", START + 3, "n2"), TaskEvent("registered", START + 5, "n2", 1),
+             TaskEvent("running", START + 8, "n2", 1))
+    again = (TaskEvent("failed", START + 30, "n2", 1, 3, cause="failed with exit code 3 on n2"),
+             TaskEvent("running", START + 33, "n2", 1, cause="worker:1 failed with exit code 3"))
     curve = [[step, 1 / (step + 1)] for step in range(points)]
     return build_status(report, Facts(
         START + 60, events={"ps:0": begin, "worker:0": begin, "worker:1": begin + again},
@@ -49,19 +54,86 @@ def status(points=3, name="digits", **fields):
 @contextlib.contextmanager
 def served(document, log=lambda name: f"log of {name}\n"):
     """Serve the page of what `document` returns, as the coordinator does; yield its address."""
+    with coordinated(document, log) as (url, _):
+        yield url
+
+
+@contextlib.contextmanager
+def coordinated(document, log=lambda name: f"log of {name}\n"):
+    """Do as `served`; yield the address, and the function that the coordinator calls at the verdict."""
     async def tail(name):
         return log(name)
 
+    website = Website(document, tail, document, Viewers(wire.job(), ""))
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    server, port = asyncio.run_coroutine_threadsafe(serve(Website(document, tail, document)), loop).result(30)
+    server, port = asyncio.run_coroutine_threadsafe(serve_page(website), loop).result(30)
     try:
-        yield f"http://127.0.0.1:{port}/"
+        yield f"http://127.0.0.1:{port}/", lambda **options: loop.call_soon_threadsafe(lambda: website.renew(**options))
     finally:
         loop.call_soon_threadsafe(server.close)
+        asyncio.run_coroutine_threadsafe(end_requests(), loop).result(30)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(30)
+
+
+async def end_requests():
+    held = asyncio.all_tasks() - {asyncio.current_task()}
+    for one in held:
+        one.cancel()
+    await asyncio.gather(*held, return_exceptions=True)
+
+
+class YarnProxy(http.server.ThreadingHTTPServer):
+    """YARN's proxy on the wire: passes requests to the coordinator until `answer` names another answer."""
+
+    daemon_threads, block_on_close = True, False
+
+    def __init__(self, coordinator):
+        super().__init__(("127.0.0.1", 0), YarnProxyRequest)
+        self.coordinator, self.answer, self.asked, self.over = coordinator, "pass", [], threading.Event()
+        self.url = f"http://127.0.0.1:{self.server_port}/proxy/"
+
+
+class YarnProxyRequest(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        mode = "page" if self.path.startswith("/cluster/") else self.server.answer
+        self.server.asked.append(self.path)
+        if mode == "silent":
+            self.server.over.wait()
+        elif mode == "pass":
+            url = self.server.coordinator + self.path.removeprefix("/proxy/")
+            with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=60) as answer:
+                self.reply(200, answer.headers["Content-Type"], answer.read())
+        elif mode == "redirect":
+            self.reply(302, "text/html", b"", Location=f"/cluster/app/{APP}")
+        else:
+            self.reply(200 if mode == "page" else mode, "text/html", b"<html>YARN</html>")
+
+    def reply(self, status, kind, content, **headers):
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(content)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@contextlib.contextmanager
+def proxied(log=lambda name: f"log of {name}\n"):
+    """Serve the page of a job that runs through a `YarnProxy`; yield the proxy."""
+    with served(status, log) as url, YarnProxy(url) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield proxy
+        finally:
+            proxy.over.set()
+            proxy.shutdown()
+            thread.join(30)
 
 
 @pytest.mark.slow
@@ -128,13 +200,77 @@ def test_a_page_without_news_says_so(browser):
         assert f"ytf report {APP}" in page.inner_text("#stale")
 
 
+@pytest.mark.slow
+def test_open_page_shows_the_verdict_while_its_request_is_held(browser):
+    now = {}
+    with coordinated(lambda: status(**now)) as (url, renew), browsing(browser) as page:
+        page.goto(url)
+        with page.expect_request("**/parts.json?*"):
+            pass
+        now.update(reason=Reason.TASK_FAILED, message="worker:1 failed", first_failure="worker:1")
+        renew()
+        page.wait_for_selector("#verdict .bad")
+        assert page.title() == "digits: TASK_FAILED" and "worker:1 failed" in page.inner_text("#verdict")
+        now["message"] = "the tasks are stopped"
+        renew(final=True)
+        until(lambda: "the tasks are stopped" in page.inner_text("#verdict"), 60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", ["redirect", 404, 503, "page"])
+def test_page_of_a_job_that_yarn_ended_says_so_and_is_quiet(browser, answer):
+    with proxied() as proxy, browsing(browser, errors=("Failed to load resource",)) as page:
+        page.clock.install()
+        page.goto(proxy.url)
+        page.click("button[data-log='worker:1']")
+        until(lambda: "log of worker:1" in page.inner_text("#log"), 60)
+        proxy.answer = answer
+        until(lambda: page.title() == "digits: ENDED", 60)
+        assert page.inner_text(".badge") == "ENDED" and page.inner_text(".sentence") == "The job has ended."
+        assert f"ytf report {APP}" in page.inner_text("#stale")
+        links = [link.get_attribute("href") for link in page.locator("#stale a").all()]
+        assert [link.rpartition("/cluster")[2] for link in links] == ([f"/app/{APP}"] if answer == "redirect" else [])
+        assert page.inner_text("#log") == "log of worker:1\n"
+        before = len(proxy.asked)
+        page.clock.run_for(60_000)
+        assert len(proxy.asked) == before and page.inner_text("#log") == "log of worker:1\n"
+
+
+@pytest.mark.slow
+def test_open_log_keeps_its_text_when_its_agent_ends(browser):
+    tails = ["step 7\n"]
+    with served(status, lambda name: tails[0]) as url, browsing(browser, errors=("Failed to load resource",)) as page:
+        page.goto(url)
+        page.click("button[data-log='worker:1']")
+        until(lambda: "step 7" in page.inner_text("#log"), 60)
+        tails[0] = None
+        until(lambda: "does not answer" in page.inner_text("#logbox h3"), 60)
+        assert page.inner_text("#log") == "step 7\n"
+
+
+@pytest.mark.slow
+def test_silent_proxy_is_reported_until_it_answers_again(browser):
+    with proxied() as proxy, browsing(browser) as page:
+        page.clock.install()
+        page.goto(proxy.url)
+        proxy.answer = "silent"
+        before = len(proxy.asked)
+        until(lambda: len(proxy.asked) > before, 60)
+        page.clock.run_for(20_000)
+        until(lambda: "The proxy does not answer" in page.inner_text("#stale"), 60)
+        assert page.title() == "digits: RUNNING"
+        proxy.answer = "pass"
+        page.clock.run_for(20_000)
+        until(lambda: page.is_hidden("#stale"), 60)
+
+
 def evil_status():
     task = TaskReport("worker:0", "failed", 1, host=EVIL, log_url=f"javascript:alert('{EVIL}')", log_tail=EVIL, starts=1)
     report = JobReport(APP, name=EVIL, queue=EVIL, user=EVIL, state=EVIL, message=EVIL, reason=Reason.TASK_FAILED,
                        first_failure="worker:0", tasks=(task,), versions={EVIL: EVIL}, output_path=EVIL,
                        metrics={EVIL: EVIL}, started_at=START, finished_at=START + 9)
     return build_status(report, Facts(
-        START, Waiting((EVIL, EVIL), START), {"worker:0": (Event("running", START, EVIL), Event("failed", START + 9, EVIL, cause=EVIL))},
+        START, Waiting((EVIL, EVIL), START), {"worker:0": (TaskEvent("running", START, EVIL), TaskEvent("failed", START + 9, EVIL, cause=EVIL))},
         series=[Series("worker:0", EVIL, [[1.0, 2.0]], 1.0, 2.0, START)], cluster_spec={EVIL: [EVIL]}, options={EVIL: EVIL}))
 
 
@@ -160,12 +296,18 @@ def test_no_text_of_a_program_becomes_html():
     assert all(Scripts(part).found == [] for part in render_parts(evil_status(), live=True).values())
 
 
+def test_controls_of_a_program_are_shown_on_the_page():
+    document = json.loads(json.dumps(evil_status()).replace("title", "\\u202e\\u001b[2J"))
+    text = render_page(document, live=True) + "".join(render_parts(document, live=True).values())
+    assert not set(text) & {"\u202e", "\x1b"} and "document.\\u202e\\u001b[2J" in text
+
+
 @pytest.mark.slow
 def test_a_job_named_script_is_a_name_in_the_browser(browser):
     with served(lambda: status(name=EVIL)) as url, browsing(browser) as page:
         page.goto(url)
         assert page.inner_text("h1").startswith("<script>document.title='caught'</script>")
-        until(lambda: page.evaluate("performance.getEntriesByType('resource').some(e => e.name.endsWith('parts.json'))"), 60)
+        until(lambda: page.evaluate("performance.getEntriesByType('resource').some(e => e.name.includes('parts.json'))"), 60)
         assert page.title().startswith("<script>")
 
 

@@ -67,7 +67,7 @@ def test_any_registration_is_taken_or_refused(message):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(messages, max_size=8))
 def test_no_message_of_an_agent_ends_the_coordinator(history):
     async def play():

@@ -3,14 +3,14 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.strategies import logs, reports
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import (
     MAX_DIAGNOSTICS,
-    SCHEMA,
+    REPORT_SCHEMA,
     JobReport,
     TaskReport,
     compose_diagnostics,
@@ -36,7 +36,7 @@ def test_report_is_found_whatever_stands_around_it(report, before, behind):
     assert parse_diagnostics(f"{before}\n{compose_diagnostics(report)}{behind}") == report
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(reports, st.integers(0, 6000), st.text(min_size=1, max_size=2), st.integers(0, 60))
 def test_diagnostics_are_bounded_and_stay_readable(report, length, letters, tasks):
     many = tuple(TaskReport(f"worker:{index}", "failed", 1, log_tail=letters * length) for index in range(tasks))
@@ -118,4 +118,4 @@ def test_exit_code_and_retryable_follow_the_reason():
     assert (JobReport(APP).exit_code, JobReport(APP).retryable) == (0, False)
     report = JobReport(APP, reason=Reason.NODE_LOST)
     assert (report.exit_code, report.retryable, report.to_dict()["retryable"]) == (5, True, True)
-    assert report.to_dict()["schema"] == SCHEMA
+    assert report.to_dict()["schema"] == REPORT_SCHEMA

@@ -694,7 +694,7 @@ def test_a_killed_coordinator_ends_its_watchdog_with_the_signals_code(tmp_path):
 FREEZE = """\
 import os, time
 from tf_yarn_ops.runtime.master import driver
-driver.SILENCE_SECONDS = 1
+driver.WATCHDOG_SECONDS = 1
 os.write(driver.watch_over(), b".")
 print(os.getpid(), flush=True)
 time.sleep(600)

@@ -6,12 +6,21 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from support.strategies import reports
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, JobUsage, Round, TaskReport
-from tf_yarn_ops.runtime.common.status import Event, Facts, Given, Series, Usage, Waiting, build_status, describe_state
+from tf_yarn_ops.runtime.common.status import (
+    Facts,
+    Given,
+    Series,
+    TaskEvent,
+    Usage,
+    Waiting,
+    build_status,
+    describe_state,
+)
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "status.schema.json").read_text())
 TASKS = (TaskReport("worker:0", "running", starts=2), TaskReport("worker:1"))
@@ -19,15 +28,15 @@ RUNNING = JobReport("application_1_1", name="digits", queue="ml", state="RUNNING
                     rounds=(Round(1, 1001.0, "start"), Round(2, 1060.0, "worker:0 failed")))
 FACTS = Facts(
     1100.0, Waiting(("worker:1 (container requested)",), 1065.0),
-    events={"worker:0": (Event("requested", 1000.0), Event("running", 1001.0, "n1", 1),
-                         Event("failed", 1050.0, "n1", 1, exit_code=1, cause="no data"))},
+    events={"worker:0": (TaskEvent("requested", 1000.0), TaskEvent("running", 1001.0, "n1", 1),
+                         TaskEvent("failed", 1050.0, "n1", 1, exit_code=1, cause="no data"))},
     given={"worker:0": Given(2048, 2)}, usage={"worker:0": Usage(1099.0, 1.5, 512.0, 1.9, 600.5, 80.0)},
     series=[Series("worker:0", "loss", ((1.0, 0.5), (2.0, 0.25)), 2.0, 0.25, 1098.0)],
     left_out=1, cluster_spec={"worker": ("n1:1", "n2:2")}, options={"name": "digits"})
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(reports)
 def test_a_status_is_a_report_for_those_who_read_reports(report):
     document = json.loads(json.dumps(build_status(report, FACTS)))

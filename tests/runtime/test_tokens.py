@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from support.fake_yarn import FakeYarn, application, serving
 from support.tokens import credentials_file, token
 from tf_yarn_ops.runtime.common.tokens import (
+    TOKEN_HEADER,
     Token,
     decode_token,
     encode_token,
@@ -14,7 +15,7 @@ from tf_yarn_ops.runtime.common.tokens import (
     read_length,
     write_length,
 )
-from tf_yarn_ops.runtime.master import ending
+from tf_yarn_ops.runtime.master import verdict as ending
 
 #: Hadoop's WritableUtils.writeVLong writes these lengths so.
 LENGTHS = {0: "00", 1: "01", 127: "7f", 128: "8f80", 255: "8fff", 256: "8e0100", 65535: "8effff", 65536: "8d010000",
@@ -90,7 +91,7 @@ def test_the_coordinator_asks_and_kills_with_its_containers_token(container):
         ending.kill_by_rest([url], name, "alice", "why")
     assert [method for method, *_ in yarn.requests] == ["GET", "PUT"]
     for _, _, _, headers, _ in yarn.requests:
-        assert decode_token({n.lower(): v for n, v in headers.items()}[ending.TOKEN_HEADER.lower()]) == token("RM_DELEGATION_TOKEN", "rm:8032")
+        assert decode_token({n.lower(): v for n, v in headers.items()}[TOKEN_HEADER.lower()]) == token("RM_DELEGATION_TOKEN", "rm:8032")
 
 
 @pytest.mark.parametrize("content", [None, b"", b"HDTS\x00\x00"])

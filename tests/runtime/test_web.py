@@ -3,9 +3,16 @@
 import asyncio
 import json
 
+import httpx
+import pytest
+
+from support import wire
+from support.waiting import until_async
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Facts, build_status
-from tf_yarn_ops.runtime.master.web import Website
+from tf_yarn_ops.runtime.master import web
+from tf_yarn_ops.runtime.master.viewers import Viewers
+from tf_yarn_ops.runtime.master.web import MAX_HELD, Website, serve_page
 
 
 def status():
@@ -23,7 +30,7 @@ def test_however_many_look_a_document_is_made_once_a_second():
         return None
 
     website = Website(document, tail, lambda: JobReport("application_1_1", tasks=(TaskReport("worker:0"),)).to_dict(),
-                      lambda: now[0])
+                      Viewers(wire.job(), ""), lambda: now[0])
 
     async def look():
         answers = [await website.answer(target) for target in ("/", "/status.json", "/parts.json", "/?x=1") * 5]
@@ -38,3 +45,57 @@ def test_however_many_look_a_document_is_made_once_a_second():
     assert len(made) == 2 and {answer[0] for answer in answers} == {"200 OK"}
     assert json.loads(answers[1][2]) == json.loads(json.dumps(status()))
     assert log[0] == icon[0] == "404 Not Found"
+
+
+@pytest.mark.parametrize("method, code, content", [("GET", 200, True), ("HEAD", 200, False), ("POST", 405, True), ("DELETE", 405, True)])
+def test_the_page_can_only_be_read(method, code, content):
+    async def ask():
+        server, port = await serve_page(Website(status, None, status, Viewers(wire.job(), "")))
+        async with server, httpx.AsyncClient() as client:
+            return await client.request(method, f"http://127.0.0.1:{port}/status.json")
+
+    answer = asyncio.run(ask())
+    assert (answer.status_code, bool(answer.content)) == (code, content)
+    assert answer.headers.get("allow") == ("GET, HEAD" if code == 405 else None)
+
+
+HELD = "/parts.json?hold=60&news=0"
+
+
+def test_held_requests_are_answered_at_the_renewal():
+    async def ask():
+        website = Website(status, None, status, Viewers(wire.job(), ""))
+        await website.answer("/parts.json")
+        held = [asyncio.ensure_future(website.answer(HELD)) for _ in range(MAX_HELD + 1)]
+        await until_async(lambda: any(one.done() for one in held))
+        at_once = [one.done() for one in held]
+        website.renew()
+        found = [json.loads((await one)[2])["news"] for one in held]
+        late = json.loads((await website.answer(HELD))[2])["news"]
+        website.renew(final=True)
+        last = await website.answer(HELD.replace("news=0", "news=2"))
+        return at_once, found, late, json.loads(last[2])["news"]
+
+    at_once, found, late, last = asyncio.run(asyncio.wait_for(ask(), 4))
+    assert at_once == [False] * MAX_HELD + [True]
+    assert found == ["1"] * MAX_HELD + ["0"] and late == "1" and last == "2"
+
+
+@pytest.mark.parametrize("query", ["", "hold=", "hold=x&news=0", "hold=-1&news=0", "hold=0&news=0", "hold=60", "hold=nan&news=0",
+                                   "hold=60&news=x"])
+def test_request_without_a_valid_hold_is_answered_at_once(query):
+    async def ask():
+        website = Website(status, None, status, Viewers(wire.job(), ""))
+        return await asyncio.wait_for(website.answer("/parts.json?" + query), 4)
+
+    assert json.loads(asyncio.run(ask())[2])["news"] == "0"
+
+
+def test_request_is_held_no_longer_than_the_limit(monkeypatch):
+    monkeypatch.setattr(web, "HOLD_SECONDS", 0.01)
+
+    async def ask():
+        website = Website(status, None, status, Viewers(wire.job(), ""))
+        return await asyncio.wait_for(website.answer(HELD), 30)
+
+    assert json.loads(asyncio.run(ask())[2])["news"] == "0"

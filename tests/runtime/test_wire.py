@@ -15,7 +15,7 @@ from support.waiting import until
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.runtime.common import protocol
 from tf_yarn_ops.runtime.common.contract import RUNTIME_FILE
-from tf_yarn_ops.runtime.common.protocol import FROM_AGENT, FROM_COORDINATOR, ProtocolError, check
+from tf_yarn_ops.runtime.common.protocol import FROM_AGENT, FROM_COORDINATOR, ProtocolError, check_message
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 TABLES = {"agent": FROM_AGENT, "coordinator": FROM_COORDINATOR}
@@ -56,7 +56,7 @@ def test_a_real_run_sends_the_messages_of_the_table_and_no_others(tmp_path):
     for sender, message in recorder.messages:
         fields = TABLES[sender][message["type"]]
         assert set(message) == {"type", *fields}, (sender, message)
-        check(message, fields)
+        check_message(message, fields)
 
 
 GOOD = {"round": 1, "code": None, "seconds": 1, "stopped": False, "task": "worker:0", "cluster": {}}
@@ -64,7 +64,7 @@ KINDS = {"round": "int", "code": "int?", "seconds": "number", "stopped": "flag",
 
 
 def test_a_message_may_have_more_fields_than_the_table():
-    check({**GOOD, "later": 1}, KINDS)
+    check_message({**GOOD, "later": 1}, KINDS)
 
 
 @pytest.mark.parametrize("change, name", [
@@ -74,13 +74,13 @@ def test_a_message_may_have_more_fields_than_the_table():
     ({"task": 1}, "task is not of type text"), ({"cluster": []}, "cluster is not of type object")])
 def test_a_field_of_another_type_is_named(change, name):
     with pytest.raises(ProtocolError, match=re.escape(name)):
-        check({**GOOD, **change}, KINDS)
+        check_message({**GOOD, **change}, KINDS)
 
 
 @pytest.mark.parametrize("name", list(KINDS))
 def test_a_field_that_is_missing_is_named(name):
     with pytest.raises(ProtocolError, match=rf"^{name} is not"):
-        check({key: value for key, value in GOOD.items() if key != name}, KINDS)
+        check_message({key: value for key, value in GOOD.items() if key != name}, KINDS)
 
 
 def test_the_types_of_the_table_are_those_of_json():

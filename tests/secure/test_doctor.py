@@ -35,7 +35,7 @@ def test_with_a_ticket_everything_is_checked_and_an_application_runs(as_alice):
 
 def test_without_a_ticket_it_says_what_to_run(as_nobody):
     code, found = doctor(as_nobody)
-    assert (code, found["ticket"]["symptom"]) == (4, "TICKET_MISSING")
+    assert (code, found["ticket"]["symptom"]) == (3, "TICKET_MISSING")
     assert "kinit" in found["ticket"]["advice"]
     assert {item["skipped_for"] for name, item in found.items() if name in ("identity", "tokens", "staging", "queue")} == {"ticket"}
 
@@ -55,3 +55,10 @@ def test_acting_for_another_user_is_checked(as_alice, as_gateway):
     code, found = doctor(as_gateway, "--user", "bob")
     assert (code, found["identity"]["message"].split(";")[0]) == (0, "bob, for whom gateway acts")
     assert found["staging"]["outcome"] == "ok"
+
+
+def test_naming_only_the_standby_is_a_warning(as_alice):
+    _, found = doctor(as_alice)
+    standby = next(url for url, state in found["resourcemanager"]["facts"]["states"].items() if state == "STANDBY")
+    code, found = doctor(as_alice, "--resourcemanager", standby)
+    assert (code, found["resourcemanager"]["symptom"], found["identity"]["outcome"]) == (0, "RM_STANDBY_NAMED", "ok")

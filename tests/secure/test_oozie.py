@@ -11,7 +11,7 @@ import yaml
 from support.secure import ask
 from support.tokens import credentials_file
 from tf_yarn_ops.hadoop.cluster import discover
-from tf_yarn_ops.hadoop.delegation import obtain
+from tf_yarn_ops.hadoop.security.delegation import obtain
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

@@ -9,8 +9,8 @@ import pytest
 
 from support.knox import Knox, serving_knox
 from support.tls import Authority
-from tf_yarn_ops.hadoop.authentication import KerberosAuthentication
-from tf_yarn_ops.hadoop.tickets import Tickets
+from tf_yarn_ops.hadoop.security.authentication import KerberosAuthentication
+from tf_yarn_ops.hadoop.security.tickets import Tickets
 from tf_yarn_ops.hadoop.transport import client_options
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from support.programs import ROOT
 from support.secure import ask, get_environment
 from support.waiting import until
 
@@ -115,10 +116,12 @@ def test_a_job_of_alice_runs_only_she_ends_it_and_its_logs_stay(secure_cluster, 
 def test_env_tells_a_shell_all_that_it_needs(secure_cluster, tmp_path):
     own = Path(sys.executable).with_name("ytf")
     directory, cache = secure_cluster.directory, f"FILE:{tmp_path}/ticket"
-    told = subprocess.run([own, "minicluster", "env", "--dir", directory], capture_output=True, text=True, check=True).stdout
+    env = [sys.executable, "-m", "support.hadoop", "env", "--dir", directory]
+    tests = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    told = subprocess.run(env, capture_output=True, text=True, check=True, env=tests).stdout
     kinit = re.search(r"^# (kinit .* bob)$", told, re.M)[1]
-    script = f'eval "$("{own}" minicluster env --dir "{directory}")"; export KRB5CCNAME="{cache}"; {kinit}; "{own}" list'
-    ran = subprocess.run(["bash", "-ec", script], env=dict(os.environ), capture_output=True, text=True, timeout=120)
+    script = f'eval "$TOLD"; export KRB5CCNAME="{cache}"; {kinit}; "{own}" list'
+    ran = subprocess.run(["bash", "-ec", script], env={**os.environ, "TOLD": told}, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
 
 

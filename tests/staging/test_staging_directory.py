@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from support.fake_yarn import FakeYarn, serving
 from support.staging_place import ID, USER, cached, cluster_at
 from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid, SubmissionRejected
 from tf_yarn_ops.hadoop.cluster import Cluster
@@ -18,7 +17,6 @@ from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.hadoop.transport import RestUnavailable
 from tf_yarn_ops.staging import archive as folder
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
-from tf_yarn_ops.staging.sweep import sweep
 
 
 def test_a_file_is_uploaded_once_under_its_content(staging, directory, root, caplog):
@@ -263,24 +261,6 @@ def test_a_folder_is_packed_the_same_every_time(tmp_path):
         assert archive.getmember("bin/tool").mode & 0o111
         assert archive.getmember("link").linkname == "bin/tool"
         assert archive.extractfile("hard.txt").read() == b"b"
-
-
-def test_ended_applications_are_swept_and_live_ones_left(staging, root, tmp_path):
-    yarn = FakeYarn()
-    states = {"application_1_0001": "FINISHED", "application_1_0002": "RUNNING", "application_1_0003": "KILLED"}
-    for name, state in states.items():
-        yarn.add({"id": name, "state": state})
-    for name in [*states, "application_1_0009", "application_1_0010"]:
-        staging.directory(name).make()
-    long_ago = root / f"user/{USER}/.skein/application_1_0010"
-    os.utime(long_ago, (1, 1))
-    with serving(yarn) as url:
-        cluster = cluster_at(root)
-        cluster = Cluster(**{**vars(cluster), "resourcemanagers": (url,)})
-        deleted = sweep(staging, cluster.resourcemanager(), keep="application_1_0003")
-    assert sorted(deleted) == ["application_1_0001", "application_1_0010"]
-    left = sorted(path.name for path in (root / f"user/{USER}/.skein").iterdir())
-    assert left == ["application_1_0002", "application_1_0003", "application_1_0009", "cache"]
 
 
 def test_the_local_file_system_never_overwrites(root):

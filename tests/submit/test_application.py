@@ -1,15 +1,19 @@
 """The whole request to Skein, held by golden files for three canonical jobs."""
 
+import dataclasses
+import json
 import os
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Acls, Environment, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
-from tf_yarn_ops.submit.application import build, job_file
+from tf_yarn_ops.runtime.common.contract import ViewersPlan, dump_job, load_job
+from tf_yarn_ops.submit.application import JobContext, build, build_runtime_job, plan_viewers
 
 GOLDEN = Path(__file__).parent / "golden"
 MNIST = "python ${DTF_TASK_SCRIPT} --job_name ${DTF_TASK_JOB_NAME} --task_index ${DTF_TASK_INDEX}"
@@ -36,9 +40,8 @@ JOBS = {
 
 
 def rendered(spec):
-    application = build(spec, base_port=21000, resourcemanagers=("http://rm:8088",), user="me",
-                        site=Site(docker_folders=("/opt/hadoop",)))
-    job = job_file(spec, base_port=21000, resourcemanagers=("http://rm:8088",), user="me").decode()
+    application = build(spec, Site(docker_folders=("/opt/hadoop",)))
+    job = dump_job(build_runtime_job(spec, JobContext(21000, ("http://rm:8088",), "me"))).decode()
     return application.to_yaml() + "---\n" + job + "\n"
 
 
@@ -59,7 +62,7 @@ def test_building_twice_gives_the_same():
 
 def test_no_word_of_the_user_reaches_the_scripts():
     for spec in JOBS.values():
-        application = build(spec, base_port=21000)
+        application = build(spec)
         for part in (application.master, *application.services.values()):
             words = " ".join(part.script.split())
             assert not any(text in words for text in ("mnist", "train", "lead", "$x", "user1"))
@@ -67,16 +70,39 @@ def test_no_word_of_the_user_reaches_the_scripts():
 
 def test_only_the_coordinator_decides():
     for spec in JOBS.values():
-        application = build(spec, base_port=21000)
+        application = build(spec)
         assert application.max_attempts == 1
         assert all(service.allow_failures for service in application.services.values())
 
 
 def test_indices_with_other_resources_become_services_of_their_own():
-    application = build(JOBS["everything"], base_port=21000)
-    job = yaml.safe_load(job_file(JOBS["everything"], base_port=21000))
+    application = build(JOBS["everything"])
+    job = yaml.safe_load(dump_job(build_runtime_job(JOBS["everything"], JobContext(21000))))
     assert job["services"]["worker"] == {"type": "worker", "indices": [0, 2], "memory": 2048, "vcores": 1, "gpus": 0}
     assert job["services"]["worker.1"] == {"type": "worker", "indices": [1], "memory": 4096, "vcores": 2, "gpus": 1}
     big = application.services["worker.1"]
     assert (big.instances, big.resources.memory, big.resources.vcores, big.resources.gpus) == (1, 4096, 2, 1)
     assert application.services["worker"].instances == 2
+
+
+CLUSTER = Cluster(resourcemanagers=("http://rm:8088",), user="me", login="me", default_filesystem="hdfs://nn", filesystem="hdfs://nn",
+                  staging_template="/user/{user}/.skein", administrators=ViewersPlan(("yarn",), ("ops",), {"eve": ("ops",)}))
+
+
+@pytest.mark.parametrize("asks, acls, users, groups", [
+    (False, Acls(), None, None),
+    (True, Acls(), ("yarn",), ("ops",)),
+    (False, Acls(modify_users=("ann",)), ("yarn",), ("ops",)),
+    (True, Acls(view_users=("bob",), view_groups=("ml",), ui_users=("*",)), ("bob", "*", "yarn"), ("ml", "ops")),
+])  # fmt: skip
+def test_viewers_are_those_of_the_job_and_the_administrators(asks, acls, users, groups):
+    spec = dataclasses.replace(JOBS["docker"], acls=acls)
+    viewers = plan_viewers(dataclasses.replace(CLUSTER, asks_acls=asks), spec)
+    assert viewers == (None if users is None else ViewersPlan(users, groups, {"eve": ("ops",)}))
+    application = build(spec, asks_acls=viewers is not None)
+    assert (application.acls.enable, application.acls.ui_users) == ((True, ["*"]) if viewers else (False, []))
+    assert load_job(dump_job(build_runtime_job(spec, JobContext(21000, viewers=viewers)))).viewers == (viewers and ViewersPlan(*map(json_like, viewers)))
+
+
+def json_like(value):
+    return json.loads(json.dumps(value))

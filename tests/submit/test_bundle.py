@@ -10,11 +10,11 @@ import zipfile
 
 import pytest
 
-from tf_yarn_ops.submit.bundle import runtime_zip
+from tf_yarn_ops.submit.runtime_zip import runtime_zip
 
-DIGEST = "import hashlib; from tf_yarn_ops.submit.bundle import runtime_zip; print(hashlib.sha256(runtime_zip()).hexdigest())"
+DIGEST = "import hashlib; from tf_yarn_ops.submit.runtime_zip import runtime_zip; print(hashlib.sha256(runtime_zip()).hexdigest())"
 #: Where a module's code came from: zipimport names the file that it executed.
-ORIGIN = "import sys; sys.path.insert(0, sys.argv[1]); import tf_yarn_ops.runtime.agent.program as a; print(a.__file__)"
+ORIGIN = "import sys; sys.path.insert(0, sys.argv[1]); import tf_yarn_ops.runtime.agent.agent as a; print(a.__file__)"
 
 
 def members():
@@ -27,7 +27,7 @@ def run(*arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loaded", ["json", "tf_yarn_ops.runtime.agent.program, skein, numpy", "httpx, rich.console"])
+@pytest.mark.parametrize("loaded", ["json", "tf_yarn_ops.runtime.agent.agent, skein, numpy", "httpx, rich.console"])
 def test_the_bytes_do_not_depend_on_what_the_process_holds(loaded):
     assert run("-c", f"import {loaded}; {DIGEST}").strip() == hashlib.sha256(runtime_zip()).hexdigest()
 
@@ -42,13 +42,13 @@ def test_every_module_of_ours_and_of_the_packages_has_its_byte_code():
     found = members()
     sources = {name for name in found if name.endswith(".py")} - {"__main__.py", "tf_yarn_ops/__init__.py"}
     assert {name for name in found if name.endswith(".pyc")} == {f"{name}c" for name in sources}
-    assert "tf_yarn_ops/runtime/agent/program.py" in sources and "skein/core.py" in sources
+    assert "tf_yarn_ops/runtime/agent/agent.py" in sources and "skein/core.py" in sources
 
 
 def test_the_same_python_takes_the_byte_code(tmp_path):
     target = tmp_path / "runtime.zip"
     target.write_bytes(runtime_zip())
-    assert run("-I", "-S", "-c", ORIGIN, str(target)).strip() == f"{target}/tf_yarn_ops/runtime/agent/program.pyc"
+    assert run("-I", "-S", "-c", ORIGIN, str(target)).strip() == f"{target}/tf_yarn_ops/runtime/agent/agent.pyc"
 
 
 def test_another_python_compiles_the_source(tmp_path):
@@ -57,7 +57,7 @@ def test_another_python_compiles_the_source(tmp_path):
         for name, content in members().items():
             foreign = name.endswith(".pyc") and content.startswith(importlib.util.MAGIC_NUMBER)
             archive.writestr(name, b"\0\0\r\n" + content[4:] if foreign else content)
-    assert run("-I", "-S", "-c", ORIGIN, str(target)).strip() == f"{target}/tf_yarn_ops/runtime/agent/program.py"
+    assert run("-I", "-S", "-c", ORIGIN, str(target)).strip() == f"{target}/tf_yarn_ops/runtime/agent/agent.py"
 
 
 #: The zip's first line of code, in a Python that claims to be an old one.

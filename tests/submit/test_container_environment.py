@@ -12,7 +12,7 @@ from tf_yarn_ops.submit.container_environment import ContainerEnvironment, build
     ("venv:///opt/tf", ContainerEnvironment("/opt/tf/bin/python", ("/opt/tf/bin",))),
     ("conda:///opt/conda/envs/tf", ContainerEnvironment("/opt/conda/envs/tf/bin/python", ("/opt/conda/envs/tf/bin",))),
     ("hdfs:///envs/tf.tar.gz", ContainerEnvironment("environment/bin/python", ("environment/bin",),
-                                      {"environment": "hdfs:///envs/tf.tar.gz"})),
+                                                    {"environment": "hdfs:///envs/tf.tar.gz"})),
     ("tf.zip", ContainerEnvironment("environment/bin/python", ("environment/bin",), {"environment": "tf.zip"})),
 ])
 def test_each_scheme_has_its_place(text, placed):

@@ -8,18 +8,18 @@ from types import SimpleNamespace
 import pytest
 
 from support import two_nodes
+from support.hadoop import HadoopCluster
+from support.hadoop.labels import put_labels
 from support.two_nodes import directories, launcher_on
 from support.waiting import until
 from support.wire_proxy import Proxy
-from tf_yarn_ops.minicluster import MiniCluster
-from tf_yarn_ops.minicluster.labels import put_labels
 
 pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
 def hadoop(tmp_path_factory):
-    with MiniCluster(tmp_path_factory.mktemp("labels"), light=True, nodes=2, labels={"nm2": "gpu"}) as cluster:
+    with HadoopCluster(tmp_path_factory.mktemp("labels"), light=True, nodes=2, labels={"nm2": "gpu"}) as cluster:
         yield cluster
 
 
@@ -135,5 +135,5 @@ def test_a_label_without_a_node_is_a_warning_and_a_restarted_resourcemanager_kno
     report = json.loads(refused.stdout)
     assert (refused.returncode, report["reason"], report["message"]) == (3, "RESOURCES_IMPOSSIBLE", nowhere)
     waited = submit(hadoop, "--allocation_timeout", "3", *words)
-    assert f"{nowhere}; the job waits until there is one" in waited.stderr
+    assert f"{nowhere}; the job waits until the cluster has room for it" in waited.stderr
     assert (waited.returncode, json.loads(waited.stdout)["reason"]) == (5, "ALLOCATION_TIMEOUT")

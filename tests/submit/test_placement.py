@@ -9,7 +9,7 @@ from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.launch.launcher import Launcher
-from tf_yarn_ops.submit.placement import Surroundings, check_nodes, label_faults, queue_faults
+from tf_yarn_ops.submit.placement import Surroundings, label_faults, queue_faults, warn_about_nodes
 
 LABELS = {"gpu": True, "spare": False}
 
@@ -102,10 +102,33 @@ def test_labels_that_can_be_had_are_not_refused(spec, described):
 ])
 def test_only_nodes_of_a_containers_label_count(spec, nodes, says, caplog):
     with pytest.raises(ResourcesImpossible) as raised:
-        check_nodes(spec, Surroundings(SCHEDULER, nodes, LABELS), True)
+        warn_about_nodes(spec, Surroundings(SCHEDULER, nodes, LABELS), True)
     assert says in str(raised.value)
-    check_nodes(spec, Surroundings(SCHEDULER, nodes, LABELS), False)
-    assert says in caplog.text and caplog.text.rstrip().endswith("; the job waits until there is one")
+    warn_about_nodes(spec, Surroundings(SCHEDULER, nodes, LABELS), False)
+    assert says in caplog.text and caplog.text.rstrip().endswith("; the job waits until the cluster has room for it")
+
+
+def gang(instances, **sizes):
+    return JobSpec(command="true", tasks={"worker": TaskSpec(instances=instances, **sizes)}, am_memory=512)
+
+
+@pytest.mark.parametrize("spec, described, says", [
+    (gang(3, memory=3000), SCHEDULER,
+     "the job asks for 9512 MiB, 4 vcores, 0 GPUs in 4 containers, and its tasks start together; the 2 running nodes "
+     "have 8192 MiB, 16 vcores, 2 GPUs in all; ask for less"),
+    (gang(3, memory=512, gpus=1), SCHEDULER, "the job asks for 2048 MiB, 4 vcores, 3 GPUs in 4 containers"),
+    (gang(2, memory=2000), scheduler(queue("default", absoluteMaxCapacity=50.0)),
+     "have 8192 MiB, 16 vcores, 2 GPUs in all, of which the queue may use 4096 MiB"),
+])
+def test_job_larger_than_all_nodes_or_its_queue_is_doubted(spec, described, says, caplog):
+    nodes = [node(gpus=1), node(gpus=1)]
+    warn_about_nodes(spec, Surroundings(described, nodes, {}), False)
+    assert says in caplog.text
+    with pytest.raises(ResourcesImpossible, match="in all"):
+        warn_about_nodes(spec, Surroundings(described, nodes, {}), True)
+    caplog.clear()
+    warn_about_nodes(gang(2, memory=1000, gpus=1), Surroundings(described, nodes, {}), True)
+    assert not caplog.text
 
 
 @pytest.mark.parametrize("spec, nodes", [
@@ -115,7 +138,7 @@ def test_only_nodes_of_a_containers_label_count(spec, nodes, says, caplog):
     (job(), [node("spare")]),  # whoever names no label may run there while it is idle
 ])
 def test_nodes_of_the_right_label_are_enough(spec, nodes, caplog):
-    check_nodes(spec, Surroundings(SCHEDULER, nodes, LABELS), True)
+    warn_about_nodes(spec, Surroundings(SCHEDULER, nodes, LABELS), True)
     assert not caplog.text
 
 
@@ -124,27 +147,27 @@ def test_nodes_of_the_right_label_are_enough(spec, nodes, caplog):
     Surroundings({"type": "fairScheduler"}, [node("gpu")], LABELS),  # knows no partitions
 ])
 def test_where_labels_are_unknown_every_node_counts(around, caplog):
-    check_nodes(job(), around, True)
-    check_nodes(job(worker="spare"), around, True)
+    warn_about_nodes(job(), around, True)
+    warn_about_nodes(job(worker="spare"), around, True)
     assert not caplog.text
 
 
 def test_the_masters_own_setting_of_yarn_is_not_known():
-    check_nodes(job(worker="gpu"), Surroundings(SCHEDULER, [node("gpu")], LABELS), True)
+    warn_about_nodes(job(worker="gpu"), Surroundings(SCHEDULER, [node("gpu")], LABELS), True)
 
 
 def test_a_queues_own_label_counts_for_who_names_none():
     described = scheduler(queue("default", nodeLabels=["gpu"], defaultNodeLabelExpression="gpu"))
-    check_nodes(job(), Surroundings(described, [node("gpu")], LABELS), True)
+    warn_about_nodes(job(), Surroundings(described, [node("gpu")], LABELS), True)
     with pytest.raises(ResourcesImpossible, match="no running node with label 'gpu' now"):
-        check_nodes(job(), Surroundings(described, [node()], LABELS), True)
+        warn_about_nodes(job(), Surroundings(described, [node()], LABELS), True)
 
 
 def test_tensorboard_runs_where_the_job_does():
     spec = JobSpec(command="true", tasks={"worker": TaskSpec(memory=512, node_label="gpu")}, output="/out",
                    tensorboard=TensorBoard(memory=3000))
     with pytest.raises(ResourcesImpossible, match="no node could hold tensorboard"):
-        check_nodes(spec, Surroundings(SCHEDULER, [node(memory=2000), node("gpu", memory=9000)], LABELS), True)
+        warn_about_nodes(spec, Surroundings(SCHEDULER, [node(memory=2000), node("gpu", memory=9000)], LABELS), True)
 
 
 @pytest.fixture

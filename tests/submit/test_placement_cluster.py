@@ -11,10 +11,10 @@ import signal
 
 import pytest
 
+from support.hadoop import HadoopCluster
 from support.two_nodes import directories, launcher_on, submit
 from support.waiting import until
 from tf_yarn_ops.hadoop.resourcemanager import Allocation
-from tf_yarn_ops.minicluster import MiniCluster
 from tf_yarn_ops.minicluster.daemons import log_tail
 from tf_yarn_ops.runtime.common.reasons import Reason
 
@@ -40,8 +40,8 @@ def configure(cluster, **values):
 def hadoop(tmp_path_factory):
     """Return a cluster of one node with two GPUs and 16,384 MiB, and one with none and 20,000 MiB."""
     larger = {WAIT: 2000, MAXIMUM: 32000, GPUS: 2, MEMORY: 16384}
-    with MiniCluster(tmp_path_factory.mktemp("placement"), light=True, nodes=2,
-                     properties={name: str(value) for name, value in larger.items()}) as cluster:
+    with HadoopCluster(tmp_path_factory.mktemp("placement"), light=True, nodes=2,
+                       properties={name: str(value) for name, value in larger.items()}) as cluster:
         cluster.stop_daemon("nm2")
         configure(cluster, **{GPUS: 0, MEMORY: 20000})
         cluster.start_daemon("nm2")
@@ -84,7 +84,7 @@ def test_memory_of_one_node_and_gpus_of_another_are_a_warning_and_the_job_waits(
     assert launcher.list() == [] and directories(launcher) == []
 
     taken = submit(hadoop, *BOTH, "--allocation_timeout", "3", "true")
-    assert taken.returncode == 0 and f"{NO_NODE}; the job waits until there is one" in taken.stderr
+    assert taken.returncode == 0 and f"{NO_NODE}; the job waits until the cluster has room for it" in taken.stderr
     report = launcher.wait(taken.stdout.strip(), timeout=120)
     assert report.reason is Reason.ALLOCATION_TIMEOUT and "worker_0" in report.message
     until(lambda: directories(launcher) == [])

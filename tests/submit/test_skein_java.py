@@ -280,7 +280,7 @@ def test_what_yarn_would_refuse_is_refused_before_java_starts(place):
 def test_where_queues_and_nodes_can_not_be_read_yarn_decides(place):
     place.yarn.faults.append(lambda method, path: (
         403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "not for you"}}')
-        if path.endswith(("/scheduler", "/nodes")) else None)
+                             if path.endswith(("/scheduler", "/nodes")) else None)
     assert place.launcher().submit(job()) == ID
 
 

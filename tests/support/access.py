@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import pytest
 import yaml
 
+from support.hadoop import HadoopCluster
 from support.programs import ROOT
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.site import Site, find_site
 from tf_yarn_ops.launch.launcher import Launcher
-from tf_yarn_ops.minicluster import MiniCluster
 
 #: What a client process keeps of this process's environment, where neither Java nor a compiler is on PATH.
 _KEPT = ("HOME", "LANG", "TMPDIR", "COVERAGE_PROCESS_START")
@@ -24,14 +24,14 @@ class Access:
 
     Attributes
     ----------
-    hadoop : MiniCluster
+    hadoop : HadoopCluster
     site : Site
         For clients in this process.
     environ : mapping of str to str
         The whole environment of a client process; it finds the cluster by it.
     """
 
-    hadoop: MiniCluster
+    hadoop: HadoopCluster
     site: Site
     environ: Mapping[str, str]
 
@@ -52,8 +52,8 @@ def plain(hadoop):
 def by_keytab(hadoop, folder, user="alice"):
     """Give the access of a user of a secured cluster who has the address, the CA and a keytab, and neither Java nor gcc."""
     file = folder / "site.yaml"
-    file.write_text(yaml.safe_dump({"resourcemanager": hadoop.resourcemanager_url, "ca_file": str(hadoop.ca_file),
-                                    "keytab": str(hadoop.keytab(user))}))
+    authority = {"ca_file": str(hadoop.ca_file)} if hadoop.ca_file else {}
+    file.write_text(yaml.safe_dump({"resourcemanager": hadoop.resourcemanager_url, "keytab": str(hadoop.keytab(user)), **authority}))
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environ = {**kept, "PATH": "/nowhere", "KRB5_CONFIG": str(hadoop.krb5_conf), "YTF_SITE": str(file),
                "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}

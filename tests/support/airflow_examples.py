@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tf_yarn_ops.hadoop.authentication import SimpleAuthentication
+from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 
 ROOT = Path(__file__).parents[2]

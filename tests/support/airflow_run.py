@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import sqlite3
 
 import psutil
@@ -47,6 +48,11 @@ class Run:
         except AssertionError:
             raise AssertionError(f"{self} is {self.task_state()} after {seconds} s, not {' or '.join(states)}:\n"
                                  f"{self.log()[-6000:]}") from None
+
+    def is_deferral_seen(self):
+        """Return whether the scheduler has seen the exit of a worker that has deferred the task."""
+        seen = re.compile(f"TaskInstance Finished: dag_id={self.dag}, .*run_id={self.id}, .* state=deferred,")
+        return bool(seen.search((self.site.home / "scheduler.log").read_text(errors="replace")))
 
     def mark(self, state):
         """Mark the task as a person does in the UI."""

@@ -103,7 +103,7 @@ if "scheduler" in sys.argv:
     import tf_yarn_ops.follow.watch
     import tf_yarn_ops.submit.certificate
     import tf_yarn_ops.submit.rest
-    from tf_yarn_ops.submit.bundle import runtime_zip
+    from tf_yarn_ops.submit.runtime_zip import runtime_zip
 
     runtime_zip()
 """

@@ -20,11 +20,11 @@ from skein.proto import skein_pb2, skein_pb2_grpc
 
 from support.waiting import until
 from tf_yarn_ops.job.spec import JobSpec
-from tf_yarn_ops.runtime.common.contract import JOB_FILE, RUNTIME_FILE, HistoryPlan, load_job
+from tf_yarn_ops.runtime.common.contract import JOB_FILE, RUNTIME_FILE, HistoryPlan, dump_job, load_job
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
-from tf_yarn_ops.submit.application import job_file
-from tf_yarn_ops.submit.bundle import runtime_zip
+from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 from tf_yarn_ops.submit.certificate import mint
+from tf_yarn_ops.submit.runtime_zip import runtime_zip
 
 STATES = skein_pb2.Container.State
 APPLICATION = "application_1700000000000_0042"
@@ -131,8 +131,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         self.server.stop(None)
 
     def job_file(self, base_port):
-        return job_file(self.spec, base_port=base_port, user="tester", resourcemanagers=self.resourcemanagers,
-                        history=self.history)
+        return dump_job(build_runtime_job(self.spec, JobContext(base_port, self.resourcemanagers, "tester", history=self.history)))
 
     def lay_out(self, folder, base_port=0):
         folder.mkdir()

@@ -13,13 +13,16 @@ import pytest
 from support.cluster_jobs import job
 from support.faults import processes_of
 from support.gaps import STOP_IN_GAPS
+from support.hadoop.cluster import make_active
+from support.knox import Knox, serving_knox
 from support.programs import YTF
 from support.two_nodes import directories
 from support.waiting import until
-from tf_yarn_ops.errors import ClusterUnreachable
+from tf_yarn_ops.errors import ApplicationNotFound, ClusterUnreachable
 from tf_yarn_ops.follow.identity import Identity, deployment_tag
 from tf_yarn_ops.follow.watch import Watcher
-from tf_yarn_ops.minicluster.daemons import make_active
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.staging.sweep import sweep
 
@@ -74,6 +77,26 @@ def again(call):
             return call()
         except ClusterUnreachable:
             assert time.monotonic() < deadline
+
+
+def a_gateway_that_asks_the_standby_is_no_obstacle(hadoop, authority, folder):
+    """It changes to the active one only for paths that the standby does not answer itself."""
+    knox = Knox(hadoop.settings.web_address(hadoop.active("rm")), hadoop.namenode_url, hadoop.settings.user)
+    knox.standby = standby_url(hadoop)
+    (folder / "token").write_text("a.b.c")
+    (folder / "token").chmod(0o600)
+    with serving_knox(knox, authority.server("127.0.0.1")) as topology:
+        cluster = discover(f"{topology}/yarn", {"HOME": "/nowhere"}, site=Site(
+            ca_file=str(authority.file), gateway_token_file=str(folder / "token")))
+        resourcemanager = cluster.resourcemanager()
+        assert resourcemanager.info()["haState"] == "STANDBY"
+        name, _ = resourcemanager.new_application()
+        resourcemanager.find()
+        with pytest.raises(ApplicationNotFound):
+            resourcemanager.get(name)
+        knox.resourcemanager = knox.standby
+        with pytest.raises(ClusterUnreachable, match=r"standby RM.*name both: resourcemanager"):
+            resourcemanager.get(name)
 
 
 def trained_once(launcher, identity, report):

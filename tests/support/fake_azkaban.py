@@ -24,6 +24,7 @@ class FakeAzkaban:
 
     def __init__(self):
         self.executions = {}  # id: {"status", "parameters", "disabled"}
+        self.jobs = {"train": {"type": "tensorflow-yarn", "tf.output": "/models/${date}"}}
         self.session = None
         self.locked = False
         self.logins = 0
@@ -74,6 +75,19 @@ class FakeAzkaban:
                 start, length = int(values["start"]), int(values["length"])
                 return {**told, "projectId": 7, "flow": values["flow"], "total": len(listed), "from": start,
                         "length": length, "executions": listed[start:start + length]}
+            case "/manager", "fetchflowgraph":
+                told = {"project": values["project"]}
+                if values["project"] != PROJECT:
+                    return {**told, "error": f"Project {values['project']} doesn't exist."}
+                if values["flow"] != FLOW:
+                    return {**told, "error": f"Flow {values['flow']} not found in project {PROJECT}"}
+                nodes = [{"id": name, "type": "tensorflow-yarn"} for name in self.jobs]
+                embedded = {"id": "inner", "type": "flow", "flowId": "inner", "flow": "inner", "nodes": nodes}
+                return {**told, "flow": FLOW, "nodes": [embedded]}
+            case "/manager", "fetchJobInfo":
+                own = self.jobs[values["jobName"]]
+                return {"project": PROJECT, "jobName": values["jobName"], "jobType": own["type"], "generalParams": own,
+                        "overrideParams": own}
             case "/executor", ("flowInfo" | "fetchexecflow") as name:
                 found = self.executions.get(int(values["execid"]))
                 if found is None:

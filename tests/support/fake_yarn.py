@@ -52,7 +52,7 @@ class FakeYarn:
         self.user_seen = None
         self.rights = {}  # of SUBMIT_APPLICATIONS and ADMINISTER_QUEUE, what the question for a user's right answers
         self.ahead = 0.0  # seconds by which the clock is ahead
-        self.started_on = STAMP
+        self.started_on, self.ha_state = STAMP, "ACTIVE"
         self.next_number = 1
         self.tokens = []  # texts of those that are good, in the order in which they were given
         self.tokens_given = 0
@@ -98,7 +98,7 @@ class FakeYarn:
         if path == "/webhdfs/v1/" and parameters.get("op") == "GETDELEGATIONTOKEN":
             return self.give("WEBHDFS delegation", parameters["renewer"], lambda text: {"Token": {"urlString": text}})
         if part == "/info":
-            return 200, {"clusterInfo": {"hadoopVersion": "3.4.3", "haState": "ACTIVE", "startedOn": self.started_on}}
+            return 200, {"clusterInfo": {"hadoopVersion": "3.4.3", "haState": self.ha_state, "startedOn": self.started_on}}
         if part == "/userinfo":
             return 200, {"rmLoginUser": "yarn", "requestedUser": self.user_seen or parameters.get("user.name")}
         if part == "/scheduler":

@@ -251,7 +251,7 @@ class Rig:
 
     def _found(self, application):
         try:
-            state = self.launcher.resourcemanager.state(application)
+            state = self.launcher.resourcemanager.get(application)["state"]
         except ApplicationNotFound:  # its id was reserved, and no more
             state = ENDED[0]
         found = [] if state in ENDED else [f"{application} is {state}"]

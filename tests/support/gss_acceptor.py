@@ -3,7 +3,7 @@
 import ctypes
 from ctypes import byref, c_uint32, c_void_p
 
-from tf_yarn_ops.hadoop import gssapi
+from tf_yarn_ops.hadoop.security import gssapi
 
 _ACCEPT, _CONTINUE_NEEDED = 2, 1
 

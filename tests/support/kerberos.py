@@ -15,7 +15,7 @@ from support import fake_yarn, gss_acceptor
 from support.fake_yarn import FakeYarn
 from support.http_server import running
 from support.waiting import until
-from tf_yarn_ops.hadoop.gssapi import GssError
+from tf_yarn_ops.hadoop.security.gssapi import GssError
 
 REALM = "EXAMPLE.COM"
 #: What a standby answers itself; any other path leads to the active ResourceManager.
@@ -30,10 +30,11 @@ class Kdc:
     ----------
     folder : Path
         For the database, keytabs and tickets.
+    realm : str, optional
     """
 
-    def __init__(self, folder: Path):
-        self.folder = folder
+    def __init__(self, folder: Path, realm: str = REALM):
+        self.folder, self.realm = folder, realm
         self.config = folder / "krb5.conf"
         self.service_keytab, self.user_keytab = folder / "http.keytab", folder / "ann.keytab"
         with socket.socket() as free:
@@ -41,14 +42,14 @@ class Kdc:
             self.port = free.getsockname()[1]
         self.config.write_text(f"""
 [libdefaults]
-  default_realm = {REALM}
+  default_realm = {realm}
   dns_lookup_kdc = false
   dns_lookup_realm = false
   dns_canonicalize_hostname = false
   rdns = false
   udp_preference_limit = 1
 [realms]
-  {REALM} = {{
+  {realm} = {{
     kdc = 127.0.0.1:{self.port}
   }}
 """)
@@ -57,7 +58,7 @@ class Kdc:
   kdc_listen = 127.0.0.1:{self.port}
   kdc_tcp_listen = 127.0.0.1:{self.port}
 [realms]
-  {REALM} = {{
+  {realm} = {{
     database_name = {folder}/principal
     key_stash_file = {folder}/stash
     acl_file = {folder}/kadm5.acl
@@ -76,7 +77,7 @@ class Kdc:
     @contextmanager
     def running(self, **variables):
         """Make the realm and run its KDC, with further variables for its process."""
-        self.tool("kdb5_util", "create", "-s", "-r", REALM, "-P", secrets.token_hex())
+        self.tool("kdb5_util", "create", "-s", "-r", self.realm, "-P", secrets.token_hex())
         for name, keytab in (("ann", self.user_keytab), ("HTTP/localhost", self.service_keytab)):
             self.tool("kadmin.local", "-q", f"addprinc -randkey {name}")
             self.tool("kadmin.local", "-q", f"ktadd -k {keytab} {name}")

@@ -46,6 +46,8 @@ class Knox:
         ``(method, path, status)`` of every request.
     login_page : str
         Where a request without a login is sent; empty: it is answered 401.
+    standby : str
+        The standby's URL, for a gateway that changes to the active one only when the standby does not answer itself.
     """
 
     def __init__(self, resourcemanager, namenode, user, options=None):
@@ -53,6 +55,7 @@ class Knox:
         self.passwords, self.tokens = {"guest": "guest-password"}, {"a.b.c"}
         self.requests = []
         self.login_page = ""
+        self.standby = ""
         self._asserted = "doAs" if options else "user.name"
         self._client = httpx.Client(**{"trust_env": False, "timeout": 60, "follow_redirects": False, **(options or {})})
         self._encrypted = {}
@@ -96,6 +99,8 @@ class Knox:
         if path.startswith("/yarn/nodemanager/node/containerlogs/") and {"scheme", "host", "port"} <= set(parameters):
             where = {name: parameters.pop(name) for name in ("scheme", "host", "port")}
             return self.joined(where, path.removeprefix("/yarn/nodemanager"), parameters), None
+        if self.standby and path in ("/yarn/conf", "/yarn/ws/v1/cluster/info"):
+            return self.standby + self.tail(path.removeprefix("/yarn"), parameters), None
         if re.match(r"/yarn/(ws/v1|proxy|cluster)/|/yarn/conf$", path):
             return self.resourcemanager + self.tail(path.removeprefix("/yarn"), parameters), None
         return None, None

@@ -5,6 +5,7 @@ Every training has the tag of its row, so that `support.airflow_rows.Yarn` finds
 
 import json
 import os
+import subprocess
 import sys
 import time
 from xml.sax.saxutils import escape
@@ -16,8 +17,9 @@ import yaml
 
 from support.airflow_rows import Yarn
 from support.airflow_site import environments
+from support.programs import ROOT, YTF
 from support.waiting import until
-from tf_yarn_ops.oozie.contract import COORDINATOR_NAMES, WORKFLOW_NAMES
+from tf_yarn_ops.oozie.packed_job import COORDINATOR_NAMES, WORKFLOW_NAMES
 
 #: Seconds for a workflow of one training on a busy machine.
 WORKFLOW = 240
@@ -84,6 +86,35 @@ class Site:
         """Write a file into HDFS."""
         self.files.makedirs(os.path.dirname(path), 0o777)
         assert self.files.create(path, content.encode() if isinstance(content, str) else content, 0o644), path
+
+    def ytf(self, *words, folder, code=0):
+        """Call ``ytf oozie`` in a folder; return what it printed to stdout and stderr."""
+        env = {**os.environ, "YTF_RESOURCEMANAGER": self.hadoop.resourcemanager_url, "YTF_SITE": "", "OOZIE_URL": self.server.url,
+               "PYTHONPATH": str(ROOT)}
+        done = subprocess.run([*YTF, "oozie", *words], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+        assert done.returncode == code, done.stderr
+        return done.stdout.strip(), done.stderr
+
+    def packed(self, name, document, *options, flow=None):
+        """Pack an application of a folder of its own; return the folder."""
+        folder = self.folder / f"packed-{name}"
+        folder.mkdir(exist_ok=True)
+        (folder / "job.yaml").write_text(yaml.safe_dump({
+            "name": name, "environment": f"venv://{sys.prefix}", "tags": [name],
+            "tasks": {"worker": {"instances": 1, "memory": 256}}, **document}))  # fmt: skip
+        if flow:
+            (folder / "flow.xml").write_text(flow)
+            options += ("--workflow", "flow.xml")
+        self.ytf("package", "job.yaml", "--python", sys.executable, *options, "--out", "app", folder=folder)
+        return folder
+
+    def listing(self, path):
+        """Return the paths of all files below a folder in HDFS, with the times of their last changes."""
+        found = {}
+        for file in self.files.list(path):
+            below = f"{path}/{file.name}"
+            found |= self.listing(below) if file.is_directory else {below: file.modified}
+        return found
 
     def give_home(self, user):
         """Make the home directory of a user."""
@@ -181,6 +212,10 @@ class Run:
         """Return the JVM of the launcher's attempt that runs, and the program of the action in it."""
         action = self.action_process()
         return next(process for process in action.parents() if "java" in process.name()), action
+
+    def second_attempt(self):
+        """Wait for the program of the action in the launcher's second attempt."""
+        return until(lambda: "_02_" in self.action_process().environ()["CONTAINER_ID"], WORKFLOW, 0.2)
 
     def log(self):
         """Return what Oozie and the launchers say, for a person who reads a failure."""

@@ -19,7 +19,7 @@ import httpx
 from support.azkaban_site import made_once
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
-from tf_yarn_ops.minicluster.configuration import render_xml
+from tf_yarn_ops.minicluster.daemon_settings import render_xml
 from tf_yarn_ops.minicluster.java import find_java
 from tf_yarn_ops.minicluster.ports import choose_ports
 

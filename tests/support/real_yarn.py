@@ -32,12 +32,17 @@ class RealYarn(FakeYarn):
 
     def __init__(self, resourcemanager):
         super().__init__()
+        self.in_vain = 0  # answers of a ResourceManager that recovers its applications
         self.client = httpx.Client(base_url=resourcemanager, trust_env=False, timeout=30,
                                    headers={"X-XSRF-HEADER": "x", "Accept": "application/json"},
                                    event_hooks={"request": [_forget_who_asked]})
 
     def answer(self, method, path, parameters, body):
-        answer = self.client.request(method, path, params=parameters, json=body)
+        try:
+            answer = self.client.request(method, path, params=parameters, json=body)
+        except httpx.TransportError as error:  # it is not there
+            raise ConnectionResetError from error
+        self.in_vain += answer.status_code == 404 or '"INITIALIZING"' in answer.text
         return answer.status_code, answer.json() if answer.content else None
 
     def ask(self, method, path, body=None, user="ann"):

@@ -3,7 +3,7 @@
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import COORDINATOR, build_record, pack_record, record_path
 from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
-from tf_yarn_ops.runtime.common.status import Event, Facts, Given, Series, build_status
+from tf_yarn_ops.runtime.common.status import Facts, Given, Series, TaskEvent, build_status
 
 #: 2023-11-14 22:13:20 UTC.
 STAMP = 1_700_000_000
@@ -32,9 +32,9 @@ def record(number=1, *, ended=STAMP + 3600.0, reason=Reason.SUCCEEDED, name="dig
     points = [[step * 100, loss + 1 / (step + 1)] for step in range(40)]
     facts = Facts(
         ended, None,
-        {"worker:0": [Event("requested", started), Event("allocated", started + 1, "node1"),
-                      Event("registered", started + 3, "node1"), Event("running", started + 5, "node1", 1),
-                      Event("failed" if failed else "succeeded", ended, "node1", 1, 1 if failed else 0)]},
+        {"worker:0": [TaskEvent("requested", started), TaskEvent("allocated", started + 1, "node1"),
+                      TaskEvent("registered", started + 3, "node1"), TaskEvent("running", started + 5, "node1", 1),
+                      TaskEvent("failed" if failed else "succeeded", ended, "node1", 1, 1 if failed else 0)]},
         {"worker:0": Given(2048, 1)}, {},
         [Series("worker:0", "loss", points, points[-1][0], points[-1][1], ended)],
         options=options if options is not None else {"command": "python train.py", "tasks": {"worker": {}}})

@@ -5,9 +5,9 @@ import threading
 
 import uvicorn
 
-from tf_yarn_ops.ui.application import build_application
-from tf_yarn_ops.ui.commands import listen
+from tf_yarn_ops.ui.commands import listen_on_loopback
 from tf_yarn_ops.ui.library import Library
+from tf_yarn_ops.ui.pages import build_application
 
 #: Of the readers.
 KEY = "of-the-tests"
@@ -16,7 +16,7 @@ KEY = "of-the-tests"
 @contextlib.contextmanager
 def serving_pages(cluster):
     """Serve the pages as ``ytf ui`` does; yields their address."""
-    library, listener = Library(cluster), listen(0)
+    library, listener = Library(cluster), listen_on_loopback(0)
     server = uvicorn.Server(uvicorn.Config(build_application(library, KEY), log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

@@ -17,10 +17,10 @@ EXPIRY = {"hadoop.http.authentication.token.validity": "15"} | {
 
 @contextmanager
 def shared_cluster(shared):
-    """Give the running secured `MiniCluster` with pairs whose folder lies in ``shared``; the last worker that used it ends it."""
-    from tf_yarn_ops.minicluster import MiniCluster
+    """Give the running secured `HadoopCluster` with pairs whose folder lies in ``shared``; the last worker that used it ends it."""
+    from support.hadoop import HadoopCluster
 
-    cluster = MiniCluster(shared / "secure-cluster", kerberos=True, https=True, ha=True, properties=EXPIRY)
+    cluster = HadoopCluster(shared / "secure-cluster", kerberos=True, https=True, ha=True, properties=EXPIRY)
     with (shared / "secure-cluster.users").open("a") as users:
         fcntl.flock(users, fcntl.LOCK_SH)
         try:

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from support.client_process import Client
 from support.faults import FOREVER, Rig, job, kill
+from support.hadoop import HadoopCluster
+from support.recovery import slow_recovery
 from tf_yarn_ops.errors import ClusterUnreachable, MiniClusterError, WaitTimeout
 from tf_yarn_ops.follow.identity import Identity
-from tf_yarn_ops.follow.yarn_report import never_launched, read_report
-from tf_yarn_ops.minicluster import MiniCluster
+from tf_yarn_ops.follow.yarn_report import never_launched, read_yarn_report
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 CLIENTS = 3
@@ -29,6 +30,8 @@ WAIT = 900
 STRIKE_AGAIN = 120
 #: What the whole cluster goes through, and how often, seconds.
 CLUSTER_FAULTS = (30, 60)
+#: Seconds for which a ResourceManager that starts slowly answers 404 for all applications.
+RECOVERY = 60
 
 
 def blow_for(rig, name, number):
@@ -171,23 +174,33 @@ class Soak:
         self.note(fault, wrong or (f"left: {left}" if left else ""), reason)
 
     def patiently(self, action):
-        """Ask again while the ResourceManager is away."""
+        """Ask again while no ResourceManager is active, for at most `WAIT` seconds."""
+        deadline = time.monotonic() + WAIT
         while True:
             try:
                 return action()
             except ClusterUnreachable:
+                if time.monotonic() >= deadline:
+                    raise
                 time.sleep(1)
 
     def strike_at_the_cluster(self):
-        """Kill the ResourceManager or the NodeManager and start it again, now and then."""
+        """Kill the ResourceManager or the NodeManager and start it again, now and then.
+
+        Every other ResourceManager recovers its applications for `RECOVERY` seconds.
+        """
         while time.monotonic() < self.deadline - 60:
             with self.lock:
-                pause, name = self.random.uniform(*CLUSTER_FAULTS), self.random.choice(["rm", "nm"])
+                pause, name = self.random.uniform(*CLUSTER_FAULTS), self.random.choice(["rm", "rm slowly", "nm"])
             time.sleep(pause)
             try:
-                self.rig.hadoop.stop_daemon(name, signal.SIGKILL)
-                self.killed_at[name] = time.monotonic()
-                self.rig.hadoop.start_daemon(name)
+                self.killed_at[name[:2]] = time.monotonic()
+                if name == "rm slowly":
+                    with slow_recovery(self.rig.hadoop):
+                        time.sleep(RECOVERY)
+                else:
+                    self.rig.hadoop.stop_daemon(name, signal.SIGKILL)
+                    self.rig.hadoop.start_daemon(name)
                 with self.lock:
                     self.sums[f"{name} SIGKILL and start", ""] += 1
             except MiniClusterError as error:  # the strikes go on
@@ -203,7 +216,7 @@ class Soak:
         for thread in threads:
             thread.join()
         for identity in self.identities:
-            found = list(map(read_report, self.rig.launcher.resourcemanager.find(tags=[identity.tag])))
+            found = list(map(read_yarn_report, self.rig.launcher.resourcemanager.find(tags=[identity.tag])))
             trained = [report for report in found if not never_launched(report)]
             self.sums["application master that YARN could not launch", ""] += len(found) - len(trained)
             if len(trained) > 1:
@@ -220,7 +233,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, MiniCluster(Path(folder) / "hadoop") as hadoop:
+    with tempfile.TemporaryDirectory() as folder, HadoopCluster(Path(folder) / "hadoop") as hadoop:
         rig = Rig(hadoop)
         rig.folder = Path(folder)
         soak = Soak(rig, options.seed, options.minutes)

@@ -2,9 +2,9 @@
 
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.protocol import decode
-from tf_yarn_ops.runtime.master.containers import Container, Containers
+from tf_yarn_ops.runtime.master.containers import Container, SkeinContainers
 from tf_yarn_ops.runtime.master.coordinator import Coordinator
-from tf_yarn_ops.submit.application import job_of
+from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 
 class Wire:
@@ -26,7 +26,7 @@ class Wire:
 
 
 def coordinator_of(job):
-    coordinator = Coordinator(job, "application_1_1", Containers())
+    coordinator = Coordinator(job, "application_1_1", SkeinContainers())
     coordinator.known = {f"{name}_{n}": Container(f"{name}_{n}", name, "RUNNING", "")
                          for name in ("worker", "ps") for n in range(3)}
     return coordinator
@@ -34,7 +34,7 @@ def coordinator_of(job):
 
 def job(**fields):
     spec = JobSpec(command="x", tasks={"ps": TaskSpec(), "worker": TaskSpec(instances=2)}, **fields)
-    return job_of(spec, base_port=20000, resourcemanagers=(), user="u")
+    return build_runtime_job(spec, JobContext(20000, user="u"))
 
 
 def registration(container="worker_0", **fields):

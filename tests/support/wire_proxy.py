@@ -32,6 +32,8 @@ class Proxy:
     stop_at : callable or None
         Is asked with ``("before" or "after", method, path, parameters)`` of the daemon's work; when it
         says yes, the client is held, once.
+    edit : callable or None
+        Gets method, path and body of a request, and returns the body that the daemon gets.
     hangs : bool
         Answer nothing at all from now on.
     """
@@ -41,7 +43,7 @@ class Proxy:
         self.target = split.hostname, split.port
         self.requests = []
         self.replaced, self.rewritten = {}, {"/conf"}
-        self.stop_at = None
+        self.stop_at = self.edit = None
         self.hangs = False
         self.held, self.freed = threading.Event(), threading.Event()
         self._lock = threading.Lock()
@@ -78,6 +80,8 @@ def _handler(proxy):
             parameters = {key: values[-1] for key, values in parse_qs(split.query).items()}
             words = self.command, split.path, parameters
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
+            if proxy.edit is not None:
+                body = proxy.edit(self.command, split.path, body)
             proxy.requests.append((time.monotonic(), *words))
             proxy.moment("before", *words)
             try:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.terminal.log_lines import LogFilter, line_time, parse_since
+from tf_yarn_ops.terminal.log_filter import LogFilter, line_time
 
 NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
 NOON_UTC = 1795348800.0
@@ -25,20 +25,6 @@ NOON_UTC = 1795348800.0
 ])
 def test_the_time_in_front_of_a_line(text, moment):
     assert line_time(text, NOON) == moment
-
-
-@pytest.mark.parametrize("text, moment", [
-    ("90s", NOON - 90), ("10m", NOON - 600), ("1.5h", NOON - 5400), ("7d", NOON - 604800), ("2026-11-22T12:00", NOON),
-    ("2026-11-22 12:00:00", NOON), ("2026-11-22T12:00:00Z", NOON_UTC),
-])
-def test_ages_and_times(text, moment):
-    assert parse_since(text, NOON) == moment
-
-
-@pytest.mark.parametrize("text", ["", "10", "ten minutes", "-5m", "12:00"])
-def test_what_is_no_age_and_no_time(text):
-    with pytest.raises(SpecInvalid, match="is neither an age such as 90s, 10m, 2h or 7d nor a time"):
-        parse_since(text, NOON)
 
 
 def test_a_line_without_a_time_belongs_to_the_line_before_it():

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
-from tf_yarn_ops.terminal.output_properties import MAX_OUTPUT, format_outputs, outputs_of, write_outputs
+from tf_yarn_ops.terminal.output_properties import MAX_OUTPUT, format_outputs, outputs_of, write_output_file
 
 GOOD = JobReport("application_1_1", state="FINISHED", final_status="SUCCEEDED", reason=Reason.SUCCEEDED,
                  output_path="hdfs:///models/a=b", tracking_url="http://rm:8088/proxy/application_1_1/",
@@ -66,7 +66,7 @@ def test_what_does_not_fit_is_counted_and_the_message_is_cut():
 
 
 def test_a_file_that_can_not_be_written_is_a_fault(tmp_path):
-    write_outputs(str(tmp_path / "out"), "status=SUCCEEDED\n")
+    write_output_file(str(tmp_path / "out"), "status=SUCCEEDED\n")
     assert (tmp_path / "out").read_bytes() == b"status=SUCCEEDED\n"
     with pytest.raises(SpecInvalid, match=r"^output_properties: '.*none/out' can't be written"):
-        write_outputs(str(tmp_path / "none" / "out"), "")
+        write_output_file(str(tmp_path / "none" / "out"), "")

@@ -9,7 +9,7 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, JobUsage, Round, TaskReport
 from tf_yarn_ops.terminal.dry_run import format_dry_run
 from tf_yarn_ops.terminal.progress import Lines
-from tf_yarn_ops.terminal.summary import describe, describe_usage, duration, failure
+from tf_yarn_ops.terminal.summary import describe, describe_usage, failure
 
 APP = "application_1700000000000_0001"
 
@@ -50,18 +50,17 @@ def test_description_has_a_time_line_of_the_tasks():
     assert "  worker:1  failed     exit 3           2.0 s  node1  |================                |" in text
 
 
+def test_next_command_names_no_application_that_was_only_reserved():
+    *_, last = failure(JobReport(APP, reason=Reason.KILLED, message="cancelled before the application was submitted"))
+    assert last == "next: ytf list"
+
+
 @pytest.mark.parametrize("reason", [reason for reason in Reason if reason is not Reason.SUCCEEDED])
 def test_every_reason_names_a_next_command(reason):
     for application_id in ("", APP):
         *_, last = failure(JobReport(application_id, reason=reason))
         assert re.match(r"next: ytf", last)
         assert "{" not in last and ("TASK" not in last)
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(None, "-"), (0.04, "0.0 s"), (59.94, "59.9 s"), (190, "3 min 10 s"),
-                                               (18120, "5 h 2 min")])  # fmt: skip
-def test_durations(seconds, text):
-    assert duration(seconds) == text
 
 
 def test_lines_say_only_what_is_new():
@@ -73,8 +72,8 @@ def test_lines_say_only_what_is_new():
     running = JobReport(APP, state="RUNNING", tracking_url="http://rm/proxy", tasks=tasks)
     assert lines.changes(running, 40.0) == [
         f"{APP} RUNNING, http://rm/proxy",
-        "0 of 12 tasks have registered, waiting for worker:0, worker:1, worker:2, worker:3, worker:4, worker:5, "
-        "worker:6, worker:7 and 4 more",
+        "0 of 12 tasks have registered. Waiting for worker:0, worker:1, worker:2, worker:3, worker:4, worker:5, "
+        "worker:6, worker:7 and 4 more.",
     ]  # fmt: skip
     started = tuple(task(f"worker:{index}", "running") for index in range(2))
     again = JobReport(APP, state="RUNNING", tracking_url="http://rm/proxy", tasks=started, tensorboard_url="http://n:1",
@@ -136,8 +135,8 @@ def test_a_line_a_minute_has_states_metrics_cpu_and_memory():
 
 
 def test_a_dry_run_masks_secrets_and_leaves_its_argument_alone():
-    job = {"command": "x", "env": {"API_TOKEN": "hush", "STEPS": "3"}, "tasks": {"worker": {"env": {"DB_PASSWD": "hush"}}}}
-    text = format_dry_run(job, "name: digits\n", "***")
-    assert "hush" not in text and "API_TOKEN: '***'" in text and "DB_PASSWD: '***'" in text and "STEPS: '3'" in text
+    job = {"command": "x --password=hush1 https://ann:hush2@host/", "env": {"API_TOKEN": "hush", "STEPS": "3"}, "tasks": {"worker": {"env": {"DB_PASSWD": "hush"}}}}
+    text = format_dry_run(job, "name: digits\n")
+    assert "hush" not in text and "command: x --password=*** https://ann:***@host/" in text and "API_TOKEN: '***'" in text and "DB_PASSWD: '***'" in text and "STEPS: '3'" in text
     assert text.endswith("---\n# The application, as Skein reads it\nname: digits\n")
     assert job["env"]["API_TOKEN"] == job["tasks"]["worker"]["env"]["DB_PASSWD"] == "hush"

@@ -104,6 +104,6 @@ def test_the_page_of_a_live_job_renews_itself_until_the_job_has_ended(place, pag
         yarn.apps[LIVE].update(application(7, "FINISHED", finalStatus="FAILED", finishedTime=1_700_000_300_000))
         until(lambda: page.title() == f"{EVIL}: TASK_FAILED", 60)
         assert "oh" in page.inner_text("#verdict") and page.locator("details[open]").count() == 1
-        assert page.is_hidden("#logbox") and page.is_hidden("#stale") and page.evaluate("window.mine") == 1
+        assert page.inner_text("#log") == f"step 1 {EVIL}" and page.is_hidden("#stale") and page.evaluate("window.mine") == 1
         page.goto(f"{address}jobs/{LIVE}")
         assert page.get_attribute("body", "data-live") == "false"

@@ -12,7 +12,7 @@ from support.staging_place import USER
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
-from tf_yarn_ops.ui.commands import listen, ui
+from tf_yarn_ops.ui.commands import listen_on_loopback, ui
 from tf_yarn_ops.ui.figures import SPARK_WIDTH, count_reasons, count_waits, draw_spark
 
 NOW = time.time()
@@ -57,6 +57,12 @@ def test_every_text_is_escaped(site, path):
     assert EVIL not in answer.text and "alert(" not in answer.text.replace("&lt;script&gt;alert(", "")
     policy = answer.headers.get("content-security-policy") or answer.text
     assert "default-src 'none'" in policy and "unsafe-inline" not in policy
+
+
+@pytest.mark.slow
+def test_controls_are_shown_escaped(site):
+    text = site("/?name=%E2%80%AE%1B[2J").text
+    assert "\\u202e\\u001b[2J" in text and not set(text) & {"\u202e", "\x1b"}
 
 
 def test_a_jobs_page_is_the_one_of_the_tracking_url(site, yarn):
@@ -128,8 +134,8 @@ def test_waits_are_told_by_queue():
 
 
 def test_a_taken_port_is_told():
-    with listen(0) as listener, pytest.raises(SpecInvalid, match=r"can't be used .*; give another one with --port"):
-        listen(listener.getsockname()[1])
+    with listen_on_loopback(0) as listener, pytest.raises(SpecInvalid, match=r"can't be used .*; give another one with --port"):
+        listen_on_loopback(listener.getsockname()[1])
 
 
 def test_the_missing_extra_is_named(monkeypatch):

@@ -14,6 +14,8 @@ import pytest
 
 from support.access import by_keytab
 from support.cluster_jobs import job
+from support.hadoop import HadoopCluster
+from support.hadoop.versions import VERSIONS
 from support.programs import ROOT, SUBMIT, YTF
 from support.two_nodes import directories, launcher_by, launcher_on, submit
 from support.waiting import until
@@ -22,8 +24,6 @@ from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.launch.launcher import Launcher
-from tf_yarn_ops.minicluster import MiniCluster
-from tf_yarn_ops.minicluster.versions import VERSIONS
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -38,7 +38,7 @@ SLEEP = "sleep 300"
 @pytest.fixture(scope="module", params=_CHOSEN)
 def hadoop(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(f"hadoop-{request.param}")
-    with MiniCluster(folder, version=request.param, nodes=2, labels={"nm2": "gpu"}) as cluster:
+    with HadoopCluster(folder, version=request.param, nodes=2, labels={"nm2": "gpu"}) as cluster:
         yield cluster
 
 
@@ -129,7 +129,7 @@ def test_a_job_survives_a_restart_of_the_resourcemanager(hadoop, launcher):
 @pytest.mark.parametrize("version", _CHOSEN)
 def test_with_kerberos_a_keytab_is_enough(version, tmp_path):
     """Submit, follow and kill over HTTP, without Java."""
-    with (MiniCluster(tmp_path / "secured", version=version, kerberos=True, https=version not in WITHOUT_HTTPS) as hadoop,
+    with (HadoopCluster(tmp_path / "secured", version=version, kerberos=True, https=version not in WITHOUT_HTTPS) as hadoop,
           by_keytab(hadoop, tmp_path) as access, launcher_by(access) as launcher):
         doomed = launcher.submit(job(SLEEP))
         ran = subprocess.run([*SUBMIT, "--submit_with", "rest", "--wait", "--json", "--environment", f"venv://{sys.prefix}",

@@ -14,8 +14,6 @@ from .versions import BaseOperator
 
 logger = logging.getLogger(__name__)
 
-#: States of a task instance that no try follows, unless a person clears it; a try after a clear trains anew.
-_FINAL = ("failed", "success", "skipped", "upstream_failed", "removed")
 #: Applications and seconds that one submission spends on the applications of other tasks.
 _MOST, _SECONDS = 20, 5.0
 
@@ -46,8 +44,8 @@ class TensorFlowYarnCleanupOperator(BaseOperator):
     def execute(self, context: Any) -> list[str]:
         """Look at all live applications of this Airflow."""
         from ..launch.abandoned import end_abandoned
+        from .hasty_kill import quieten
         from .hook import YarnHook
-        from .kill import quieten
         from .task_instance import deployment_id
 
         quieten()
@@ -64,14 +62,14 @@ def over(key: str) -> str:
     key : str
         See `task_instance.identity_of`.
     """
-    from .task_instance import state_of
+    from .task_instance import FINAL, state_of
 
     engine, *names = json.loads(key) if key.startswith("[") else [""]
     if engine != "airflow":
         return ""
     dag_id, run_id, task_id, map_index = names
     state = state_of(dag_id, run_id, task_id, int(map_index))
-    if state not in _FINAL:
+    if state not in FINAL:
         return ""
     index = f"[{map_index}]" if int(map_index) >= 0 else ""
     return f"Ended by Airflow: its task {dag_id}.{task_id}{index} of run {run_id} is over ({state})"

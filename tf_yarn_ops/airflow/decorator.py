@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ..errors import did_you_mean
-from .operator import OPTIONS, TensorFlowYarnOperator
+from .operator import OPERATOR_OPTIONS, TensorFlowYarnOperator
 from .versions import DecoratedOperator, TaskDecorator, context_merge, determine_kwargs, task_decorator_factory
 
 #: Options that the page of rendered templates does not show if the function has returned them: Airflow masks secrets in
@@ -69,7 +69,7 @@ def as_options(returned: Any) -> dict[str, Any]:
     if not isinstance(returned, Mapping) or not returned:
         raise SpecInvalid(f"@task.tf_yarn: the function must return a task_command, or a mapping of options, "
                           f"not {returned!r:.100}")
-    known = ("spec", *OPTIONS)
+    known = ("spec", *OPERATOR_OPTIONS)
     faults = [f"{name}: unknown option{did_you_mean(str(name), known)}" for name in returned if name not in known]
     if faults:
         raise SpecInvalid("@task.tf_yarn: the function returned " + "; ".join(faults))

@@ -14,7 +14,7 @@ from .outcome import to_xcom, without_texts
 from .versions import AirflowNotFoundException
 
 
-def build_event(application_id: str, report: JobReport, *, stored: bool = True) -> dict[str, Any]:
+def build_event(application_id: str, report: JobReport) -> dict[str, Any]:
     """Return the event for the end of an application, as plain values.
 
     Parameters
@@ -23,15 +23,13 @@ def build_event(application_id: str, report: JobReport, *, stored: bool = True) 
         The one for which the trigger was made.
     report : JobReport
         That of this application, or of another one of the same training.
-    stored : bool, optional
-        False if the event stays in this process; then it has all texts. Default True.
 
     Returns
     -------
     dict
         ``application_id``; ``report``; and ``whole``, whether the report lacks no text of the program.
     """
-    shown = without_texts(report) if stored else report
+    shown = without_texts(report)
     return {"application_id": application_id, "report": to_xcom(shown), "whole": shown == report}
 
 
@@ -45,7 +43,7 @@ def is_whole(event: Mapping[str, Any]) -> bool:
     return bool(event.get("whole"))
 
 
-def complete(report: JobReport, read: Callable[[str], JobReport], warn: Callable[..., None]) -> JobReport:
+def complete_report(report: JobReport, read: Callable[[str], JobReport], warn: Callable[..., None]) -> JobReport:
     """Return the whole report of an application; if it cannot be read, return the one of the event, after a warning.
 
     Parameters

@@ -1,7 +1,7 @@
-"""`Execution`: one run of the operator in an Airflow worker, from its options to the end of the Airflow task.
+"""`TaskExecution`: one run of the operator in an Airflow worker, from its options to the end of the Airflow task.
 
-All calls of Airflow's supervisor (connection, XCom, state) happen here, before or after the wait. `Execution.kill` runs
-in a signal handler and calls YARN only.
+All calls of Airflow's supervisor (connection, XCom, state) happen here, before or after the wait. `TaskExecution.kill`
+runs in a signal handler and calls YARN only.
 """
 
 import logging
@@ -14,42 +14,46 @@ from typing import Any, Protocol
 
 from ..errors import ClusterUnreachable, TfYarnError, WaitTimeout
 from ..follow.identity import latest_of, nothing_trained
+from ..follow.lease import lease_of
 from ..hadoop.cluster import Cluster
 from ..hadoop.gateway import tracking_page
 from ..hadoop.resourcemanager import ENDED
 from ..job.document import read_document
-from ..job.request import doubts_about
+from ..job.request import doubts_about_job
 from ..job.spec import JobSpec
 from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from .api_server import api_server_answers
 from .cleanup import end_some
-from .event import complete, is_whole, read_event
+from .event import complete_report, is_whole, read_event
 from .exceptions import TfYarnInfrastructureError
+from .following import HOLDER, Followed
+from .hasty_kill import KILL_LIMIT, kill_now, quieten
 from .hook import YarnHook
-from .job import job_of
-from .kill import LIMIT, kill_now, quieten
+from .job import operator_job
 from .links import urls_of_ended
-from .log_lines import ProgramLines
-from .masks import hand_over, masking, secrets_of
-from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, mask_texts, masked, sentence_of, to_xcom
+from .masks import hand_over, job_secrets, masking
+from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, mask_with, masked, sentence_of, to_xcom
 from .serialization import cluster_to_dict, identity_to_dict, lease_to_dict
-from .synchronous import run_trigger
+from .streamed_log import ProgramLines
+from .synchronous import follow_in_thread
 from .task_instance import (
+    DECIDED,
     deployment_id,
-    ended_state,
     identity_of,
+    present_state,
     pull,
     push_application,
     push_other_application,
     resumed,
 )
-from .trigger import HOLDER, TensorFlowYarnTrigger
-from .versions import redact
+from .trigger import TensorFlowYarnTrigger
+from .versions import has_worker, is_replaced, redact
 
 #: Seconds between the deadline, at which the trigger kills, and the moment at which Airflow ends the deferral.
 BACKSTOP = 20.0
+#: Seconds for Airflow's answer before a kill; a worker has five from the signal to the end of its kill.
+_ANSWER = 2.0
 #: Seconds between two tries to reach YARN after Airflow has ended the deferral.
 _AGAIN = 5.0
 
@@ -93,7 +97,7 @@ class Operator(Protocol):
         """Raise TaskDeferred."""
 
 
-class Execution:
+class TaskExecution:
     """One run of the operator in an Airflow worker.
 
     Parameters
@@ -116,12 +120,15 @@ class Execution:
         self.application_id = ""
         self.killed = False
         self.left = operator.kill_policy == "leave"
-        self.cut_off = False
+        #: The state of the task, if it has told that no person ended this try.
+        self._undecided: str | None = None
         self._spec: JobSpec | None = None
         self._cluster: Cluster | None = None
         self._launcher: Launcher | None = None
         self._submitting = False
         self._killing: threading.Thread | None = None
+        self._kill_until = 0.0  # the end of the budget of `kill`, monotonic
+        self._fate = "was killed"
 
     def run(self, *, deferrable: bool | None = None) -> Any:
         """Submit or attach, wait in this worker or in the triggerer, and return the value of the task."""
@@ -140,37 +147,46 @@ class Execution:
         if not self.operator.wait_for_completion:
             self._check_state()
             self.log.info("%s was submitted and continues; this task ends here", report.application_id)
-            return self._pushed(report)
-        trigger = self._trigger(report.application_id)
+            return _value_of(report)
         if self.operator.deferrable if deferrable is None else deferrable:
-            trigger.lines = self._lines(report.application_id)
+            trigger = self._trigger(report.application_id)
             self._check_state()
             self._close()
             self.operator.defer(trigger=trigger, method_name="execute_complete", timeout=self._backstop())
-        if self.operator.stream_logs:
-            cluster, (spec, _) = self._cluster or self._connect().cluster, self._prepared()
-            trigger.program_lines = ProgramLines(cluster, self.operator.stream_logs,
-                                                 lambda: masking(secrets_of(spec)), self.log)
-        return self.resume(run_trigger(trigger, self._check_killed))
+        return self._finish(self._wait(report.application_id), report.application_id, whole=True)
 
     def resume(self, event: Mapping[str, Any]) -> Any:
-        """End the task with the report in the event; submit again first if no task of the job has run.
+        """End the task with the report in the event of the trigger."""
+        return self._finish(read_event(event), event["application_id"], whole=is_whole(event))
+
+    def _wait(self, application_id: str) -> JobReport:
+        """Wait in this worker for the end of an application."""
+        spec, launcher = self._prepared()
+        cluster, program = self._cluster or launcher.cluster, None
+        if self.operator.stream_logs:
+            program = ProgramLines(cluster, self.operator.stream_logs, lambda: masking(job_secrets(spec)), self.log)
+        followed = Followed(cluster, application_id, self.identity, self._deadline(), spec.deadlines.queue,
+                            float(self.operator.poll_interval), kill=self.operator.kill_policy == "kill",
+                            lease=lease_of(spec, HOLDER))
+        return follow_in_thread(followed, self.log, program, self._check_killed)
+
+    def _finish(self, report: JobReport, submitted: str, *, whole: bool) -> Any:
+        """End the task with a report; submit again first if no task of the job has run.
 
         This worker waits for the next application: a second deferral would overwrite the log of the first trigger.
         """
-        report = read_event(event)
         self.application_id = report.application_id
-        if report.application_id != event["application_id"]:
+        if report.application_id != submitted:
             self.operator.tf_yarn_links = None
-            push_other_application(self.ti, event["application_id"], report.application_id)
+            push_other_application(self.ti, submitted, report.application_id)
         killer = report.killed_by_attempt
         if killer is not None and killer < self.identity.attempt:
             # The worker of the older attempt was cut off from Airflow, and ended after this attempt had attached.
             self.log.warning("%s was killed by attempt %s; submitting again", report.application_id, killer)
             return self.run(deferrable=False)
         ended = self._try_again(report)
-        if ended is report and not is_whole(event):
-            ended = complete(report, self._read, self.log.warning)
+        if ended is report and not whole:
+            ended = complete_report(report, self._read, self.log.warning)
         return self._conclude(ended)
 
     def time_out(self) -> Any:
@@ -205,17 +221,21 @@ class Execution:
     def kill(self, *, surely: bool = False) -> None:
         """Kill the application, or cancel its submission. Called in a signal handler: within five seconds.
 
-        Airflow's supervisor sends the same signal when it could not reach the API server for a while. Then no person
-        has ended the task, and the next try, if there is one, attaches to the application.
+        Airflow sends the same signal when a worker is shut down, and to a worker that it takes for lost: after an
+        outage of the API server, or after the scheduler has given the task to another try. Then the application is left
+        to the next try, which attaches.
 
         Parameters
         ----------
         surely : bool, optional
-            Whether the signal has another cause: Ctrl-C, or the task's ``execution_timeout``. Default False.
+            Whether a person or a time limit has decided: Ctrl-C, the task's ``execution_timeout``, its state. Default
+            False: ask Airflow for the state.
         """
-        began = time.monotonic()
-        if not (self.left or surely or self._is_last_try() or api_server_answers()):
-            self.left = self.cut_off = True
+        self._kill_until = time.monotonic() + KILL_LIMIT
+        if has_worker(self.ti) and not (self.left or surely):
+            state = self._ask_state()
+            if not self._ends_in(state):
+                self.left, self._undecided = True, state
         self.killed = True
         if self.left:
             return
@@ -223,15 +243,45 @@ class Execution:
             self._launcher.cancel()
         if self._cluster is None or not self.application_id:
             return
-        limit = LIMIT - (time.monotonic() - began)
+        self._fate = "may still run (its end is not confirmed)"
         # In a thread: the interrupted code may hold a lock.
-        killing = threading.Thread(target=kill_now, daemon=True,
-                                   args=(self._cluster, self.application_id, KILLED_BY_AIRFLOW, limit),
-                                   kwargs={"attempt": self.identity.attempt})
+        killing = threading.Thread(target=self._kill_now, args=(self._cluster,), daemon=True)
         killing.start()
         self._killing = killing  # the interrupted code joins it, so it has to run
         if not self._submitting:
-            killing.join(limit)
+            self._await_kill()
+
+    def _kill_now(self, cluster: Cluster) -> None:
+        if kill_now(cluster, self.application_id, KILLED_BY_AIRFLOW, self._kill_until - time.monotonic(),
+                    attempt=self.identity.attempt):
+            self._fate = "was killed"
+
+    def _await_kill(self) -> None:
+        """Wait for the kill until Airflow's limit; the question for the state has used a part of it."""
+        if self._killing is not None:
+            self._killing.join(max(0.0, self._kill_until - time.monotonic()))
+
+    def _ask_state(self) -> str:
+        """Return the state of the task, ``replaced`` if another try has its place; empty without an answer in time."""
+        answers: list[str] = []
+
+        def ask() -> None:
+            state = present_state(self.ti)
+            replaced = state == "running" and self._is_last_try() and is_replaced(self.ti)
+            answers.append("replaced" if replaced else state)
+
+        # In a thread: the interrupted code may hold the lock of the connection to Airflow's supervisor.
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(_ANSWER)
+        return answers[0] if answers else ""
+
+    def _ends_in(self, state: str) -> bool:
+        """Return whether no later try attaches to the application of a task in this state."""
+        if state in DECIDED:
+            return True
+        leased = self._spec is not None and bool(self._spec.lease)
+        return self._is_last_try() and (state == "running" or (not state and not leased))
 
     def _is_last_try(self) -> bool:
         return int(self.ti.try_number) > int(self.ti.max_tries)
@@ -257,10 +307,10 @@ class Execution:
         document = operator.spec
         if isinstance(document, str):
             document = operator.render_template(read_document(document), self.context)
-        self._spec = spec = job_of(
+        self._spec = spec = operator_job(
             operator.options(), document, operator.yarn_lifetime, operator.execution_timeout if limited else None,
             name=f"{self.ti.dag_id}.{self.ti.task_id}{index}", names=operator.renamed_options)  # fmt: skip
-        for doubt in doubts_about(spec):
+        for doubt in doubts_about_job(spec):
             self.log.warning("%s", doubt)
         launcher = self._connect()
         self._cluster = launcher.cluster.acting_for(spec.user or launcher.cluster.user)
@@ -300,7 +350,7 @@ class Execution:
             application_id, cluster_to_dict(self._cluster or launcher.cluster), identity_to_dict(self.identity),
             deadline=self._deadline(), queue_timeout=spec.deadlines.queue,
             poll_interval=float(self.operator.poll_interval), on_kill=self.operator.kill_policy,
-            lease=lease_to_dict(spec))  # fmt: skip
+            lease=lease_to_dict(spec), lines=self._lines(application_id))
 
     def _lines(self, application_id: str) -> dict[str, Any] | None:
         """Return what the trigger needs for the program's lines, and leave the secrets where it finds them."""
@@ -308,7 +358,7 @@ class Execution:
             return None
         spec, launcher = self._prepared()
         try:
-            secrets = secrets_of(spec)
+            secrets = job_secrets(spec)
             path = hand_over(self._cluster or launcher.cluster, application_id, secrets) if secrets else ""
         except TfYarnError as error:
             self.log.warning("stream_logs: no lines of the program while the task is deferred, because its secrets "
@@ -381,25 +431,20 @@ class Execution:
         report = masked(report, redact)
         for line in lines_of(report, time.time(), self.operator.log_tail_lines):
             self.log.info("%s", line)
-        value = self._pushed(report)
+        value = _value_of(report)
         self._link_what_is_left(report)
         level = logging.INFO if report.reason is Reason.SUCCEEDED else logging.ERROR
         self.log.log(level, "%s", sentence_of(report))
         codes = self.operator.skip_on_exit_code
         failure = exception_of(report, (codes,) if isinstance(codes, int) else codes, self.identity.attempt)
         if failure is not None:
+            if self.operator.do_xcom_push:  # the value of a task that succeeds is an XCom already
+                self.ti.xcom_push("tf_yarn_status", value)
             raise failure
         if self.operator.model_asset is not None:
             path = value["output_path"] or self.operator.options().get("output")
             self.context["outlet_events"][self.operator.model_asset].extra = {
                 "model_path": path, "metrics": value["metrics"], "application_id": value["application_id"]}
-        return value
-
-    def _pushed(self, report: JobReport) -> Any:
-        """Push the report, with secrets masked as in the task's log, unless the task pushes nothing; return it."""
-        value: Any = mask_texts(to_xcom(report), redact)
-        if self.operator.do_xcom_push:
-            self.ti.xcom_push("tf_yarn_status", value)
         return value
 
     def _link_what_is_left(self, report: JobReport) -> None:
@@ -413,23 +458,28 @@ class Execution:
     def _check_killed(self) -> None:
         """Raise a retryable error after `kill`; Airflow also calls it when it shuts down the worker."""
         if self.killed or self.operator.kill_asked:
-            if self._killing is not None:
-                self._killing.join(LIMIT)
-            left = "was left alone" if self.left else "was killed"
+            self._await_kill()
+            fate = "was left alone" if self.left else self._fate
             why = "Airflow ended the task or its worker"
-            if self.cut_off:
-                why += " while its API server did not answer; the next try attaches to it"
-            raise TfYarnInfrastructureError(f"{self.application_id or 'The submission'} {left}, because {why}",
+            if self._undecided is not None:
+                why += (f" (state of the task: {self._undecided or 'Airflow did not answer'}); the next try attaches "
+                        "to it")
+            raise TfYarnInfrastructureError(f"{self.application_id or 'The submission'} {fate}: {why}",
                                             Reason.KILLED.value, self.application_id)
 
     def _check_state(self) -> None:
         """Kill the application if Airflow has ended this try: after the handover no signal reaches this process."""
-        state = ended_state(self.ti)
-        if state:
+        state = present_state(self.ti)
+        if state in DECIDED:
             self.log.warning("Airflow has set the state of this task to %s in the meantime", state)
-            self.kill()
+            self.kill(surely=True)
             self._check_killed()
 
     def _close(self) -> None:
         if self._launcher is not None:
             self._launcher.close()
+
+
+def _value_of(report: JobReport) -> Any:
+    """Return the report as the value of the task, with secrets masked as in the task's log."""
+    return mask_with(to_xcom(report), redact)

@@ -86,11 +86,11 @@ class YarnHook(BaseHook):
         SpecInvalid, SubmissionRejected, ResourcesImpossible, ClusterUnreachable
             As `Launcher.submit`.
         """
-        from .job import job_of
+        from .job import operator_job
 
         launcher = self.get_launcher()
         try:
-            return launcher.submit(job_of({}, spec, None, None))
+            return launcher.submit(operator_job({}, spec, None, None))
         finally:
             launcher.close()
 
@@ -185,7 +185,7 @@ class YarnHook(BaseHook):
         """
         from ..doctor.examination import examine
         from ..doctor.known import Question
-        from ..doctor.symptoms import Outcome
+        from ..doctor.symptoms import CheckOutcome
         from ..errors import TfYarnError
 
         try:
@@ -202,7 +202,7 @@ class YarnHook(BaseHook):
         facts = {result.check: result.finding.facts for result in diagnosis.results}
         known, where = facts["identity"], ", ".join(facts["configuration"]["resourcemanagers"])
         warnings = [f"{result.check}: {result.finding.message}" for result in diagnosis.results
-                    if result.finding.outcome is Outcome.WARNING]
+                    if result.finding.outcome is CheckOutcome.WARNING]
         told = "".join(f"; warning: {text}" for text in warnings)
         return True, (f"Hadoop {known['hadoop'] or 'of unknown version'} at {where}, as {known['user']}, "
                       f"staging directory {known['staging']}{told}")

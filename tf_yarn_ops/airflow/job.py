@@ -1,4 +1,4 @@
-"""`job_of`: a pure function from the arguments of an operator to its `JobSpec`."""
+"""`operator_job`: a pure function from the arguments of an operator to its `JobSpec`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,8 +15,8 @@ from ..job.spec import JobSpec
 SLACK = 300.0
 
 
-def job_of(options: Mapping[str, Any], spec: Any, lifetime: Any, execution_timeout: timedelta | None,
-           name: str = "", names: Mapping[str, str] | None = None) -> JobSpec:
+def operator_job(options: Mapping[str, Any], spec: Any, lifetime: Any, execution_timeout: timedelta | None,
+                 name: str = "", names: Mapping[str, str] | None = None) -> JobSpec:
     """Return the job of an operator.
 
     Parameters

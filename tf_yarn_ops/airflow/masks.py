@@ -20,7 +20,7 @@ from .versions import redact
 FILE = "masks.json"
 
 
-def secrets_of(spec: JobSpec) -> set[str]:
+def job_secrets(spec: JobSpec) -> set[str]:
     """Return the secrets in the options of a job.
 
     A text is a secret if Airflow masks it in this task's log, or if the name of its variable or of its option on a

@@ -5,6 +5,7 @@ the standard library and the table of options only; `execution` does the work, a
 """
 
 import inspect
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -24,7 +25,7 @@ from .versions import (
 )
 
 if TYPE_CHECKING:
-    from .execution import Execution
+    from .execution import TaskExecution
 
 #: Options of ``ytf-submit`` whose names mean something else in Airflow, and their names here.
 RENAMED = {"queue": "yarn_queue", "output": "output_path", "execution_timeout": "job_execution_timeout"}
@@ -36,11 +37,18 @@ _ELSEWHERE = {
     "tasks": "cluster_requirement", "image": "docker_image", "bash_command": "task_command", "cmd": "task_command",
     "env_vars": "env", "files": "file", "archives": "archive", "conn_id": "tf_yarn_conn_id",
 }  # fmt: skip
+_NO_JOB = "there is no job"
 _OPTION_NAMES = {here: name for name, here in RENAMED.items()}
 #: The options of the job, by their names here.
-OPTIONS = tuple(RENAMED.get(name, name) for name in options_of(OPERATOR, submission=False))
+OPERATOR_OPTIONS = tuple(RENAMED.get(name, name) for name in options_of(OPERATOR, submission=False))
 _CHOICES = {**{name: option.choices for name, option in options_of(OPERATOR).items() if option.choices},
             "on_kill": ("kill", "leave")}  # fmt: skip
+
+#: Options that a check of the DAG file leaves out while they have a template: no other option depends on them.
+_APART = ("script", "name", "user", "env", "file", "archive", "environment", "docker_image", "yarn_queue", "tag",
+          "file_system")  # fmt: skip
+#: Options that may have any text, so that one with a template can be checked as it is.
+_FREE = ("task_command", "command", "input", "output_path")
 
 Number = int | float | str
 Words = str | Sequence[str] | Mapping[str, Any]
@@ -97,7 +105,7 @@ class TensorFlowYarnOperator(BaseOperator):
     Returns
     -------
     dict
-        The report of the job (`JobReport.to_dict`), also as XCom ``tf_yarn_status``.
+        The report of the job (`JobReport.to_dict`). After a failure it is the XCom ``tf_yarn_status``.
 
     Raises
     ------
@@ -105,10 +113,11 @@ class TensorFlowYarnOperator(BaseOperator):
         With every fault that is visible when the DAG is parsed.
     """
 
-    template_fields: Collection[str] = ("spec", *OPTIONS)
+    template_fields: Collection[str] = ("spec", *OPERATOR_OPTIONS)
     template_ext: Sequence[str] = ()
     template_fields_renderers = dict.fromkeys((
         "spec", "env", "file", "archive", "command", "tag", "task_memory", "task_vcores", "task_gpus", "node_label",
+        "hold_port",
     ), "json")  # fmt: skip
     operator_extra_links = (TrainingLink(), YarnApplicationLink(), YarnLogsLink(), TensorBoardLink())
     ui_color = "#fdecd2"
@@ -116,14 +125,16 @@ class TensorFlowYarnOperator(BaseOperator):
     _needs_job = True
 
     def __init__(
-        self, *, spec: Any = None, task_command: str | None = None, cluster_requirement: str | None = None,
+        self, *, spec: Any = None, task_command: str | None = None,
+        cluster_requirement: str | Mapping[str, int] | None = None,
         input: str | None = None, output_path: str | None = None, script: str | None = None,
         yarn_queue: str | None = None, name: str | None = None, user: str | None = None,
         priority: Number | None = None, environment: str | None = None, docker_image: str | None = None,
         env: Words | None = None, file: Words | None = None, archive: Words | None = None,
         command: Words | None = None, custom_type: Words | None = None, task_memory: Number | Words | None = None,
         task_vcores: Number | Words | None = None, task_gpus: Number | Words | None = None,
-        node_label: Words | None = None, tag: Words | None = None, file_system: Words | None = None,
+        node_label: Words | None = None, hold_port: bool | Words | None = None, tag: Words | None = None,
+        file_system: Words | None = None,
         success: str | None = None, restart: str | None = None, max_restarts: Number | None = None,
         max_container_losses: Number | None = None, restart_backoff: Number | None = None,
         allocation_retries: Number | None = None,
@@ -144,15 +155,18 @@ class TensorFlowYarnOperator(BaseOperator):
         submit_with: str | None = None, strict_placement: bool = False, **kwargs: Any,
     ) -> None:  # fmt: skip
         given = dict(locals())
+        faults = _faults(given, self._needs_job)
+        if self._needs_job and not kwargs.get("_airflow_from_mapped"):  # the values of a mapped task are rendered ones
+            named = {fault.partition(":")[0] for fault in faults}
+            faults += [fault for fault in _job_faults(given) if not named & {fault.partition(":")[0], _NO_JOB}]
+        if faults:
+            raise ValueError(f"{kwargs.get('task_id', type(self).__name__)}: " + "; ".join(faults))
         asset = Asset(model_asset) if isinstance(model_asset, str) else model_asset
         if asset is not None:
             kwargs["outlets"] = [*_as_list(kwargs.get("outlets")), asset]
-        faults = _faults(given, self._needs_job)
-        if faults:
-            raise ValueError(f"{kwargs.get('task_id', type(self).__name__)}: " + "; ".join(faults))
         super().__init__(**kwargs)
         self.spec = spec
-        for option in OPTIONS:
+        for option in OPERATOR_OPTIONS:
             setattr(self, option, given[option])
         # The page of rendered templates shows only the options that were given; otherwise it shows None forty times.
         self.template_fields = tuple(field for field in type(self).template_fields
@@ -175,15 +189,11 @@ class TensorFlowYarnOperator(BaseOperator):
         self.kill_asked = False
         #: Whether something else than Airflow's supervisor asks for the kill.
         self._kill_surely = False
-        self._execution: Execution | None = None
+        self._execution: TaskExecution | None = None
 
     def options(self) -> dict[str, Any]:
         """Return the options of the job by the names of ``ytf-submit``."""
-        given = {_OPTION_NAMES.get(option, option): value for option in OPTIONS
-                 if (value := getattr(self, option)) is not None}
-        if isinstance(given.get("tensorboard"), str):  # a rendered template
-            given["tensorboard"] = given["tensorboard"].strip().lower() in ("true", "yes", "on", "1")
-        return given
+        return _by_job_names({option: getattr(self, option) for option in OPERATOR_OPTIONS})
 
     def complete_job(self, context: Any) -> None:
         """Set options that are known only at run time. Called in the Airflow worker before each submission."""
@@ -238,10 +248,10 @@ class TensorFlowYarnOperator(BaseOperator):
             self.on_kill()
             raise
 
-    def _begin(self, context: Any, *, deferred: bool = False) -> "Execution":
-        from .execution import Execution
+    def _begin(self, context: Any, *, deferred: bool = False) -> "TaskExecution":
+        from .execution import TaskExecution
 
-        self._execution = execution = Execution(self, context, deferred=deferred)
+        self._execution = execution = TaskExecution(self, context, deferred=deferred)
         return execution
 
 
@@ -254,19 +264,24 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
             faults.append(f"{name}: Airflow uses this name itself; here the option is called {RENAMED[name]}")
         elif name not in known and not name.startswith("_airflow"):
             hint = (f" (did you mean {_ELSEWHERE[name]!r}?)" if name in _ELSEWHERE else
-                    did_you_mean(name, (*OPTIONS, *given, *sorted(known))))
+                    did_you_mean(name, (*OPERATOR_OPTIONS, *given, *sorted(known))))
             faults.append(f"{name}: unknown option{hint}")
     spec, task_command = given["spec"], given["task_command"]
     if spec is not None and task_command is not None:
         faults.append("spec and task_command: both say what the job runs; give only one of them")
     if needs_job and spec is None and given["cluster_requirement"] is None:
-        faults.append("there is no job: give spec, or cluster_requirement and task_command")
+        faults.append(f"{_NO_JOB}: give spec, or cluster_requirement and task_command")
     elif needs_job and spec is None and task_command is None and given["command"] is None:
         faults.append("task_command: missing; give it, or command with one command per task type")
     for name, choices in _CHOICES.items():
         value = given[name]
         if isinstance(value, str) and "{" not in value and value not in choices:
             faults.append(f"{name}: {value!r} is not one of {', '.join(choices)}{did_you_mean(value, choices)}")
+    for name in ("deferrable", "wait_for_completion", "strict_placement"):
+        if not isinstance(given[name], bool):
+            faults.append(f"{name}: {given[name]!r} is neither True nor False")
+    if not (given["model_asset"] is None or isinstance(given["model_asset"], str | Asset)):
+        faults.append(f"model_asset: {given['model_asset']!r} is neither an asset nor its URI")
     if not _is_number(given["poll_interval"]) or given["poll_interval"] <= 0:
         faults.append(f"poll_interval: {given['poll_interval']!r} is not a number of seconds above 0")
     streamed = _as_list(given["stream_logs"])
@@ -288,6 +303,52 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
     if not all(isinstance(code, int) for code in (codes if isinstance(codes, Collection) else (codes,))):
         faults.append(f"skip_on_exit_code: {codes!r} is neither an exit code nor a collection of exit codes")
     return faults
+
+
+def _job_faults(given: Mapping[str, Any]) -> list[str]:
+    """Return the faults of a job that needs no template to be known; warn of what is probably a mistake."""
+    queue, usual = given["kwargs"].get("queue"), conf.get("operators", "default_queue", fallback="default")
+    if queue not in (None, usual) and given["yarn_queue"] is None:
+        warnings.warn(f"queue={queue!r} names a queue of Airflow's executor; YARN's queue is yarn_queue", stacklevel=3)
+    options = {}
+    for option in ("spec", *OPERATOR_OPTIONS):
+        if option in _FREE or not _is_rendered_later(given[option]):
+            options[option] = given[option]
+        elif option not in _APART:
+            return []
+    spec = options.pop("spec")
+    if isinstance(spec, str):  # a file of the worker
+        return []
+    from ..errors import SpecInvalid
+    from ..job.request import doubts_about_job
+    from .job import operator_job
+
+    try:
+        job = operator_job(_by_job_names(options), spec, None, None, names=RENAMED)
+    except SpecInvalid as error:
+        return [str(fault) for fault in error.faults]
+    for doubt in doubts_about_job(job):
+        warnings.warn(doubt, stacklevel=3)
+    return []
+
+
+def _is_rendered_later(value: Any) -> bool:
+    """Return whether a value has a template, or is the result of another task."""
+    if isinstance(value, str):
+        return any(mark in value for mark in ("{{", "{%", "{#"))
+    if isinstance(value, Mapping):
+        return any(map(_is_rendered_later, (*value, *value.values())))
+    if isinstance(value, list | tuple | set):
+        return any(map(_is_rendered_later, value))
+    return hasattr(value, "operator") or hasattr(value, "resolve")
+
+
+def _by_job_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given, by the names of ``ytf-submit``."""
+    given = {_OPTION_NAMES.get(option, option): value for option, value in values.items() if value is not None}
+    if isinstance(given.get("tensorboard"), str):  # a rendered template
+        given["tensorboard"] = given["tensorboard"].strip().lower() in ("true", "yes", "on", "1")
+    return given
 
 
 def _is_number(value: Any) -> bool:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..runtime.common.clock import duration
+from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, compose_diagnostics, parse_diagnostics, plain_values
-from ..terminal.summary import duration, ending, timeline
+from ..terminal.summary import ending, timeline
 from .exceptions import TfYarnFailure, TfYarnInfrastructureError, TfYarnJobFailed
 from .versions import AirflowFailException, AirflowSkipException
 
@@ -32,15 +34,15 @@ def to_xcom(report: JobReport) -> dict[str, Any]:
     return document
 
 
-def mask_texts(value: Any, mask: Callable[[str], Any]) -> Any:
+def mask_with(value: Any, mask: Callable[[str], Any]) -> Any:
     """Return plain values with every text masked, at any depth; the names in mappings stay and decide nothing.
 
     Airflow's own walk over a document masks all that has a name like ``token_accuracy``, and stops at depth 5.
     """
     if isinstance(value, Mapping):
-        return {name: mask_texts(item, mask) for name, item in value.items()}
+        return {name: mask_with(item, mask) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [mask_texts(item, mask) for item in value]
+        return [mask_with(item, mask) for item in value]
     return mask(value) if isinstance(value, str) else value
 
 
@@ -48,7 +50,7 @@ def masked(report: JobReport, mask: Callable[[str], Any]) -> JobReport:
     """Return a report with the texts masked that the program may have written."""
     rounds = tuple(replace(item, cause=mask(item.cause)) for item in report.rounds)
     tasks = tuple(replace(task, log_tail=mask(task.log_tail)) for task in report.tasks)
-    return replace(report, message=mask(report.message), metrics=mask_texts(report.metrics, mask), rounds=rounds,
+    return replace(report, message=mask(report.message), metrics=mask_with(report.metrics, mask), rounds=rounds,
                    tasks=tasks)
 
 
@@ -85,7 +87,7 @@ def lines_of(report: JobReport, now: float, log_tail_lines: int) -> Iterator[str
     if report.tasks:
         yield from (line.strip() for line in timeline(report, now))
     if report.metrics:
-        yield "metrics: " + ", ".join(f"{name} {value}" for name, value in report.metrics.items())
+        yield "metrics: " + ", ".join(escape_controls(f"{name} {value}", "") for name, value in report.metrics.items())
     if report.output_path:
         yield f"output: {report.output_path}"
     first = _first_failure(report)
@@ -93,7 +95,7 @@ def lines_of(report: JobReport, now: float, log_tail_lines: int) -> Iterator[str
         tail = first.log_tail.splitlines()[-log_tail_lines:] if log_tail_lines else []
         if tail:
             yield f"--- last lines of {first.task} on {first.host or 'its node'}"
-            yield from tail
+            yield from map(escape_controls, tail)
             yield "---"
         yield f"{first.task} failed first: {ending(first) or first.state}"
 
@@ -106,7 +108,7 @@ def sentence_of(report: JobReport) -> str:
     """Return the log line with the reason, the message and the next step."""
     reason = report.reason or Reason.LOST
     head = f"{report.application_id or 'nothing was submitted:'} {reason.value}"
-    message = f"{head}: {report.message}" if report.message else head
+    message = f"{head}: {escape_controls(report.message)}" if report.message else head
     complete = reason is Reason.SUCCEEDED or (not report.state and reason in _COMPLETE)
     return message if complete else f"{message.rstrip('.')}. {reason.hint}"
 

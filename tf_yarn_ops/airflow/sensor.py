@@ -52,12 +52,13 @@ class TensorFlowYarnSensor(BaseSensorOperator):
         #: The URLs of the links by their XCom keys.
         self.tf_yarn_links: dict[str, str] | None = None
         self._launcher: Launcher | None = None
+        self._answered = 0.0
 
     def execute(self, context: Any) -> Any:
         """Wait here, or in the triggerer."""
         from ..follow.identity import Identity
+        from .hasty_kill import quieten
         from .hook import YarnHook
-        from .kill import quieten
         from .links import urls_of
         from .serialization import cluster_to_dict, identity_to_dict
         from .task_instance import deployment_id
@@ -77,11 +78,20 @@ class TensorFlowYarnSensor(BaseSensorOperator):
 
     def poke(self, context: Any) -> bool | PokeReturnValue:
         """Return the report once the application has ended."""
+        from ..errors import ClusterUnreachable
         from .hook import YarnHook
 
         if self._launcher is None:
             self._launcher = YarnHook(self.tf_yarn_conn_id).get_launcher()
-        report = self._launcher.report(self.application_id)
+            self._answered = time.monotonic()
+        try:
+            report = self._launcher.report(self.application_id)
+        except ClusterUnreachable as error:
+            if time.monotonic() - self._answered >= self._launcher.cluster.site.unreachable_timeout:
+                raise
+            self.log.warning("still waiting for %s : %s", self.application_id, error)
+            return False
+        self._answered = time.monotonic()
         if report.reason is None:
             self.log.info("%s %s", self.application_id, report.state)
             return False
@@ -89,18 +99,18 @@ class TensorFlowYarnSensor(BaseSensorOperator):
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
         """End the task with the report in the trigger's event."""
-        from .event import complete, is_whole, read_event
+        from .event import complete_report, is_whole, read_event
+        from .hasty_kill import quieten
         from .hook import YarnHook
-        from .kill import quieten
 
         report = read_event(event)
         if not is_whole(event):
             quieten()
-            report = complete(report, YarnHook(self.tf_yarn_conn_id).report, self.log.warning)
+            report = complete_report(report, YarnHook(self.tf_yarn_conn_id).report, self.log.warning)
         return self._ended(report)
 
     def _ended(self, report: "JobReport") -> Any:
-        from .outcome import exception_of, lines_of, mask_texts, masked, sentence_of, to_xcom
+        from .outcome import exception_of, lines_of, mask_with, masked, sentence_of, to_xcom
 
         report = masked(report, redact)
         for line in lines_of(report, time.time(), self.log_tail_lines):
@@ -108,7 +118,7 @@ class TensorFlowYarnSensor(BaseSensorOperator):
         self.log.info("%s", sentence_of(report))
         failure = exception_of(report)
         if failure is None:
-            return mask_texts(to_xcom(report), redact)
+            return mask_with(to_xcom(report), redact)
         if self.soft_fail or self.never_fail:
             raise AirflowSkipException(str(failure)) from failure
         raise failure

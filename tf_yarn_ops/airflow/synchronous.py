@@ -1,34 +1,35 @@
-"""`run_trigger`: run a trigger in a thread, so that signals still reach the main thread of a synchronous task."""
+"""`follow_in_thread`: follow an application in a thread, so that signals still reach the main thread of a task."""
 
 import asyncio
 import concurrent.futures
 import contextlib
+import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from .trigger import TensorFlowYarnTrigger
+from ..runtime.common.report import JobReport
+from .following import Followed, follow
+from .streamed_log import ProgramLines
 
 #: Seconds between two calls of the checkpoint.
 _TICK = 0.5
 
 
-def run_trigger(trigger: TensorFlowYarnTrigger, checkpoint: Callable[[], None]) -> Mapping[str, Any]:
-    """Run a trigger to its event.
+def follow_in_thread(followed: Followed, log: logging.Logger, program: ProgramLines | None,
+                     checkpoint: Callable[[], None]) -> JobReport:
+    """Wait for the end of an application; return its report.
 
     Parameters
     ----------
-    trigger : TensorFlowYarnTrigger
+    followed : Followed
+    log : logging.Logger
+    program : ProgramLines or None
+        See `following.follow`.
     checkpoint : callable
         Called twice a second. An error of the checkpoint, or of a signal handler, ends the wait.
-
-    Returns
-    -------
-    mapping
-        The payload of the event.
     """
-    trigger.stored = False
-    thread = _TriggerThread(trigger)
+    thread = _Thread(lambda: follow(followed, log, lambda application_id: None, program))
     try:
         thread.start()
         while True:
@@ -40,49 +41,30 @@ def run_trigger(trigger: TensorFlowYarnTrigger, checkpoint: Callable[[], None]) 
         thread.cancel()
 
 
-class _TriggerThread(threading.Thread):
-    """Runs a trigger in an event loop of its own.
+class _Thread(threading.Thread):
+    """Runs a coroutine in an event loop of its own.
 
     The thread makes the loop: Airflow's alarm raises in the main thread, and would leave half a loop there.
     """
 
-    def __init__(self, trigger: TensorFlowYarnTrigger):
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, JobReport]]):
         super().__init__(name="tf-yarn-wait", daemon=True)
-        self.result: concurrent.futures.Future[Mapping[str, Any]] = concurrent.futures.Future()
-        self._trigger = trigger
-        self._task: asyncio.Task[Mapping[str, Any]] | None = None
+        self.result: concurrent.futures.Future[JobReport] = concurrent.futures.Future()
+        self._work = work
+        self._task: asyncio.Task[JobReport] | None = None
         self._cancelled = False
 
     def run(self) -> None:
         try:
-            payload = self._wait()
+            self.result.set_result(asyncio.run(self._main()))  # its end cancels the shared poll, which may sleep
         except BaseException as error:  # the main thread raises it
             self.result.set_exception(error)
-        else:
-            self.result.set_result(payload)
 
-    def _wait(self) -> Mapping[str, Any]:
-        loop = asyncio.new_event_loop()
-        try:
-            self._task = loop.create_task(self._first_event())
-            if self._cancelled:  # before there was a task
-                self._task.cancel()
-            return loop.run_until_complete(self._task)
-        finally:
-            loop.run_until_complete(self._end_the_rest())
-            loop.close()
-
-    async def _first_event(self) -> Mapping[str, Any]:
-        async with contextlib.aclosing(self._trigger.run()) as events:
-            payload: Mapping[str, Any] = (await anext(events)).payload
-            return payload
-
-    async def _end_the_rest(self) -> None:
-        """Cancel the shared poll, which would sleep for one more interval."""
-        rest = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in rest:
-            task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
+    async def _main(self) -> JobReport:
+        self._task = asyncio.ensure_future(self._work())
+        if self._cancelled:  # before there was a task
+            self._task.cancel()
+        return await self._task
 
     def cancel(self) -> None:
         """End the thread if it still runs."""

@@ -16,8 +16,11 @@ logger = logging.getLogger(__name__)
 
 #: The part of a generation that one clear of the DAG run adds; the rest is the task's ``max_tries``.
 CLEAR = 1_000_000
-#: States of a task instance whose present try has ended.
-_OVER = ("failed", "success", "skipped", "restarting", "removed", "up_for_retry")
+#: States of a task instance that no try follows, unless a person clears it; a try after a clear trains anew.
+FINAL = ("failed", "success", "skipped", "upstream_failed", "removed")
+#: States that a person or a time limit has set: the application of the present try ends. Airflow sets ``restarting``
+#: only when a person clears a running task. In any other state a try goes on or follows, and attaches.
+DECIDED = (*FINAL, "restarting", "deleted")
 
 
 def deployment_id(*, warn: bool = False) -> str:
@@ -68,7 +71,7 @@ def resumed(identity: Identity, task_instance: Any) -> Identity:
 
 
 def state_of(dag_id: str, run_id: str, task_id: str, map_index: int, ask: Callable[..., Any] | None = None) -> str:
-    """Return the state of a task instance as Airflow's server has it; empty if the server does not tell it.
+    """Return the state of a task instance as Airflow's server has it.
 
     Parameters
     ----------
@@ -77,30 +80,34 @@ def state_of(dag_id: str, run_id: str, task_id: str, map_index: int, ask: Callab
         -1 for a task that is not mapped.
     ask : callable, optional
         Default: `versions.task_states`.
+
+    Returns
+    -------
+    str
+        ``no_status`` for a task instance that Airflow has not scheduled yet, ``deleted`` if there is none; empty if
+        the server does not answer.
     """
     mapped = map_index >= 0
     try:
         states = (ask or task_states)(dag_id=dag_id, task_ids=[task_id], run_ids=[run_id],
                                       map_index=map_index if mapped else None)
-        return str(states[run_id][f"{task_id}_{map_index}" if mapped else task_id])
+        state = states.get(run_id, {}).get(f"{task_id}_{map_index}" if mapped else task_id, "deleted")
     except (ServerError, ImportError, NameError, LookupError, OSError, EOFError, RuntimeError, TypeError,
             ValueError) as error:
         logger.warning("Airflow did not tell the state of task %s of %s: %s", task_id, run_id, error)
         return ""
+    return "no_status" if state is None else str(state)
 
 
-def ended_state(task_instance: Any) -> str:
-    """Return the state with which Airflow has ended this running try; empty if the try may continue.
-
-    The supervisor learns of such a state at its next heartbeat. That is too late for a task that is about to defer.
+def present_state(task_instance: Any) -> str:
+    """Return the state of a task's own task instance, see `state_of`.
 
     Parameters
     ----------
     task_instance : RuntimeTaskInstance
     """
-    state = state_of(task_instance.dag_id, task_instance.run_id, task_instance.task_id, task_instance.map_index,
-                     getattr(task_instance, "get_task_states", None))
-    return state if state in _OVER else ""
+    return state_of(task_instance.dag_id, task_instance.run_id, task_instance.task_id, task_instance.map_index,
+                    getattr(task_instance, "get_task_states", None))
 
 
 def push_application(task_instance: Any, application_id: str, spec: JobSpec, resourcemanager: str, user: str,

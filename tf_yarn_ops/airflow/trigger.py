@@ -6,7 +6,6 @@ In come plain values, which Airflow's database keeps in clear text; out goes one
 import asyncio
 import contextvars
 import logging
-import threading
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
@@ -20,8 +19,6 @@ from .versions import cancelled_triggers_ask
 _KILLERS = ThreadPoolExecutor(32, thread_name_prefix="tf-yarn-kill")
 #: Seconds for a kill, less than Airflow's ``[triggerer] on_kill_timeout`` of 30.
 _KILLED = 28.0
-#: Who holds the lease of an application, for the report of one that runs out.
-HOLDER = "a worker or triggerer of Airflow"
 
 
 class TensorFlowYarnTrigger(BaseTrigger):
@@ -64,10 +61,6 @@ class TensorFlowYarnTrigger(BaseTrigger):
         self.lease = None if lease is None else dict(lease)
         self.lines = None if lines is None else dict(lines)
         self._followed_id = application_id
-        #: The lines of the job's program, where the trigger runs in the process of its task.
-        self.program_lines: Any = None
-        #: Whether Airflow stores the event; False where the trigger runs in the process of its task.
-        self.stored = True
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments of this trigger."""
@@ -82,20 +75,14 @@ class TensorFlowYarnTrigger(BaseTrigger):
         try:
             # The first import takes half a second; in a thread it does not hold up other triggers.
             followed, progress, event = await asyncio.to_thread(self._prepare)
-            program = self.program_lines or await asyncio.to_thread(self._program, followed.cluster)
+            program = await asyncio.to_thread(self._program, followed.cluster)
             report = await progress.follow(followed, self.log, self._moved, program)
         except asyncio.CancelledError:
-            if self._runs_without_triggerer() or (cancelled_triggers_ask() and await asyncio.to_thread(self._is_over)):
+            # Without a number it runs in `airflow dags test` or `tasks test`, and its cancellation is a Ctrl-C.
+            if self.trigger_id is None or (cancelled_triggers_ask() and await asyncio.to_thread(self._is_over)):
                 await self.on_kill()
             raise
-        yield TriggerEvent(event.build_event(self.application_id, report, stored=self.stored))  # type: ignore[no-untyped-call]
-
-    def _runs_without_triggerer(self) -> bool:
-        """Tell whether ``airflow dags test`` or ``tasks test`` runs this trigger: then its cancellation is a Ctrl-C.
-
-        A triggerer numbers its triggers, and `synchronous.run_trigger` runs one outside of the main thread.
-        """
-        return self.trigger_id is None and threading.current_thread() is threading.main_thread()
+        yield TriggerEvent(event.build_event(self.application_id, report))  # type: ignore[no-untyped-call]
 
     def _is_over(self) -> bool:
         from .cleanup import over
@@ -115,7 +102,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         kill.result()
 
     def _kill(self) -> None:
-        from .kill import kill_now
+        from .hasty_kill import kill_now
         from .outcome import KILLED_BY_AIRFLOW
 
         followed, _, _ = self._prepare()
@@ -126,7 +113,8 @@ class TensorFlowYarnTrigger(BaseTrigger):
         """Return the lines of the program that this trigger tells; None if it tells none."""
         if self.lines is None:
             return None
-        from . import log_lines, masks
+        from . import masks
+        from . import streamed_log as log_lines
 
         path, log = self.lines["masks"], cast(logging.Logger, self.log)
         return log_lines.ProgramLines(cluster, self.lines["tasks"],
@@ -138,13 +126,14 @@ class TensorFlowYarnTrigger(BaseTrigger):
     def _prepare(self) -> tuple[Any, Any, Any]:
         from ..follow.identity import Identity
         from ..follow.lease import Lease, here
-        from . import event, progress
-        from .kill import quieten
+        from . import event
+        from . import following as progress
+        from .hasty_kill import quieten
         from .serialization import cluster_from_dict
 
         quieten()
         followed = progress.Followed(
             cluster_from_dict(self.cluster), self.application_id, Identity(**self.identity), self.deadline,
             self.queue_timeout, self.poll_interval, kill=self.kill_policy == "kill",
-            lease=None if self.lease is None else Lease(**self.lease, holder=here(HOLDER)))  # fmt: skip
+            lease=None if self.lease is None else Lease(**self.lease, holder=here(progress.HOLDER)))  # fmt: skip
         return followed, progress, event

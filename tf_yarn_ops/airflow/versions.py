@@ -92,21 +92,22 @@ __all__ = [
     "conf",
     "context_merge",
     "determine_kwargs",
-    "execution_api_url",
     "has_timed_out",
+    "has_worker",
+    "is_replaced",
     "redact",
     "task_decorator_factory",
     "task_states",
 ]  # fmt: skip
 
 
-def version_of(text: str) -> Version:
+def parse_airflow_version(text: str) -> Version:
     """Return major and minor number of a version of Airflow."""
     major, minor = text.split(".")[:2]
     return int(major), int(minor)
 
 
-_HERE = version_of(airflow.__version__)
+_HERE = parse_airflow_version(airflow.__version__)
 
 
 def _lacking(name: str, needed: Version) -> ImportError:
@@ -167,16 +168,6 @@ def base_url() -> str:
     return str(conf.get("api", "base_url", fallback="") or "")
 
 
-def execution_api_url() -> str:
-    """Return the URL of the API server that the supervisor of this task talks to; empty in 2.11, which has none."""
-    conf = _load("conf")
-    if _HERE < (3, 0):
-        return ""
-    base = base_url() or "/"
-    base = f"http://localhost:8080{base}" if base.startswith("/") else base
-    return str(conf.get("core", "execution_api_server_url", fallback="") or f"{base.rstrip('/')}/execution/")
-
-
 def task_states(*, dag_id: str, task_ids: list[str], run_ids: list[str], map_index: int | None) -> dict[str, Any]:
     """Return the states of task instances, as ``RuntimeTaskInstance.get_task_states`` does.
 
@@ -208,6 +199,38 @@ def task_states(*, dag_id: str, task_ids: list[str], run_ids: list[str], map_ind
         for run_id, task_id, state in rows:
             states[run_id][task_id if map_index is None else f"{task_id}_{map_index}"] = state
     return states
+
+
+def has_worker(task_instance: Any) -> bool:
+    """Return whether Airflow keeps the state of a task; ``dag.test()`` of 2.11 runs tasks without one."""
+    return _HERE >= (3, 0) or task_instance.job_id is not None
+
+
+def is_replaced(task_instance: Any) -> bool:
+    """Return whether Airflow has given the place of this try of a task to another try; False if it does not answer.
+
+    In Airflow 3 each try has an id of its own, and no request for a state takes it. The check of a task's assets does,
+    and answers 404 for the id of an earlier try.
+    """
+    if _HERE >= (3, 0):
+        try:
+            from airflow.sdk.execution_time.comms import ValidateInletsAndOutlets
+            from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
+
+            SUPERVISOR_COMMS.send(ValidateInletsAndOutlets(ti_id=task_instance.id))
+        except _load("ServerError") as error:
+            return bool((error.error.detail or {}).get("status_code") == 404)
+        except (ImportError, AttributeError, OSError, EOFError):
+            return False
+        return False
+    from airflow.models import TaskInstance
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        found = session.query(TaskInstance.try_number).filter_by(
+            dag_id=task_instance.dag_id, task_id=task_instance.task_id, run_id=task_instance.run_id,
+            map_index=task_instance.map_index).scalar()  # fmt: skip
+    return found is not None and int(found) != int(task_instance.try_number)
 
 
 def cancelled_triggers_ask() -> bool:

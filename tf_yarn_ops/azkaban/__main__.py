@@ -15,7 +15,7 @@ def main() -> NoReturn:
     console.install()
     with Interruption() as interruption:
         jobtype = import_module("tf_yarn_ops.azkaban.jobtype")
-        code = jobtype.run(console, interruption, sys.argv[1:], os.environ)
+        code = jobtype.run_job(console, interruption, sys.argv[1:], os.environ)
     sys.exit(code)
 
 

@@ -1,7 +1,7 @@
 """``ytf azkaban backfill``: run a flow for past dates, and never train again for a date that is done.
 
 The only state is Azkaban's own list of executions: each one that a backfill starts has its date in the parameter
-`MARK`. So a backfill that was interrupted continues when the same command is given again, from any machine.
+`BACKFILL_DATE`. So a backfill that was interrupted continues when the same command is given again, from any machine.
 """
 
 import time
@@ -9,15 +9,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from .server import ENDED, Execution, WebServer
+from ..errors import Fault, FaultCode
+from ..validation import check_faults
+from .job_execution import BACKFILL_DATE
+from .web_api import FLOW_ENDED, FlowExecution, WebServer
 
-#: The parameter of the flow that names the date of an execution.
-MARK = "ytf.backfill.date"
 SUCCEEDED = "SUCCEEDED"
 #: Executions of the flow that are looked at, the latest first. Each of them costs a request.
 MOST_LOOKS = 2000
 #: Seconds between two questions for the executions that run.
-INTERVAL = 10.0
+BACKFILL_INTERVAL = 10.0
+
+
+class Wrong(FaultCode):
+    """Fault codes for the parameters of a backfill."""
+
+    SET_BY_JOB = ("the job {job} sets {name} itself, and Azkaban lets the job win over a parameter of the flow; move "
+                  "{name} into a .properties file of the project")
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,8 @@ class Plan:
         How many executions may run at the same time. Default 1.
     keep_going : bool, optional
         Whether further dates are started after a failure. Default false.
+    again : bool, optional
+        Whether dates that have succeeded are run again. Default false.
     """
 
     project: str
@@ -42,10 +52,11 @@ class Plan:
     parameters: Mapping[str, str]
     at_once: int = 1
     keep_going: bool = False
+    again: bool = False
 
     def parameters_of(self, day: date) -> dict[str, str]:
         """Return the parameters of the execution for a date, the mark among them."""
-        return {**{name: day.strftime(form) for name, form in self.parameters.items()}, MARK: day.isoformat()}
+        return {**{name: day.strftime(form) for name, form in self.parameters.items()}, BACKFILL_DATE: day.isoformat()}
 
 
 def dates_between(first: date, last: date, days: int = 1) -> list[date]:
@@ -78,16 +89,19 @@ class Backfill:
 
         Raises
         ------
+        SpecInvalid
+            A job sets a parameter itself, so that the date would not reach it.
         ClusterUnreachable, SubmissionRejected
             From the server. What runs continues there; the same plan again continues the backfill.
         """
+        self._check_parameters()
         found = self._find()
         running: dict[date, int] = {}
         waiting: list[date] = []
         failed: list[date] = []
         for day in self._plan.dates:
             known = found.get(day)
-            if known is None or (known.status in ENDED and known.status != SUCCEEDED):
+            if known is None or (known.status in FLOW_ENDED and (self._plan.again or known.status != SUCCEEDED)):
                 waiting.append(day)
             elif known.status == SUCCEEDED:
                 self._say(f"{day} is done: execution {known.execution_id}")
@@ -101,7 +115,7 @@ class Backfill:
                 self._say(f"{day} starts: execution {running[day]}")
             if not running:
                 break
-            self._sleep(INTERVAL)
+            self._sleep(BACKFILL_INTERVAL)
             for day, status in self._ended(running):
                 self._say(f"{day} {status}: execution {running.pop(day)}")
                 failed += [] if status == SUCCEEDED else [day]
@@ -109,26 +123,35 @@ class Backfill:
             self._say(f"{day} was not started, because another date failed")
         return sorted([*failed, *waiting])
 
+    def _check_parameters(self) -> None:
+        jobs = self._server.job_properties(self._plan.project, self._plan.flow)
+        check_faults(Fault("parameter", Wrong.SET_BY_JOB, {"name": name, "job": job})
+                     for name in self._plan.parameters for job, properties in jobs.items() if name in properties)
+        for name in self._plan.parameters:
+            if not any(f"${{{name}}}" in value for properties in jobs.values() for value in properties.values()):
+                self._say(f"warning: no job of the flow refers to ${{{name}}}; if no .properties file of the project "
+                          "does, the date has no effect")
+
     def _ended(self, running: Mapping[date, int]) -> list[tuple[date, str]]:
         states = [(day, self._server.status(execution_id)) for day, execution_id in running.items()]
-        return [(day, status) for day, status in states if status in ENDED]
+        return [(day, status) for day, status in states if status in FLOW_ENDED]
 
-    def _find(self) -> dict[date, Execution]:
+    def _find(self) -> dict[date, FlowExecution]:
         """Return the execution that counts for each date: a success, else one that runs, else the latest."""
-        missing, found = set(self._plan.dates), dict[date, Execution]()
+        missing, found = set(self._plan.dates), dict[date, FlowExecution]()
         for execution, day in self._marked():
             if day not in missing:
                 continue
-            if execution.status == SUCCEEDED:
+            if execution.status == SUCCEEDED and not self._plan.again:
                 missing.discard(day)
                 found[day] = execution
-            elif day not in found or (execution.status not in ENDED and found[day].status in ENDED):
+            elif day not in found or (execution.status not in FLOW_ENDED and found[day].status in FLOW_ENDED):
                 found[day] = execution
             if not missing:
                 break
         return found
 
-    def _marked(self) -> Iterator[tuple[Execution, date]]:
+    def _marked(self) -> Iterator[tuple[FlowExecution, date]]:
         """Yield the executions that a backfill has started, with their dates; those with disabled jobs are left out."""
         for number, execution in enumerate(self._server.executions(self._plan.project, self._plan.flow)):
             if number >= MOST_LOOKS:
@@ -136,7 +159,7 @@ class Backfill:
                 return
             asked = self._server.asked(execution.execution_id)
             try:
-                day = date.fromisoformat(asked.parameters.get(MARK, ""))
+                day = date.fromisoformat(asked.parameters.get(BACKFILL_DATE, ""))
             except ValueError:
                 continue
             if not asked.disabled:

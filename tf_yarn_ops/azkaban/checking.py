@@ -10,16 +10,19 @@ from ..doctor.examination import Diagnosis, Result, examine
 from ..doctor.known import Question
 from ..errors import SpecInvalid
 from ..hadoop.site import find_site
-from .inherited import allowed, replace_own
-from .install import MODULE, NAME, read_command
+from .inherited import allowed, plugin_variables, replace_own
+from .install import JOBTYPE_NAME, MODULE, limits_of, read_jobtype_command
 from .limits import Limits, read_limits
 
 #: Seconds for the start of the interpreter.
 _START = 60
 
 
-def check_installation(directory: Path, name: str = NAME, on_result: Callable[[Result], object] = lambda result: None,
-                       ) -> Diagnosis:
+def check_installation(
+    directory: Path,
+    name: str = JOBTYPE_NAME,
+    on_result: Callable[[Result], object] = lambda result: None,
+) -> Diagnosis:
     """Make the checks with the limits and the environment of a launcher; tell whether its interpreter can start it.
 
     The checks run in this process. Another interpreter of the job type only imports the launcher's module.
@@ -38,10 +41,10 @@ def check_installation(directory: Path, name: str = NAME, on_result: Callable[[R
     SpecInvalid
         The job type is not installed, its interpreter lacks this package, or the limits have faults.
     """
-    words = read_command(directory, name)
+    words = read_jobtype_command(directory, name)
     _check_interpreter(words[0])
-    limits = read_limits(words[words.index("--limits") + 1] if "--limits" in words else None)
-    environ = {**allowed(os.environ), **limits.environ}
+    limits = read_limits(limits_of(words))
+    environ = {**allowed(os.environ, {}, plugin_variables(directory / name)), **limits.environ}
     replace_own(environ)
     site = limits.identify(find_site(environ)) if limits.keytab or limits.principal else None
     return examine(Question(environ, queue=_queue(limits), site=site), on_result)

@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import Code, Fault, General
+from ..errors import ClusterUnreachable, Fault, FaultCode, GeneralFault, SubmissionRejected
 from ..hadoop.configuration import system_user
 from ..runtime.common.report import list_names
 from ..terminal.diagnosis import leave, result_lines, summary_line
 from ..terminal.output import say
-from ..validation import check
-from .install import NAME, RELOAD_URL, install
+from ..validation import check_faults
+from .install import JOBTYPE_NAME, RELOAD_URL, write_jobtype
 
 if TYPE_CHECKING:
     from ..doctor.examination import Result
 
 _DATE = click.DateTime(["%Y-%m-%d"])
+_UNREACHABLE = "Check --url and that Azkaban's web server runs. Executions that have started continue."
+_REFUSED = "Correct the login, the project, the flow or your rights in Azkaban, as the message says."
 
 
-class Wrong(Code):
-    """What is wrong with the words of a backfill."""
+class BackfillFault(FaultCode):
+    """Fault codes for the words of a backfill."""
 
     NOT_A_PAIR = "{given!r} is not NAME=FORMAT, for example date=%Y-%m-%d"
     BACKWARDS = "{given} is before the first date, {first}"
@@ -53,8 +55,8 @@ def install_jobtype(directory: Path, name: str | None, secure: bool | None, limi
                     check: bool, python: str | None) -> int:
     """Install or update the job type on this executor."""
     if check:
-        return _check(directory, name or NAME)
-    done = install(directory, name=name or NAME, secure=secure, limits=limits, python=python)
+        return _check(directory, name or JOBTYPE_NAME)
+    done = write_jobtype(directory, name=name or JOBTYPE_NAME, secure=secure, limits=limits, python=python)
     for file in done.written:
         say(f"wrote {done.folder / file}")
     if not done.written:
@@ -62,7 +64,7 @@ def install_jobtype(directory: Path, name: str | None, secure: bool | None, limi
     for note in done.notes:
         say(note)
     say(f"jobs with type={done.folder.name} run {done.command}")
-    say("note: a job can still set PATH, LD_PRELOAD and other variables (env.*) of its launcher, and so use the rights "
+    say("note: a job can still make the dynamic loader run its code in the launcher (env.LD_PRELOAD), with the rights "
         "of the launcher's user; with execute.as.user these are the rights of the job's own user")
     say("next, for each executor: send a POST request to its reload URL, or restart it")
     click.echo(RELOAD_URL)
@@ -89,30 +91,37 @@ def install_jobtype(directory: Path, name: str | None, secure: bool | None, limi
 @click.option("--at-once", type=click.IntRange(1), default=1, show_default=True, metavar="<n>",
               help="How many dates run at the same time.")
 @click.option("--keep-going", is_flag=True, help="Start further dates after one has failed.")
+@click.option("--again", is_flag=True, help="Run dates again that have succeeded.")
 def backfill(url: str, login: str, password_file: Path | None, ca_file: str | None, project: str, flow: str,
              first: datetime, last: datetime, every: int, pairs: tuple[str, ...], at_once: int,
-             keep_going: bool) -> int:
+             keep_going: bool, again: bool) -> int:
     """Run a flow for past dates, one after the other or some at once.
 
     Dates that have succeeded are left out, and those that run are waited for, so the same command can be repeated.
     Ctrl-C ends only the command; what runs in Azkaban continues.
     """
     from .backfill import Backfill, Plan, dates_between
-    from .server import WebServer
+    from .web_api import WebServer
 
     parameters, faults = dict[str, str](), list[Fault]()
     for pair in pairs or ("date=%Y-%m-%d",):
         name, equals, form = pair.partition("=")
         parameters[name] = form
-        faults += [] if name and equals else [Fault("parameter", Wrong.NOT_A_PAIR, {"given": pair})]
+        faults += [] if name and equals else [Fault("parameter", BackfillFault.NOT_A_PAIR, {"given": pair})]
     if last < first:
-        faults.append(Fault("to", Wrong.BACKWARDS, {"given": f"{last:%Y-%m-%d}", "first": f"{first:%Y-%m-%d}"}))
+        faults.append(Fault("to", BackfillFault.BACKWARDS, {"given": f"{last:%Y-%m-%d}", "first": f"{first:%Y-%m-%d}"}))
     password = _password(password_file, faults)
-    check(faults)
-    plan = Plan(project, flow, dates_between(first.date(), last.date(), every), parameters, at_once, keep_going)
+    check_faults(faults)
+    plan = Plan(project, flow, dates_between(first.date(), last.date(), every), parameters, at_once, keep_going,
+                again)
     server = WebServer(url, login, password, ca_file=ca_file)
     try:
         left = Backfill(server, plan, say).run()
+    except (ClusterUnreachable, SubmissionRejected) as error:
+        say(f"ytf azkaban backfill: {error}")
+        say(_UNREACHABLE if isinstance(error, ClusterUnreachable) else _REFUSED)
+        say("next: the same command again")
+        return error.reason.exit_code
     finally:
         server.close()
     if left:
@@ -126,12 +135,12 @@ def _password(file: Path | None, faults: list[Fault]) -> str:
     """Return the password of a file, or of the environment."""
     if file is None:
         if "AZKABAN_PASSWORD" not in os.environ:
-            faults.append(Fault("password_file", Wrong.NO_PASSWORD))
+            faults.append(Fault("password_file", BackfillFault.NO_PASSWORD))
         return os.environ.get("AZKABAN_PASSWORD", "")
     try:
         return file.read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        faults.append(Fault("password_file", General.UNREADABLE_FILE, {"file": str(file), "error": str(error)}))
+        faults.append(Fault("password_file", GeneralFault.UNREADABLE_FILE, {"file": str(file), "error": str(error)}))
         return ""
 
 

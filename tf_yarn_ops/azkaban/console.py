@@ -9,10 +9,11 @@ import re
 import sys
 from collections.abc import Collection
 
+from ..runtime.common.escaping import escape_controls
+
 _APPLICATION = re.compile(r"(?<!\S)application_\d+_\d+")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 #: The most characters of a line in the log.
-MAX_LINE = 2000
+MAX_CONSOLE_LINE = 2000
 
 
 class Console(io.TextIOBase):
@@ -34,7 +35,7 @@ class Console(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        content = text.encode("utf-8", "backslashreplace")
+        content = escape_controls(text).encode()
         try:
             while content:
                 content = content[os.write(self._descriptor, content):]
@@ -56,14 +57,14 @@ class Console(io.TextIOBase):
 
 
 def tame(line: str, own: Collection[str] = ()) -> str:
-    """Return a line without control characters and, where needed, shortened.
+    """Return a line with its control characters escaped and, where needed, shortened.
 
     Parameters
     ----------
     line : str
     own : collection of str, optional
         Ids of this job's applications. Azkaban kills every application whose id stands at the beginning of a word in a
-        job's log, so all other ids get a quote before them.
+        job's log, so all other ids stand in quotes.
     """
-    line = _APPLICATION.sub(lambda match: match[0] if match[0] in own else f"'{match[0]}", _CONTROL.sub(" ", line))
-    return line if len(line) <= MAX_LINE else line[:MAX_LINE] + " ..."
+    line = _APPLICATION.sub(lambda match: match[0] if match[0] in own else f"'{match[0]}'", escape_controls(line))
+    return line if len(line) <= MAX_CONSOLE_LINE else line[:MAX_CONSOLE_LINE] + " ..."

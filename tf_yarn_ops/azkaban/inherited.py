@@ -1,23 +1,54 @@
-"""The launcher's environment, without the variables that a job must not set.
+"""The launcher's environment: that of the executor and of the administrator, without the variables of the job.
 
-Azkaban puts a job's ``env.*`` into the environment of the launcher. The launcher, its libraries and the programs that
-it starts read the variables that remain.
+Azkaban's ``ProcessJob`` puts every property ``env.NAME`` into the environment of the process, those of the job over
+those of the plugin. It sets the variables in `AZKABANS` itself, after all of these.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
-#: Variables for the user and the options of Hadoop's programs. The operating system, Kerberos or the site sets them.
-DROPPED = frozenset({"HADOOP_USER_NAME", "HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION", "JAVA_TOOL_OPTIONS",
-                     "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "HADOOP_OPTS", "HADOOP_CLIENT_OPTS"})
-#: Dropped too: the launcher runs with ``-I`` and ignores these variables, but another Python that it starts reads them.
-DROPPED_PREFIX = "PYTHON"
+from .properties import parse_properties
+
+#: The variables that Azkaban sets for each process after those of the job.
+AZKABANS = frozenset({"JOB_PROP_FILE", "JOB_NAME", "JOB_OUTPUT_PROP_FILE", "KRB5CCNAME"})
+#: Variables of the executor that choose a user. The operating system, Kerberos or the site's limits choose it.
+DROPPED = frozenset({"HADOOP_USER_NAME", "HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION"})
+#: Releases before 3.72 read the second one, too.
+_PREFIXES = ("env.", "ENV.")
 
 
-def allowed(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without the variables that a job must not set."""
-    return {name: value for name, value in environ.items()
-            if name not in DROPPED and not name.startswith(DROPPED_PREFIX)}
+def plugin_variables(folder: Path | None) -> dict[str, str]:
+    """Return the variables that the administrator gives in the plugin's folder and in the folder of all plugins."""
+    if folder is None:
+        return {}
+    files = (folder.parent / "common.properties", folder / "plugin.properties")
+    return {name: value for file in files if file.is_file()
+            for _, name, value in _variables(parse_properties(file.read_bytes()))}
+
+
+def allowed(environ: Mapping[str, str], properties: Mapping[str, str], of_plugin: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of the launcher.
+
+    Parameters
+    ----------
+    environ : mapping of str to str
+        The environment of the process.
+    properties : mapping of str to str
+        The properties of the job, those of the plugin included.
+    of_plugin : mapping of str to str
+        As returned by `plugin_variables`.
+    """
+    of_job = {name for _, name, _ in _variables(properties)} - AZKABANS
+    kept = {name: value for name, value in environ.items() if name not in of_job}
+    replaced = {name: value for name, value in _executors().items() if name in of_job}
+    return {name: value for name, value in {**kept, **replaced, **of_plugin}.items() if name not in DROPPED}
+
+
+def ignored(properties: Mapping[str, str], of_plugin: Mapping[str, str]) -> list[str]:
+    """Return the keys of the variables that a job sets in vain."""
+    return sorted(key for key, name, value in _variables(properties)
+                  if of_plugin.get(name) != value and name not in AZKABANS | DROPPED)
 
 
 def replace_own(environ: Mapping[str, str]) -> None:
@@ -25,3 +56,19 @@ def replace_own(environ: Mapping[str, str]) -> None:
     for name in [name for name in os.environ if name not in environ]:
         del os.environ[name]
     os.environ.update(environ)
+
+
+def _executors() -> dict[str, str]:
+    """Return the environment of the executor, our parent; empty where it runs as another user than its jobs."""
+    try:
+        content = Path(f"/proc/{os.getppid()}/environ").read_bytes()
+    except OSError:
+        return {}
+    pairs = (os.fsdecode(part).partition("=") for part in content.split(b"\0") if part)
+    return {name: value for name, _, value in pairs}
+
+
+def _variables(properties: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    for key, value in properties.items():
+        if key.startswith(_PREFIXES):
+            yield key, key.partition(".")[2], value

@@ -19,10 +19,10 @@ from typing import NamedTuple
 from ..errors import SpecInvalid
 from .properties import format_properties, parse_properties
 
-NAME = "tensorflow-yarn"
+JOBTYPE_NAME = "tensorflow-yarn"
 MODULE = "tf_yarn_ops.azkaban"
 #: In the order of writing. Azkaban skips a folder without the last file.
-FILES = ("plugin.properties", "private.properties")
+JOBTYPE_FILES = ("plugin.properties", "private.properties")
 PROCESS_JOB = "azkaban.jobExecutor.ProcessJob"
 HADOOP_SHELL = "azkaban.jobtype.HadoopShell"
 WHITELIST = "command.whitelist.regex"
@@ -52,7 +52,8 @@ class Installed:
     notes: tuple[str, ...]
 
 
-def render(python: str, *, secure: bool = False, limits: str | None = None) -> dict[str, bytes]:
+def render(python: str, *, secure: bool = False, limits: str | None = None,
+           folder: Path | None = None) -> dict[str, bytes]:
     """Return the content of the plugin's files by their names.
 
     Parameters
@@ -64,9 +65,12 @@ def render(python: str, *, secure: bool = False, limits: str | None = None) -> d
         their project only, unless the limits say otherwise.
     limits : str, optional
         Absolute path of the site's limits. Default: `limits.DEFAULT_PATH`.
+    folder : Path, optional
+        The plugin's folder, so that the launcher can tell the administrator's variables from those of a job.
+        Default: unknown, and no ``env.*`` property reaches the launcher.
     """
-    command = _command(python, limits, secure)
-    texts = {name: (resources.files(__package__) / "plugin" / name).read_text("ascii") for name in FILES}
+    command = _command(python, limits, secure, folder)
+    texts = {name: (resources.files(__package__) / "plugin" / name).read_text("ascii") for name in JOBTYPE_FILES}
     plugin = texts["plugin.properties"].replace("command=@PYTHON@ -I -X utf8 -m tf_yarn_ops.azkaban\n",
                                                 format_properties({"command": command}).decode("ascii"))
     private = texts["private.properties"]
@@ -78,8 +82,8 @@ def render(python: str, *, secure: bool = False, limits: str | None = None) -> d
     return {"plugin.properties": plugin.encode("ascii"), "private.properties": private.encode("ascii")}
 
 
-def install(directory: Path, *, name: str = NAME, python: str | None = None, secure: bool | None = None,
-            limits: str | None = None) -> Installed:
+def write_jobtype(directory: Path, *, name: str = JOBTYPE_NAME, python: str | None = None, secure: bool | None = None,
+                  limits: str | None = None) -> Installed:
     """Install the job type, or update an older installation.
 
     Parameters
@@ -113,12 +117,12 @@ def install(directory: Path, *, name: str = NAME, python: str | None = None, sec
     faults = _faults(directory, name, python, limits)
     if faults:
         raise SpecInvalid(faults)
-    files = render(python, secure=secure, limits=limits)
     folder = directory / name
+    files = render(python, secure=secure, limits=limits, folder=folder.absolute())
     notes += _repairs(folder)
     folder.mkdir(exist_ok=True)
     written = []
-    for file in FILES:
+    for file in JOBTYPE_FILES:
         there = _read(folder / file)
         content = files[file] + _kept(there or {}, parse_properties(files[file]), file, notes)
         if not (folder / file).is_file() or (folder / file).read_bytes() != content:
@@ -128,7 +132,7 @@ def install(directory: Path, *, name: str = NAME, python: str | None = None, sec
     return Installed(folder, parse_properties(files["plugin.properties"])["command"], tuple(written), tuple(notes))
 
 
-def read_command(directory: Path, name: str = NAME) -> list[str]:
+def read_jobtype_command(directory: Path, name: str = JOBTYPE_NAME) -> list[str]:
     """Return the words of the command that an installed job type starts.
 
     Raises
@@ -139,12 +143,17 @@ def read_command(directory: Path, name: str = NAME) -> list[str]:
     folder = directory / name
     if _owner(folder) != "ours":
         raise SpecInvalid(f"{folder} does not hold this job type: install it first, without --check")
-    return shlex.split((_read(folder / FILES[0]) or {})["command"])
+    return shlex.split((_read(folder / JOBTYPE_FILES[0]) or {})["command"])
 
 
-def _command(python: str, limits: str | None, secure: bool) -> str:
+def limits_of(words: list[str]) -> str | None:
+    """Return the site's limits that a command names."""
+    return words[words.index("--limits") + 1] if "--limits" in words else None
+
+
+def _command(python: str, limits: str | None, secure: bool, folder: Path | None) -> str:
     words = [python, "-I", "-X", "utf8", "-m", MODULE, *(["--secure"] if secure else []),
-             *(["--limits", limits] if limits else [])]
+             *(["--limits", limits] if limits else []), *(["--plugin", str(folder)] if folder else [])]
     return " ".join(f'"{word}"' if " " in word else word for word in words)
 
 
@@ -155,7 +164,7 @@ def _faults(directory: Path, name: str, python: str, limits: str | None) -> list
                       "plugins/jobtypes")
     if not _NAME.match(name):
         faults.append(f"--name: {name!r} cannot be a job type; use letters, digits, '.', '-' and '_'")
-    for option, path in (("--python", python), ("--limits", limits or "/")):
+    for option, path in (("--python", python), ("--limits", limits or "/"), ("--dir", str(directory.absolute()))):
         if not os.path.isabs(path):
             faults.append(f"{option}: {path!r} is not an absolute path")
         if any(letter in path for letter in "\"'$\\\n") or not path.isascii():
@@ -182,7 +191,7 @@ def _read(path: Path) -> dict[str, str] | None:
 
 def _owner(folder: Path) -> str:
     """Return ``ours``, ``other`` or ``none``: the folder has our plugin, another plugin, or no complete plugin."""
-    plugin, private = (_read(folder / file) or {} for file in FILES)
+    plugin, private = (_read(folder / file) or {} for file in JOBTYPE_FILES)
     if MODULE in plugin.get("command", "").split():
         return "ours"
     return "other" if private.get("jobtype.class") or any(folder.glob("*.jar")) else "none"
@@ -202,11 +211,10 @@ class Restrictions(NamedTuple):
 
 
 def _restrictions(folder: Path) -> Restrictions:
-    plugin, private = (_read(folder / file) or {} for file in FILES)
+    plugin, private = (_read(folder / file) or {} for file in JOBTYPE_FILES)
     if _owner(folder) != "ours":
         return Restrictions()
-    words = plugin["command"].replace('"', "").split(" --limits ")
-    return Restrictions(private.get("jobtype.class") == HADOOP_SHELL, words[1] if len(words) == 2 else None)
+    return Restrictions(private.get("jobtype.class") == HADOOP_SHELL, limits_of(shlex.split(plugin["command"])))
 
 
 def _kept(there: Mapping[str, str], ours: Mapping[str, str], file: str, notes: list[str]) -> bytes:

@@ -1,7 +1,7 @@
 """Build the `JobSpec` of a ``.job``, by the same function and the same rules as ``ytf-submit``.
 
-In come properties and the folder of the project; out go the job and the `Request` from which it was built. All faults
-are raised together, with keys of the ``.job`` as their paths.
+In come properties and the folder of the project; out go the job and the `AzkabanRequest` from which it was built. All
+faults are raised together, with keys of the ``.job`` as their paths.
 """
 
 import os
@@ -12,18 +12,18 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import Fault, SpecInvalid, did_you_mean
+from ..follow.identity import PREVIOUS
 from ..job.document import read_document
 from ..job.options import OPTIONS
 from ..job.request import build_job
 from ..job.requirement import canonical_type, parse_cluster_requirement
 from ..job.spec import JobSpec
-from ..validation import Value as ValueCode
-from ..validation import brief, kind_of, parse_count
-from .keys import RESERVED, Found, find_key, unknown_key
-from .program import add_program
-from .request import PREVIOUS, Request, Wrong
+from ..validation import ValueFault, brief, kind_of, parse_count
+from .entry_point import add_program
+from .keys import RESERVED, FoundKey, find_key, unknown_key
+from .request import AzkabanJobFault, AzkabanRequest
 from .tony import translate
-from .values import Value, check_letters, merge, own_values, readable, shown
+from .values import Property, check_letters, merge, own_values, readable, shown
 
 #: Two ways to say where the interpreter is.
 _PLACES = ("tf.environment", "tf.docker_image")
@@ -37,10 +37,10 @@ _NAMES = ("azkaban.flow.projectname", "azkaban.flow.flowid", "azkaban.job.id")
 _ELSEWHERE = ("", "cluster_requirement", "task_command", "spec", "dry_run", "strict_placement")
 
 
-def read_job(properties: Mapping[str, str], folder: Path,
-             defaults: Mapping[str, str] = MappingProxyType({}),
-             complete: Callable[[JobSpec, Request], JobSpec] = lambda job, request: job,
-             root: Path | None = None) -> tuple[JobSpec, Request]:
+def read_azkaban_job(properties: Mapping[str, str], folder: Path,
+                     defaults: Mapping[str, str] = MappingProxyType({}),
+                     complete: Callable[[JobSpec, AzkabanRequest], JobSpec] = lambda job, request: job,
+                     root: Path | None = None) -> tuple[JobSpec, AzkabanRequest]:
     """Return the job that a ``.job`` asks for, and the request from which it was built.
 
     Parameters
@@ -54,7 +54,7 @@ def read_job(properties: Mapping[str, str], folder: Path,
         The site's values for ``tf.*`` keys that neither the job nor TonY's keys give.
     complete : callable, optional
         Returns the job as it will be submitted, or raises SpecInvalid. If the request has faults, `complete` gets the
-        job without the faulty options, if there is one, and `Request.faults` is not empty.
+        job without the faulty options, if there is one, and `AzkabanRequest.faults` is not empty.
     root : Path, optional
         The folder outside which the job may name no file of this machine. Default: no limit.
 
@@ -88,13 +88,13 @@ def read_job(properties: Mapping[str, str], folder: Path,
     return job, request
 
 
-def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, str]) -> Request:
+def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, str]) -> AzkabanRequest:
     """Return a request with the values of the job, of TonY's keys, of the site and of TonY's defaults."""
     faults: list[Fault] = []
     tony = translate(properties)
     values = merge(own_values(properties), tony.values, faults)
     own = frozenset(values)
-    for name, value in (*((name, Value(text, name)) for name, text in defaults.items()), *tony.weak):
+    for name, value in (*((name, Property(text, name)) for name, text in defaults.items()), *tony.weak):
         absent = name == "tf.source" and not os.path.isdir(folder / value.text)
         said_otherwise = ((name in _PLACES and any(other in values for other in _PLACES))
                           or (name.endswith(".memory") and "tf.task_memory" in values))
@@ -103,10 +103,12 @@ def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, 
     faults += check_letters(values)
     values = {name: value._replace(text=readable(value.text)) for name, value in values.items()}
     of_site = frozenset(name for name in defaults if name not in own and name in values)
-    return Request(values, folder, of_site=of_site, faults=faults, warnings=[tony.warning] if tony.warning else [])
+    return AzkabanRequest(
+        values, folder, of_site=of_site, faults=faults, warnings=[tony.warning] if tony.warning else []
+    )
 
 
-def _build(request: Request) -> JobSpec | None:
+def _build(request: AzkabanRequest) -> JobSpec | None:
     """Build the job. If it has faults, note them and build it without the faulty options; None if that fails too."""
     options = request.options
     try:
@@ -124,12 +126,12 @@ def _build(request: Request) -> JobSpec | None:
     return None
 
 
-def _read_document(request: Request) -> None:
+def _read_document(request: AzkabanRequest) -> None:
     path = request.text("tf.spec")
     if path is None:
         return
     if not request.may_read("tf.spec", path):
-        request.refuse(request.values["tf.spec"].key, Wrong.OUTSIDE, given=shown(path))
+        request.refuse(request.values["tf.spec"].key, AzkabanJobFault.OUTSIDE, given=shown(path))
         return
     try:
         document = read_document(path, request.folder, key="tf.spec")
@@ -137,13 +139,13 @@ def _read_document(request: Request) -> None:
         request.faults += error.faults
         return
     if not isinstance(document.get("tasks", {}), Mapping):
-        request.refuse("tf.spec: tasks", ValueCode.NOT_A_MAPPING, given=brief(document["tasks"]),
+        request.refuse("tf.spec: tasks", ValueFault.NOT_A_MAPPING, given=brief(document["tasks"]),
                        what="task types to their settings")
         return
     request.document, request.of_spec = document, frozenset(map(str, document))
 
 
-def _read_types(request: Request, found: Mapping[str, Found]) -> dict[str, dict[str, Any]]:
+def _read_types(request: AzkabanRequest, found: Mapping[str, FoundKey]) -> dict[str, dict[str, Any]]:
     """Write the task types and their instances into the document; return its tasks."""
     tasks = {canonical_type(str(name)): {} if task is None else
              dict(task) if isinstance(task, Mapping) else {"instances": task}
@@ -166,18 +168,18 @@ def _read_types(request: Request, found: Mapping[str, Found]) -> dict[str, dict[
             request.faults += [fault.below(value.key) for fault in error.faults]
             count = 1
         if counts.setdefault(kind, count) != count:
-            request.refuse(value.key, Wrong.OTHER_COUNT, given=count, before=counts[kind])
+            request.refuse(value.key, AzkabanJobFault.OTHER_COUNT, given=count, before=counts[kind])
         if kind in RESERVED:
-            request.refuse(value.key, Wrong.RESERVED_TYPE, given=kind)
+            request.refuse(value.key, AzkabanJobFault.RESERVED_TYPE, given=kind)
     tasks |= {name: {**tasks.get(name, {}), "instances": count} for name, count in counts.items()}
     tasks = {name: task for name, task in tasks.items() if task.get("instances") != 0}
     if not tasks and not requirement:
-        request.refuse("tf.<type>.instances", Wrong.NO_TASKS)
+        request.refuse("tf.<type>.instances", AzkabanJobFault.NO_TASKS)
     request.document["tasks"] = tasks or {"worker": {"command": "true"}}
     return tasks
 
 
-def _read_value(request: Request, name: str, found: Found) -> None:
+def _read_value(request: AzkabanRequest, name: str, found: FoundKey) -> None:
     """Write a value into the options or the document; skip values that other functions read."""
     key, places = found
     value = request.values[name]
@@ -202,7 +204,7 @@ def _read_value(request: Request, name: str, found: Found) -> None:
         request.give(key.option, text, value.key)
 
 
-def _read_task_value(request: Request, found: Found, value: Value) -> None:
+def _read_task_value(request: AzkabanRequest, found: FoundKey, value: Property) -> None:
     """Write a value of one task type, or of one task, into the options or the document."""
     key, places = found
     kind, index = canonical_type(places["type"]), places.get("index")
@@ -215,22 +217,22 @@ def _read_task_value(request: Request, found: Found, value: Value) -> None:
         if not request.values.get(f"tf.{places['type']}.instances"):
             rest = value.key[len(f"tf.{places['type']}"):]
             hint = did_you_mean(value.key, [f"tf.{name}{rest}" for name in tasks])
-            request.refuse(value.key, Wrong.NO_SUCH_TYPE, type=kind, types=tuple(tasks), hint=hint)
+            request.refuse(value.key, AzkabanJobFault.NO_SUCH_TYPE, type=kind, types=tuple(tasks), hint=hint)
     elif field_name in ("memory", "vcores", "gpus"):
         if "," in value.text or ":" in value.text:
-            request.refuse(value.key, Wrong.NOT_ONE_AMOUNT, given=shown(value.text))
+            request.refuse(value.key, AzkabanJobFault.NOT_ONE_AMOUNT, given=shown(value.text))
             return
         where = kind if index is None else f"{kind}[{int(index)}]"
         request.add(key.option, f"{where}:{value.text}", value.key)
     elif field_name == "env":
         before = tasks[kind].get("env") or {}
         if not isinstance(before, Mapping):
-            request.refuse(f"tf.spec: tasks.{kind}.env", ValueCode.NOT_A_MAPPING, given=kind_of(before),
+            request.refuse(f"tf.spec: tasks.{kind}.env", ValueFault.NOT_A_MAPPING, given=kind_of(before),
                            what="variables to texts")
             return
         tasks[kind]["env"] = {**before, places["NAME"]: value.text}
         request.brought[f"tasks.{kind}.env.{places['NAME']}"] = value.key
-    elif field_name in ("awaited", "fatal", "in_cluster"):
+    elif field_name in ("awaited", "fatal", "in_cluster", "hold_port"):
         tasks[kind][field_name] = request.flag(f"tf.{places['type']}.{field_name}")
     else:
         tasks[kind][field_name] = value.text

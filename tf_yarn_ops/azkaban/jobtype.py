@@ -7,13 +7,15 @@ the last line. Azkaban decides by the exit code alone, and reads the output prop
 import logging
 import os
 import time
+from argparse import ArgumentParser
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import Cancelled, ClusterUnreachable, Fault, SpecInvalid, TfYarnError
-from ..job.request import doubts_about
+from ..errors import Cancelled, ClusterUnreachable, Fault, SpecInvalid, Superseded, TfYarnError
+from ..job.request import doubts_about_job
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
@@ -21,16 +23,16 @@ from ..terminal.dry_run import format_dry_run
 from ..terminal.progress import Lines
 from ..terminal.signals import Interruption
 from ..terminal.summary import describe
-from ..validation import MASK, check, noting
+from ..validation import check_faults, noting
 from .console import Console, tame
-from .ending import Ending
-from .execution import Execution
-from .inherited import allowed, replace_own
-from .job import read_job
+from .inherited import allowed, ignored, plugin_variables, replace_own
+from .job import read_azkaban_job
+from .job_execution import JobExecution
+from .limited_ending import LimitedEnding
 from .limits import Limits, read_limits
-from .outputs import output_properties, write_outputs
+from .outputs import output_properties, write_job_outputs
 from .properties import parse_properties
-from .request import Request
+from .request import AzkabanRequest
 from .tags import with_tags
 
 if TYPE_CHECKING:
@@ -40,13 +42,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: Seconds between two requests for the application's state.
-POLL_INTERVAL = 1.0
+JOBTYPE_POLL_INTERVAL = 1.0
 #: Seconds for the answer to the last call, and for its repetitions.
 _HASTE = 2.0
 _NEXT = "next: ytf kill {}"
+_IGNORED = "{}: ignored, because a job sets no variables of its launcher; tf.env.NAME sets a variable of its tasks"
+
+_OPTIONS = ArgumentParser("the launcher", add_help=False, allow_abbrev=False)
+_OPTIONS.add_argument("--secure", action="store_true")
+_OPTIONS.add_argument("--limits")
+_OPTIONS.add_argument("--plugin", type=Path)
 
 
-class Run:
+class JobRun:
     """Runs one job.
 
     Parameters
@@ -60,19 +68,22 @@ class Run:
         The file of the site's limits, as for `limits.read_limits`.
     secure : bool, optional
         Whether jobs may name files of their project only, if the limits do not say it. Default false.
+    plugin : Path, optional
+        The folder of the job type. Default: none, so that no variable in its files counts.
     """
 
     def __init__(self, console: Console, interruption: Interruption, environ: Mapping[str, str],
-                 limits_file: str | None = None, secure: bool = False):
+                 limits_file: str | None = None, secure: bool = False, plugin: Path | None = None):
         self._console = console
         self._interruption = interruption
         self._environ = dict(environ)
         self._limits_file = limits_file
         self._secure = secure
+        self._plugin = plugin
         self._launcher: Launcher | None = None
         self._cluster: Cluster | None = None
         self._ids: list[str] = []
-        self._ending = Ending(self._stop, self._last_call, self._no_answer)
+        self._ending = LimitedEnding(self._stop, self._last_call, self._no_answer)
 
     def __call__(self) -> int:
         """Run the job; return the exit code."""
@@ -99,16 +110,22 @@ class Run:
             return 1
 
     def _run(self) -> int:
-        properties = read_properties(self._environ)
-        execution = Execution.read(properties)
+        from .project import project_folder
+
+        properties = read_job_properties(self._environ)
+        execution = JobExecution.read(properties)
         limits = read_limits(self._limits_file)
-        self._environ |= limits.environ
+        of_plugin = plugin_variables(self._plugin)
+        self._environ = {**allowed(self._environ, properties, of_plugin), **limits.environ}
         replace_own(self._environ)
-        job, request = self._read_job(properties, execution, limits)
+        if keys := ignored(properties, of_plugin):
+            self._say(_IGNORED.format(", ".join(keys)))
+        folder = project_folder(properties, execution)
+        job, request = self._read_job(properties, execution, limits, folder)
         if request.dry_run:
             self._print_dry_run(job)
             return self._conclude(Reason.SUCCEEDED, "nothing was submitted, tf.dry_run is set")
-        report = self._train(job, execution, request, limits)
+        report = self._train(job, execution, request, limits, folder)
         if report.reason is Reason.SUCCEEDED:
             self._hand_on(report)
         for line in describe(report, time.time()):
@@ -116,21 +133,19 @@ class Run:
         return self._conclude(report.reason or Reason.AM_FAILED, report.message)
 
     def _print_dry_run(self, job: JobSpec) -> None:
-        from ..hadoop.site import Site
         from ..submit.application import build
 
-        # The launcher draws the coordinator's first port for each job; this is the lowest that it may draw.
-        application = build(job, base_port=Site().base_port(0)).to_yaml()
-        for line in format_dry_run(job.to_dict(), application, MASK).splitlines():
+        application = build(job).to_yaml()
+        for line in format_dry_run(job.to_dict(), application).splitlines():
             self._say(line)
 
-    def _read_job(self, properties: Mapping[str, str], execution: Execution,
-                  limits: Limits) -> tuple[JobSpec, Request]:
+    def _read_job(self, properties: Mapping[str, str], execution: JobExecution, limits: Limits,
+                  folder: Path) -> tuple[JobSpec, AzkabanRequest]:
         """Return the job as it will be submitted, with absolute paths."""
         from ..submit.preflight import with_absolute_sources
-        from .project import check_sources, project_folder
+        from .project import check_sources
 
-        def complete(job: JobSpec, request: Request) -> JobSpec:
+        def complete(job: JobSpec, request: AzkabanRequest) -> JobSpec:
             faults: list[Fault] = []
             if not request.says("deadlines.total"):
                 job = limits.with_deadline(job)
@@ -143,28 +158,30 @@ class Run:
                 job = replace(job, user=limits.user(properties))
             with noting(faults):
                 job = with_tags(with_absolute_sources(job), execution, request)
-            check(faults)
+            check_faults(faults)
             return job
 
         only_project = limits.files == "project" or (limits.files is None and self._secure)
-        root = project_folder(properties, execution) if only_project else None
-        job, request = read_job(properties, Path.cwd(), limits.defaults, complete, root)
-        for warning in (*request.warnings, *doubts_about(job)):
+        job, request = read_azkaban_job(properties, Path.cwd(), limits.defaults, complete,
+                                        folder if only_project else None)
+        for warning in (*request.warnings, *doubts_about_job(job)):
             self._say(f"warning: {warning}")
         # Azkaban deletes the project as soon as the flow ends, even if a launcher still runs in it.
         os.chdir("/")
         return job, request
 
-    def _train(self, job: JobSpec, execution: Execution, request: Request, limits: Limits) -> JobReport:
+    def _train(self, job: JobSpec, execution: JobExecution, request: AzkabanRequest, limits: Limits,
+               folder: Path) -> JobReport:
         from ..follow.lease import usual_lease
         from ..hadoop.cluster import discover
         from ..hadoop.site import find_site
         from ..launch.launcher import Launcher
-        from .previous import Previous
+        from .previous import tell_previous
 
         self._cluster = discover(environ=self._environ, user=job.user, site=limits.identify(find_site(self._environ)))
+        usual = usual_lease(self._cluster.site.unreachable_timeout)
         if job.lease is None:
-            job = replace(job, lease=usual_lease(self._cluster.site.unreachable_timeout))
+            job = replace(job, lease=usual)
         launcher = Launcher(self._cluster, strict_placement=request.strict_placement, environ=self._environ,
                             holder=f"the launcher of {execution}")
         lines = Lines()
@@ -180,11 +197,20 @@ class Run:
         with self._interruption.noted(self._signalled):
             if self._ending.why:
                 raise Cancelled(self._ending.why)
-            previous = Previous(launcher, execution, job.user or self._cluster.user, self._say)
-            previous.tell_attempts()
-            previous.settle(request.previous)
-            return launcher.run(job, execution.identity, on_reserved=self._reserved, on_change=show,
-                                poll_interval=POLL_INTERVAL)
+            identity = execution.identity(request.previous, job.lease or usual, folder)
+            tell_previous(launcher, identity, job.user or self._cluster.user, self._say)
+            over = not execution.may_retry
+            try:
+                report = launcher.run(job, identity, on_reserved=self._reserved, on_change=show,
+                                      poll_interval=JOBTYPE_POLL_INTERVAL)
+                over |= report.reason is Reason.SUCCEEDED
+            except Superseded:
+                over = True
+                raise
+            finally:
+                with suppress(TfYarnError):  # A newer execution that waits then waits until the lease runs out.
+                    launcher.end_run(identity, job.user, over or bool(self._ending.why))
+            return report
 
     def _reserved(self, application_id: str) -> None:
         self._ids.append(application_id)
@@ -193,7 +219,7 @@ class Run:
     def _hand_on(self, report: JobReport) -> None:
         path = self._environ.get("JOB_OUTPUT_PROP_FILE")
         if path:
-            write_outputs(path, output_properties(report))
+            write_job_outputs(path, output_properties(report))
 
     def _signalled(self) -> None:
         """Request the end of the process; this runs in a signal handler."""
@@ -209,12 +235,12 @@ class Run:
         """Kill the application over a new connection, because the ordinary ending has taken too long."""
         if self._cluster is not None and self._ids:
             # Write nothing before the kill: without a reader the pipe may block.
-            from ..follow.kill import kill
+            from ..follow.kill import kill_application
             from ..follow.session import Session
 
             session = Session.hasty(self._cluster, _HASTE, _HASTE)
             try:
-                kill(session, self._ids[-1], self._ending.why, timeout=None, look_first=False)
+                kill_application(session, self._ids[-1], self._ending.why, timeout=None, look_first=False)
                 self._say(f"killed {self._ids[-1]} by a last call")
             except TfYarnError as error:
                 self._warn_of_leftover(str(error))
@@ -247,7 +273,7 @@ def _gist(error: TfYarnError) -> str:
     return f"{faults[0]} (and {more} more {'fault' if more == 1 else 'faults'}, listed above)"
 
 
-def read_properties(environ: Mapping[str, str]) -> dict[str, str]:
+def read_job_properties(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the job's properties from the file that Azkaban has written.
 
     Raises
@@ -265,7 +291,7 @@ def read_properties(environ: Mapping[str, str]) -> dict[str, str]:
         raise SpecInvalid(f"JOB_PROP_FILE cannot be read: {error}") from error
 
 
-def configure_logging(console: Console) -> None:
+def log_to_console(console: Console) -> None:
     """Send the package's log and the warnings of other packages to the job's log."""
     handler = logging.StreamHandler(console)
     handler.setFormatter(_Plain("%(message)s"))
@@ -281,21 +307,16 @@ class _Plain(logging.Formatter):
         return text if record.levelno < logging.WARNING else f"{record.levelname.lower()}: {text}"
 
 
-def run(console: Console, interruption: Interruption, words: list[str], environ: Mapping[str, str]) -> int:
+def run_job(console: Console, interruption: Interruption, words: list[str], environ: Mapping[str, str]) -> int:
     """Run the job that the environment describes; return the exit code.
 
-    The words are those of the installed command: ``--secure``, and ``--limits FILE`` for the site's limits.
+    The words are those of the installed command: ``--secure``, ``--limits FILE`` for the site's limits, ``--plugin
+    FOLDER`` for the folder of the job type.
     """
-    configure_logging(console)
-    match words:
-        case ["--secure", *rest]:
-            secure = True
-        case rest:
-            secure = False
-    if rest and (len(rest) != 2 or rest[0] != "--limits"):
-        console.say(f"{Reason.SPEC_INVALID.value}: the only options are --secure and, behind it, --limits FILE; "
+    log_to_console(console)
+    options, unknown = _OPTIONS.parse_known_args(words)
+    if unknown:
+        console.say(f"{Reason.SPEC_INVALID.value}: the only options are --secure, --limits FILE and --plugin FOLDER; "
                     f"given: {' '.join(words)}")
         return Reason.SPEC_INVALID.exit_code
-    kept = allowed(environ)
-    replace_own(kept)
-    return Run(console, interruption, kept, rest[1] if rest else None, secure)()
+    return JobRun(console, interruption, environ, options.limits, options.secure, options.plugin)()

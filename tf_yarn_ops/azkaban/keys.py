@@ -8,19 +8,19 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..errors import Code, Fault
+from ..errors import Fault, FaultCode
 from ..job.defaults import default_of
 from ..job.options import OPTIONS
 
 _PLACES = {"<type>": "(?P<type>[A-Za-z][A-Za-z0-9_-]*)", "<index>": "(?P<index>[0-9]+)", "<n>": "(?P<n>[0-9]+)",
            "<NAME>": "(?P<NAME>.+)"}
-PREFIX = "tf."
+KEY_PREFIX = "tf."
 #: The beginning of output properties for the jobs downstream. The job type never reads them.
 RESULT = "tf.result."
 
 
-class Wrong(Code):
-    """What is wrong with the name of a key."""
+class KeyFault(FaultCode):
+    """Fault codes for the name of a key."""
 
     UNKNOWN = "unknown key{hint}"
     NOT_THE_JOBS_USER = "a job can't choose its user; where the site allows it, user.to.proxy does"
@@ -60,7 +60,7 @@ class Key(NamedTuple):
         return re.compile("".join(_PLACES.get(part) or re.escape(part) for part in parts) + r"\Z", re.DOTALL)
 
 
-class Found(NamedTuple):
+class FoundKey(NamedTuple):
     """The row of a name in a ``.job``, and the words in the places of the name."""
 
     key: Key
@@ -71,7 +71,7 @@ def _key(option: str, name: str = "", alias: str = "", *, note: str = "", instea
          default: str | None = None, text: bool = False) -> Key:
     """Return the row of an option; ``note`` is added to its help, ``instead`` replaces it."""
     row = OPTIONS[option]
-    return Key(name or f"{PREFIX}{option}", option, alias, default_of(row) if default is None else default,
+    return Key(name or f"{KEY_PREFIX}{option}", option, alias, default_of(row) if default is None else default,
                instead or " ".join(filter(None, (row.help, note))), text)
 
 
@@ -113,8 +113,9 @@ TASKS = (
     _key("tasks.<type>.fatal", "tf.<type>.fatal",
          "tony.application.stop-on-failure-jobtypes tony.application.sidecar.jobtypes"),
     _key("tasks.<type>.in_cluster", "tf.<type>.in_cluster"),
+    _key("tasks.<type>.hold_port", "tf.<type>.hold_port"),
 )
-JOB = (
+JOB_KEYS = (
     _key("spec", instead="A job in YAML in the project, as `ytf-submit --dry_run` prints it. Other keys override it."),
     _key("env", "tf.env.<NAME>",
          "worker_env.<NAME> tony.containers.envs tony.execution.envs azkaban.input.dataset azkaban.output.dataset",
@@ -174,28 +175,29 @@ JOBTYPE = (
     _key("dry_run"),
     _key("strict_placement"),
     Key("tf.previous", "", "", "ignore",
-        "What happens to live applications of earlier executions of this job (same project, flow and job). ignore: "
-        "they continue, with a warning. wait: this one waits for their end. kill: they are killed."),
+        "What happens to earlier executions of this job (same project, flow, job and backfill date) that still run. "
+        "ignore: they continue, with a warning. wait: this one starts when they are over, retries included. kill: they "
+        "are killed and superseded, retries included."),
 )
 #: The tables of the documents, by their headings.
-SECTIONS = {"What runs": COMMAND, "Task types": TASKS, "The job": JOB, "How it ends": ENDING,
-            "The job type's own": JOBTYPE}  # fmt: skip
+KEY_SECTIONS = {"What runs": COMMAND, "Task types": TASKS, "The job": JOB_KEYS, "How it ends": ENDING,
+                "The job type's own": JOBTYPE}  # fmt: skip
 #: Names are looked up in this order: `tf.env.K` is a variable before it is a task type.
-KEYS = (*COMMAND, *JOB, *ENDING, *JOBTYPE, *TASKS)
-_PATTERNS = [(key, key.pattern) for key in KEYS]
+ALL_KEYS = (*COMMAND, *JOB_KEYS, *ENDING, *JOBTYPE, *TASKS)
+_PATTERNS = [(key, key.pattern) for key in ALL_KEYS]
 #: Keys that a job can't set.
-REFUSED = {"tf.user": Wrong.NOT_THE_JOBS_USER, "tf.resourcemanager": Wrong.NOT_THE_JOBS_CLUSTER}
+REFUSED = {"tf.user": KeyFault.NOT_THE_JOBS_USER, "tf.resourcemanager": KeyFault.NOT_THE_JOBS_CLUSTER}
 #: Words that can't be task types, because other keys begin with them.
-RESERVED = frozenset(key.name.split(".")[1] for key in KEYS if len(key.name.split(".")) > 2) - {"<type>"}
+RESERVED = frozenset(key.name.split(".")[1] for key in ALL_KEYS if len(key.name.split(".")) > 2) - {"<type>"}
 #: The key that a message names for an option which the job has not given; the more general key comes first.
-KEY_OF_OPTION = {key.option: key.name for key in reversed((*TASKS, *COMMAND, *JOB, *ENDING)) if key.option}
+KEY_OF_OPTION = {key.option: key.name for key in reversed((*TASKS, *COMMAND, *JOB_KEYS, *ENDING)) if key.option}
 
 
-def find_key(name: str) -> Found | None:
+def find_key(name: str) -> FoundKey | None:
     """Return the row of a name, or None for an unknown one."""
     for key, pattern in _PATTERNS:
         if match := pattern.match(name):
-            return Found(key, match.groupdict())
+            return FoundKey(key, match.groupdict())
     return None
 
 
@@ -203,7 +205,7 @@ def unknown_key(name: str, types: Iterable[str]) -> Fault:
     """Return the fault of a name that is not in the table, with the nearest known names."""
     if name in REFUSED:
         return Fault(name, REFUSED[name])
-    known = [key.name for key in KEYS]
+    known = [key.name for key in ALL_KEYS]
     words = [part for part in name.split(".") if part]
     numbers = [word for word in words if word.isascii() and word.isdigit()]
     places = {"<type>": [*types, *words[1:2]], "<index>": numbers or ["0"], "<n>": numbers or ["1"],
@@ -211,4 +213,4 @@ def unknown_key(name: str, types: Iterable[str]) -> Fault:
     for place, values in places.items():
         known = [filled for one in known for filled in
                  ([one.replace(place, value) for value in values] if place in one else [one])]
-    return Fault(name, Wrong.UNKNOWN, {"given": name, "allowed": tuple(known)})
+    return Fault(name, KeyFault.UNKNOWN, {"given": name, "allowed": tuple(known)})

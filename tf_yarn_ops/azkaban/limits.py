@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import Code, Fault, SpecInvalid
+from ..errors import Fault, FaultCode, SpecInvalid
 from ..job.spec import JobSpec
 from ..validation import (
-    Value,
-    check,
+    ValueFault,
+    check_faults,
     invalid,
     kind_of,
     normalise,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 DEFAULT_PATH = "/etc/tf_yarn_ops/azkaban.yaml"
 
 
-class Wrong(Code):
-    """What is wrong with a job under the site's limits, or with the file of the limits."""
+class LimitFault(FaultCode):
+    """Fault codes for a job under the site's limits, or with the file of the limits."""
 
     USER = "the site does not let jobs run as {given!r}, only as {allowed}"
     USER_OF_FLOW = ("the site does not let jobs run as {given!r}, who started the flow and whom Azkaban takes because "
@@ -48,7 +48,7 @@ class Wrong(Code):
     CONTAINER = "{given}{unit}; this site allows {most}{unit} for a container"
     TOGETHER = "{given}{unit} together; this site allows {most}{unit} for a job"
     TOTAL_TIMEOUT = "{given:g} s; this site allows {most:g}"
-    NO_TOTAL_TIMEOUT = "0 s, no limit; this site allows {most:g}"
+    NO_TOTAL_TIMEOUT = "no limit; this site allows {most:g} s"
     NOT_A_VARIABLE = "not a variable with a text; put numbers and true into quotes"
     NOT_ABSOLUTE = "{given!r} is not an absolute path"
     UNREADABLE = "can't be read: {error}"
@@ -62,23 +62,23 @@ def _read_proxy(value: object) -> bool | tuple[str, ...]:
 def _read_defaults(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise not_a_mapping(value, "tf.* keys to values")
-    check(unknown_key(str(name), ()) for name in value if not find_key(str(name)))
+    check_faults(unknown_key(str(name), ()) for name in value if not find_key(str(name)))
     return {str(name): str(item).lower() if isinstance(item, bool) else str(item) for name, item in value.items()}
 
 
 def _read_environ(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         # The fault shows only the type: the values may be secrets.
-        raise invalid(Value.NOT_A_MAPPING, given=kind_of(value), what="variables to values")
-    check(Fault(str(name), Wrong.NOT_A_VARIABLE) for name, text in value.items()
-          if not isinstance(name, str) or not isinstance(text, str)
-          or not name.isidentifier() or not name.isascii() or "\0" in text)
+        raise invalid(ValueFault.NOT_A_MAPPING, given=kind_of(value), what="variables to values")
+    check_faults(Fault(str(name), LimitFault.NOT_A_VARIABLE) for name, text in value.items()
+                 if not isinstance(name, str) or not isinstance(text, str)
+                 or not name.isidentifier() or not name.isascii() or "\0" in text)
     return dict(value)
 
 
 def _read_keytab(value: object) -> str:
     if not read_text(value).startswith("/"):
-        raise invalid(Wrong.NOT_ABSOLUTE, given=value)
+        raise invalid(LimitFault.NOT_ABSOLUTE, given=value)
     return read_text(value)
 
 
@@ -137,7 +137,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         counts = ("tasks", "vcores", "total_vcores")
-        check(normalise(self, {
+        check_faults(normalise(self, {
             "user_to_proxy": _read_proxy, "defaults": _read_defaults, "environ": _read_environ,
             "files": optional(read_choice("project", "any")), "queues": read_texts,
             "keytab": optional(_read_keytab), "principal": optional(read_text),
@@ -159,7 +159,7 @@ class Limits:
         if not wanted or self.user_to_proxy is False:
             return None
         if self.user_to_proxy is not True and wanted not in self.user_to_proxy:
-            code = Wrong.USER_OF_FLOW if wanted == properties.get("azkaban.flow.submituser") else Wrong.USER
+            code = LimitFault.USER_OF_FLOW if wanted == properties.get("azkaban.flow.submituser") else LimitFault.USER
             raise SpecInvalid(Fault("user.to.proxy", code, {"given": wanted, "allowed": self.user_to_proxy}))
         return wanted
 
@@ -182,7 +182,7 @@ class Limits:
         """Raise SpecInvalid, with every limit, for a job that is larger than the site allows."""
         faults = []
         if self.queues and job.queue not in self.queues:
-            faults.append(Fault("tf.queue", Wrong.QUEUE, {"given": job.queue, "allowed": self.queues}))
+            faults.append(Fault("tf.queue", LimitFault.QUEUE, {"given": job.queue, "allowed": self.queues}))
         own: list[tuple[str, object]] = [
             (f"tf.{name}.{{}}", task.resources(index))
             for name, task in job.tasks.items() for index in range(task.instances)
@@ -190,23 +190,23 @@ class Limits:
         if job.tensorboard:
             own.append(("tf.tensorboard_{}", job.tensorboard))
         if self.tasks is not None and len(own) > self.tasks:
-            faults.append(Fault("tf.<type>.instances", Wrong.TASKS, {"given": len(own), "most": self.tasks}))
+            faults.append(Fault("tf.<type>.instances", LimitFault.TASKS, {"given": len(own), "most": self.tasks}))
         for what, unit in (("memory", " MiB"), ("vcores", ""), ("gpus", "")):
             most, total = getattr(self, what), getattr(self, f"total_{what}")
             amounts = [(key.format(what), getattr(resources, what, 0)) for key, resources in own]
             amounts.append((f"tf.am_{what}", getattr(job, f"am_{what}", 0)))
             largest = {key: max(amount for other, amount in amounts if other == key) for key, _ in amounts}
-            faults += [Fault(key, Wrong.CONTAINER, {"given": amount, "most": most, "unit": unit})
+            faults += [Fault(key, LimitFault.CONTAINER, {"given": amount, "most": most, "unit": unit})
                        for key, amount in largest.items() if most is not None and amount > most]
             together = sum(amount for _, amount in amounts)
             if total is not None and together > total:
-                faults.append(Fault(f"tf.<type>.{what}", Wrong.TOGETHER,
+                faults.append(Fault(f"tf.<type>.{what}", LimitFault.TOGETHER,
                                     {"given": together, "most": total, "unit": unit}))
         longest, limit = self.total_timeout, job.deadlines.total
         if longest is not None and (not limit or limit > longest):
-            code = Wrong.TOTAL_TIMEOUT if limit else Wrong.NO_TOTAL_TIMEOUT
+            code = LimitFault.TOTAL_TIMEOUT if limit else LimitFault.NO_TOTAL_TIMEOUT
             faults.append(Fault("tf.total_timeout", code, {"given": limit, "most": longest}))
-        check(faults)
+        check_faults(faults)
 
 
 def read_limits(path: str | None = None) -> Limits:
@@ -233,7 +233,7 @@ def read_limits(path: str | None = None) -> Limits:
                 check_owner(os.fstat(stream.fileno()))
                 document = yaml.safe_load(stream)
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise invalid(Wrong.UNREADABLE, error=str(error)) from error
+            raise invalid(LimitFault.UNREADABLE, error=str(error)) from error
         return read_part(Limits)(document)
     except SpecInvalid as error:
         raise SpecInvalid(fault.in_file(f"the site's limits, {file}") for fault in error.faults) from error
@@ -243,4 +243,4 @@ def check_owner(status: os.stat_result) -> None:
     """Raise SpecInvalid for a file that users other than root, or the user who installed this package, can write."""
     trusted = {0, os.stat(__file__).st_uid}
     if status.st_uid not in trusted or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise invalid(Wrong.OTHERS_CAN_WRITE)
+        raise invalid(LimitFault.OTHERS_CAN_WRITE)

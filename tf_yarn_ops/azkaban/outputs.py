@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 #: The most metrics, and the most characters of a metric's name and of any value.
 MAX_METRICS = 100
-MAX_NAME = 100
+MAX_OUTPUT_NAME = 100
 MAX_VALUE = 1000
 METRICS = "tf.result.metrics."
 
@@ -50,7 +50,7 @@ def output_properties(report: JobReport) -> dict[str, str]:
     return {name: text for name, text in (texts | _metrics(report.metrics or {})).items() if _harmless(name, text)}
 
 
-def write_outputs(path: str, properties: Mapping[str, str]) -> None:
+def write_job_outputs(path: str, properties: Mapping[str, str]) -> None:
     """Write the output properties into the file that Azkaban has made; log a failure as an error."""
     content = json.dumps(dict(properties), indent=1).encode("ascii")
     try:
@@ -67,7 +67,7 @@ def _metrics(metrics: Mapping[str, Any]) -> dict[str, str]:
         if len(texts) >= MAX_METRICS:
             logger.warning("more than %s metrics; the others are in the report only", MAX_METRICS)
             break
-        key = METRICS + (re.sub(r"[^A-Za-z0-9_.]", "_", name)[:MAX_NAME].strip(".") or "_")
+        key = METRICS + (re.sub(r"[^A-Za-z0-9_.]", "_", name)[:MAX_OUTPUT_NAME].strip(".") or "_")
         if key in texts:
             logger.warning("metrics: a second %s is left out", key)
             continue

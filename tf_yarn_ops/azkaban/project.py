@@ -6,13 +6,13 @@ from pathlib import Path
 from ..errors import Fault
 from ..job.spec import JobSpec
 from ..submit.preflight import check_files, local_sources
-from ..validation import check, noting
-from .execution import Execution
-from .request import Request, Wrong
+from ..validation import check_faults, noting
+from .job_execution import JobExecution
+from .request import AzkabanJobFault, AzkabanRequest
 from .values import shown
 
 
-def project_folder(properties: Mapping[str, str], execution: Execution) -> Path:
+def project_folder(properties: Mapping[str, str], execution: JobExecution) -> Path:
     """Return the folder into which Azkaban has unpacked the project for this execution, without links.
 
     It is the folder with the number of the execution around the job's attachment, whose path Azkaban sets after all
@@ -23,15 +23,15 @@ def project_folder(properties: Mapping[str, str], execution: Execution) -> Path:
     return next((one for one in (folder, *folder.parents) if one.name == execution.execution_id), folder)
 
 
-def check_sources(job: JobSpec, request: Request) -> None:
+def check_sources(job: JobSpec, request: AzkabanRequest) -> None:
     """Raise SpecInvalid with a fault for each local file that is outside the project or can't be read.
 
     A fault of a file outside the project does not tell whether the file exists.
     """
     outside = {where: path for where, path in local_sources(job).items()
                if not request.may_read(request.key_of(where), path)}
-    faults = [Fault(where, Wrong.OUTSIDE, {"given": shown(str(path))}) for where, path in outside.items()]
+    faults = [Fault(where, AzkabanJobFault.OUTSIDE, {"given": shown(str(path))}) for where, path in outside.items()]
     unreadable: list[Fault] = []
     with noting(unreadable):
         check_files(job)
-    check([*faults, *(fault for fault in unreadable if fault.path not in outside)])
+    check_faults([*faults, *(fault for fault in unreadable if fault.path not in outside)])

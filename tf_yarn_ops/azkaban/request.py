@@ -1,4 +1,4 @@
-"""`Request`: the values of a ``.job`` while it is read, and the keys for its faults.
+"""`AzkabanRequest`: the values of a ``.job`` while it is read, and the keys for its faults.
 
 `job` and `program` fill it: options and a document for `job.request.build_job`, and for each value its key in the
 ``.job``. By these keys the paths of faults become keys of the ``.job``.
@@ -10,20 +10,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import Code, Fault, General
+from ..errors import Fault, FaultCode, GeneralFault
+from ..follow.identity import IGNORE
 from ..job.options import OPTIONS
-from ..validation import Value as ValueCode
+from ..validation import ValueFault
 from .keys import KEY_OF_OPTION
-from .values import Value
+from .values import Property
 
-#: The words of ``tf.previous``: what happens to live applications of earlier executions. The first one is the default.
-PREVIOUS = IGNORE, WAIT, KILL = ("ignore", "wait", "kill")
 _INDEX = re.compile(r"\.indices\.\d+\.")
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-class Wrong(Code):
-    """What is wrong with the keys of a ``.job``, taken together."""
+class AzkabanJobFault(FaultCode):
+    """Fault codes for the keys of a ``.job``, taken together."""
 
     NO_TASKS = "missing; say which tasks the job has, for example tf.worker.instances=4"
     OTHER_COUNT = "{given}, but another key says {before}; give the number once"
@@ -45,7 +44,7 @@ def file_name(text: str) -> str:
 
 
 @dataclass
-class Request:
+class AzkabanRequest:
     """The values of a ``.job``; they grow while the job is read.
 
     Attributes
@@ -72,10 +71,10 @@ class Request:
     warnings : list of str
     dry_run, strict_placement : bool
     previous : str
-        A word of `PREVIOUS`.
+        A word of `follow.identity.PREVIOUS`.
     """
 
-    values: Mapping[str, Value]
+    values: Mapping[str, Property]
     folder: Path
     root: Path | None = None
     of_site: frozenset[str] = frozenset()
@@ -123,7 +122,7 @@ class Request:
         """Note the key of an option, under its name and under its path in the document."""
         self.brought[option] = self.brought[".".join(OPTIONS[option].path) or option] = key
 
-    def refuse(self, key: str, code: Code, **values: Any) -> None:
+    def refuse(self, key: str, code: FaultCode, **values: Any) -> None:
         """Add a fault of a key of the ``.job``."""
         self.faults.append(Fault(key, code, values))
 
@@ -136,14 +135,14 @@ class Request:
         """Return a value as a bool; False if it is not given. Add a fault for any other word."""
         text = (self.text(name) or "false").lower()
         if text not in _FLAGS:
-            self.refuse(self.values[name].key, ValueCode.NOT_A_FLAG, given=text)
+            self.refuse(self.values[name].key, ValueFault.NOT_A_FLAG, given=text)
         return _FLAGS.get(text, False)
 
     def word(self, name: str, allowed: tuple[str, ...]) -> str:
         """Return a value that is one of some words, the first if it is not given; add a fault for any other word."""
         text = (self.text(name) or allowed[0]).lower()
         if text not in allowed:
-            self.refuse(self.values[name].key, General.NOT_A_CHOICE, given=text, allowed=allowed)
+            self.refuse(self.values[name].key, GeneralFault.NOT_A_CHOICE, given=text, allowed=allowed)
         return text
 
     def in_own_words(self, fault: Fault) -> Fault:
@@ -156,7 +155,9 @@ class Request:
         return fault.renamed(self.key_of)
 
     def key_of(self, path: str) -> str:
-        """Return the key of the ``.job`` that gives the value at a path of the document."""
+        """Return the key of the ``.job`` that gives the value at a path of the document, or of another key's value."""
+        if path in self.values:
+            return self.values[path].key
         for candidate in (path, _INDEX.sub(".", path)):  # The key of a type also sets the values of its single tasks.
             if candidate in self.brought:
                 return self.brought[candidate]

@@ -2,23 +2,23 @@
 
 from dataclasses import replace
 
-from ..errors import Code, Fault
-from ..follow.identity import MAX_TAGS, is_reserved
+from ..errors import Fault, FaultCode
+from ..follow.identity import MAX_TAGS_YARN, is_reserved
 from ..job.spec import JobSpec
-from ..validation import check
-from .execution import PREFIX, Execution
-from .request import Request
+from ..validation import check_faults
+from .job_execution import TAG_PREFIX, JobExecution
+from .request import AzkabanRequest
 
 
-class Wrong(Code):
-    """What is wrong with the tags that a job asks for."""
+class TagFault(FaultCode):
+    """Fault codes for the tags that a job asks for."""
 
     RESERVED_TAG = "{tags} would look like a tag of Azkaban's or of another training's identity; choose another tag"
     TOO_MANY_TAGS = ("{given} given, at most {free} allowed: YARN takes {most}, and the others are Azkaban's and the "
                      "job's identity")
 
 
-def with_tags(job: JobSpec, execution: Execution, request: Request) -> JobSpec:
+def with_tags(job: JobSpec, execution: JobExecution, request: AzkabanRequest) -> JobSpec:
     """Return the job with Azkaban's tags.
 
     Raises
@@ -28,18 +28,18 @@ def with_tags(job: JobSpec, execution: Execution, request: Request) -> JobSpec:
         Tags of ``tony.application.tags``, which TonY overwrites, are left out with a warning instead.
     """
     tags = execution.tags
-    free = MAX_TAGS - len(tags) - len(execution.identity.tags)
+    free = MAX_TAGS_YARN - len(tags) - len(execution.identity().tags)
     value = request.values.get("tf.tags")
     key = value.key if value and value.text.strip() else "tf.spec: tags"
-    foreign = [tag for tag in job.tags if is_reserved(tag, PREFIX)]
+    foreign = [tag for tag in job.tags if is_reserved(tag, TAG_PREFIX)]
     own = [tag for tag in job.tags if tag not in foreign]
     faults = []
     if foreign:
-        faults.append(Fault(key, Wrong.RESERVED_TAG, {"tags": ", ".join(map(repr, foreign))}))
+        faults.append(Fault(key, TagFault.RESERVED_TAG, {"tags": ", ".join(map(repr, foreign))}))
     if len(own) > free:
-        faults.append(Fault(key, Wrong.TOO_MANY_TAGS, {"given": len(own), "free": free, "most": MAX_TAGS}))
+        faults.append(Fault(key, TagFault.TOO_MANY_TAGS, {"given": len(own), "free": free, "most": MAX_TAGS_YARN}))
     if key != "tony.application.tags":
-        check(faults)
+        check_faults(faults)
     left_out = (foreign, own[free:])
     request.warnings += [f"{fault}; left out: {', '.join(out)}"
                          for fault, out in zip(faults, filter(None, left_out), strict=True)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ..job.requirement import canonical_type, parse_cluster_requirement
 from ..validation import ARCHIVE_SUFFIXES
-from .values import Value
+from .values import Property
 
 #: The memory of a task for which TonY's keys give none.
 DEFAULT_MEMORY = "2g"
@@ -73,13 +73,13 @@ class Translated:
         TonY's keys that have no meaning here.
     """
 
-    values: list[tuple[str, Value]] = field(default_factory=list)
-    weak: list[tuple[str, Value]] = field(default_factory=list)
+    values: list[tuple[str, Property]] = field(default_factory=list)
+    weak: list[tuple[str, Property]] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
 
     def add(self, name: str, text: str, key: str) -> None:
         """Add a value."""
-        self.values.append((name, Value(text, key)))
+        self.values.append((name, Property(text, key)))
 
     def drop(self, name: str, why: str) -> None:
         """Remove a value, and add the reason to the ignored keys."""
@@ -167,7 +167,7 @@ def _program(given: Mapping[str, str], found: Translated) -> None:
     elif "task_params" in given and commands and not any(name in given for name in _JOB_COMMANDS):
         found.drop("tf.args", "task_params (they need executes)")
     if executes or commands:
-        found.weak.append(("tf.source", Value("src", "src_dir")))
+        found.weak.append(("tf.source", Property("src", "src_dir")))
     if binary.startswith("/"):
         if not any(name == "tf.docker_image" for name in (*given, *(name for name, _ in found.values))):
             # The application master uses the same interpreter as the tasks.
@@ -205,9 +205,9 @@ def _roles(given: Mapping[str, str], found: Translated) -> None:
     others = {name.split(".")[1] for name in given if _OWN_ROLE.match(name)}
     others |= set(parse_cluster_requirement(given.get("tf.cluster_requirement", ""), []))
     for role, name in roles.items():
-        found.weak.append((f"tf.{role}.memory", Value(DEFAULT_MEMORY, name)))
+        found.weak.append((f"tf.{role}.memory", Property(DEFAULT_MEMORY, name)))
         if canonical_type(role) == "chief" and given[name].strip() != "0":
-            found.weak.append(("tf.success", Value("chief", name)))
+            found.weak.append(("tf.success", Property("chief", name)))
     for name, fields in _ROLE_LISTS.items():
         for role in (part.strip() for part in given.get(name, "").split(",")):
             if role in roles or role in others:

@@ -1,6 +1,6 @@
 """The values of a ``.job`` by the names of the table of keys.
 
-In come the properties of a job; out go `Value` objects by ``tf.*`` names, each with its key in the ``.job`` for
+In come the properties of a job; out go `Property` objects by ``tf.*`` names, each with its key in the ``.job`` for
 messages.
 """
 
@@ -8,16 +8,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..errors import Code, Fault
+from ..errors import Fault, FaultCode
 from ..validation import parse_memory
-from .keys import PREFIX, RESULT, find_key
+from .keys import KEY_PREFIX, RESULT, find_key
 from .properties import escape_letters, repair_mojibake
 
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-class Wrong(Code):
-    """What is wrong with a value of a ``.job`` as a text."""
+class PropertyFault(FaultCode):
+    """Fault codes for a value of a ``.job`` as a text."""
 
     DIFFERENT = "{given} is not what {other} says, {before}; give one of them"
     DIFFERENT_VARIABLE = "its {variable} is not what {other} says; give one of them"
@@ -26,20 +26,22 @@ class Wrong(Code):
     NUL = "{what} contains a NUL character, which can't be passed to a process"
 
 
-class Value(NamedTuple):
+class Property(NamedTuple):
     """A value, and the key of the ``.job`` that has it."""
 
     text: str
     key: str
 
 
-def own_values(properties: Mapping[str, str]) -> dict[str, Value]:
+def own_values(properties: Mapping[str, str]) -> dict[str, Property]:
     """Return the values of a job's ``tf.*`` keys, without the output properties of a training upstream."""
-    return {name: Value(text, name) for name, text in properties.items()
-            if name.startswith(PREFIX) and not name.startswith(RESULT)}
+    return {name: Property(text, name) for name, text in properties.items()
+            if name.startswith(KEY_PREFIX) and not name.startswith(RESULT)}
 
 
-def merge(own: Mapping[str, Value], aliases: Iterable[tuple[str, Value]], faults: list[Fault]) -> dict[str, Value]:
+def merge(
+    own: Mapping[str, Property], aliases: Iterable[tuple[str, Property]], faults: list[Fault]
+) -> dict[str, Property]:
     """Return a job's own values with those of aliases; add a fault for each alias with another value."""
     merged = dict(own)
     for name, value in aliases:
@@ -48,8 +50,8 @@ def merge(own: Mapping[str, Value], aliases: Iterable[tuple[str, Value]], faults
             merged[name] = value
         elif not same(there.text, value.text):
             variable = variable_of(name)
-            code, values = ((Wrong.DIFFERENT, {"given": shown(value.text), "before": shown(there.text)})
-                            if variable is None else (Wrong.DIFFERENT_VARIABLE, {"variable": variable}))
+            code, values = ((PropertyFault.DIFFERENT, {"given": shown(value.text), "before": shown(there.text)})
+                            if variable is None else (PropertyFault.DIFFERENT_VARIABLE, {"variable": variable}))
             faults.append(Fault(value.key, code, {"other": there.key, **values}))
     return merged
 
@@ -76,7 +78,7 @@ def variable_of(name: str) -> str | None:
     return found.places.get("NAME") if found else None
 
 
-def check_letters(values: Mapping[str, Value]) -> list[Fault]:
+def check_letters(values: Mapping[str, Property]) -> list[Fault]:
     """Return a fault for each value that has lost characters on its way."""
     faults = []
     for name, value in values.items():
@@ -86,11 +88,11 @@ def check_letters(values: Mapping[str, Value]) -> list[Fault]:
         if meant is not None:
             advice = (f"{escape_letters(meant[:200])} for {shown(meant)}" if variable is None else
                       "letters beyond ASCII as \\uXXXX")
-            faults.append(Fault(value.key, Wrong.GARBLED, {"what": what, "advice": advice}))
+            faults.append(Fault(value.key, PropertyFault.GARBLED, {"what": what, "advice": advice}))
         elif _HALF.search(value.text):
-            faults.append(Fault(value.key, Wrong.HALF_A_CHARACTER, {"what": what}))
+            faults.append(Fault(value.key, PropertyFault.HALF_A_CHARACTER, {"what": what}))
         elif "\0" in value.text:
-            faults.append(Fault(value.key, Wrong.NUL, {"what": what}))
+            faults.append(Fault(value.key, PropertyFault.NUL, {"what": what}))
     return faults
 
 

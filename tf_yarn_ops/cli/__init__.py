@@ -24,7 +24,7 @@ def main() -> NoReturn:
 def _main(module: str, name: str) -> NoReturn:
     # Handle signals before the slow imports.
     with Interruption() as interruption:
-        program = import_module(f"{__name__}.program")
+        command_line = import_module(f"{__name__}.command_line")
         command = getattr(import_module(f"{__name__}.{module}"), module)
-        program.run(command, name, interruption)
+        command_line.run_command(command, name, interruption)
     sys.exit(0)

@@ -6,8 +6,8 @@ from dataclasses import asdict
 import click
 
 from ..staging.staging_directory import StagingDirectory
-from ..terminal.output import configure_logging, print_json, say
-from .program import cluster_options
+from ..terminal.output import configure_logging, print_json, say, show
+from .command_line import cluster_options
 
 
 @click.group()
@@ -36,7 +36,7 @@ def list_files(resourcemanager: str | None, user: str | None, as_json: bool, ver
     for file in files:
         note = "  (from an upload that did not finish)" if file.abandoned else ""
         days = max(0.0, now - file.used_at) / 86400
-        click.echo(f"{file.size / 2**20:10.1f} MiB  {days:6.1f} days  {file.path}{note}")
+        show(f"{file.size / 2**20:10.1f} MiB  {days:6.1f} days  {file.path}{note}")
     say(f"{len(files)} files, {sum(file.size for file in files) / 2**20:.1f} MiB")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..job.spec import JobSpec
 from ..runtime.common.contract import TaskId, task_environment
-from ..submit.application import job_of
+from ..submit.application import JobContext, build_runtime_job
 from ..terminal.output import say
 
 TASK = TaskId("client", 0)
@@ -44,7 +44,7 @@ class LocalTask:
 
     def environment(self, application_id: str, cluster: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Return the command's variables: those of this process, replaced by the job's, replaced by the task's."""
-        job = job_of(self._job, base_port=0, resourcemanagers=(), user="")
+        job = build_runtime_job(self._job, JobContext())
         env = task_environment(
             job, TASK, cluster, {**os.environ, **self._job.env},
             application_id=application_id, round_number=1, address="", folder=os.getcwd(),

@@ -9,7 +9,7 @@ import click
 from ..errors import Fault
 from ..terminal.diagnosis import leave, result_lines, summary_line
 from ..terminal.output import configure_logging, print_json
-from .program import cluster_options
+from .command_line import cluster_options
 
 
 @click.command()
@@ -34,13 +34,13 @@ def doctor(obj: Any, queue: str | None, submit: bool, environment: str | None, t
     from ..doctor.examination import Result, examine
     from ..doctor.known import Question
     from ..job.parts import read_environment
-    from ..validation import check, noting
+    from ..validation import check_faults, noting
 
     faults: list[Fault] = []
     python = None
     with noting(faults, "environment"):
         python = read_environment(environment) if environment else None
-    check(faults)
+    check_faults(faults)
     question = Question(dict(os.environ), resourcemanager, user, queue=queue or "default", submit=submit,
                         environment=python, timeout=timeout or 120.0)
     width = max(80, shutil.get_terminal_size().columns)

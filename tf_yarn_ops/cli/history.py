@@ -1,33 +1,25 @@
 """``ytf history`` and ``ytf compare``: jobs that have ended, long after YARN has forgotten them."""
 
 import itertools
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from ..errors import ApplicationNotFound
-from ..history.compare import Row, compare
+from ..history.compare import ComparedRow, compare
 from ..history.histories import Histories
-from ..history.query import STATES, Query, parse_since, parse_states
-from ..terminal.output import configure_logging, print_json, say
-from ..terminal.summary import duration
-from .program import next_options, reading_options
+from ..history.query import STATES, Query, parse_states
+from ..runtime.common.clock import duration, local_time
+from ..terminal.output import align, configure_logging, print_json, say, show
+from .command_line import application_ids_only, next_options, read_moment, reading_options
 
 #: The most jobs that a table shows, unless ``--limit`` says more.
-LIMIT = 50
+MOST_ROWS = 50
 #: Metrics in a row of the table.
 _METRICS = 3
 #: Characters of a value in a comparison.
 _WIDTH = 60
-
-
-def _read_since(ctx: click.Context, option: click.Parameter, value: str | None) -> float:
-    try:
-        return parse_since(value, time.time()) if value else 0.0
-    except ValueError as error:
-        raise click.BadParameter(str(error), ctx, option) from error
 
 
 def _read_states(ctx: click.Context, option: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -39,30 +31,30 @@ def _read_states(ctx: click.Context, option: click.Parameter, value: tuple[str, 
 
 @click.command()
 @click.option("--name", default="*", metavar="<glob>", help="Jobs with such a name, such as 'digits*'.")
-@click.option("--since", callback=_read_since, metavar="<age | day>",
-              help="Jobs that ended in the last 30m, 12h, 7d or 2w, or since a day such as 2026-11-22, UTC.")
+@click.option("--since", callback=read_moment, metavar="<age | day>",
+              help="Jobs that ended in the last 30m, 12h, 7d or 2w, or since a day or a local time (2026-11-22T17:05).")
 @click.option("--state", "states", multiple=True, callback=_read_states, metavar="<state>",
               help=f"{', '.join(STATES[:3])}, or a reason such as TASK_FAILED. Repeatable, and comma-separated.")
 @click.option("--user", metavar="<glob>",
               help="The jobs of another user, or of all whose records you may read: '*'.  [default: yourself]")
-@click.option("--limit", type=click.IntRange(min=1), default=LIMIT, metavar="<n>",
-              help=f"At most so many, the latest first.  [default: {LIMIT}]")
+@click.option("--limit", type=click.IntRange(min=1), default=MOST_ROWS, metavar="<n>",
+              help=f"At most so many, the latest first.  [default: {MOST_ROWS}]")
 @reading_options
-def history(name: str, since: float, states: tuple[str, ...], user: str | None, limit: int,
+def history(name: str, since: float | None, states: tuple[str, ...], user: str | None, limit: int,
             resourcemanager: str | None, as_json: bool, verbose: bool) -> None:  # fmt: skip
     """List jobs that have ended, the latest first.
 
     Records in HDFS tell of them, also when YARN has forgotten them.
     """
     histories = _open(resourcemanager, verbose, user)
-    found = list(itertools.islice(histories.find(Query(name, since, states)), limit + 1))
+    found = list(itertools.islice(histories.find(Query(name, since or 0.0, states)), limit + 1))
     histories.close()
     shown = found[:limit]
     if as_json:
         print_json(shown)
     else:
         for line in table(shown):
-            click.echo(line)
+            show(line)
     if not shown:
         say("no such jobs in the history")
     if len(found) > limit:
@@ -87,24 +79,18 @@ def table(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
         started, finished = summary.get("started_at"), summary.get("finished_at")
         rows.append([
             summary["application_id"],
-            time.strftime("%Y-%m-%d %H:%M", time.localtime(finished)) if finished else "-",
+            local_time(finished),
             str(summary.get("reason") or "-"), duration(finished - started if started and finished else None),
             duration(summary.get("queue_seconds")), *([str(summary.get("user"))] if several else []),
-            _plain(summary.get("name")),
-            ", ".join(f"{_plain(name)} {value:.4g}" for name, value in
+            str(summary.get("name") or ""),
+            ", ".join(f"{name} {value:.4g}" for name, value in
                       itertools.islice((summary.get("metrics") or {}).items(), _METRICS)),
         ])  # fmt: skip
-    widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
-    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def _plain(value: Any) -> str:
-    """Return a value as one line without control characters, which a terminal would obey."""
-    return "".join(letter if letter.isprintable() else " " for letter in str("" if value is None else value))
+    return align(rows)
 
 
 @click.command("compare")
-@click.argument("application_ids", metavar="APP APP...", nargs=-1, required=True)
+@click.argument("application_ids", metavar="APP APP...", nargs=-1, required=True, callback=application_ids_only)
 @click.option("--all", "everything", is_flag=True, help="Print values that are equal, too.")
 @reading_options
 def compare_command(application_ids: tuple[str, ...], everything: bool, resourcemanager: str | None,
@@ -129,16 +115,16 @@ def compare_command(application_ids: tuple[str, ...], everything: bool, resource
         print_json({"applications": list(application_ids), "rows": [row._asdict() for row in rows]})
         return
     for line in comparison(application_ids, records, rows, everything):
-        click.echo(line)
+        show(line)
 
 
-def comparison(application_ids: Sequence[str], records: Sequence[Mapping[str, Any]], rows: Sequence[Row],
+def comparison(application_ids: Sequence[str], records: Sequence[Mapping[str, Any]], rows: Sequence[ComparedRow],
                everything: bool) -> list[str]:
     """Return the lines of a comparison: a column for each job, a block for each section, equal values last."""
-    lines = [["", *application_ids], ["name", *(_plain(record.get("name")) for record in records)]]
+    lines = [["", *application_ids], ["name", *(str(record.get("name") or "") for record in records)]]
     differing = [row for row in rows if row.differs]
     equal = [row for row in rows if not row.differs]
-    blocks: list[tuple[str, list[Row]]] = [("", [])]
+    blocks: list[tuple[str, list[ComparedRow]]] = [("", [])]
     for row in [*differing, *(equal if everything else [])]:
         title = f"{row.section}{'' if row.differs else ' (equal)'}"
         if blocks[-1][0] != title:
@@ -146,14 +132,11 @@ def comparison(application_ids: Sequence[str], records: Sequence[Mapping[str, An
         blocks[-1][1].append(row)
     for title, block in blocks[1:]:
         lines.append([f"-- {title}", *([""] * len(records))])
-        lines += [[_plain(row.name), *(_short(value) for value in row.values)] for row in block]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(records) + 1)]
-    told = ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    if not everything and equal:
-        told.append(f"{len(equal)} values are equal; --all prints them")
-    return told
+        lines += [[row.name, *(_short(value) for value in row.values)] for row in block]
+    more = [f"{len(equal)} values are equal; --all prints them"] if equal and not everything else []
+    return [*align(lines), *more]
 
 
 def _short(value: Any) -> str:
-    text = "-" if value is None else f"{value:.6g}" if isinstance(value, float) else _plain(value)
+    text = "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
     return text if len(text) <= _WIDTH else f"{text[:_WIDTH - 3]}..."

@@ -1,7 +1,6 @@
 """``ytf logs``: print the logs of tasks, of a running or an ended application, or follow them until the end."""
 
 import json
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,18 +10,18 @@ from ..errors import LogMissing
 from ..follow.log_stream import LogLine, choose_tasks
 from ..hadoop.cluster import discover
 from ..launch.launcher import Launcher
-from ..terminal.log_lines import LogFilter, parse_since
-from ..terminal.output import configure_logging, print_json, say
+from ..terminal.log_filter import LogFilter
+from ..terminal.output import configure_logging, print_json, say, show
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
-from .program import cluster_options, next_options
+from .command_line import application_ids_only, cluster_options, next_options, read_moment
 
 _ALL = ("*:*",)
 
 
 @click.command()
 @cluster_options
-@click.argument("application_id", metavar="APP")
+@click.argument("application_id", metavar="APP", callback=application_ids_only)
 @click.option("--task", "tasks", metavar="<type:index>", multiple=True,
               help="Such as worker:1, or several by 'worker:*'; coordinator and master are the logs of the application "
                    "master. Can be repeated.  "
@@ -33,19 +32,19 @@ _ALL = ("*:*",)
 @click.option("--tail", type=click.IntRange(min=1), metavar="<lines>",
               help="Print only so many lines from the end; not with -f.")
 @click.option("--grep", "pattern", metavar="<regex>", help="Print only lines that contain this regular expression.")
-@click.option("--since", metavar="<age or time>",
+@click.option("--since", callback=read_moment, metavar="<age or time>",
               help="Print only lines from 10m, 2h or 7d ago, or from 2026-11-22T17:05 on, by the time with which they "
                    "begin. A line without a time belongs to the line before it.")
 @click.pass_obj
 def logs(obj: Any, application_id: str, tasks: tuple[str, ...], follow: bool, tail: int | None, pattern: str | None,
-         since: str | None, resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> int:
+         since: float | None, resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> int:
     """Print the logs of tasks, of a running or an ended application.
 
     With -f, all tasks are followed at once, each line with its task, until the application has ended.
     """
     if follow and tail:
         raise click.UsageError("--tail and -f exclude each other; --since leaves older lines out")
-    chosen = LogFilter(pattern, None if since is None else parse_since(since, time.time()))
+    chosen = LogFilter(pattern, since)
     configure_logging(verbose, requests=verbose)
     launcher = Launcher(discover(resourcemanager, user=user))
     code = 0
@@ -71,7 +70,7 @@ def _show(line: LogLine, chosen: LogFilter, as_json: bool) -> None:
     """Print a line of a followed log, with its task."""
     if chosen.shows(line.task, line.text):
         document = {"task": line.task, "start": line.start, "line": line.text}
-        click.echo(json.dumps(document, ensure_ascii=False) if as_json else f"{line.task} | {line.text}")
+        show(json.dumps(document, ensure_ascii=False) if as_json else f"{line.task} | {line.text}", data=not as_json)
 
 
 def _print(launcher: Launcher, application_id: str, tasks: tuple[str, ...], chosen: LogFilter, tail: int | None,
@@ -95,7 +94,7 @@ def _print(launcher: Launcher, application_id: str, tasks: tuple[str, ...], chos
                 documents.append({"application_id": application_id, "task": name, "log": "".join(lines)})
                 continue
             for line in lines:
-                click.echo(f"{name} | {line}" if several else line, nl=not line.endswith("\n"))
+                show(f"{name} | {line}" if several else line, data=True, nl=not line.endswith("\n"))
         except LogMissing as error:
             if not several:
                 raise

@@ -4,9 +4,9 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from ..job.options import OPTIONS, SECTIONS, Option
+from ..job.options import OPTION_SECTIONS, OPTIONS, Option
 from ..runtime.common.reasons import OUTCOMES
-from .options import DESIGN, JOB, SUBMISSION, help_of, names_of, shown_default, value_of
+from .parameters import DESIGN, JOB_OPTIONS, SUBMISSION, help_of, names_of, shown_default, value_of
 
 SYNOPSIS = "ytf-submit [OPTIONS] -r <cluster_requirement> <task_command>"
 
@@ -98,12 +98,12 @@ def _lines(width: int) -> Iterator[str]:
     yield "  More options (a long name may be written with - instead of _):"
     yield ""
     yield from options((*DESIGN[1:], OPTIONS["spec"]))
-    for section, title in SECTIONS.items():
-        if rows := [row for row in JOB if row.section == section]:
+    for section, title in OPTION_SECTIONS.items():
+        if rows := [row for row in JOB_OPTIONS if row.section == section]:
             yield f"  {title}:"
             yield ""
             yield from options(rows)
-    yield f"  {SECTIONS['submission']}:"
+    yield f"  {OPTION_SECTIONS['submission']}:"
     yield ""
     yield from options(SUBMISSION)
     yield "    -h, --help"

@@ -5,44 +5,47 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import __version__
-from ..errors import Cancelled, ClusterUnreachable, Code, Fault, General, SpecInvalid, TfYarnError
+from ..errors import Cancelled, ClusterUnreachable, Fault, FaultCode, GeneralFault, SpecInvalid, TfYarnError
 from ..job.document import read_document
 from ..job.options import OPTIONS
-from ..job.request import build_job, doubts_about
+from ..job.request import build_job, doubts_about_job
 from ..job.spec import JobSpec
+from ..runtime.common.local_job import SCHEME
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.dry_run import format_dry_run
-from ..terminal.output import configure_logging, print_json, report_of_error, say
-from ..terminal.output_properties import format_outputs, outputs_of, write_outputs
+from ..terminal.output import configure_logging, print_json, report_of_error, say, show
+from ..terminal.output_properties import format_outputs, outputs_of, write_output_file
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interruption
 from ..terminal.summary import describe
-from ..validation import MASK, check, noting, parse_count
+from ..validation import check_faults, noting, parse_count
+from .command_line import next_options
 from .manual import SYNOPSIS, manual_page
-from .options import ALL, SUBMISSION, parser_option
-from .program import next_options
+from .parameters import ALL, SUBMISSION, parser_option
 
 if TYPE_CHECKING:
     from ..follow.identity import Identity
+    from ..follow.log_stream import LogLine
     from ..launch.launcher import Launcher
     from .client import LocalTask
 
 
-class Wrong(Code):
-    """What is wrong with the words of a call."""
+class CommandLineFault(FaultCode):
+    """Fault codes for the words of a call."""
 
     NEEDS_A_WAITER = "needs {other}: YARN would end the job, because no client waits for it and moves its end"
     NEEDS_A_NAME = "needs {other}, the name of the training"
     NEEDS_WAIT = "needs {other}: only a job that has ended has results"
     ONE_STDOUT = "- and {other} would both write to stdout; give one of them a file"
     EMPTY_NAME = "it is empty; give a name for the training"
+    TWO_PLACES = "it and {other} name two places; give one of them"
     SEVERAL_WORDS = "{given} words were given; quote the whole command as one word: {quoted}"
 
 
@@ -95,37 +98,38 @@ class Submission:
     """
 
     def __init__(self, settings: Mapping[str, Any], interruption: Interruption):
-        self.settings = settings
+        if settings["local"] and settings["resourcemanager"]:
+            raise SpecInvalid(Fault("local", CommandLineFault.TWO_PLACES, {"other": "resourcemanager"}))
+        self.settings = {**settings, **({"resourcemanager": SCHEME, "wait": True} if settings["local"] else {})}
         self.interruption = interruption
         self.application_id = ""
         self._printed = ""
+        self._log_tasks: tuple[str, ...] = ()
         self._user: str | None = None
 
     def run(self, values: dict[str, Any]) -> int:
         """Submit the job, and follow it if the options ask for that; return the exit code."""
         wants_client = bool(values.pop("client"))
         client_command = _take_client_command(values) if wants_client else None
-        job = read_request(values)
+        job = read_command_line(values)
         identity = read_identity(self.settings)
         check_outputs(self.settings, wants_client)
         waits = wants_client or bool(self.settings["wait"])
         if job.lease and not waits:
-            raise SpecInvalid(Fault("lease", Wrong.NEEDS_A_WAITER, {"other": "wait"}))
+            raise SpecInvalid(Fault("lease", CommandLineFault.NEEDS_A_WAITER, {"other": "wait"}))
+        self._log_tasks = () if wants_client or not waits else read_log_tasks(self.settings, job)
         ways = OPTIONS["submit_with"].choices
         if self.settings["submit_with"] not in (None, *ways):
             given = self.settings["submit_with"]
-            raise SpecInvalid(Fault("submit_with", General.NOT_A_CHOICE, {"given": given, "allowed": ways}))
-        for doubt in doubts_about(job):
+            raise SpecInvalid(Fault("submit_with", GeneralFault.NOT_A_CHOICE, {"given": given, "allowed": ways}))
+        for doubt in doubts_about_job(job):
             say(f"warning: {doubt}")
         if self.settings["dry_run"]:
-            from ..hadoop.site import Site
             from ..submit.application import build
 
-            # The launcher draws the coordinator's first port for each job; this is the lowest that it may draw.
-            application = build(job, base_port=Site().base_port(0)).to_yaml()
-            click.echo(format_dry_run(job.to_dict(), application, MASK), nl=False)
+            application = build(job).to_yaml()
+            show(format_dry_run(job.to_dict(), application), data=True, nl=False)
             return 0
-        from ..follow.lease import usual_lease
         from ..hadoop.cluster import discover
         from ..launch.launcher import Launcher
         from ..submit.preflight import check_files
@@ -133,8 +137,6 @@ class Submission:
         check_files(job)
         self._user = job.user
         cluster = discover(self.settings["resourcemanager"], user=job.user)
-        if job.lease is None and waits and identity is None:  # by run_id another call finds the application again
-            job = replace(job, lease=usual_lease(cluster.site.unreachable_timeout))
         launcher = Launcher(cluster, submit_with=self.settings["submit_with"],
                             strict_placement=bool(self.settings["strict_placement"]), holder="ytf-submit")  # fmt: skip
 
@@ -179,7 +181,7 @@ class Submission:
                 client: "LocalTask | None" = None) -> int:  # fmt: skip
         """Submit the job, or attach to its application, and follow it to its end."""
         try:
-            with make_progress(plain=client is not None) as progress:
+            with make_progress(plain=client is not None or bool(self._log_tasks)) as progress:
 
                 def show(report: JobReport) -> None:
                     self._print_id(report)
@@ -188,7 +190,9 @@ class Submission:
                     if client is not None and report.state == "RUNNING":
                         client.start(report.application_id, launcher.cluster_spec(report.application_id))
 
-                report = launcher.run(job, identity, on_reserved=self._reserved, on_change=show)
+                report = launcher.run(job, identity, on_reserved=self._reserved, on_change=show,
+                                      tasks=self._log_tasks, on_line=self._show_line if self._log_tasks else None,
+                                      poll_interval=0.2 if _is_local(self.settings) else 0.5)
         except TfYarnError as error:
             return self._interrupted(launcher, error)
         self._print_id(report)
@@ -225,12 +229,20 @@ class Submission:
     def hand_on(self, report: JobReport) -> None:
         """Write the output properties of a job that has ended; warn if that fails, because the job's end counts."""
         try:
-            write_outputs(self.settings["output_properties"], format_outputs(outputs_of(report)))
+            write_output_file(self.settings["output_properties"], format_outputs(outputs_of(report)))
         except SpecInvalid as error:
             say(f"warning: {error}")
 
     def _reserved(self, application_id: str) -> None:
         self.application_id = application_id
+
+    def _show_line(self, line: "LogLine") -> None:
+        """Show a line of a task: on stdout for a job on this machine, else beside the id on stdout."""
+        text = f"{line.task} | {line.text}"
+        if _is_local(self.settings) and not self.settings["json"]:
+            show(text, data=True)
+        else:
+            say(text)
 
     def _print_id(self, report: JobReport) -> None:
         """Write the id to stdout once YARN has accepted the application; on a terminal the table shows the id."""
@@ -244,12 +256,30 @@ class Submission:
         return next_options(self.settings["resourcemanager"], self._user)
 
 
+def _is_local(settings: Mapping[str, Any]) -> bool:
+    return str(settings.get("resourcemanager")).startswith(SCHEME)
+
+
+def read_log_tasks(settings: Mapping[str, Any], job: JobSpec) -> tuple[str, ...]:
+    """Return the names of the tasks whose lines ``--logs`` asks for; a job with one task shows them by default."""
+    given = "none" if settings["no_logs"] else settings["logs"]
+    names = [f"{name}:{index}" for name, task in job.tasks.items() for index in range(task.instances)]
+    if given is None:
+        given = "all" if _is_local(settings) else "chief" if len(names) == 1 else "none"
+    chief = next((name for name in ("chief:0", "worker:0") if name in names), names[0])
+    words = {"chief": (chief,), "all": ("*:*",), "none": ()}
+    patterns = words.get(given) or tuple(word.strip() for word in given.split(",") if given not in words)
+    check_faults([Fault("logs", GeneralFault.NOT_A_CHOICE, {"given": pattern, "allowed": (*words, *names)})
+                  for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)])
+    return patterns
+
+
 def read_identity(settings: Mapping[str, Any]) -> "Identity | None":
     """Return the identity that ``--run_id`` and ``--generation`` name; each call is a new attempt."""
     run_id, generation = settings["run_id"], settings["generation"]
     if run_id is None:
         if generation is not None:
-            raise SpecInvalid(Fault("generation", Wrong.NEEDS_A_NAME, {"other": "run_id"}))
+            raise SpecInvalid(Fault("generation", CommandLineFault.NEEDS_A_NAME, {"other": "run_id"}))
         return None
     from ..follow.identity import Identity
 
@@ -258,8 +288,8 @@ def read_identity(settings: Mapping[str, Any]) -> "Identity | None":
     with noting(faults, "generation"):
         number = parse_count(generation or 0, least=0)
     if not run_id.strip():
-        faults.append(Fault("run_id", Wrong.EMPTY_NAME))
-    check(faults)
+        faults.append(Fault("run_id", CommandLineFault.EMPTY_NAME))
+    check_faults(faults)
     return Identity(f"ytf-submit {run_id}", number, attempt=time.time_ns() // 1_000_000)
 
 
@@ -270,18 +300,20 @@ def check_outputs(settings: Mapping[str, Any], waits: bool) -> None:
         return
     faults = []
     if not (waits or settings["wait"] or settings["dry_run"]):
-        faults.append(Fault("output_properties", Wrong.NEEDS_WAIT, {"other": "wait"}))
+        faults.append(Fault("output_properties", CommandLineFault.NEEDS_WAIT, {"other": "wait"}))
     if target == "-" and settings["json"]:
-        faults.append(Fault("output_properties", Wrong.ONE_STDOUT, {"other": "json"}))
-    check(faults)
+        faults.append(Fault("output_properties", CommandLineFault.ONE_STDOUT, {"other": "json"}))
+    check_faults(faults)
 
 
-def read_request(values: dict[str, Any]) -> JobSpec:
+def read_command_line(values: dict[str, Any]) -> JobSpec:
     """Return the job of the parsed options over the file of ``--spec``; raise SpecInvalid with every fault."""
     words = values.pop("words")
     if len(words) > 1:
         quoted = shlex.quote(" ".join(words))
-        raise SpecInvalid(Fault("task_command", Wrong.SEVERAL_WORDS, {"given": len(words), "quoted": quoted}))
+        raise SpecInvalid(
+            Fault("task_command", CommandLineFault.SEVERAL_WORDS, {"given": len(words), "quoted": quoted})
+        )
     path = values.pop("spec")
     options = {name: value for name, value in values.items() if value not in (None, ())}
     return build_job({**options, "task_command": words[0] if words else None}, read_document(path) if path else None)

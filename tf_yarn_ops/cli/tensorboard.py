@@ -20,17 +20,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from ..errors import TfYarnError
-from ..runtime.common.mirror import INTERVAL, REST, Mirror
+from ..runtime.common.contract import APPLICATION_ID
+from ..runtime.common.mirror import MIRROR_INTERVAL, MIRROR_REST, Mirror
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.output import configure_logging, print_json, say
 from ..terminal.signals import Interrupted
-from .program import cluster_options
+from .command_line import cluster_options
 
 if TYPE_CHECKING:
     from ..launch.launcher import Launcher
 
-_APPLICATION = re.compile(r"application_\d+_(\d+)")
+_APPLICATION = re.compile(APPLICATION_ID)
 #: Seconds between two looks whether TensorBoard listens, and for its end after SIGTERM.
 _LOOK, _GRACE = 0.2, 5.0
 #: Where TensorBoard writes: stdout has the address alone.
@@ -129,7 +130,8 @@ class _Site:
             report = JobReport.from_dict(record) if record else report
         place = report.tensorboard_logdir or report.output_path
         if place:
-            return Shown(f"{report.name}-{match[1]}" if report.name else word, place)
+            number = match[1 if word.startswith("local") else 2]
+            return Shown(f"{report.name}-{number}" if report.name else word, place)
         if report.reason is Reason.LOST:
             raise NotShown(f"neither YARN nor the history knows {word}; give the path of its output instead")
         raise NotShown(f"{word} has no output path; give the path of its event files instead")
@@ -207,7 +209,7 @@ def _keep(board: "subprocess.Popen[bytes]", mirrors: Sequence[Mirror]) -> int:
             say(f"new events can't be copied: {fault}")
         told = fault
         try:
-            return board.wait(max(INTERVAL, REST * (time.monotonic() - began)))
+            return board.wait(max(MIRROR_INTERVAL, MIRROR_REST * (time.monotonic() - began)))
         except subprocess.TimeoutExpired:
             continue
 

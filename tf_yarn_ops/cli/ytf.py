@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import __version__
-from ..errors import TfYarnError, WaitTimeout
+from ..errors import TfYarnError, WaitTimeout, did_you_mean
+from ..runtime.common.clock import duration, local_time
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.output import configure_logging, print_json, report_without_state, say
+from ..terminal.output import align, configure_logging, print_json, report_without_state, say, show
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
-from ..terminal.summary import clock, describe, duration
-from .program import cluster_options, next_options
+from ..terminal.summary import describe
+from .command_line import application_ids_only, cluster_options, next_options
 
 if TYPE_CHECKING:
     from ..launch.launcher import Launcher
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 LAZY = {
     "azkaban": ("..azkaban.commands", "azkaban", "Install the Azkaban job type; run flows for past dates."),
     "cache": (".cache", "cache", "List and delete the uploaded files that your jobs share."),
+    "completion": (".completion", "completion", "Print the completion of ytf and ytf-submit for a shell."),
     "compare": (".history", "compare_command", "Show ended jobs side by side, what differs first."),
     "doctor": (".doctor", "doctor", "Check what a job needs, and say what to do about faults."),
     "history": (".history", "history", "List ended jobs, long after YARN has forgotten them."),
@@ -50,6 +52,12 @@ class _Group(click.Group):
             ctx.with_resource(ctx.obj.raised())
         command: click.Command = getattr(import_module(module, __package__), attribute)
         return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        known = self.list_commands(ctx)
+        if args[0] not in known and not args[0].startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"There is no command {args[0]!r}{did_you_mean(args[0], known)}.")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         own = [(name, self.commands[name].get_short_help_str(70)) for name in super().list_commands(ctx)]
@@ -79,7 +87,7 @@ def _command(function: Callable[..., Any]) -> click.Command:
     return command
 
 
-_application = click.argument("application_id", metavar="APP")
+_application = click.argument("application_id", metavar="APP", callback=application_ids_only)
 
 
 def _launcher(resourcemanager: str | None, user: str | None, verbose: bool) -> "Launcher":
@@ -104,7 +112,7 @@ def _print_report(application_id: str, resourcemanager: str | None, user: str | 
         print_json(report.to_dict())
     else:
         for line in describe(report, time.time(), next_options(resourcemanager, user)):
-            click.echo(line)
+            show(line)
     return report.exit_code if report.reason is Reason.LOST else 0
 
 
@@ -127,9 +135,9 @@ def report(application_id: str, html: str | None, resourcemanager: str | None, u
     """
 
     def read(launcher: "Launcher", application_id: str) -> JobReport:
-        from .page import read_report, write_page
+        from .html_report import read_live_report, write_page
 
-        found, document = read_report(launcher, application_id, bool(html))
+        found, document = read_live_report(launcher, application_id, bool(html))
         if html and found.reason is not Reason.LOST:
             write_page(html, document)
         return found
@@ -151,7 +159,7 @@ def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: 
     try:
         launcher = _launcher(resourcemanager, user, verbose)
         with obj.raised(), make_progress() as progress:
-            final = launcher.wait(application_id, timeout=timeout, on_change=progress.show)
+            final = launcher.wait(application_id, timeout=timeout, on_change=progress.show, ours=False)
     except Interrupted as interrupted:
         say(f"{application_id} goes on; next: ytf wait {application_id}{next_options(resourcemanager, user)}")
         return interrupted.exit_code
@@ -171,7 +179,7 @@ def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: 
 
 
 @_command
-@click.argument("application_ids", metavar="APP...", nargs=-1, required=True)
+@click.argument("application_ids", metavar="APP...", nargs=-1, required=True, callback=application_ids_only)
 def kill(application_ids: tuple[str, ...], resourcemanager: str | None, user: str | None, as_json: bool,
          verbose: bool) -> None:  # fmt: skip
     """Kill applications.
@@ -209,10 +217,9 @@ def list_command(resourcemanager: str | None, user: str | None, as_json: bool, v
         return
     now = time.time()
     rows = [("APPLICATION", "STATE", "QUEUE", "SUBMITTED", "FOR", "NAME")]
-    rows += [(job.application_id, job.state, job.queue, clock(job.submitted_at),
+    rows += [(job.application_id, job.state, job.queue, local_time(job.submitted_at),
               duration(now - job.submitted_at) if job.submitted_at else "-", job.name) for job in jobs]  # fmt: skip
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    for line in align(rows):
+        show(line)
     if not jobs:
         say("no live jobs")

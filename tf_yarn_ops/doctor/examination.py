@@ -10,12 +10,12 @@ from .. import __version__
 from ..errors import TfYarnError
 from ..runtime.common.reasons import Reason
 from .findings import Finding, ill, skip
-from .known import Known, Question
-from .symptoms import Outcome, Symptom
+from .known import KnownFacts, Question
+from .symptoms import CheckOutcome, Symptom
 from .table import CHECKS, Check
 
 #: The version of the JSON document.
-SCHEMA = 1
+EXAMINATION_SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Diagnosis:
     @property
     def first_fault(self) -> Result | None:
         """The first result that is a fault; None if there is none."""
-        return next((result for result in self.results if result.finding.outcome is Outcome.FAULT), None)
+        return next((result for result in self.results if result.finding.outcome is CheckOutcome.FAULT), None)
 
     @property
     def exit_code(self) -> int:
@@ -70,14 +70,14 @@ class Diagnosis:
         first = self.first_fault
         return (first.finding.reason or Reason.CLUSTER_UNREACHABLE).exit_code if first else 0
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: CheckOutcome) -> int:
         """Return the number of checks that ended so."""
         return sum(result.finding.outcome is outcome for result in self.results)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnosis as plain values."""
-        return {"schema": SCHEMA, "tf_yarn_ops": __version__, "exit_code": self.exit_code,
-                "counts": {outcome.value: self.count(outcome) for outcome in Outcome},
+        return {"schema": EXAMINATION_SCHEMA, "tf_yarn_ops": __version__, "exit_code": self.exit_code,
+                "counts": {outcome.value: self.count(outcome) for outcome in CheckOutcome},
                 "checks": [result.to_dict() for result in self.results]}
 
 
@@ -98,7 +98,7 @@ def examine(question: Question, on_result: Callable[[Result], object] = lambda r
     Diagnosis
         Every check, also those that were skipped.
     """
-    known = Known(question)
+    known = KnownFacts(question)
     results: list[Result] = []
     unusable: dict[str, str] = {}  # a check that failed, or was skipped for one: the check that failed
     hanging = False
@@ -113,7 +113,7 @@ def examine(question: Question, on_result: Callable[[Result], object] = lambda r
             made = _make(check, known)
             hanging = hanging or made is None
             finding = made or ill(Symptom.TOO_SLOW, seconds=_limit(check, question))
-        if finding.outcome is Outcome.FAULT or cause:
+        if finding.outcome is CheckOutcome.FAULT or cause:
             unusable[check.name] = cause or check.name
         known = replace(known, **finding.learned)
         results.append(Result(check.name, finding, time.monotonic() - began))
@@ -127,7 +127,7 @@ def _limit(check: Check, question: Question) -> float:
     return check.seconds + (question.timeout if check.name == "application" else 0.0)
 
 
-def _make(check: Check, known: Known) -> Finding | None:
+def _make(check: Check, known: KnownFacts) -> Finding | None:
     """Return the finding of a check; None if it has not ended in time."""
     found: list[Finding | BaseException] = []
 
@@ -151,7 +151,7 @@ def _make(check: Check, known: Known) -> Finding | None:
     return found[0]
 
 
-def _values(known: Known) -> dict[str, Any]:
+def _values(known: KnownFacts) -> dict[str, Any]:
     """Return the values of symptoms that stand for any error of a check."""
     cluster = known.opened.cluster if known.opened else None
     return {"staging": cluster.staging if cluster else "", "user": cluster.user if cluster else ""}

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import TfYarnError
 from ..runtime.common.reasons import Reason
-from .symptoms import Outcome, Symptom
+from .symptoms import CheckOutcome, Symptom
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Finding:
         The check on which a skipped one depends.
     """
 
-    outcome: Outcome
+    outcome: CheckOutcome
     message: str
     advice: str = ""
     symptom: Symptom | None = None
@@ -44,7 +44,7 @@ class Finding:
 
 def well(message: str, learned: Mapping[str, Any] | None = None, **facts: Any) -> Finding:
     """Return the finding of a check that is ok."""
-    return Finding(Outcome.OK, message, facts=facts, learned=learned or {})
+    return Finding(CheckOutcome.OK, message, facts=facts, learned=learned or {})
 
 
 def ill(symptom: Symptom, learned: Mapping[str, Any] | None = None, error: Exception | None = None,
@@ -57,7 +57,8 @@ def ill(symptom: Symptom, learned: Mapping[str, Any] | None = None, error: Excep
     learned : mapping, optional
         As in `Finding`.
     error : Exception, optional
-        The cause. It gives the value ``error`` of the templates, and an error of ours the reason of a fault.
+        The cause. It gives the value ``error`` of the templates, and an error of ours the reason of a fault, and the
+        advice if it knows the command that helps.
     facts : mapping, optional
         As in `Finding`. Default: the values.
     **values
@@ -66,11 +67,13 @@ def ill(symptom: Symptom, learned: Mapping[str, Any] | None = None, error: Excep
     row = symptom.value
     if error is not None:
         values["error"] = str(error)
-    reason = error.reason if isinstance(error, TfYarnError) and row.reason else row.reason
-    return Finding(row.outcome, row.text.format(**values), row.advice.format(**values), symptom, reason,
+    ours = error if isinstance(error, TfYarnError) else None
+    reason = ours.reason if ours and row.reason else row.reason
+    advice = f"{ours.hint} Next: {ours.command}" if ours and ours.command else row.advice.format(**values)
+    return Finding(row.outcome, row.text.format(**values), advice, symptom, reason,
                    dict(values) if facts is None else facts, learned or {})
 
 
 def skip(why: str, because_of: str | None = None) -> Finding:
     """Return the finding of a check that was not made."""
-    return Finding(Outcome.SKIPPED, why, because_of=because_of)
+    return Finding(CheckOutcome.SKIPPED, why, because_of=because_of)

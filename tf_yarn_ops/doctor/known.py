@@ -1,4 +1,4 @@
-"""`Question` and `Known`: what is asked of the doctor, and what the checks have found out so far."""
+"""`Question` and `KnownFacts`: what is asked of the doctor, and what the checks have found out so far."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from ..job.parts import Environment
 #: Seconds for one request of a check, at most; a server that is well answers in milliseconds.
 REQUEST_TIMEOUT = 5.0
 #: Seconds for which a check repeats a request.
-PATIENCE = 2.0
+CHECK_PATIENCE = 2.0
 
 
 class Cancellation:
@@ -77,7 +77,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownFacts:
     """What the checks have found out so far.
 
     Attributes

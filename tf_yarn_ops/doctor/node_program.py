@@ -9,10 +9,10 @@ import platform
 import sys
 from importlib import metadata
 
-NAMES = ("tensorflow", "tensorflow-cpu", "tf-nightly", "keras", "numpy", "grpcio", "protobuf")
+PACKAGE_NAMES = ("tensorflow", "tensorflow-cpu", "tf-nightly", "keras", "numpy", "grpcio", "protobuf")
 
 found = {}
-for name in NAMES:
+for name in PACKAGE_NAMES:
     try:
         found[name] = metadata.version(name)
     except metadata.PackageNotFoundError:

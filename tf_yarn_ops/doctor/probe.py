@@ -9,12 +9,12 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from ..errors import TfYarnError
-from ..hadoop.authentication import Authentication
-from ..hadoop.fast_import import import_httpx
 from ..hadoop.gateway import place
+from ..hadoop.httpx_import import import_httpx
+from ..hadoop.security.authentication import Authentication
+from ..hadoop.security.spnego import wants_negotiation
 from ..hadoop.site import Site
-from ..hadoop.spnego import wants_negotiation
-from ..hadoop.transport import client_options, explain, explain_failure, is_json, is_redirect
+from ..hadoop.transport import client_options, explain_failure, explain_response, is_json, is_redirect
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ _GRACE = 2.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProbeAnswer:
     """The answer of one address.
 
     Attributes
@@ -56,7 +56,7 @@ class Answer:
 
 
 def probe(url: str, path: str, authentication: Authentication, site: Site, trusted: Iterable[str],
-          **parameters: str) -> Answer:
+          **parameters: str) -> ProbeAnswer:
     """Send a GET request, follow no redirect, and return the answer of any kind.
 
     Parameters
@@ -83,16 +83,16 @@ def probe(url: str, path: str, authentication: Authentication, site: Site, trust
         found = response.json() if is_json(response) else {}
     except ValueError:
         found = {}
-    why = "" if response.status_code == 200 and is_json(response) else " ".join(explain(response).split())
-    return Answer(response.status_code, found if isinstance(found, dict) else {}, why,
-                  response.headers["location"] if is_redirect(response) else "",
-                  response.status_code == 401 and wants_negotiation(response.headers.get("www-authenticate", "")),
-                  _ahead(response.headers.get("date", ""), middle))
+    why = "" if response.status_code == 200 and is_json(response) else " ".join(explain_response(response).split())
+    return ProbeAnswer(response.status_code, found if isinstance(found, dict) else {}, why,
+                       response.headers["location"] if is_redirect(response) else "",
+                       response.status_code == 401 and wants_negotiation(response.headers.get("www-authenticate", "")),
+                       _ahead(response.headers.get("date", ""), middle))
 
 
-def _unanswered(url: str, path: str, why: str) -> Answer:
+def _unanswered(url: str, path: str, why: str) -> ProbeAnswer:
     logger.debug("GET %s%s gets no answer: %s", url, path, why)
-    return Answer(None, {}, why)
+    return ProbeAnswer(None, {}, why)
 
 
 def _ahead(date: str, now: float) -> float | None:
@@ -104,9 +104,9 @@ def _ahead(date: str, now: float) -> float | None:
 
 
 def probe_all(urls: Iterable[str], path: str, authentication: Authentication, site: Site, trusted: Iterable[str],
-              **parameters: str) -> dict[str, Answer]:
+              **parameters: str) -> dict[str, ProbeAnswer]:
     """Return the answer of each address; arguments as for `probe`. All are asked at once, with one deadline."""
-    answers = {url: Answer(None, {}, "no whole answer in time") for url in urls}
+    answers = {url: ProbeAnswer(None, {}, "no whole answer in time") for url in urls}
 
     def ask(url: str) -> None:
         answer = probe(url, path, authentication, site, trusted, **parameters)

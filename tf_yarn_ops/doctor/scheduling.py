@@ -7,14 +7,14 @@ from typing import Any
 from urllib.parse import quote
 
 from ..errors import SubmissionRejected, TfYarnError
-from ..follow.logs import COORDINATOR, Logs
+from ..follow.log_reader import COORDINATOR, Logs
 from ..hadoop.cluster import Cluster
 from ..hadoop.gateway import is_gateway
 from ..hadoop.queues import MAPPED, fault_of, read_queues
 from ..hadoop.resourcemanager import CLUSTER_PATH, ResourceManager
 from ..hadoop.transport import RestUnavailable, read_json
 from .findings import Finding, ill, skip, well
-from .known import Known
+from .known import KnownFacts
 from .probe import probe_all
 from .skein_client import missing_for_skein
 from .symptoms import Symptom
@@ -39,7 +39,7 @@ class Right(enum.Enum):
     UNKNOWN = enum.auto()
 
 
-def check_submission(known: Known) -> Finding:
+def check_submission(known: KnownFacts) -> Finding:
     """Reserve an application id over HTTP, which costs nothing; look for Skein's Java client where it is needed."""
     cluster = known.session.cluster
     way = cluster.site.submit_with
@@ -62,14 +62,14 @@ def check_submission(known: Known) -> Finding:
                 maximum={"memory": maximum.memory, "vcores": maximum.vcores, "gpus": maximum.gpus})
 
 
-def _with_skein(known: Known, why: str) -> Finding:
+def _with_skein(known: KnownFacts, why: str) -> Finding:
     missing = missing_for_skein(known.question.environ)
     if missing:
         return ill(Symptom.SKEIN_UNUSABLE, why=why, missing=missing)
     return well(f"with Skein's Java client, because {why}", way="skein")
 
 
-def check_queue(known: Known) -> Finding:
+def check_queue(known: KnownFacts) -> Finding:
     """Tell whether the queue takes applications of ours, and its limits."""
     queue, user = known.question.queue, known.session.cluster.user
     resourcemanager = known.session.resourcemanager
@@ -185,7 +185,7 @@ def _names(access_list: str, user: str) -> bool:
     return access_list.strip() == "*" or user in access_list.split(" ")[0].split(",")
 
 
-def check_queue_acl(known: Known) -> Finding:
+def check_queue_acl(known: KnownFacts) -> Finding:
     """Tell whether any user may kill applications of the queue."""
     queue = known.question.queue
     told = ask_right(known.session.resourcemanager, queue, ADMINISTER, ANYBODY)
@@ -201,7 +201,7 @@ def check_queue_acl(known: Known) -> Finding:
     return well("not everybody may administer the queue: YARN does not tell us its rights", queue=queue)
 
 
-def check_nodes(known: Known) -> Finding:
+def examine_nodes(known: KnownFacts) -> Finding:
     """Count the running nodes, and ask some NodeManagers."""
     cluster = known.session.cluster
     nodes = known.session.resourcemanager.nodes()
@@ -224,7 +224,7 @@ def check_nodes(known: Known) -> Finding:
     return well(f"{told}; {len(urls)} asked, all answer" if urls else told, learned, **facts)
 
 
-def check_logs(known: Known) -> Finding:
+def check_logs(known: KnownFacts) -> Finding:
     """Tell whether logs can be read while a job runs and after its end."""
     session = known.session
     if known.application_id:

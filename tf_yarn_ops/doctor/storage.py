@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 
 from ..errors import ClusterUnreachable, SubmissionRejected
-from ..hadoop.delegation import TokensUnavailable, obtain
 from ..hadoop.filesystem import FileStatus
+from ..hadoop.security.delegation import TokensUnavailable, obtain
 from ..hadoop.transport import RestUnavailable
 from ..staging.staging_directory import PASSABLE
 from .findings import Finding, ill, skip, well
-from .known import Known
-from .probe import Answer, probe_all
+from .known import KnownFacts
+from .probe import ProbeAnswer, probe_all
 from .skein_client import missing_for_skein
 from .symptoms import Symptom
 
@@ -24,7 +24,7 @@ _LENGTH = 64
 _UNSEEN = "Skein's Java client stages the files: the file system is closed over HTTP"
 
 
-def check_filesystem(known: Known) -> Finding:
+def check_filesystem(known: KnownFacts) -> Finding:
     """Ask each NameNode whether it is active."""
     cluster = known.session.cluster
     if cluster.local_root is not None:
@@ -57,7 +57,7 @@ def check_filesystem(known: Known) -> Finding:
     return well(f"{cluster.filesystem} over HTTP: {told}", learned, **facts)
 
 
-def _skein_submits(known: Known, refused: bool) -> bool:
+def _skein_submits(known: KnownFacts, refused: bool) -> bool:
     """Return whether jobs go through Skein's Java client, which reaches the file system without HTTP.
 
     With ``auto`` a launcher changes to it only after a refusal, not for a server that does not answer.
@@ -66,7 +66,7 @@ def _skein_submits(known: Known, refused: bool) -> bool:
     return way == "skein" or (way == "auto" and refused and not missing_for_skein(known.question.environ))
 
 
-def _state(answer: Answer) -> str:
+def _state(answer: ProbeAnswer) -> str:
     if answer.status == 200 and "FileStatus" in answer.document:
         return "ACTIVE"
     if _STANDBY.search(answer.why):
@@ -74,7 +74,7 @@ def _state(answer: Answer) -> str:
     return answer.failure
 
 
-def check_tokens(known: Known) -> Finding:
+def check_tokens(known: KnownFacts) -> Finding:
     """Get the delegation tokens of a submission, and cancel them."""
     session = known.session
     cluster = session.cluster
@@ -96,7 +96,7 @@ def check_tokens(known: Known) -> Finding:
     return well(f"got for {', '.join(services)}, and cancelled", services=services)
 
 
-def check_staging(known: Known) -> Finding:
+def check_staging(known: KnownFacts) -> Finding:
     """Create, read back and delete a small file in the staging directory."""
     if not known.http_storage:
         return skip(_UNSEEN)
@@ -112,12 +112,14 @@ def check_staging(known: Known) -> Finding:
             filesystem.delete(path)
     except SubmissionRejected as error:
         return ill(Symptom.STAGING_REFUSED, error=error, staging=directory, user=staging.cluster.user)
+    except ClusterUnreachable as error:
+        return ill(Symptom.STAGING_NOT_NOW, error=error)
     if read != content:
         return ill(Symptom.STAGING_ALTERED, path=path, read=len(read or b""), written=_LENGTH)
     return well(f"wrote, read and deleted a file in {staging.cluster.filesystem}{directory}", staging=directory)
 
 
-def check_rights(known: Known) -> Finding:
+def check_rights(known: KnownFacts) -> Finding:
     """Tell whether other users can change staged files, and whether the nodes may share a public one."""
     if not known.http_storage:
         return skip(_UNSEEN)

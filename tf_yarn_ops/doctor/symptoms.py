@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..runtime.common.reasons import Reason
 
 
-class Outcome(str, enum.Enum):
+class CheckOutcome(str, enum.Enum):
     """How a check ended."""
 
     OK = "ok"
@@ -18,7 +18,7 @@ class Outcome(str, enum.Enum):
     SKIPPED = "skipped"
 
 
-class Row(NamedTuple):
+class SymptomRow(NamedTuple):
     """The row of a symptom.
 
     Attributes
@@ -38,23 +38,23 @@ class Row(NamedTuple):
     """
 
     check: str
-    outcome: Outcome
+    outcome: CheckOutcome
     cause: str
     text: str
     advice: str
     reason: Reason | None = None
 
 
-def _warning(check: str, cause: str, text: str, advice: str) -> Row:
-    return Row(check, Outcome.WARNING, cause, text, advice)
+def _warning(check: str, cause: str, text: str, advice: str) -> SymptomRow:
+    return SymptomRow(check, CheckOutcome.WARNING, cause, text, advice)
 
 
-def _fault(check: str, cause: str, text: str, advice: str, reason: Reason = Reason.CLUSTER_UNREACHABLE) -> Row:
-    return Row(check, Outcome.FAULT, cause, text, advice, reason)
+def _fault(check: str, cause: str, text: str, advice: str, reason: Reason = Reason.CLUSTER_UNREACHABLE) -> SymptomRow:
+    return SymptomRow(check, CheckOutcome.FAULT, cause, text, advice, reason)
 
 
 class Symptom(enum.Enum):
-    """What a check may find. A member's value is its `Row`."""
+    """What a check may find. A member's value is its `SymptomRow`."""
 
     SKEIN_MISSING = _fault(
         "versions", "an incomplete installation, or grpcio and protobuf of releases that do not fit",
@@ -83,6 +83,10 @@ class Symptom(enum.Enum):
         "no ResourceManager is active: {states}",
         "Name all ResourceManagers, separated by commas. If these are all, the administrator has to make one of them "
         "active (yarn rmadmin -getAllServiceState)")
+    RM_STANDBY_NAMED = _warning(
+        "resourcemanager", "only the standby of a pair is named, on a secured cluster",
+        "only a standby is named: {states}",
+        "Name all ResourceManagers, separated by commas: jobs depend on what the standby's /conf says about the others")
     RM_PARTLY_AWAY = _warning(
         "resourcemanager", "one of several ResourceManagers is down, or its address is wrong",
         "not every ResourceManager answers: {states}",
@@ -142,15 +146,10 @@ class Symptom(enum.Enum):
         "Jobs work now, but not after a fail-over to one that does not answer: start it, or correct its address")
 
     CLOCK_DIFFERS = _warning(
-        "clock", "no NTP on one of the machines",
-        "this machine's clock differs: {differences}",
-        "Let both machines get their time by NTP: times in reports are wrong, and the lifetime that YARN enforces is "
-        "shifted")
-    CLOCK_REFUSED = _fault(
         "clock", "no NTP on one of the machines, or a wrong time zone",
-        "this machine's clock differs by more than {most:g} s: {differences}",
-        "Let both machines get their time by NTP. Kerberos refuses tickets at this difference, and YARN may end a job "
-        "too early")
+        "this machine's clock differs: {differences}",
+        "Let both machines get their time by NTP: times in reports are wrong, YARN may end a job too early, and from "
+        "300 s on Kerberos may refuse tickets")
 
     TOKENS_UNAVAILABLE = _warning(
         "tokens", "an HttpFS in place of the NameNodes, a configuration that is not shown, a cluster without WebHDFS",
@@ -163,11 +162,15 @@ class Symptom(enum.Enum):
 
     STAGING_REFUSED = _fault(
         "staging",
-        "the user has no home directory in HDFS, a quota, safe mode, a DataNode that this machine does not reach",
+        "the user has no home directory in HDFS, or a quota is exceeded",
         "{error}",
-        "The user needs a directory {staging}: the administrator makes /user/{user}, or set 'staging:' in site.yaml. "
-        "A file's content goes to the DataNodes: this machine has to reach them, or set 'webhdfs:' to an HttpFS",
+        "The user needs a directory {staging}: the administrator makes /user/{user}, or set 'staging:' in site.yaml",
         Reason.SUBMISSION_REJECTED)
+    STAGING_NOT_NOW = _fault(
+        "staging", "safe mode, no live DataNode with space, a DataNode that this machine does not reach",
+        "{error}",
+        "A file's content goes to the DataNodes: hdfs dfsadmin -report shows which are alive. This machine has to "
+        "reach them, or set 'webhdfs:' to an HttpFS")
     STAGING_ALTERED = _fault(
         "staging", "a gateway between this machine and HDFS",
         "{path} was read back with {read} bytes, not with the {written} that were written",

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import application, reach, scheduling, storage
+from . import probe_job as application
+from . import reach, scheduling, storage
 from .findings import Finding
-from .known import Known
+from .known import KnownFacts
 from .symptoms import Symptom
 
 
@@ -30,7 +31,7 @@ class Check(NamedTuple):
 
     name: str
     question: str
-    run: Callable[[Known], Finding]
+    run: Callable[[KnownFacts], Finding]
     needs: tuple[str, ...] = ()
     failure: Symptom = Symptom.REQUEST_FAILED
     seconds: float = 20.0
@@ -61,7 +62,7 @@ CHECKS = (
     Check("queue", "Does the queue exist, may we submit to it, what are its limits?", scheduling.check_queue,
           ("identity",)),
     Check("queue_acl", "May any user kill applications in the queue?", scheduling.check_queue_acl, ("queue",)),
-    Check("nodes", "Are there running nodes, and does this machine reach the NodeManagers?", scheduling.check_nodes,
+    Check("nodes", "Are there running nodes, and does this machine reach the NodeManagers?", scheduling.examine_nodes,
           ("identity",)),
     Check("application", "With `--submit`: does a tiny application run, and which Python and TensorFlow has it?",
           application.check_application, ("tokens", "staging", "submission", "queue", "nodes"),

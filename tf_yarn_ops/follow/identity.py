@@ -1,4 +1,5 @@
-"""`Identity`: the training to which an application belongs; `decide`: the table from YARN's list to the next action.
+"""`Identity`: the training to which an application belongs; `decide_submission`: the table from YARN's list to the
+next action.
 
 Schedulers retry, crash and run the same task twice. The identity of a training stands in the YARN tags of its
 applications, so that a later client finds the applications of an earlier one. Everything here is pure;
@@ -14,34 +15,57 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ..errors import Code, Fault
+from ..errors import Fault, FaultCode
 from ..hadoop.resourcemanager import ENDED
 from ..job.spec import JobSpec
+from ..runtime.common.contract import APPLICATION_ID
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..validation import Value, check
-from .yarn_report import never_launched, read_report
+from ..validation import ValueFault, check_faults
+from .yarn_report import never_launched, read_yarn_report
 
 #: How often a job is submitted again because YARN could not launch its application master.
 LAUNCH_RETRIES = 2
 #: YARN accepts at most this number of tags for one application.
-MAX_TAGS = 10
+MAX_TAGS_YARN = 10
 #: How the tags of an identity begin; YARN keeps all tags in lower case.
 PREFIXES = ("tfy-", "tfyg-", "tfya-", "tfyd-")
 _GENERATION, _ATTEMPT = re.compile(r"tfyg-(\d+)\Z"), re.compile(r"tfya-(\d+)\Z")
 #: The reasons of an application that a client has killed in favour of another one of the same generation.
 GIVEN_WAY = (Reason.KILLED, Reason.SUPERSEDED)
-_ID = re.compile(r"application_(\d+)_(\d+)\Z")
+#: What happens to the live applications of older generations.
+PREVIOUS = IGNORE, WAIT, KILL = ("ignore", "wait", "kill")
+_ID = re.compile(rf"{APPLICATION_ID}\Z")
 
 
-class Wrong(Code):
-    """What is wrong with an identity, or with the tags of a job beside it."""
+class IdentityFault(FaultCode):
+    """Fault codes for an identity, or with the tags of a job beside it."""
 
     NO_KEY = "it is empty; give a name for the training"
     RESERVED_TAG = "{given!r} would look like a tag of an identity, which begins with {prefixes}; choose another tag"
     TOO_MANY_TAGS = "{given} given; YARN takes {most}, and {own} are the job's identity, so at most {free} are allowed"
+
+
+@dataclass(frozen=True)
+class Run:
+    """The engine's attempts of one generation, as the attempt that runs knows them.
+
+    Parameters
+    ----------
+    retries : int
+        The attempts that may follow a failure of this one.
+    patience : float
+        Seconds within which this attempt submits its application, and the next attempt starts after this one's end.
+    folder : Path, optional
+        A folder on this host that the engine deletes when no attempt follows. Default: none.
+    """
+
+    retries: int
+    patience: float
+    folder: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +87,10 @@ class Identity:
     watched : bool, optional
         Whether the application must not run without its caller. Then the claim in the staging directory has the key, so
         that a later process of the deployment can find the application of a caller that has ended. Default False.
+    previous : {"kill", "wait", "ignore"}, optional
+        Whether this generation kills the older ones, starts after them, or runs beside all others. Default kill.
+    run : Run, optional
+        What the engine does after this attempt, for the newer generations that wait for it. Default: unknown.
 
     Raises
     ------
@@ -75,14 +103,16 @@ class Identity:
     attempt: int = 0
     deployment: str = ""
     watched: bool = False
+    previous: str = KILL
+    run: Run | None = None
 
     def __post_init__(self) -> None:
-        faults = [Fault(f"identity.{name}", Value.NOT_A_COUNT, {"given": value, "least": 0})
+        faults = [Fault(f"identity.{name}", ValueFault.NOT_A_COUNT, {"given": value, "least": 0})
                   for name, value in (("generation", self.generation), ("attempt", self.attempt))
                   if isinstance(value, bool) or not isinstance(value, int) or value < 0]
         if not self.key:
-            faults.append(Fault("identity.key", Wrong.NO_KEY))
-        check(faults)
+            faults.append(Fault("identity.key", IdentityFault.NO_KEY))
+        check_faults(faults)
 
     @property
     def hash(self) -> str:
@@ -102,13 +132,13 @@ class Identity:
 
     def check(self, spec: JobSpec) -> None:
         """Raise `SpecInvalid` when the job's own tags leave no room for these, or look like one of them."""
-        free = MAX_TAGS - len(self.tags)
-        faults = [Fault("tags", Wrong.RESERVED_TAG, {"given": tag, "prefixes": PREFIXES})
+        free = MAX_TAGS_YARN - len(self.tags)
+        faults = [Fault("tags", IdentityFault.RESERVED_TAG, {"given": tag, "prefixes": PREFIXES})
                   for tag in spec.tags if is_reserved(tag)]
         if len(spec.tags) > free:
-            faults.append(Fault("tags", Wrong.TOO_MANY_TAGS, {"given": len(spec.tags), "most": MAX_TAGS,
-                                                             "own": len(self.tags), "free": free}))
-        check(faults)
+            faults.append(Fault("tags", IdentityFault.TOO_MANY_TAGS, {"given": len(spec.tags), "most": MAX_TAGS_YARN,
+                                                                      "own": len(self.tags), "free": free}))
+        check_faults(faults)
 
 
 def is_reserved(tag: str, *prefixes: str) -> bool:
@@ -127,24 +157,25 @@ def _hash(text: str) -> str:
 
 
 class Action(enum.Enum):
-    """The action of a `Decision`."""
+    """The action of a `SubmissionDecision`."""
 
     SUPERSEDED = "superseded"
     KILL = "kill"
+    WAIT = "wait"
     ATTACH = "attach"
     REPORT = "report"
     SUBMIT = "submit"
 
 
 @dataclass(frozen=True)
-class Decision:
+class SubmissionDecision:
     """A row of the table.
 
     Attributes
     ----------
     action : Action
     application_id : str
-        The application to attach to, or to report; the newer one when superseded.
+        The application to attach to, to report, or to wait for; the newer one when superseded, if it is known.
     kill : tuple of str
         Applications to kill: older generations, duplicates of this generation, and all of this generation when
         superseded.
@@ -176,8 +207,8 @@ def _number(application: Mapping[str, Any], pattern: re.Pattern[str]) -> int:
     return next((int(match[1]) for tag in tags if (match := pattern.match(tag))), 0)
 
 
-def decide(applications: Iterable[Mapping[str, Any]], identity: Identity, user: str,
-           allocation_retries: int = 0) -> Decision:
+def decide_submission(applications: Iterable[Mapping[str, Any]], identity: Identity, user: str,
+                      allocation_retries: int = 0) -> SubmissionDecision:
     """Return the decision of the first row of the table (docs/design.md, section 5) that fits.
 
     Parameters
@@ -195,23 +226,32 @@ def decide(applications: Iterable[Mapping[str, Any]], identity: Identity, user: 
     Decision
     """
     own = sorted((a for a in applications if a.get("user") == user), key=lambda a: order(a["id"]))
+    if identity.previous == IGNORE:
+        own = [a for a in own if generation_of(a) == identity.generation]
     newer = [a["id"] for a in own if generation_of(a) > identity.generation]
     live = [a for a in own if a["state"] not in ENDED]
     if newer:
-        return Decision(Action.SUPERSEDED, newer[-1], tuple(a["id"] for a in live if a["id"] not in newer))
+        return SubmissionDecision(Action.SUPERSEDED, newer[-1], tuple(a["id"] for a in live if a["id"] not in newer))
+    ended = [a for a in own if a["state"] in ENDED and generation_of(a) == identity.generation]
+    if any(read_yarn_report(a).reason is Reason.SUPERSEDED for a in ended):
+        mine = (a["id"] for a in live if generation_of(a) == identity.generation)
+        return SubmissionDecision(Action.SUPERSEDED, kill=tuple(mine))
     older = tuple(a["id"] for a in live if generation_of(a) < identity.generation)
     if older:
-        return Decision(Action.KILL, kill=older)
+        return (
+            SubmissionDecision(Action.WAIT, older[0])
+            if identity.previous == WAIT
+            else SubmissionDecision(Action.KILL, kill=older)
+        )
     if live:
-        return Decision(Action.ATTACH, live[0]["id"], tuple(a["id"] for a in live[1:]))
-    ended = [a for a in own if generation_of(a) == identity.generation]
-    succeeded = [a["id"] for a in ended if read_report(a).reason is Reason.SUCCEEDED]
+        return SubmissionDecision(Action.ATTACH, live[0]["id"], tuple(a["id"] for a in live[1:]))
+    succeeded = [a["id"] for a in ended if read_yarn_report(a).reason is Reason.SUCCEEDED]
     if succeeded:
-        return Decision(Action.REPORT, succeeded[0])
+        return SubmissionDecision(Action.REPORT, succeeded[0])
     same = [a for a in ended if attempt_of(a) == identity.attempt]
-    if same and not may_try_again([read_report(a) for a in same], allocation_retries):
-        return Decision(Action.REPORT, same[-1]["id"])
-    return Decision(Action.SUBMIT)
+    if same and not may_try_again([read_yarn_report(a) for a in same], allocation_retries):
+        return SubmissionDecision(Action.REPORT, same[-1]["id"])
+    return SubmissionDecision(Action.SUBMIT)
 
 
 def latest_of(applications: Iterable[Mapping[str, Any]], identity: Identity) -> Mapping[str, Any] | None:
@@ -234,7 +274,7 @@ def successor_of(ended: JobReport, listed: Iterable[Mapping[str, Any]], identity
     """
     if ended.reason not in GIVEN_WAY:
         return None
-    decision = decide((a for a in listed if a["state"] not in ENDED), identity, ended.user)
+    decision = decide_submission((a for a in listed if a["state"] not in ENDED), identity, ended.user)
     return decision.application_id if decision.action is Action.ATTACH else None
 
 

@@ -1,10 +1,13 @@
-"""`kill`: the one function that ends an application, with a reason that YARN keeps, and waits until it is gone."""
+"""`kill_application`: the one function that ends an application, with a reason that YARN keeps, and waits until it is
+gone.
 
-import contextlib
+`take_back` calls it where an exception ends the caller of an application.
+"""
+
 import logging
 import time
 
-from ..errors import ApplicationNotFound, ClusterUnreachable
+from ..errors import ApplicationNotFound, ClusterUnreachable, TfYarnError
 from ..hadoop.resourcemanager import ENDED
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, compose_diagnostics
@@ -27,12 +30,13 @@ class StillEnding(ClusterUnreachable):
     """YARN has accepted the kill, and the application has not ended in time."""
 
 
-def kill(session: Session, application_id: str, why: str, *, reason: Reason = Reason.KILLED,
-         timeout: float | None = KILL_TIMEOUT, look_first: bool = True, attempt: int | None = None) -> JobReport:
+def kill_application(session: Session, application_id: str, why: str, *, reason: Reason = Reason.KILLED,
+                     timeout: float | None = KILL_TIMEOUT, look_first: bool = True,
+                     attempt: int | None = None) -> JobReport:
     """Kill an application, wait until it is gone, delete its directory.
 
-    A ResourceManager that restarts knows no application until it has recovered them, and may forget a kill that it has
-    accepted. Therefore ask for the application until its end, and kill it again if it still runs.
+    A ResourceManager that restarts may forget a kill that it has accepted. Therefore ask for the application until its
+    end, and kill it again if it still runs.
 
     Parameters
     ----------
@@ -73,8 +77,9 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
     known, accepted, ask_at, pause = False, False, 0.0, _PAUSE
     while True:
         try:
+            left = max(0.0, until - time.monotonic())
             if look_first or accepted:
-                found = resourcemanager.get_recovered(application_id, max(0.0, until - time.monotonic()))
+                found = resourcemanager.get(application_id, left)
                 known = True
                 if found["state"] in ENDED:
                     return session.read(found)
@@ -83,19 +88,15 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
                 text = text or compose_diagnostics(kill_report(found, reason, why, session.live.fetch(found), attempt),
                                                    _KILL_DIAGNOSTICS)
             if time.monotonic() >= ask_at:
-                with contextlib.suppress(ApplicationNotFound) if known else contextlib.nullcontext():
-                    resourcemanager.kill(application_id, text)
+                resourcemanager.kill(application_id, text, left)
                 if not accepted:  # log after the request: a full pipe without a reader blocks
                     logger.info("killing %s : %s", application_id, why)
                 accepted, ask_at = True, time.monotonic() + _ASK_AGAIN
                 if timeout is None:
                     return unseen
-        except ApplicationNotFound as error:
-            if look_first or accepted or not resourcemanager.recovering(application_id):
-                session.forget(unseen)
-                return lost_report(application_id) if known else unsubmitted_report(application_id, why)
-            if time.monotonic() >= until:
-                raise ClusterUnreachable(f"the ResourceManager is still recovering: {error}") from error
+        except ApplicationNotFound:
+            session.forget(unseen)
+            return lost_report(application_id) if known else unsubmitted_report(application_id, why)
         except ClusterUnreachable as error:
             if not accepted:
                 raise
@@ -104,3 +105,20 @@ def kill(session: Session, application_id: str, why: str, *, reason: Reason = Re
                     f"YARN has accepted the kill of {application_id}, and does not answer since: {error}") from error
         time.sleep(pause)
         pause = min(_LONGEST_PAUSE, pause * 1.5)
+
+
+def take_back(session: Session, application_id: str, error: BaseException) -> None:
+    """Kill an application during the handling of an error, without masking the error.
+
+    Another Ctrl-C during the kill gives up; the log then names the application.
+    """
+    again = "; a second Ctrl-C leaves it running" if isinstance(error, KeyboardInterrupt) else ""
+    logger.log(logging.INFO if isinstance(error, Exception) else logging.WARNING, "killing %s after %s%s",
+               application_id, type(error).__name__, again)
+    try:
+        kill_application(
+            session, application_id, session.why_cancelled or f"Its client ended with {type(error).__name__}"
+        )
+    except (TfYarnError, KeyboardInterrupt) as second:
+        logger.warning("%s may still run (%s); next: ytf kill %s", application_id, str(second) or type(second).__name__,
+                       application_id)

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..errors import TfYarnError
 from ..hadoop.cluster import Cluster
-from ..hadoop.fast_import import import_httpx
-from ..hadoop.transport import client_options, is_json
+from ..hadoop.httpx_import import import_httpx
+from ..hadoop.transport import RESOURCEMANAGER, client_options, explain_401, is_json
 from ..runtime.common.report import JobReport
 
 logger = logging.getLogger(__name__)
@@ -25,11 +25,17 @@ class LiveReports:
     Parameters
     ----------
     cluster : Cluster
+
+    Attributes
+    ----------
+    obstacle : str
+        Why this client could not reach the last page that it asked for; empty if YARN's proxy could be asked.
     """
 
     def __init__(self, cluster: Cluster):
+        self.obstacle = ""
         self._authentication = cluster.authentication
-        self._resourcemanagers = cluster.resourcemanagers
+        self._addresses = (*cluster.resourcemanagers, *cluster.proxies)
         self._ca_file = cluster.site.ca_file
         self._client: Any = None
 
@@ -81,13 +87,18 @@ class LiveReports:
             return None
         httpx = import_httpx()
         if self._client is None:
-            options = client_options(self._authentication, self._resourcemanagers, _TIMEOUT, self._ca_file)
+            options = client_options(self._authentication, self._addresses, _TIMEOUT, self._ca_file)
             self._client = httpx.Client(**options | {"follow_redirects": True, "max_redirects": _MAX_HOPS})
         try:
-            return self._client.get(f"{url.rstrip('/')}/{page}", params=query | self._authentication.parameters())
+            answer = self._client.get(f"{url.rstrip('/')}/{page}", params=query | self._authentication.parameters())
         except (httpx.HTTPError, httpx.InvalidURL, TfYarnError, ValueError) as error:
             logger.debug("no live report of %s: %s", application["id"], error)
+            self.obstacle = f"{url}: {error}" if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else ""
             return None
+        self.obstacle = "" if answer.status_code != 401 else (
+            f"{explain_401(answer, RESOURCEMANAGER)}. YARN's own web proxy is configured by yarn.web-proxy.address in "
+            "the ResourceManager's /conf or in HADOOP_CONF_DIR")
+        return answer
 
     def close(self) -> None:
         """Close the connections."""

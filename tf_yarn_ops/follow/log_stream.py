@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import SpecInvalid, did_you_mean
 from ..runtime.common.report import JobReport
-from .logs import COORDINATOR, MASTER, Known, LogFile, Logs, find_log
+from .log_reader import COORDINATOR, MASTER, LogFile, Logs, LogSources, find_log
 
 #: Logs that are read at the same time.
 _AT_ONCE = 8
@@ -53,7 +53,7 @@ class _Reader:
         """Yield the lines with the task."""
         return (LogLine(self.task, self.start, line) for line in lines)
 
-    def read(self, logs: Logs, known: Known) -> list[str]:
+    def read(self, logs: Logs, known: LogSources) -> list[str]:
         """Return the new whole lines of a log on its node."""
         return self._lines(logs.new_bytes(self.file, self._offset, known) or b"")
 

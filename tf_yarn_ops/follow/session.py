@@ -18,8 +18,9 @@ from ..staging.staging_directory import StagingDirectory
 from .holder import note_holder, with_holder
 from .lease import Lease
 from .live_report import LiveReports
-from .record import keep_record
-from .yarn_report import lost_report, read_report
+from .missing_record import keep_record
+from .shortage import Shortages
+from .yarn_report import lost_report, read_yarn_report
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ class Session:
         self.live = LiveReports(cluster)
         self.cancelled = False
         self.why_cancelled = ""
+        self._shortages = Shortages(self.resourcemanager)
         self._stagings: dict[str, StagingDirectory] = {}
 
     @classmethod
@@ -90,16 +92,20 @@ class Session:
         Raises
         ------
         ClusterUnreachable
-            No ResourceManager answers, or it was restarted and may still have to recover the application.
+            No ResourceManager answers, or it does not know the application and is not active yet.
         """
         try:
-            return self.read(self.resourcemanager.get_recovered(application_id))
+            return self.read(self.resourcemanager.get(application_id))
         except ApplicationNotFound:
             return lost_report(application_id)
 
+    def look(self, application: Mapping[str, Any]) -> JobReport:
+        """Return the report of YARN's object, with the missing containers of a job that waits for them."""
+        return self._shortages.complete(read_yarn_report(application, self.live.fetch(application)))
+
     def read(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object; delete the directory of an application that has ended."""
-        report = self.with_holder(read_report(application, self.live.fetch(application)))
+        report = self.with_holder(self.look(application))
         if report.reason is not None:
             self.forget(report, is_job=str(application.get("applicationType", "")).lower() == "skein")
         return report

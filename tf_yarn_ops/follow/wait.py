@@ -1,6 +1,6 @@
 """`waiting`: the one loop that waits for the end of an application; and its blocking driver.
 
-The loop yields steps as its requests, and does no input or output itself. `wait` answers the steps of one
+The loop yields steps as its requests, and does no input or output itself. `wait_for` answers the steps of one
 application with blocking calls; `follow.watch` answers those of many applications in one event loop, from shared list
 calls of the ResourceManager.
 """
@@ -23,19 +23,17 @@ from ..errors import (
     TicketMissing,
     WaitTimeout,
 )
-from ..hadoop.resourcemanager import LIVE, RECOVERY_TIME
+from ..hadoop.resourcemanager import LIVE
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .identity import GIVEN_WAY, Identity, successor_of
-from .kill import kill
+from .kill import kill_application, take_back
 from .lease import End, Lease, Renewals
 from .session import Session
-from .yarn_report import lost_report, queue_overrun, read_report
+from .yarn_report import lost_report, queue_overrun
 
 logger = logging.getLogger(__name__)
 
-#: Times in a row that YARN has to answer "unknown" for an application that was never seen.
-LOST_AFTER = 2
 #: Seconds after which a waiter is given an unchanged report again, so that it can say that the job goes on.
 REPEAT = 20.0
 #: Seconds in which the coordinator's report of a running application has to appear.
@@ -46,14 +44,10 @@ THROWN = (ApplicationNotFound, ClusterUnreachable, SubmissionRejected)
 
 @dataclass(frozen=True)
 class Look:
-    """Ask for the application; the answer is YARN's object and the report, or an error that is thrown in."""
+    """Ask for the application; the answer is YARN's object and the report, or an error that is thrown in.
 
-    application_id: str
-
-
-@dataclass(frozen=True)
-class Recovering:
-    """Ask whether the ResourceManager may still have to recover the application; the answer is a bool."""
+    ApplicationNotFound comes from an active ResourceManager only.
+    """
 
     application_id: str
 
@@ -108,7 +102,7 @@ class Pause:
     last: JobReport | None
 
 
-Step = Look | Recovering | FindLive | Kill | Forget | Renew | NameHolder | Pause
+Step = Look | FindLive | Kill | Forget | Renew | NameHolder | Pause
 
 
 class Outage:
@@ -139,36 +133,9 @@ class Outage:
         self._kind = None
 
 
-class Unknown:
-    """Counts YARN's answers in a row that it does not know an application."""
-
-    def __init__(self) -> None:
-        self._looks = 0
-        self._since = 0.0
-
-    def again(self, now: float, seen: bool) -> bool:
-        """Count one more answer; return whether the application is lost.
-
-        Parameters
-        ----------
-        now : float
-            Monotonic time, seconds.
-        seen : bool
-            Whether YARN has known the application before. A restarted ResourceManager then has `RECOVERY_TIME` seconds
-            to recover it.
-        """
-        self._since = self._since if self._looks else now
-        self._looks += 1
-        return self._looks >= LOST_AFTER and now - self._since >= (RECOVERY_TIME if seen else 0.0)
-
-    def answered(self) -> None:
-        """Start to count anew: YARN knows the application."""
-        self._looks = 0
-
-
 def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queue_timeout: float = 0.0,
-            identity: Identity | None = None, unreachable_timeout: float = math.inf, sees_tasks: bool = False,
-            lease: Lease | None = None,
+            identity: Identity | None = None, unreachable_timeout: float = math.inf,
+            obstacle: Callable[[], str] | None = None, lease: Lease | None = None,
             clock: Callable[[], float] = time.monotonic) -> Generator[Step, Any, JobReport]:
     """Wait for the end of an application, through restarts of the ResourceManager.
 
@@ -184,9 +151,9 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
         When the application is killed in favour of another one of the same generation, wait for that one.
     unreachable_timeout : float, optional
         Seconds without an answer after which `ClusterUnreachable` is raised. Default: never.
-    sees_tasks : bool, optional
-        Whether the reports of the driver have the tasks of a running job. Then a job that has run for `SILENT_AFTER`
-        seconds without them is logged once. Default false.
+    obstacle : callable, optional
+        Returns why the driver could not ask for the tasks of the running job; empty if it could. A job that has run for
+        `SILENT_AFTER` seconds without tasks in its reports is logged once. Default: its reports never have tasks.
     lease : Lease, optional
         The lease to move while the application lives. Default: none.
     clock : callable, optional
@@ -209,7 +176,7 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
     """
     last: JobReport | None = None
     told = clock()
-    unknown, outage, answered, refused = Unknown(), Outage(clock), clock(), ""
+    outage, answered, refused = Outage(clock), clock(), ""
     silent_since: float | None = None
     silence_told = False
     renewals = Renewals(lease, clock)
@@ -225,7 +192,6 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
             application: Mapping[str, Any]
             report: JobReport
             application, report = yield Look(application_id)
-            unknown.answered()
             outage.answered()
             if report.reason is not None:
                 successor = yield from _successor(report, identity)
@@ -238,16 +204,19 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
                 logger.info("%s was ended in favour of %s", application_id, successor)
                 application_id = successor
             changed(report)
-            if not sees_tasks or application["state"] != "RUNNING" or report.tasks:
+            if obstacle is None or application["state"] != "RUNNING" or report.tasks:
                 silent_since = None
             elif silent_since is None:
                 silent_since = clock()
             elif not silence_told and clock() - silent_since > SILENT_AFTER:
                 silence_told = True
-                logger.warning("%s has run for %.0f s, and its coordinator does not show itself. Next: "
-                               "ytf logs %s --task master . On a secured cluster its token may name another address of "
-                               "the ResourceManager than the nodes use: see resourcemanager_service in site.yaml",
-                               application_id, SILENT_AFTER, application_id)
+                if hidden := obstacle():
+                    logger.warning("%s runs, but this client can't show its tasks: %s", application_id, hidden)
+                else:
+                    logger.warning("%s has run for %.0f s, and its coordinator does not show itself. Next: ytf logs %s "
+                                   "--task master . On a secured cluster its token may name another address of the "
+                                   "ResourceManager than the nodes use: see resourcemanager_service in site.yaml",
+                                   application_id, SILENT_AFTER, application_id)
             why = queue_overrun(application, queue_timeout)
             if why is not None:
                 try:
@@ -262,17 +231,9 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
             answered = clock()
             yield from _renew(renewals, application)
         except ApplicationNotFound:
-            outage.answered()
-            answered = clock()
-            if unknown.again(answered, last is not None):
-                try:
-                    lost = last is not None or not (yield Recovering(application_id))
-                except (ClusterUnreachable, SubmissionRejected):
-                    lost = False
-                if lost:
-                    report = lost_report(application_id)
-                    changed(report)
-                    return report
+            report = lost_report(application_id)
+            changed(report)
+            return report
         except (ClusterUnreachable, SubmissionRejected) as error:
             # A refused ticket, or a 403 of a proxy, does not end the application either: keep waiting.
             silent = clock() - answered
@@ -306,14 +267,15 @@ def _renew(renewals: Renewals, application: Mapping[str, Any]) -> Generator[Step
         renewals.moved()
 
 
-def wait(session: Session, application_id: str, *, timeout: float | None = None,
-         on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
-         queue_timeout: float = 0.0, identity: Identity | None = None, lease: Lease | None = None,
-         ours: bool = True,
-         on_look: Callable[[Mapping[str, Any], JobReport], None] | None = None) -> JobReport:
+def wait_for(session: Session, application_id: str, *, timeout: float | None = None,
+             on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
+             queue_timeout: float = 0.0, identity: Identity | None = None, lease: Lease | None = None,
+             ours: bool = True,
+             on_look: Callable[[Mapping[str, Any], JobReport], None] | None = None) -> JobReport:
     """Wait with blocking calls; see `Launcher.wait`.
 
-    A cancellation kills the application, unless it is not ``ours``: then the wait only ends.
+    A cancellation, Ctrl-C and an exit in a signal handler kill the application, unless it is not ``ours``: then the
+    wait only ends.
     """
     began = time.monotonic()
     seen: list[str] = [application_id]
@@ -327,16 +289,14 @@ def wait(session: Session, application_id: str, *, timeout: float | None = None,
             case Look(name):
                 seen[0] = name
                 application = session.resourcemanager.get(name)
-                report = read_report(application, session.live.fetch(application))
+                report = session.look(application)
                 if on_look is not None:
                     on_look(application, report)
                 return application, report
-            case Recovering(name):
-                return session.resourcemanager.recovering(name)
             case FindLive(tag, user):
                 return session.resourcemanager.find(tags=[tag], states=LIVE, user=user or None)
             case Kill(name, why):
-                return kill(session, name, why, reason=Reason.QUEUE_TIMEOUT)
+                return kill_application(session, name, why, reason=Reason.QUEUE_TIMEOUT)
             case Forget(ended):
                 return session.forget(ended)
             case Renew(name, user, end, holder):
@@ -354,8 +314,14 @@ def wait(session: Session, application_id: str, *, timeout: float | None = None,
     steps = waiting(application_id, on_change=note, queue_timeout=queue_timeout, identity=identity, lease=lease,
                     unreachable_timeout=session.cluster.site.unreachable_timeout,
                     # A gateway may not lead to the page of the job.
-                    sees_tasks=session.cluster.secure and session.cluster.site.credentials is None)
-    return drive(steps, answer)
+                    obstacle=(lambda: session.live.obstacle) if session.cluster.secure and
+                    session.cluster.site.credentials is None else None)
+    try:
+        return drive(steps, answer)
+    except (KeyboardInterrupt, SystemExit) as error:
+        if ours:
+            take_back(session, seen[0], error)
+        raise
 
 
 def drive(steps: Generator[Step, Any, JobReport], answer: Callable[[Step], Any]) -> JobReport:
@@ -377,7 +343,7 @@ def drive(steps: Generator[Step, Any, JobReport], answer: Callable[[Step], Any])
 def _pause(session: Session, application_id: str, last: JobReport | None, timeout: float | None, began: float,
            poll_interval: float) -> None:
     if session.cancelled:
-        kill(session, application_id, session.why_cancelled or "Cancelled by the client that waited for it")
+        kill_application(session, application_id, session.why_cancelled or "Cancelled by the client that waited for it")
         raise Cancelled(f"{application_id} was cancelled, and killed")
     if timeout is not None and time.monotonic() - began >= timeout:
         raise wait_timeout(application_id, timeout, last)

@@ -9,22 +9,32 @@ import contextlib
 import contextvars
 import logging
 import random
+import time
 import weakref
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import ClusterUnreachable, SubmissionRejected
+from ..errors import ApplicationNotFound, ClusterUnreachable
 from ..hadoop.cluster import Cluster
-from ..hadoop.fast_import import import_httpx
 from ..hadoop.gateway import from_outside
-from ..hadoop.resourcemanager import CLUSTER_PATH, LIVE, find_parameters, lifetime, read_applications
-from ..hadoop.transport import Addresses, Failover, client_options, explain, read_json
+from ..hadoop.httpx_import import import_httpx
+from ..hadoop.resourcemanager import (
+    CLUSTER_PATH,
+    LIVE,
+    find_parameters,
+    lifetime,
+    raise_refusal,
+    read_activation,
+    read_applications,
+)
+from ..hadoop.transport import Addresses, Failover, client_options, read_json
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .identity import Identity
-from .kill import kill
+from .kill import kill_application
 from .lease import End, Lease
+from .live_report import LiveReports
 from .session import Session
 from .wait import (
     THROWN,
@@ -35,22 +45,23 @@ from .wait import (
     NameHolder,
     Outage,
     Pause,
-    Recovering,
     Renew,
     Step,
     wait_timeout,
     waiting,
 )
-from .yarn_report import read_report
+from .yarn_report import read_yarn_report
 
 logger = logging.getLogger(__name__)
 
 #: Seconds between two list calls.
-INTERVAL = 2.0
+WATCH_INTERVAL = 2.0
 #: Longest pause between two list calls while YARN does not answer, seconds.
 MAX_INTERVAL = 30.0
 #: Requests for single applications at the same time.
 _AT_ONCE = 8
+#: Seconds between two requests for the page of a job: until all its tasks have started, and then.
+STARTING_SECONDS, METRICS_SECONDS = 10.0, 60.0
 #: Parts of YARN's answer that nothing here reads. An older Hadoop refuses unknown names and gets a shorter list.
 _DESELECTED = "resourceRequests,resourceInfo,timeouts,appNodeLabelExpression,amNodeLabelExpression"
 _APPLICATIONS = f"{CLUSTER_PATH}/apps"
@@ -58,11 +69,22 @@ _APPLICATIONS = f"{CLUSTER_PATH}/apps"
 
 @dataclass(eq=False)
 class _Waiter:
-    """One wait: the application that it looks at, and the future that the shared loop resolves with the answer."""
+    """One wait: the application that it looks at, and the future that the shared loop resolves with the answer.
+
+    ``page`` is the last report of the job's coordinator, ``asked`` the time of the last request for it.
+    """
 
     application_id: str = ""
     seen: "asyncio.Future[Mapping[str, Any]] | None" = None
     last: JobReport | None = None
+    page: JobReport | None = None
+    asked: float = field(default_factory=time.monotonic)
+
+    def due(self) -> float:
+        """Return the time, by the monotonic clock, from which the page may be asked for again."""
+        tasks = () if self.page is None else self.page.tasks
+        starting = not tasks or any(task.state in ("pending", "registered") for task in tasks)
+        return self.asked + (STARTING_SECONDS if starting else METRICS_SECONDS)
 
 
 @dataclass
@@ -118,12 +140,20 @@ class Watcher:
         Default: list all applications of the user.
     interval : float, optional
         Seconds between two list calls. Default 2.
+    pages : float, optional
+        Pages of running jobs to read in a second, at most: for the tasks, metrics and usage in the reports. The jobs
+        take turns, each once a minute or less often. Default 0: reports of running jobs lack these.
     """
 
-    def __init__(self, cluster: Cluster, *, tag: str | None = None, interval: float = INTERVAL):
+    def __init__(
+        self, cluster: Cluster, *, tag: str | None = None, interval: float = WATCH_INTERVAL, pages: float = 0.0
+    ):
         self._cluster = cluster
         self._tag = tag
         self._interval = interval
+        self._pages = pages
+        self._live = LiveReports(cluster)
+        self._reading: asyncio.Task[None] | None = None
         self._asker = _Asker(cluster)
         self._waiters: set[_Waiter] = set()
         self._loop_task: asyncio.Task[None] | None = None
@@ -144,7 +174,7 @@ class Watcher:
         on_change : callable, optional
             Called in the event loop, in the context of this wait, with each report that differs from the one before,
             and every 20 s (`wait.REPEAT`) with the same one.
-            Reports of running applications hold what YARN knows, without the single tasks.
+            Reports of running applications hold what YARN knows, and the job's page if it was read, see ``pages``.
         identity : Identity, optional
             When the application is killed in favour of another one of the same generation, wait for that one.
         queue_timeout : float, optional
@@ -201,19 +231,18 @@ class Watcher:
     async def _answer(self, step: Step, waiter: _Waiter) -> Any:
         match step:
             case Look(application_id):
-                waiter.application_id = application_id
+                if application_id != waiter.application_id:
+                    waiter.application_id, waiter.page = application_id, None
                 waiter.seen = asyncio.get_running_loop().create_future()
                 self._start()
                 application = from_outside(await waiter.seen, self._asker.addresses.current())
-                return application, read_report(application)
-            case Recovering(application_id):
-                return await self._blocking(lambda session: session.resourcemanager.recovering(application_id))
+                return application, read_yarn_report(application, waiter.page)
             case FindLive(tag, user):
-                parameters = find_parameters([tag], LIVE, user or None)
-                response = await self._asker.get(_APPLICATIONS, parameters)
-                return read_applications(read_json(response, "looking for applications"))
+                return await self._blocking(lambda session: session.resourcemanager.find([tag], LIVE, user or None))
             case Kill(application_id, why):
-                await self._blocking(lambda session: kill(session, application_id, why, reason=Reason.QUEUE_TIMEOUT))
+                await self._blocking(
+                    lambda session: kill_application(session, application_id, why, reason=Reason.QUEUE_TIMEOUT)
+                )
             case Forget(ended):
                 await self._blocking(lambda session: session.forget(ended))
             case Renew(application_id, user, end, holder):
@@ -229,8 +258,7 @@ class Watcher:
     async def _renew(self, application_id: str, end: End) -> None:
         path = f"{_APPLICATIONS}/{application_id}/timeout"
         response = await self._asker.ask("PUT", path, {}, lifetime(*end))
-        if response.status_code >= 400:
-            raise SubmissionRejected(f"setting the timeout of {application_id}: {explain(response)}")
+        raise_refusal(response, f"setting the timeout of {application_id}")
 
     async def _blocking(self, call: Callable[[Session], Any]) -> Any:
         """Make a blocking call in a thread; it asks the address that has answered last first."""
@@ -262,30 +290,66 @@ class Watcher:
                 outage.failed(error, "watching %s applications goes on, with up to %.0f s between two looks: %s",
                               len(self._waiters), MAX_INTERVAL, error)
             if not self._waiters:
-                await self._asker.close()  # a new waiter may come during this await; the loop looks again
+                if self._reading is not None:
+                    await self._reading
+                self._live.close()
+                await self._asker.close()  # a new waiter may come during these awaits; the loop looks again
 
     async def _look(self) -> None:
         """List the live applications once, and ask for each awaited application that is missing in the list."""
         looking = [(waiter.application_id, waiter.seen) for waiter in self._waiters if waiter.seen is not None]
         live = {item["id"]: item for item in await self._list()}
-        limit = asyncio.Semaphore(_AT_ONCE)
-        await asyncio.gather(*(self._tell(application_id, live.get(application_id), seen, limit)
-                               for application_id, seen in looking if not seen.done()))
+        answers: dict[str, Mapping[str, Any] | Exception] = {**live}
+        answers |= await self._ask_for({application_id for application_id, _ in looking} - answers.keys())
+        unknown = {name for name, answer in answers.items() if isinstance(answer, ApplicationNotFound)}
+        _resolve(looking, {name: answer for name, answer in answers.items() if name not in unknown})
+        if self._pages and (self._reading is None or self._reading.done()):
+            self._reading = asyncio.ensure_future(self._read_pages(live))
+        if unknown:  # counts only if the same ResourceManager says so between two looks at which it is active
+            activation = await self._activation()
+            answers = await self._ask_for(unknown)
+            if await self._activation() == activation:
+                _resolve(looking, answers)
 
-    async def _tell(self, application_id: str, application: Mapping[str, Any] | None,
-                    seen: "asyncio.Future[Mapping[str, Any]]", limit: asyncio.Semaphore) -> None:
-        try:
-            if application is None:
-                async with limit:
-                    response = await self._asker.get(f"{_APPLICATIONS}/{application_id}",
-                                                     {"deSelects": "resourceRequests"})
-                    application = read_json(response, f"asking for {application_id}", "app")
-        except Exception as error:
-            if not seen.done():
-                seen.set_exception(error)
-        else:
-            if not seen.done():
-                seen.set_result(application)
+    async def _read_pages(self, live: Mapping[str, Mapping[str, Any]]) -> None:
+        """Read the pages of those running jobs that have waited longest, as many as an interval may take."""
+        now = time.monotonic()
+        due = [waiter for waiter in self._waiters if waiter.due() <= now
+               and live.get(waiter.application_id, {}).get("state") == "RUNNING"]
+        due = sorted(due, key=lambda waiter: waiter.asked)[:max(1, int(self._pages * self._interval))]
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def read(waiter: _Waiter) -> None:
+            application_id, waiter.asked = waiter.application_id, now
+            application = from_outside(live[application_id], self._asker.addresses.current())
+            async with limit:
+                page = await asyncio.to_thread(self._live.fetch, application)
+            if page is not None and waiter.application_id == application_id:
+                waiter.page = page
+
+        for error in await asyncio.gather(*map(read, due), return_exceptions=True):
+            if error is not None:
+                logger.debug("no page of a job: %s", error)
+
+    async def _ask_for(self, application_ids: Iterable[str]) -> dict[str, Mapping[str, Any] | Exception]:
+        """Return YARN's object of each application, or the error of the request."""
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def ask(application_id: str) -> Mapping[str, Any]:
+            async with limit:
+                response = await self._asker.get(f"{_APPLICATIONS}/{application_id}", {"deSelects": "resourceRequests"})
+                found: Mapping[str, Any] = read_json(response, f"asking for {application_id}", "app")
+                return found
+
+        asked = list(application_ids)
+        found = await asyncio.gather(*map(ask, asked), return_exceptions=True)
+        return {name: answer for name, answer in zip(asked, found, strict=True)
+                if isinstance(answer, Mapping | Exception)}
+
+    async def _activation(self) -> int:
+        response = await self._asker.get(f"{CLUSTER_PATH}/info", {})
+        return read_activation(read_json(response, "asking for the cluster's state", "clusterInfo"),
+                               self._asker.addresses)
 
     async def _list(self) -> list[dict[str, Any]]:
         tags = [self._tag] if self._tag else []
@@ -297,20 +361,33 @@ class Watcher:
         return read_applications(await asyncio.to_thread(read_json, response, "looking for applications"))
 
 
+def _resolve(looking: "Iterable[tuple[str, asyncio.Future[Mapping[str, Any]]]]",
+             answers: Mapping[str, Mapping[str, Any] | Exception]) -> None:
+    for application_id, seen in looking:
+        answer = answers.get(application_id)
+        if answer is None or seen.done():
+            continue
+        if isinstance(answer, Exception):
+            seen.set_exception(answer)
+        else:
+            seen.set_result(answer)
+
+
 _watchers: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[object, Watcher]]" = weakref.WeakKeyDictionary()
 
 
-def watcher_for(cluster: Cluster, *, tag: str | None = None, interval: float = INTERVAL) -> Watcher:
+def watcher_for(cluster: Cluster, *, tag: str | None = None, interval: float = WATCH_INTERVAL,
+                pages: float = 0.0) -> Watcher:
     """Return the watcher that all callers in the running event loop share.
 
     Parameters
     ----------
     cluster : Cluster
-    tag, interval : optional
+    tag, interval, pages : optional
         As in `Watcher`; callers with equal arguments share a watcher.
     """
     watchers = _watchers.setdefault(asyncio.get_running_loop(), {})
-    key = (cluster, tag, interval)
+    key = (cluster, tag, interval, pages)
     if key not in watchers:
-        watchers[key] = Watcher(cluster, tag=tag, interval=interval)
+        watchers[key] = Watcher(cluster, tag=tag, interval=interval, pages=pages)
     return watchers[key]

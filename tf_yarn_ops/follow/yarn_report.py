@@ -1,4 +1,4 @@
-"""`read_report`: YARN's object of an application as a `JobReport`; pure, by tables.
+"""`read_yarn_report`: YARN's object of an application as a `JobReport`; pure, by tables.
 
 In come the ResourceManager's JSON object of an application and, while it runs, the
 coordinator's live report; out goes one report in the words of `runtime.common.report`.
@@ -14,6 +14,7 @@ from ..hadoop.resourcemanager import ENDED, ends_by_lease
 from ..runtime.common.contract import TENSORBOARD_PAGE
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, parse_diagnostics
+from ..runtime.common.status import KILLED, LIVE_TASK
 
 #: Reasons by YARN's own text, for an application that ended without our report. A row holds for a state or status.
 _TEXTS = (
@@ -70,6 +71,9 @@ _ADVICE = (
      "use: set resourcemanager_service in site.yaml to yarn.resourcemanager.address"),
 )
 _LONGEST_TEXT = 2000
+#: Exit code of an application master's container in which YARN has localized no file.
+WITHOUT_FILES = 86
+_WITHOUT_FILES = f"exitCode: {WITHOUT_FILES}"
 #: A line of a Java stack trace: it tells an operator nothing, and hides the lines after it.
 _FRAME = re.compile(r"\s*(?:at \S+\([^()]*\)|\.\.\. \d+ more)(?: ~?\[\S*\])?\s*")
 #: Seconds after its launch in which the master asks for the first containers. A later refusal concerns a replacement:
@@ -77,7 +81,7 @@ _FRAME = re.compile(r"\s*(?:at \S+\([^()]*\)|\.\.\. \d+ more)(?: ~?\[\S*\])?\s*"
 _FIRST_REQUEST = 120.0
 
 
-def read_report(application: Mapping[str, Any], live: JobReport | None = None) -> JobReport:
+def read_yarn_report(application: Mapping[str, Any], live: JobReport | None = None) -> JobReport:
     """Return the report of an application.
 
     Parameters
@@ -103,7 +107,9 @@ def read_report(application: Mapping[str, Any], live: JobReport | None = None) -
         report = replace(report, reason=reason, message=report.message or _message(reason, diagnostics))
     elif not ended:
         report = replace(report, reason=None, message=report.message or _first_line(diagnostics))
-    report = replace(report, tasks=_with_scheme(report.tasks, str(application.get("amContainerLogs") or "")))
+    finished = _seconds(application.get("finishedTime"))
+    tasks = tuple(_killed(task, finished) for task in report.tasks) if ended else report.tasks
+    report = replace(report, tasks=_with_scheme(tasks, str(application.get("amContainerLogs") or "")))
     tracking_url = _tracking_url(application) or report.tracking_url
     if not ended and tracking_url and (report.tensorboard_url or "").endswith(TENSORBOARD_PAGE):
         # The coordinator names one of the ResourceManagers; the reader may see it behind a gateway.
@@ -114,19 +120,21 @@ def read_report(application: Mapping[str, Any], live: JobReport | None = None) -
         report, application_id=str(application["id"]), name=str(application.get("name") or ""),
         queue=str(application.get("queue") or "").removeprefix("root."), user=str(application.get("user") or ""),
         state=state, final_status=final_status, tracking_url=tracking_url,
-        submitted_at=submitted, started_at=started, finished_at=_seconds(application.get("finishedTime")),
+        submitted_at=submitted, started_at=started, finished_at=finished,
         queue_seconds=round(max(0.0, started - submitted), 3) if started and submitted else None)
 
 
 def never_launched(report: JobReport) -> bool:
-    """Return whether YARN could not launch the application master, so that no task has run.
+    """Return whether YARN could not launch the application master, or not with its files, so that no task has run.
 
     References
     ----------
     Hadoop's AMLauncher reads the tokens of an application while the state store may write them. When both happen at
-    the same moment, the launch fails with an EOFException (seen on 3.4.3, once in some thousand applications).
+    the same moment, the launch fails with an EOFException (seen on 3.4.3, once in some thousand applications). A
+    container without any file was seen once, as the first of two that a fresh NodeManager started.
     """
-    return report.reason is Reason.AM_FAILED and "Error launching appattempt" in report.message
+    return report.reason is Reason.AM_FAILED and any(
+        text in report.message for text in ("Error launching appattempt", _WITHOUT_FILES))
 
 
 def lost_report(application_id: str) -> JobReport:
@@ -144,7 +152,7 @@ def unsubmitted_report(application_id: str, why: str) -> JobReport:
 def kill_report(application: Mapping[str, Any], reason: Reason, why: str, live: JobReport | None = None,
                 attempt: int | None = None) -> JobReport:
     """Return the report that YARN keeps as diagnostics when we kill an application."""
-    report = read_report(application, live)
+    report = read_yarn_report(application, live)
     return replace(report, reason=reason, message=why, final_status="KILLED", killed_by_attempt=attempt, usage=None)
 
 
@@ -172,6 +180,13 @@ def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str |
             f"{f': {cause}' if cause else ''}")
 
 
+def _killed(task: TaskReport, finished: float | None) -> TaskReport:
+    """Return a task of an ended application; the end of the application has killed a task that had not ended."""
+    if task.state not in LIVE_TASK:
+        return task
+    return replace(task, state=KILLED, finished_at=finished if task.started_at else None)
+
+
 def _with_scheme(tasks: tuple[TaskReport, ...], master_log: str) -> tuple[TaskReport, ...]:
     """Return the tasks with log URLs of the NodeManagers' own scheme, which the coordinator does not know for sure."""
     scheme = urlsplit(master_log).scheme
@@ -196,6 +211,9 @@ def _reason(application: Mapping[str, Any], state: str, final_status: str, diagn
 def _message(reason: Reason, diagnostics: str) -> str:
     lines = (line for line in diagnostics.splitlines() if not _FRAME.fullmatch(line))
     sentence, text = _SENTENCES[reason], " ".join(" ".join(lines).split())[:_LONGEST_TEXT]
+    if _WITHOUT_FILES in text:
+        return ("YARN started the application master without its files, so nothing has run "
+                f"({_WITHOUT_FILES} of its container).")
     if not text or reason is Reason.SUCCEEDED:
         return f"{sentence}."
     advice = next((advice for pattern, advice in _ADVICE if pattern.search(text)), "")

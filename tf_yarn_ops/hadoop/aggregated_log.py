@@ -42,7 +42,7 @@ def directories_of(root: str, suffix: str, user: str, application_id: str) -> tu
         (f"bucket-{suffix}-tfile", group), (f"{suffix}-tfile",), (f"bucket-{suffix}", group), (suffix,)))
 
 
-def read_log(size: int, read: Callable[[int, int], bytes], container_id: str, name: str) -> Iterator[bytes]:
+def read_aggregated_log(size: int, read: Callable[[int, int], bytes], container_id: str, name: str) -> Iterator[bytes]:
     """Yield the content of a container's log in chunks; yield nothing if the file does not have it.
 
     Parameters

@@ -14,22 +14,32 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ..errors import ApplicationNotFound, ClusterUnreachable, ResourceManagerUnknown, SubmissionRejected, TfYarnError
+from ..errors import (
+    ApplicationNotFound,
+    ClusterUnreachable,
+    KerberosRefused,
+    ResourceManagerUnknown,
+    SubmissionRejected,
+    TfYarnError,
+)
+from ..runtime.common.contract import ViewersPlan
+from ..runtime.common.local_job import SCHEME
 from ..runtime.common.tokens import encode_token
 from . import gateway
-from .authentication import (
+from .configuration import Configuration, system_user
+from .filesystem import FileSystem, MountedFileSystem
+from .local_jobs import LocalJobs, parse_folder
+from .resourcemanager import ResourceManager, is_active
+from .security.authentication import (
     Authentication,
     GatewayAuthentication,
     KerberosAuthentication,
     SimpleAuthentication,
 )
-from .configuration import Configuration, system_user
-from .container_tokens import ContainerTokens, TokenAuthentication
-from .filesystem import FileSystem, MountedFileSystem
-from .resourcemanager import ResourceManager, is_active
+from .security.container_tokens import ContainerTokens, TokenAuthentication
+from .security.spnego import short_name
 from .site import Site, find_site
-from .spnego import short_name
-from .transport import PATIENCE, KerberosDemanded, OddAnswer, RestUnavailable
+from .transport import CALL_PATIENCE, KerberosDemanded, OddAnswer, RestUnavailable
 from .webhdfs import WebHdfs
 
 logger = logging.getLogger(__name__)
@@ -62,6 +72,8 @@ class Cluster:
     inside : tuple of str or None
         HTTP addresses of the ResourceManagers inside a cluster that stands behind a gateway; empty if they are not
         known. None: no gateway, so they are ``resourcemanagers``.
+    proxies : tuple of str
+        Further HTTP addresses that show pages of applications and are shown a ticket.
     webhdfs : tuple of str
         HTTP addresses of its NameNodes or HttpFS; empty if none is known.
     local_root : str or None
@@ -79,6 +91,10 @@ class Cluster:
         Whether Kerberos is on.
     negotiates : bool or None
         Whether the ResourceManager asks for tickets over HTTP, which is a setting of its own. None: as ``secure``.
+    asks_acls : bool
+        Whether only viewers may see an application: on a secured cluster, and with ``yarn.acl.enable``.
+    administrators : ViewersPlan
+        Those of ``yarn.admin.acl``.
     version : str
         Hadoop's version.
     resourcemanager_services : tuple of str
@@ -100,6 +116,7 @@ class Cluster:
     filesystem: str
     staging_template: str
     inside: tuple[str, ...] | None = None
+    proxies: tuple[str, ...] = ()
     webhdfs: tuple[str, ...] = ()
     local_root: str | None = None
     application_classpath: tuple[str, ...] = ()
@@ -108,12 +125,19 @@ class Cluster:
     log_suffix: str = "logs"
     secure: bool = False
     negotiates: bool | None = None
+    asks_acls: bool = False
+    administrators: ViewersPlan = field(default=ViewersPlan(), hash=False)
     version: str = ""
     resourcemanager_services: tuple[str, ...] = ()
     renewer: str = ""
     nameservices: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     site: Site = field(default_factory=Site)
     tokens: ContainerTokens | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether this machine runs the jobs, without YARN."""
+        return self.resourcemanagers[0].startswith(SCHEME)
 
     @property
     def staging(self) -> str:
@@ -151,8 +175,10 @@ class Cluster:
             return KerberosAuthentication(self.login, self.user, self.site.tickets)
         return SimpleAuthentication(self.login, self.user)
 
-    def resourcemanager(self, patience: float = PATIENCE) -> ResourceManager:
+    def resourcemanager(self, patience: float = CALL_PATIENCE) -> ResourceManager:
         """Return a client of this cluster's ResourceManagers."""
+        if self.is_local:
+            return LocalJobs(self.resourcemanagers[0], self.authentication)
         return ResourceManager(self.resourcemanagers, self.authentication, ca_file=self.site.ca_file,
                                request_timeout=self.site.request_timeout, patience=patience)
 
@@ -275,15 +301,17 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
     Raises
     ------
     ClusterUnreachable
-        No address is known (`ResourceManagerUnknown`), none answers, or the answer is not a ResourceManager's.
+        No address answers, or the answer is not a ResourceManager's.
     SubmissionRejected
         The ResourceManager takes the requests for those of another user.
     SpecInvalid
-        The site file has faults.
+        No address is known (`ResourceManagerUnknown`), or the site file has faults.
     """
     environ = os.environ if environ is None else environ
     site = find_site(environ) if site is None else site
     urls, _, local = find_addresses(resourcemanager, environ, site)
+    if urls[0].startswith(SCHEME):
+        return _this_machine(urls[0], environ, site)
     if site.credentials is not None:
         login = site.credentials.login()
         return _ask(urls, GatewayAuthentication(login, user or login, site.credentials), site, local)
@@ -311,7 +339,24 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
     return _ask(pair, kerberos, site, local)
 
 
-class Found(NamedTuple):
+def local(folder: str | os.PathLike[str] = "") -> Cluster:
+    """Return this machine in place of a cluster: a job's tasks are processes, without YARN, HDFS and Java.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where jobs, logs and the history lie. Default: ``~/.local/state/tf_yarn_ops``.
+    """
+    return _this_machine(SCHEME + os.fspath(folder), os.environ, Site())
+
+
+def _this_machine(address: str, environ: Mapping[str, str], site: Site) -> Cluster:
+    folder, user = parse_folder(address, environ), system_user()
+    return Cluster((SCHEME + folder,), user, user, "file://", "file://", "/staging", inside=(), local_root=folder,
+                   site=site)
+
+
+class FoundCluster(NamedTuple):
     """Where to ask for a cluster.
 
     Attributes
@@ -329,22 +374,23 @@ class Found(NamedTuple):
     configuration: Configuration | None = None
 
 
-def find_addresses(resourcemanager: str | None, environ: Mapping[str, str], site: Site) -> Found:
+def find_addresses(resourcemanager: str | None, environ: Mapping[str, str], site: Site) -> FoundCluster:
     """Return the addresses of the ResourceManagers; parameters and errors as in `discover`."""
     named = {"--resourcemanager": resourcemanager, "YTF_RESOURCEMANAGER": environ.get("YTF_RESOURCEMANAGER"),
              "site file": ",".join(site.resourcemanager)}
     source, text = next(((source, text) for source, text in named.items() if text), ("", ""))
     urls = parse_addresses(text)
     if urls:
-        return Found(urls, source)
+        return FoundCluster(urls, source)
     if environ.get("HADOOP_CONF_DIR"):
         local = _read_directory(environ["HADOOP_CONF_DIR"], environ)
         if local.resourcemanagers():
-            return Found(local.resourcemanagers(), "HADOOP_CONF_DIR", local)
+            return FoundCluster(local.resourcemanagers(), "HADOOP_CONF_DIR", local)
     raise ResourceManagerUnknown(
         "no ResourceManager is known. Give --resourcemanager http://host:8088 (or $YTF_RESOURCEMANAGER), "
         "a line 'resourcemanager: http://host:8088' in ~/.config/tf_yarn_ops/site.yaml, or a HADOOP_CONF_DIR "
-        "whose yarn-site.xml has yarn.resourcemanager.webapp.address")
+        "whose yarn-site.xml has yarn.resourcemanager.webapp.address. To try a Hadoop on this machine: "
+        'ytf minicluster up, then eval "$(ytf minicluster env)". Without YARN: ytf-submit --local')
 
 
 def _open(urls: tuple[str, ...], authentication: Authentication, site: Site) -> ResourceManager:
@@ -381,6 +427,8 @@ def parse_addresses(text: str) -> tuple[str, ...]:
     for part in (part.strip() for part in text.split(",")):
         if not part:
             continue
+        if part.startswith(SCHEME):
+            return (part,)
         if "://" not in part:
             part = f"http://{part}" if ":" in part else f"http://{part}:{RESOURCEMANAGER_PORT}"
         try:
@@ -417,7 +465,7 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
             info = info_answer.result()
         except (ApplicationNotFound, OddAnswer, SubmissionRejected) as error:
             # "User: ann is not allowed to impersonate bob" is YARN's own text.
-            if isinstance(error, RestUnavailable) or "not allowed to impersonate" in str(error):
+            if isinstance(error, RestUnavailable | KerberosRefused) or "not allowed to impersonate" in str(error):
                 raise
             raise ClusterUnreachable(f"{asker.addresses} answers, but is no YARN ResourceManager ({error}); "
                                      "its address looks like http://host:8088, or at Knox like "
@@ -427,8 +475,11 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
     # Before a ResourceManager is active, its /conf may lack the values of hdfs-site.xml. When the address has changed,
     # the three answers may come from different ResourceManagers.
     if not is_active(info) or asker.addresses.current() != asked:
-        asker.await_active()
+        activation = asker.await_active()
         conf = _read_conf(asker)
+        if not activation and conf.get("hadoop.security.authentication") == "kerberos" and not conf.names("dfs."):
+            raise ClusterUnreachable(f"{asker.addresses} shows the configuration of a standby ResourceManager, which "
+                                     f"lacks the settings of HDFS. {gateway.ADVICE}")
     login, user = _identify(asker.authentication, seen_as)
     negotiates = isinstance(asker.authentication, KerberosAuthentication)
     known = conf if local is None else local
@@ -439,16 +490,19 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
     where = _locate(filesystem.rstrip("/"), site.staging.rstrip("/"), site, [known, conf],
                     gateway.topology(urls[0]))
     resourcemanagers = _complete(asker.addresses.urls, urls, known, negotiates)
+    secure = negotiates or conf.get("hadoop.security.authentication", "simple") != "simple"
     return Cluster(
         resourcemanagers=resourcemanagers,
         inside=known.resourcemanagers() if any(map(gateway.is_gateway, resourcemanagers)) else None,
+        proxies=(known.proxies() or conf.proxies()) if negotiates else (),
         user=user, login=login, default_filesystem=filesystem.rstrip("/"),
         filesystem=where[0], webhdfs=where[1], local_root=where[2], staging_template=where[3],
         application_classpath=site.application_classpath or conf.application_classpath(),
         log_services=_log_services(site, conf),
         log_directory=conf.get("yarn.nodemanager.remote-app-log-dir") or "",
         log_suffix=conf.get("yarn.nodemanager.remote-app-log-dir-suffix") or "logs",
-        secure=negotiates or conf.get("hadoop.security.authentication", "simple") != "simple", negotiates=negotiates,
+        secure=secure, negotiates=negotiates, asks_acls=secure or known.get("yarn.acl.enable") == "true",
+        administrators=known.administrators(),
         version=str(info.get("hadoopVersion", "")), site=site, **_token_facts(site, [conf, known], asker))
 
 

@@ -14,6 +14,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
+from ..runtime.common.contract import EVERYBODY, ViewersPlan
+
 _FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "mapred-site.xml")
 _VARIABLE = re.compile(r"\$\{([^}$ ]+)\}")
 #: Hadoop too gives up after this number of substitutions in one value.
@@ -97,7 +99,7 @@ class Configuration:
 
     def list(self, name: str) -> tuple[str, ...]:
         """Return the parts of a value that is separated by commas."""
-        return tuple(part.strip() for part in self.get(name).split(",") if part.strip())
+        return _parts(self.get(name))
 
     def application_classpath(self) -> tuple[str, ...]:
         """Return ``yarn.application.classpath``, else Hadoop's cross-platform default."""
@@ -110,9 +112,8 @@ class Configuration:
         ----------
         Hadoop, ``yarn-default.xml``: ``yarn.resourcemanager.webapp.address[.<rm-id>]``.
         """
-        secure = self.get("yarn.http.policy") == "HTTPS_ONLY"
-        key, port = ("webapp.https.address", 8090) if secure else ("webapp.address", 8088)
-        scheme = "https" if secure else "http"
+        scheme = self._yarn_scheme()
+        key, port = ("webapp.https.address", 8090) if scheme == "https" else ("webapp.address", 8088)
         addresses = []
         for suffix in [f".{rm}" for rm in self.list("yarn.resourcemanager.ha.rm-ids")] or [""]:
             host = self.get(f"yarn.resourcemanager.hostname{suffix}")
@@ -122,6 +123,19 @@ class Configuration:
             if address:
                 addresses.append(f"{scheme}://{address}")
         return tuple(addresses)
+
+    def _yarn_scheme(self) -> str:
+        return "https" if self.get("yarn.http.policy") == "HTTPS_ONLY" else "http"
+
+    def proxies(self) -> tuple[str, ...]:
+        """Return the HTTP addresses to which the tracking URLs of applications lead.
+
+        References
+        ----------
+        Hadoop, ``WebAppUtils.getProxyHostAndPort``: ``yarn.web-proxy.address``, else the ResourceManager's own.
+        """
+        address = self.get("yarn.web-proxy.address")
+        return (f"{self._yarn_scheme()}://{address}",) if address else self.resourcemanagers()
 
     def resourcemanager_services(self, known_as: str) -> tuple[str, ...]:
         """Return ``host:port`` of each ResourceManager for Hadoop's own clients; empty when it is not configured.
@@ -158,6 +172,21 @@ class Configuration:
         """
         host = (self.resourcemanager_services(known_as) or (known_as,))[0].partition(":")[0]
         return self.get("yarn.resourcemanager.principal").replace("_HOST", host.lower())
+
+    def administrators(self) -> ViewersPlan:
+        """Return the users and groups that may view every application, and the groups of users that are configured.
+
+        Hadoop's default, which makes everybody an administrator, names nobody.
+
+        References
+        ----------
+        Hadoop, ``AccessControlList``: users, a blank, groups; core-default.xml, ``hadoop.user.group.static.mapping``.
+        """
+        value = self._values.get("yarn.admin.acl", "")
+        users, _, groups = ("" if value.strip() == EVERYBODY else value).partition(" ")
+        static = (part.partition("=") for part in self.get("hadoop.user.group.static.mapping.overrides").split(";"))
+        memberships = {user.strip(): _parts(names) for user, _, names in static if user.strip()}
+        return ViewersPlan(_parts(users), _parts(groups), memberships)
 
     def nameservices(self) -> dict[str, tuple[str, ...]]:
         """Return the HTTP addresses of the NameNodes by the name of each high-available pair.
@@ -219,6 +248,10 @@ def system_user() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a container may run with a user id that no passwd file has
         return getpass.getuser()
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _with_host(address: str, host: str) -> str:

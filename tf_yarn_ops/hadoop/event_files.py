@@ -4,7 +4,7 @@ from ..runtime.common.mirror import Entry
 from .filesystem import FileSystem
 
 #: Longest piece of a file, bytes.
-PIECE = 4 * 2**20
+EVENT_PIECE = 4 * 2**20
 
 
 class EventFiles:
@@ -25,4 +25,4 @@ class EventFiles:
 
     def piece(self, path: str, offset: int, known: int) -> bytes | None:
         """Return bytes of a file from an offset on, empty if there are no more; None if the file is shorter."""
-        return self._files.read_news(path, offset, known, PIECE)
+        return self._files.read_news(path, offset, known, EVENT_PIECE)

@@ -20,6 +20,7 @@ class Queue(NamedTuple):
     creates: bool  # YARN makes a queue below it when an application names one
     labels: tuple[str, ...] | None  # node labels that it may use; None if YARN does not tell
     default_label: str  # for applications that name no label
+    most: float = 100.0  # per cent of the nodes without a label that it may use
 
     def may_use(self, label: str) -> bool:
         """Return whether its applications may run on nodes of a label."""
@@ -82,6 +83,7 @@ def _walk(info: Mapping[str, Any], path: str) -> Iterable[tuple[str, Queue]]:
     labels = info.get("nodeLabels")
     yield path, Queue(bool(children) or (creates and not leaf), str(info.get("state") or ""), creates,
                       None if labels is None else tuple([labels] if isinstance(labels, str) else labels),
-                      str(info.get("defaultNodeLabelExpression") or ""))
+                      str(info.get("defaultNodeLabelExpression") or ""),
+                      float(info.get("absoluteMaxCapacity") or 100.0))
     for child in children:
         yield from _walk(child, str(child.get("queuePath") or f"{path}.{child['queueName']}"))

@@ -3,37 +3,37 @@
 In come ids, tags and bodies; out go YARN's own JSON objects and our errors.
 """
 
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, KerberosRefused, SubmissionRejected
-from .authentication import Authentication
-from .fast_import import import_httpx
-from .gateway import from_outside
+from .gateway import from_outside, is_gateway
+from .httpx_import import import_httpx
+from .security.authentication import Authentication
 from .transport import (
-    PATIENCE,
+    CALL_PATIENCE,
     Addresses,
     Failover,
+    OddAnswer,
     RestUnavailable,
-    check,
+    check_response,
     client_options,
-    explain,
+    explain_response,
     read_items,
     read_json,
-    send,
+    send_request,
 )
+
+Answered = TypeVar("Answered")
 
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
-#: Seconds for which the ResourceManager has to answer 404 before an application counts as lost: after a restart it
-#: answers 404 until it has recovered its applications (seen on Hadoop 3.4.3 on a busy machine).
-RECOVERY_TIME = 30.0
+#: How often another ResourceManager may become active during one request.
+_MOST_ACTIVATIONS = 3
 GPU = "yarn.io/gpu"
 #: YARN reports 2^63 - 1 for a resource without a configured maximum; no node has 2^31.
 _UNLIMITED = 2**31
@@ -74,6 +74,9 @@ class Allocation:
         """Return whether ``other`` fits into this amount."""
         return other.memory <= self.memory and other.vcores <= self.vcores and other.gpus <= self.gpus
 
+    def __add__(self, other: "Allocation") -> "Allocation":
+        return Allocation(self.memory + other.memory, self.vcores + other.vcores, self.gpus + other.gpus)
+
     def __str__(self) -> str:
         gpus = "any number of" if self.gpus >= _UNLIMITED else self.gpus
         return f"{self.memory} MiB, {self.vcores} vcores, {gpus} GPUs"
@@ -103,7 +106,7 @@ class ResourceManager:
     """
 
     def __init__(self, urls: Iterable[str], authentication: Authentication, *, request_timeout: float = 10.0,
-                 patience: float = PATIENCE, ca_file: str | None = None,
+                 patience: float = CALL_PATIENCE, ca_file: str | None = None,
                  clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep):
         self.addresses = Addresses(urls)
         self._configured = tuple(self.addresses.urls)
@@ -115,6 +118,7 @@ class ResourceManager:
         self._sleep = sleep
         self._client: Any = None
         self._lock = threading.Lock()
+        self._activation: int | None = None
 
     def request(self, method: str, path: str, *, params: Mapping[str, Any] | None = None,
                 json: Any = None, headers: Mapping[str, str] | None = None, patience: float | None = None) -> Any:
@@ -138,8 +142,8 @@ class ResourceManager:
             The answer of the active ResourceManager, of any status.
         """
         failover = Failover(self.addresses, self._patience if patience is None else patience, self._clock)
-        return send(self._http(), failover, method, path, self._sleep, json=json, headers=headers,
-                    params={**self.authentication.parameters(), **(params or {})})
+        return send_request(self._http(), failover, method, path, self._sleep, json=json, headers=headers,
+                            params={**self.authentication.parameters(), **(params or {})})
 
     def _http(self) -> Any:
         with self._lock:
@@ -164,7 +168,10 @@ class ResourceManager:
 
     def info(self) -> dict[str, Any]:
         """Return ``clusterInfo``: version, state, start."""
-        return dict(self._get(f"{CLUSTER_PATH}/info", "asking for the cluster's version", "clusterInfo"))
+        try:
+            return dict(self._get(f"{CLUSTER_PATH}/info", "asking for the cluster's version", "clusterInfo"))
+        except ApplicationNotFound as error:
+            raise OddAnswer(str(error)) from error
 
     def user(self) -> str | None:
         """Return the user of our requests as the ResourceManager sees it; None if this version of Hadoop can't tell."""
@@ -189,23 +196,8 @@ class ResourceManager:
 
     def cancel_token(self, token: str) -> None:
         """Cancel a token, given as its text; it is worth nothing afterwards."""
-        check(self.request("DELETE", f"{CLUSTER_PATH}/delegation-token", headers={TOKEN_TO_CANCEL: token}),
-              "cancelling a token of the ResourceManager")
-
-    def recovering(self, application_id: str) -> bool:
-        """Return whether the ResourceManager may still have to recover an application that it does not know.
-
-        After a restart it answers 404 until it has recovered its applications. An application id contains the start
-        time of the ResourceManager that gave it, and the answer contains the time of the last start and the present
-        time, so the result does not depend on this machine's clock.
-        """
-        response = self.request("GET", f"{CLUSTER_PATH}/info")
-        info = read_json(response, "asking when the ResourceManager was started", "clusterInfo")
-        started = int(info.get("startedOn") or 0)
-        given = re.match(r"application_(\d+)_", application_id)
-        date = response.headers.get("date")
-        now = parsedate_to_datetime(date).timestamp() if date else time.time()
-        return given is not None and int(given[1]) < started and now - started / 1000 < RECOVERY_TIME
+        check_response(self.request("DELETE", f"{CLUSTER_PATH}/delegation-token", headers={TOKEN_TO_CANCEL: token}),
+                       "cancelling a token of the ResourceManager")
 
     def scheduler(self) -> dict[str, Any]:
         """Return ``schedulerInfo``: the scheduler's type and its queues."""
@@ -270,20 +262,28 @@ class ResourceManager:
         if response.status_code == 400 and "Cannot add a duplicate" in response.text:
             return
         try:
-            check(response, f"submitting {body['application-id']}")
+            check_response(response, f"submitting {body['application-id']}")
         except RestUnavailable as error:
             # This request was refused as such, which says nothing about an earlier one.
             if not sent:
                 raise
             raise _unclear(body, error) from error
 
-    def await_active(self, until: float | None = None) -> None:
+    def await_active(self, until: float | None = None) -> int:
         """Wait until a ResourceManager is active, and ask that one first from now on.
+
+        A ResourceManager is active once it has recovered its applications. Before that it answers, but knows none.
 
         Parameters
         ----------
         until : float, optional
             Time of the monotonic clock. Default: now and the patience.
+
+        Returns
+        -------
+        int
+            The time of its activation, which YARN calls ``startedOn``. Two calls return the same time only if the same
+            ResourceManager was active between them.
 
         Raises
         ------
@@ -295,28 +295,62 @@ class ResourceManager:
             if info["haState"] == "STANDBY":
                 # It answers this look by itself; any other one leads to the active ResourceManager.
                 self.request("GET", f"{CLUSTER_PATH}/metrics", patience=max(0.0, until - self._clock()))
-                if is_active(self.info()):
-                    return
+                if is_active(info := self.info()) or is_gateway(self.addresses.current()):
+                    break
             if self._clock() >= until:
-                raise ClusterUnreachable(f"the ResourceManager at {self.addresses.current()} is still starting"
-                                         if info["haState"] == "INITIALIZING" else
-                                         f"no ResourceManager is active at {self.addresses} ({info['haState']})")
+                break
             self._sleep(0.2)
+        self._activation = read_activation(info, self.addresses)
+        return self._activation
 
-    def get(self, application_id: str) -> dict[str, Any]:
-        """Return one application; raise ApplicationNotFound when the ResourceManager does not know it."""
-        found = self._get(f"{CLUSTER_PATH}/apps/{application_id}", f"asking for {application_id}", "app",
-                          params={"deSelects": "resourceRequests"})
-        return from_outside(found, self.addresses.current())
+    def _settled(self, ask: Callable[[], Answered], before: int | None = None, patience: float = 0.0) -> Answered:
+        """Return an answer, or raise its 404, that one ResourceManager gives while it is active.
 
-    def get_recovered(self, application_id: str, patience: float = 0.0) -> dict[str, Any]:
-        """Return one application; wait until a restarted ResourceManager has recovered it.
+        Parameters
+        ----------
+        ask : callable
+            The request. It is repeated if another ResourceManager has become active meanwhile.
+        before : int, optional
+            The activation that was seen last. Default: ask for it.
+        patience : float, optional
+            Seconds to wait for a ResourceManager that recovers its applications. Default 0.
+        """
+        until, missing = self._clock() + patience, None
+        for _ in range(_MOST_ACTIVATIONS):
+            if before is None:
+                before = self.await_active(until)
+            try:
+                answer, missing = ask(), None
+            except ApplicationNotFound as error:
+                missing = error
+            after = self.await_active(until)
+            if before == after:
+                if missing is not None:
+                    raise missing
+                return answer
+            before = after
+        raise ClusterUnreachable(f"another ResourceManager becomes active again and again at {self.addresses}")
+
+    def _of_one(self, ask: Callable[[], Answered], patience: float = 0.0) -> Answered:
+        """Return an answer about one application; its 404 counts only as in `_settled`."""
+        try:
+            return ask()
+        except ApplicationNotFound:
+            return self._settled(ask, patience=patience)
+
+    def resource_requests(self, application_id: str) -> list[dict[str, Any]]:
+        """Return the containers that an application has asked for and not got; some versions of YARN list none."""
+        found = self._get(f"{CLUSTER_PATH}/apps/{application_id}", f"asking for {application_id}", "app")
+        return list(found.get("resourceRequests") or [])
+
+    def get(self, application_id: str, patience: float = 0.0) -> dict[str, Any]:
+        """Return one application.
 
         Parameters
         ----------
         application_id : str
         patience : float, optional
-            Seconds to wait for the recovery. Default 0.
+            Seconds to wait for a ResourceManager that does not know it, and recovers its applications. Default 0.
 
         Returns
         -------
@@ -326,25 +360,21 @@ class ResourceManager:
         Raises
         ------
         ApplicationNotFound
-            The ResourceManager does not know it, and has recovered.
+            An active ResourceManager does not know it.
         ClusterUnreachable
-            The ResourceManager does not know it, and may not have recovered yet.
+            No ResourceManager answers, or the one that does is not active.
         """
-        deadline = self._clock() + patience
-        while True:
-            try:
-                return self.get(application_id)
-            except ApplicationNotFound as error:
-                if not self.recovering(application_id):
-                    raise
-                if self._clock() >= deadline:
-                    raise ClusterUnreachable("the ResourceManager was restarted a moment ago and does not know "
-                                             f"{application_id} yet; ask again in {RECOVERY_TIME:.0f} s") from error
-            self._sleep(0.5)
+        def ask() -> dict[str, Any]:
+            return dict(self._get(f"{CLUSTER_PATH}/apps/{application_id}", f"asking for {application_id}", "app",
+                                  params={"deSelects": "resourceRequests"}))
+
+        return from_outside(self._of_one(ask, patience), self.addresses.current())
 
     def find(self, tags: Iterable[str] = (), states: Iterable[str] = (),
              user: str | None = None) -> list[dict[str, Any]]:
         """Return the applications that have any of the tags and are in any of the states.
+
+        The list is complete: the same ResourceManager is active before and after it.
 
         Parameters
         ----------
@@ -358,15 +388,12 @@ class ResourceManager:
         list of dict
             YARN's ``app`` objects.
         """
-        found = read_applications(self._get(f"{CLUSTER_PATH}/apps", "looking for applications",
-                                            params=find_parameters(tags, states, user)))
+        parameters = find_parameters(tags, states, user)
+        found = self._settled(lambda: read_applications(self._get(
+            f"{CLUSTER_PATH}/apps", "looking for applications", params=parameters)), self._activation, self._patience)
         return [from_outside(application, self.addresses.current()) for application in found]
 
-    def state(self, application_id: str) -> str:
-        """Return YARN's state of one application."""
-        return str(self._get(f"{CLUSTER_PATH}/apps/{application_id}/state", f"asking for {application_id}", "state"))
-
-    def kill(self, application_id: str, diagnostics: str) -> str:
+    def kill(self, application_id: str, diagnostics: str, patience: float = 0.0) -> str:
         """Ask YARN to kill an application; return the state that it answers.
 
         Parameters
@@ -374,6 +401,8 @@ class ResourceManager:
         application_id : str
         diagnostics : str
             Text that YARN keeps with the application.
+        patience : float, optional
+            As in `get`.
 
         Returns
         -------
@@ -382,14 +411,18 @@ class ResourceManager:
 
         Raises
         ------
-        ApplicationNotFound
-            The ResourceManager does not know it.
+        ApplicationNotFound, ClusterUnreachable
+            As in `get`.
         SubmissionRejected
             The user may not kill it.
         """
-        response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/state",
-                                json={"state": "KILLED", "diagnostics": diagnostics})
-        return str(read_json(response, f"killing {application_id}", "state"))
+        body = {"state": "KILLED", "diagnostics": diagnostics}
+
+        def ask() -> str:
+            response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/state", json=body)
+            return str(read_json(response, f"killing {application_id}", "state"))
+
+        return self._of_one(ask, patience)
 
     def set_lifetime(self, application_id: str, ends_at: float, leased: bool = False) -> None:
         """Let YARN end an application at a time, even if no client runs then.
@@ -409,9 +442,18 @@ class ResourceManager:
         self._set(application_id, "priority", {"priority": priority})
 
     def _set(self, application_id: str, what: str, body: Mapping[str, Any]) -> None:
-        response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/{what}", json=body)
-        if response.status_code >= 400:
-            raise SubmissionRejected(f"setting the {what} of {application_id}: {explain(response)}")
+        def ask() -> None:
+            response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/{what}", json=body)
+            raise_refusal(response, f"setting the {what} of {application_id}")
+
+        self._of_one(ask)
+
+
+def raise_refusal(response: Any, what: str) -> None:
+    """Raise an error if a ResourceManager refuses a change: ApplicationNotFound for 404, else SubmissionRejected."""
+    if response.status_code >= 400:
+        kind = ApplicationNotFound if response.status_code == 404 else SubmissionRejected
+        raise kind(f"{what}: {explain_response(response)}")
 
 
 def lifetime(ends_at: float, leased: bool = False) -> dict[str, Any]:
@@ -434,6 +476,26 @@ def has_launched(application: Mapping[str, Any]) -> bool:
 def is_active(info: Mapping[str, Any]) -> bool:
     """Return whether the ResourceManager of a ``clusterInfo`` is active, and has recovered its applications."""
     return bool(info.get("haState", "ACTIVE") == "ACTIVE")
+
+
+def read_activation(info: Mapping[str, Any], addresses: Addresses) -> int:
+    """Return the time at which the ResourceManager of a ``clusterInfo`` became active, milliseconds since the epoch.
+
+    0 if a gateway has led this look to the standby. It leads all others to the active one, as the standby answers none.
+
+    Raises
+    ------
+    ClusterUnreachable
+        It is not active.
+    """
+    if info.get("haState") == "STANDBY" and is_gateway(addresses.current()):
+        return 0
+    if not is_active(info):
+        raise ClusterUnreachable(
+            f"the ResourceManager at {addresses.current()} is still starting, and recovers its applications"
+            if info["haState"] == "INITIALIZING" else
+            f"no ResourceManager is active at {addresses} ({info['haState']})")
+    return int(info.get("startedOn") or 0)
 
 
 def find_parameters(tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None) -> dict[str, str]:

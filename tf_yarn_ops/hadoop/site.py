@@ -5,13 +5,14 @@ Every setting has a default, and most sites need no file. Unknown keys are error
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from ..errors import Code, Fault, SpecInvalid
+from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid, did_you_mean
 from ..runtime.common.protocol import PORTS
 from ..validation import (
-    check,
+    check_faults,
     invalid,
     normalise,
     not_a_mapping,
@@ -24,8 +25,8 @@ from ..validation import (
     read_text,
     read_texts,
 )
-from .credentials import PASSWORD_FILE, TOKEN_FILE, Credentials
-from .tickets import Tickets
+from .security.credentials import PASSWORD_FILE, TOKEN_FILE, HttpCredentials
+from .security.tickets import Tickets
 
 SUBMIT_WITH = ("auto", "rest", "skein")
 #: Below the ephemeral ports of Linux (32768 and up).
@@ -36,8 +37,8 @@ COORDINATOR_PORTS = "20000-29999"
 AM_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC --add-opens=java.base/java.util=ALL-UNNAMED"
 
 
-class Wrong(Code):
-    """What is wrong with a site file."""
+class SiteFault(FaultCode):
+    """Fault codes for a site file."""
 
     UNREADABLE = "can't be read: {error}"
     NOT_A_RANGE = "{given!r} is not a range of ports such as {example}"
@@ -45,16 +46,17 @@ class Wrong(Code):
     NOT_ABSOLUTE = "{given!r} is not an absolute path of the file system"
     NOT_ABSOLUTE_FILE = "{given!r} is not an absolute path"
     TWO_LOGINS = "a gateway gets a token or a password; remove this setting or {other}"
+    NO_SETTINGS = "has no settings: each line is NAME: VALUE"
     NO_TIMEOUT = "0 would wait without end; give a number of seconds"
 
 
 def _read_port_range(value: object) -> str:
     first, dash, last = str(value).partition("-")
     if not (dash and first.strip().isdecimal() and last.strip().isdecimal()):
-        raise invalid(Wrong.NOT_A_RANGE, given=value, example=COORDINATOR_PORTS)
+        raise invalid(SiteFault.NOT_A_RANGE, given=value, example=COORDINATOR_PORTS)
     low, high = int(first), int(last)
     if not 1024 <= low <= high - PORTS + 1 <= 65535 or high > 65535:
-        raise invalid(Wrong.SMALL_RANGE, given=value, least=PORTS)
+        raise invalid(SiteFault.SMALL_RANGE, given=value, least=PORTS)
     return f"{low}-{high}"
 
 
@@ -179,21 +181,21 @@ class Site:
             "gateway_token_file": optional(read_text), "keytab": optional(read_text), "principal": optional(read_text),
         })
         if not faults and not self.staging.startswith("/"):
-            faults.append(Fault("staging", Wrong.NOT_ABSOLUTE, {"given": self.staging}))
+            faults.append(Fault("staging", SiteFault.NOT_ABSOLUTE, {"given": self.staging}))
         if not faults and self.keytab and not self.keytab.removeprefix("FILE:").startswith("/"):
-            faults.append(Fault("keytab", Wrong.NOT_ABSOLUTE_FILE, {"given": self.keytab}))
+            faults.append(Fault("keytab", SiteFault.NOT_ABSOLUTE_FILE, {"given": self.keytab}))
         if self.gateway_password_file and self.gateway_token_file:
-            faults.append(Fault(TOKEN_FILE, Wrong.TWO_LOGINS, {"other": PASSWORD_FILE}))
+            faults.append(Fault(TOKEN_FILE, SiteFault.TWO_LOGINS, {"other": PASSWORD_FILE}))
         if not faults and not self.request_timeout:
-            faults.append(Fault("request_timeout", Wrong.NO_TIMEOUT))
-        check(faults)
+            faults.append(Fault("request_timeout", SiteFault.NO_TIMEOUT))
+        check_faults(faults)
 
     @property
-    def credentials(self) -> Credentials | None:
+    def credentials(self) -> HttpCredentials | None:
         """Where the login for a gateway comes from; None if no gateway asks for one."""
         for setting, file in ((PASSWORD_FILE, self.gateway_password_file), (TOKEN_FILE, self.gateway_token_file)):
             if file:
-                return Credentials(setting, file)
+                return HttpCredentials(setting, file)
         return None
 
     @property
@@ -211,21 +213,48 @@ class Site:
 def read_site(path: str | Path) -> Site:
     """Read a site file.
 
+    A fault never shows the content of the file: somebody who may not read a file might name it as a site file.
+
     Raises
     ------
     SpecInvalid
-        The file can't be read, or has faults; an unknown key is reported with the nearest known one.
+        The file can't be read, or has faults; an unknown key is reported with its line and the nearest known key.
     """
     import yaml
 
+    where = f"site file {path}"
     try:
-        document = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
+        text = Path(path).read_text(encoding="utf-8")
+        root: Any = yaml.compose(text, yaml.SafeLoader)
+        document = yaml.safe_load(text) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SpecInvalid(Fault(f"site file {path}", Wrong.UNREADABLE, {"error": str(error)})) from error
+        mark = getattr(error, "problem_mark", None)
+        what = f"line {mark.line + 1} is not YAML" if mark else "it is not text"
+        raise SpecInvalid(Fault(where, SiteFault.UNREADABLE, {"error": getattr(error, "strerror", what)})) from None
+    if not isinstance(document, Mapping):
+        raise SpecInvalid(Fault(where, SiteFault.NO_SETTINGS))
     try:
         return read_part(Site)(document)
     except SpecInvalid as error:
-        raise SpecInvalid(fault.in_file(f"site file {path}") for fault in error.faults) from error
+        lines = {str(key.value): key.start_mark.line + 1 for key, _ in root.value}
+        raise SpecInvalid(_without_content(fault, lines).in_file(where) for fault in error.faults) from None
+
+
+def _without_content(fault: Fault, lines: Mapping[str, int]) -> Fault:
+    """Return a fault with the line of the file in place of its content."""
+    if fault.code is GeneralFault.UNKNOWN_KEY:
+        values = {**fault.values, "given": "", "hint": did_you_mean(fault.path, fault.values["allowed"])}
+        return Fault(f"line {lines.get(fault.path, 1)}", GeneralFault.UNKNOWN_KEY, values)
+    key = fault.path.partition(".")[0]
+    values = {name: value for name, value in fault.values.items() if name != "item"}
+    return replace(fault, path=key, values={**values, **({"given": _Unshown()} if "given" in values else {})})
+
+
+class _Unshown:
+    """Stands in a fault for a value of a site file."""
+
+    def __repr__(self) -> str:
+        return "the value"
 
 
 def find_site(environ: Mapping[str, str]) -> Site:

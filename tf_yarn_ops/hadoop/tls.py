@@ -1,4 +1,4 @@
-"""`explain`: why a TLS connection failed, with the facts of the server's certificate and what to do.
+"""`explain_tls_failure`: why a TLS connection failed, with the facts of the server's certificate and what to do.
 
 OpenSSL tells that a certificate is refused, and neither its names nor its dates. A second connection, which verifies
 nothing and sends nothing, reads them.
@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import Code, Fault, SpecInvalid
+from ..errors import Fault, FaultCode, SpecInvalid
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -46,15 +46,15 @@ class Certificate(NamedTuple):
     ends: datetime
 
 
-class Wrong(Code):
-    """What is wrong with the settings of a connection."""
+class TlsFault(FaultCode):
+    """Fault codes for the settings of a connection."""
 
     NOT_CERTIFICATES = "{file} can't be read as certificates in PEM format: {error}"
 
 
 def not_certificates(file: str, error: Exception) -> SpecInvalid:
     """Return the fault of a ``ca_file``."""
-    return SpecInvalid(Fault("ca_file", Wrong.NOT_CERTIFICATES, {"file": file, "error": str(error)}))
+    return SpecInvalid(Fault("ca_file", TlsFault.NOT_CERTIFICATES, {"file": file, "error": str(error)}))
 
 
 def read_authorities(file: str) -> str:
@@ -72,7 +72,7 @@ def read_authorities(file: str) -> str:
     return "".join(f"{certificate}\n" for certificate in found)
 
 
-def explain(error: BaseException, host: str, port: int, encrypted: bool) -> str:
+def explain_tls_failure(error: BaseException, host: str, port: int, encrypted: bool) -> str:
     """Return why a connection failed, if TLS is the cause.
 
     Parameters

@@ -1,7 +1,7 @@
 """HTTP to Hadoop: one client, and one fail-over, back-off and error mapping for its daemons.
 
-`Failover` and `check` decide without a client: `send` is the loop around them for a blocking client, and the watcher
-has the same loop for its asynchronous one.
+`Failover` and `check_response` decide without a client: `send_request` is the loop around them for a blocking client,
+and the watcher has the same loop for its asynchronous one.
 """
 
 import logging
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
-from . import credentials, gateway, tls
-from .authentication import Authentication
-from .fast_import import import_httpx
-from .spnego import wants_negotiation
+from . import gateway, tls
+from .httpx_import import import_httpx
+from .security import credentials
+from .security.authentication import Authentication
+from .security.spnego import wants_negotiation
 
 if TYPE_CHECKING:
     import httpx
@@ -28,7 +29,7 @@ logger = logging.getLogger(__name__)
 #: Seconds for opening a connection; a host that is up answers at once.
 CONNECT_TIMEOUT = 3.0
 #: Seconds for which one call repeats a failed request, at all addresses in turn.
-PATIENCE = 5.0
+CALL_PATIENCE = 5.0
 MAX_HOPS = 4
 #: Hadoop's filter against cross-site requests refuses requests without the first header.
 HEADERS = {"X-XSRF-HEADER": "tf_yarn_ops", "Accept": "application/json"}
@@ -138,7 +139,9 @@ class Failover:
         The address to ask next.
     """
 
-    def __init__(self, addresses: Addresses, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self, addresses: Addresses, patience: float = CALL_PATIENCE, clock: Callable[[], float] = time.monotonic
+    ):
         self._addresses = addresses
         self._give_up = clock() + patience
         self._clock = clock
@@ -208,10 +211,11 @@ class Failover:
         told = status in (403, 500, 503, *_REDIRECTS) or (
             status == 200 and service.redirects_to_active and not is_json(response))
         if status == 503 or (told and _STANDBY.search(response.text[:4000])):
-            return self._refused(f"is not active ({explain(response)})")
+            advice = f". {gateway.ADVICE}" if gateway.is_gateway(self.address) else ""
+            return self._refused(f"is not active ({explain_response(response)}){advice}")
         # Only the active one knows the tokens; if no other one is left to ask, the token itself is at fault.
         if status == 403 and self._tries + 1 < len(self._addresses.urls) and _UNKNOWN_TOKEN in response.text[:4000]:
-            return self._refused(f"does not know the token ({explain(response)})")
+            return self._refused(f"does not know the token ({explain_response(response)})")
         return None
 
     def _refused(self, why: str) -> float:
@@ -245,14 +249,14 @@ def remote_exception(response: "httpx.Response") -> tuple[str, str]:
         return "", ""
 
 
-def explain(response: "httpx.Response") -> str:
+def explain_response(response: "httpx.Response") -> str:
     """Return the cause in a failed response: the RemoteException's message, else its first line."""
     text = remote_exception(response)[1] or re.sub(r"<[^>]*>", " ", response.text[:2000])
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return _EXCEPTION_NAMES.sub("", line)[:500] or f"HTTP {response.status_code}"
 
 
-def check(response: "httpx.Response", what: str) -> None:
+def check_response(response: "httpx.Response", what: str) -> None:
     """Raise an error unless a ResourceManager's response is a success.
 
     Parameters
@@ -277,7 +281,7 @@ def check(response: "httpx.Response", what: str) -> None:
     status = response.status_code
     if status < 300 and (is_json(response) or not response.content):
         return
-    why = explain(response)
+    why = explain_response(response)
     if status == 401 and credentials.sent(response.request):  # a new token in the file is a new chance
         raise ClusterUnreachable(f"{what}: {explain_401(response, RESOURCEMANAGER)}")
     if status == 401:
@@ -301,7 +305,7 @@ def check(response: "httpx.Response", what: str) -> None:
 def explain_401(response: "httpx.Response", service: Service) -> str:
     """Return why an address answered 401, from the login that it offers and whether a ticket was sent."""
     offered, who = response.headers.get("www-authenticate", ""), response.url.netloc.decode("ascii")
-    why = explain(response)
+    why = explain_response(response)
     if credentials.sent(response.request):
         return f"{who}: {credentials.explain_refusal(response.request)} ({why})"
     if _ticket_sent(response):
@@ -331,7 +335,7 @@ def explain_failure(error: Exception) -> str:
         url, encrypted = request.url, request.url.scheme == "https"
         # A server that speaks TLS ends a plain request without an answer.
         if isinstance(error, httpx.ConnectError if encrypted else (httpx.RemoteProtocolError, httpx.ReadError)):
-            why = tls.explain(error, url.host, url.port or _PORTS[url.scheme], encrypted)
+            why = tls.explain_tls_failure(error, url.host, url.port or _PORTS[url.scheme], encrypted)
     return why or str(error) or type(error).__name__
 
 
@@ -343,9 +347,9 @@ def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
     OddAnswer
         The answer is not JSON, or lacks a key: a proxy has answered, or cut YARN's answer.
     TfYarnError
-        As `check`.
+        As `check_response`.
     """
-    check(response, what)
+    check_response(response, what)
     try:
         document = response.json()
         if not isinstance(document, dict):
@@ -469,8 +473,8 @@ def client_options(authentication: Authentication, urls: Iterable[str], timeout:
             **authentication.http_options(urls)}
 
 
-def send(client: Any, failover: Failover, method: str, path: str, sleep: Callable[[float], None] = time.sleep,
-         **options: Any) -> "httpx.Response":
+def send_request(client: Any, failover: Failover, method: str, path: str, sleep: Callable[[float], None] = time.sleep,
+                 **options: Any) -> "httpx.Response":
     """Send a request until an address answers it or the fail-over gives up.
 
     Parameters

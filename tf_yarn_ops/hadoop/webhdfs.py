@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from ..errors import ClusterUnreachable, SubmissionRejected
-from .authentication import Authentication
-from .fast_import import import_httpx
 from .filesystem import EVERYBODY, EVERYBODY_MAY_READ, Content, FileStatus
+from .httpx_import import import_httpx
+from .security.authentication import Authentication
 from .transport import (
     CONNECT_TIMEOUT,
     NAMENODE,
@@ -24,18 +24,18 @@ from .transport import (
     RestUnavailable,
     address_of,
     client_options,
-    explain,
     explain_401,
     explain_failure,
+    explain_response,
     is_redirect,
     remote_exception,
-    send,
+    send_request,
 )
 
 if TYPE_CHECKING:
     import httpx
 
-T = TypeVar("T")
+Parsed = TypeVar("Parsed")
 
 _OFFSET = re.compile(r"(?<=[?&]offset=)\d+")
 
@@ -46,6 +46,9 @@ SLOW_DATANODE = 3.0
 _MISSING = ("FileNotFoundException", "PathNotFoundException")
 _TAKEN = ("FileAlreadyExistsException", "AlreadyBeingCreatedException", "RecoveryInProgressException")
 _NOT_NOW = ("SafeModeException", "StandbyException", "RetriableException", "NoRouteToHostException")
+#: What NameNodes and DataNodes answer, as an IOException, while no DataNode can take or give a block.
+NO_DATANODE = re.compile(r"Failed to find datanode|All datanodes .*are bad|could only be (?:written|replicated) to \d+|"
+                         "Unable to create new block|No active nodes contain this block|Could not obtain block")
 
 
 class WebHdfs:
@@ -177,10 +180,13 @@ class WebHdfs:
         """
         place = "/webhdfs/v1" + quote(posixpath.normpath(path), "/= ")
         try:
-            response = send(self._client, Failover(self._addresses, patience=0.0), method, place,
-                            params={"op": operation, **self._parameters, **parameters}, timeout=timeout or self._slow)
+            response = send_request(self._client, Failover(self._addresses, patience=0.0), method, place,
+                                    params={"op": operation, **self._parameters, **parameters},
+                                    timeout=timeout or self._slow)
         except ClusterUnreachable as error:
-            raise type(error)(f"{what}: {error}") from error  # a missing ticket has a hint of its own
+            found = type(error)(f"{what}: {error}")
+            found.command = error.command  # a missing ticket has a hint of its own
+            raise found from error
         return response if leads_on and is_redirect(response) else self._checked(what, response, tolerated)
 
     def _transfer(self, what: str, method: str, place: "httpx.Response", *, tolerated: tuple[str, ...],
@@ -202,19 +208,22 @@ class WebHdfs:
         if response.status_code < 300:
             return response
         name, message = remote_exception(response)
-        why = explain(response)
+        why = explain_response(response)
         if name in tolerated:
             return None
         if response.status_code == 401:
             raise RestUnavailable(f"{what}: {explain_401(response, NAMENODE)}")
         if name in _NOT_NOW or "safe mode" in message:
             raise ClusterUnreachable(f"{what}: the file system can't write now: {why}")
+        if NO_DATANODE.search(message):
+            raise ClusterUnreachable(f"{what}: HDFS has no DataNode for the content now: {why}. Check with hdfs "
+                                     "dfsadmin -report which DataNodes are alive and have space")
         if not name:
             where = address_of(response)
             raise self._no_namenode(what, f"{where} answers {response.status_code}, not as a NameNode: {why}")
         raise SubmissionRejected(f"{what}: the file system refused: {why}")
 
-    def _parse(self, what: str, response: "httpx.Response", read: Callable[[Any], T]) -> T:
+    def _parse(self, what: str, response: "httpx.Response", read: Callable[[Any], Parsed]) -> Parsed:
         try:
             return read(response.json())
         except (KeyError, TypeError, AttributeError, ValueError) as error:

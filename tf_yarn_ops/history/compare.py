@@ -12,7 +12,7 @@ _RESULT = ("reason", "message", "first_failure", "queue", "user", "output_path")
 _METRICS = 100
 
 
-class Row(NamedTuple):
+class ComparedRow(NamedTuple):
     """One value of every job.
 
     Attributes
@@ -33,7 +33,7 @@ class Row(NamedTuple):
     differs: bool
 
 
-def compare(records: Sequence[Mapping[str, Any]]) -> list[Row]:
+def compare(records: Sequence[Mapping[str, Any]]) -> list[ComparedRow]:
     """Return the values of jobs side by side: first those that differ, by section.
 
     Parameters
@@ -48,8 +48,8 @@ def compare(records: Sequence[Mapping[str, Any]]) -> list[Row]:
     return sorted(rows, key=lambda row: (not row.differs, order.index(row.section)))
 
 
-def _row(section: str, name: str, values: tuple[Any, ...]) -> Row:
-    return Row(section, name, values, any(value != values[0] for value in values))
+def _row(section: str, name: str, values: tuple[Any, ...]) -> ComparedRow:
+    return ComparedRow(section, name, values, any(value != values[0] for value in values))
 
 
 def _values(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Any]]:

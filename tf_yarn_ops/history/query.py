@@ -1,6 +1,5 @@
 """`Query`: which ended jobs to show; pure."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -12,8 +11,6 @@ from ..runtime.common.reasons import Reason
 #: Words for a state: those of YARN, and every reason.
 STATES = ("SUCCEEDED", "FAILED", "KILLED", *(reason.value for reason in Reason if reason is not Reason.SUCCEEDED
                                              and reason is not Reason.KILLED))
-_UNITS = {"m": 60, "h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
-_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([mhdw])\Z")
 
 
 @dataclass(frozen=True)
@@ -48,23 +45,6 @@ class Query:
     def reaches(self, day: str) -> bool:
         """Return whether jobs of a day, ``2026/11/22``, may match."""
         return not self.since or day >= datetime.fromtimestamp(self.since, timezone.utc).strftime("%Y/%m/%d")
-
-
-def parse_since(text: str, now: float) -> float:
-    """Return the moment of an age such as ``30m``, ``12h``, ``7d``, ``2w``, or of a day such as ``2026-11-22``, UTC.
-
-    Raises
-    ------
-    ValueError
-        The text is neither; the message says which are allowed.
-    """
-    age = _AGE.match(text.strip())
-    if age:
-        return now - float(age[1]) * _UNITS[age[2]]
-    try:
-        return datetime.strptime(text.strip(), "%Y-%m-%d").replace(tzinfo=timezone.utc).timestamp()
-    except ValueError:
-        raise ValueError(f"{text!r} is neither an age such as 30m, 12h, 7d, 2w nor a day such as 2026-11-22") from None
 
 
 def parse_states(words: Iterable[str]) -> tuple[str, ...]:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import Code, Fault, General, SpecInvalid
+from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid
 
 
-class Wrong(Code):
-    """What is wrong with a document."""
+class DocumentFault(FaultCode):
+    """Fault codes for a document."""
 
     NOT_YAML = "not YAML{where}: {problem}"
     NOT_A_JOB = "{file!r} is not a mapping of keys to values; ytf-submit --dry_run prints one"
@@ -41,9 +41,9 @@ def read_document(path: str, folder: Path = Path(), *, key: str = "spec") -> dic
         with open(folder / path, encoding="utf-8") as file:
             document = next(yaml.safe_load_all(file), None)
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise SpecInvalid(Fault(key, General.UNREADABLE_FILE, {"file": path, "error": str(error)})) from error
+        raise SpecInvalid(Fault(key, GeneralFault.UNREADABLE_FILE, {"file": path, "error": str(error)})) from error
     if not isinstance(document, Mapping):
-        raise SpecInvalid(Fault(key, Wrong.NOT_A_JOB, {"file": path}))
+        raise SpecInvalid(Fault(key, DocumentFault.NOT_A_JOB, {"file": path}))
     return dict(document)
 
 
@@ -58,7 +58,7 @@ def parse_yaml(text: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or type(error).__name__
-        raise SpecInvalid(Fault("", Wrong.NOT_YAML, {"where": where, "problem": problem})) from None
+        raise SpecInvalid(Fault("", DocumentFault.NOT_YAML, {"where": where, "problem": problem})) from None
 
 
 def format_yaml(document: Mapping[str, Any]) -> str:

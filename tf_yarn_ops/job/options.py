@@ -13,7 +13,7 @@ COMMAND_LINE, AZKABAN, OPERATOR, DOCUMENT = "command line", "azkaban", "operator
 EVERYWHERE = (COMMAND_LINE, AZKABAN, OPERATOR, DOCUMENT)
 
 #: The headings of the sections.
-SECTIONS = {
+OPTION_SECTIONS = {
     "program": "What runs",
     "tasks": "Tasks and their resources",
     "application": "The application in YARN",
@@ -39,7 +39,7 @@ class Option:
         ``text``, ``choice``, ``count`` (a whole number), ``seconds``, ``memory`` or ``flag``; of several values:
         ``texts``, ``codes`` (exit codes), ``variables`` (names to texts) or ``sources`` (names to paths or URIs).
     section : str
-        A key of `SECTIONS`.
+        A key of `OPTION_SECTIONS`.
     help : str
         Its meaning, in sentences that are true at every door.
     path : tuple of str
@@ -149,7 +149,13 @@ _ROWS = (
            ("tasks", TYPE, "in_cluster"), default="true; false for evaluator", doors=(AZKABAN, DOCUMENT)),
     Option("tasks.<type>.hold_port", "flag", "tasks",
            "Whether the reserved port stays bound, with SO_REUSEPORT, while the command runs. TensorFlow's servers can "
-           "bind such a port; set false for a program that cannot.", ("tasks", TYPE, "hold_port"), doors=(DOCUMENT,)),
+           "bind such a port; set false for a program that cannot.", ("tasks", TYPE, "hold_port"),
+           doors=(AZKABAN, DOCUMENT)),
+    Option("hold_port", "texts", "tasks",
+           "Whether the reserved port of each task stays bound, with SO_REUSEPORT, while the command runs; TYPE=false "
+           "for the tasks of one type. With false a plain bind succeeds, and another program may take the port first; "
+           "that counts as a loss of the container.", ("tasks", TYPE, "hold_port"),
+           value="false | TYPE=false", many=True, doors=(COMMAND_LINE, OPERATOR)),
     # The application in YARN
     Option("name", "text", "application", "The name of the application in YARN.", ("name",), short="-n"),
     Option("queue", "text", "application", "The queue in YARN.", ("queue",), short="-q"),
@@ -177,7 +183,7 @@ _ROWS = (
            ("acls", "modify_users"), default="none", doors=(DOCUMENT,)),
     Option("acls.modify_groups", "texts", "application", "Groups that may change or kill the application.",
            ("acls", "modify_groups"), default="none", doors=(DOCUMENT,)),
-    Option("acls.ui_users", "texts", "application", "Users who may open the pages of Skein's application master.",
+    Option("acls.ui_users", "texts", "application", "Further users who may open the pages of the job.",
            ("acls", "ui_users"), default="none", doors=(DOCUMENT,)),
     # TensorBoard
     Option("tensorboard", "flag", "tensorboard",
@@ -244,7 +250,8 @@ _ROWS = (
            "How long the job continues without a client that waits for it; then YARN ends it. The waiting client moves "
            "the end, so the training ends when the client's machine is gone. At least 20; 0 for no lease.",
            ("lease",), unit="seconds",
-           default="900 on Azkaban and Oozie, and for ytf-submit with wait and without run_id; else no lease"),
+           default="900 on Azkaban and Oozie, for ytf-submit with wait and without run_id, and for Launcher.run "
+                   "without identity; else no lease"),
     Option("stop_grace", "seconds", "deadlines", "Between SIGTERM and SIGKILL when a command is ended.",
            ("deadlines", "stop_grace"), unit="seconds"),
     # The submission
@@ -260,6 +267,15 @@ _ROWS = (
            "Follow the job until it ends, and exit with the code of its reason. Ctrl-C and SIGTERM kill the "
            "application.",
            doors=(COMMAND_LINE,)),
+    Option("local", "flag", "submission",
+           "Run the job on this machine without YARN and Java: its tasks are processes here, and the terminal shows "
+           "their output. The same as resourcemanager local://, and implies wait.", doors=(COMMAND_LINE,)),
+    Option("logs", "text", "submission",
+           "With wait: print the lines of these tasks to stderr as they come: chief (the chief, else worker 0, else "
+           "the first task), all, none, or names such as worker:0 and worker:*, comma-separated.",
+           default="chief for a job with one task, else none", value="chief | all | none | <type:index>",
+           doors=(COMMAND_LINE,)),
+    Option("no_logs", "flag", "submission", "The same as logs none.", doors=(COMMAND_LINE,)),
     Option("json", "flag", "submission", "Print the report as JSON on stdout instead of the application id.",
            doors=(COMMAND_LINE,)),
     Option("output_properties", "text", "submission",
@@ -269,8 +285,9 @@ _ROWS = (
     Option("dry_run", "flag", "submission",
            "Print the job and the application as YAML. Submit nothing and ask no host.", doors=(COMMAND_LINE, AZKABAN)),
     Option("strict_placement", "flag", "submission",
-           "Refuse a task that no running node can hold; without this option the client only warns. A task above "
-           "the maximum allocation of YARN is always refused.", doors=(COMMAND_LINE, AZKABAN, OPERATOR)),
+           "Refuse a task that no running node can hold, and a job that all of them, or the queue's share, can't hold "
+           "together; without this option the client only warns. A task above the maximum allocation of YARN is "
+           "always refused.", doors=(COMMAND_LINE, AZKABAN, OPERATOR)),
     Option("submit_with", "choice", "submission",
            "rest submits over plain HTTP, skein with Skein's own client (a JVM); auto uses rest where it can.",
            choices=("auto", "rest", "skein"), default="auto", doors=(COMMAND_LINE, OPERATOR)),
@@ -283,7 +300,8 @@ _ROWS = (
            "Together with run_id: a larger number trains again, and ends the applications of older generations.",
            default="0", doors=(COMMAND_LINE,)),
     Option("resourcemanager", "text", "submission",
-           "Address of the ResourceManager, http://host:8088; several are comma-separated. If it is not given: "
+           "Address of the ResourceManager, http://host:8088; several are comma-separated. local:// or local:///folder "
+           "runs the job on this machine, and keeps it in the folder. If it is not given: "
            "YTF_RESOURCEMANAGER, then site.yaml, then HADOOP_CONF_DIR.",
            value="<URL>", doors=(COMMAND_LINE,)),
     Option("verbose", "flag", "submission", "Log each step of the submission to stderr.",

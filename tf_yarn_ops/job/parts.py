@@ -6,14 +6,14 @@ Each is a frozen value that can't exist in an invalid state; `spec` puts them to
 import shlex
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..errors import Code, Fault
+from ..errors import Fault, FaultCode
 from ..validation import (
     ARCHIVE_SUFFIXES,
     brief,
-    check,
+    check_faults,
     invalid,
     normalise,
     optional,
@@ -33,8 +33,8 @@ TENSORBOARD_OWN = ("--logdir", "--logdir_spec", "--host", "--bind_all", "--port"
 ENVIRONMENT_SCHEMES = ("python", "venv", "conda", "docker")
 
 
-class Wrong(Code):
-    """What is wrong with a part."""
+class PartFault(FaultCode):
+    """Fault codes for a part."""
 
     SHORT_HEARTBEAT = "{given:g} is too short; give at least 5 seconds, or 0 for no limit"
     NEEDS_RESTARTS = "{given} needs {other} to be task or cluster, not never"
@@ -73,8 +73,12 @@ class Resources:
     vcores: int = 1
     gpus: int = 0
 
+    if TYPE_CHECKING:  # what a caller may give
+
+        def __init__(self, memory: int | str = ..., vcores: int = ..., gpus: int = ...) -> None: ...
+
     def __post_init__(self) -> None:
-        check(normalise(self, {"memory": read_memory, "vcores": read_count(1), "gpus": read_count(0)}))
+        check_faults(normalise(self, {"memory": read_memory, "vcores": read_count(1), "gpus": read_count(0)}))
 
 
 @dataclass(frozen=True)
@@ -107,9 +111,14 @@ class TensorBoard:
     logdir: str | None = None
     args: str = ""
 
+    if TYPE_CHECKING:  # what a caller may give
+
+        def __init__(self, memory: int | str = ..., vcores: int = ..., linger: float = ..., logdir: str | None = ...,
+                     args: str = ...) -> None: ...
+
     def __post_init__(self) -> None:
-        check(normalise(self, {"memory": read_memory, "vcores": read_count(1), "linger": read_seconds,
-                               "logdir": optional(read_text), "args": _read_arguments}))
+        check_faults(normalise(self, {"memory": read_memory, "vcores": read_count(1), "linger": read_seconds,
+                                      "logdir": optional(read_text), "args": _read_arguments}))
 
 
 def _read_arguments(value: object) -> str:
@@ -118,10 +127,10 @@ def _read_arguments(value: object) -> str:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise invalid(Wrong.NOT_WORDS, given=text, error=error) from None
+        raise invalid(PartFault.NOT_WORDS, given=text, error=error) from None
     taken = [word.partition("=")[0] for word in words if word.partition("=")[0] in TENSORBOARD_OWN]
     if taken:
-        raise invalid(Wrong.TAKEN_ARGUMENT, given=taken[0], other="logdir")
+        raise invalid(PartFault.TAKEN_ARGUMENT, given=taken[0], other="logdir")
     return text
 
 
@@ -168,8 +177,8 @@ class Deadlines:
     def __post_init__(self) -> None:
         faults = normalise(self, {field.name: read_seconds for field in fields(self)})
         if not faults and 0 < self.heartbeat < 5:
-            faults.append(Fault("heartbeat", Wrong.SHORT_HEARTBEAT, {"given": self.heartbeat}))
-        check(faults)
+            faults.append(Fault("heartbeat", PartFault.SHORT_HEARTBEAT, {"given": self.heartbeat}))
+        check_faults(faults)
 
 
 @dataclass(frozen=True)
@@ -220,11 +229,13 @@ class RestartPolicy:
             "fatal_exit_codes": read_exit_codes,
         })
         if not faults and self.mode == "never" and self.max_restarts:
-            faults.append(Fault("max_restarts", Wrong.NEEDS_RESTARTS, {"given": self.max_restarts, "other": "mode"}))
+            faults.append(
+                Fault("max_restarts", PartFault.NEEDS_RESTARTS, {"given": self.max_restarts, "other": "mode"})
+            )
         if not faults and (both := sorted(set(self.retry_exit_codes) & set(self.fatal_exit_codes))):
-            faults.append(Fault("retry_exit_codes", Wrong.IN_BOTH_LISTS,
+            faults.append(Fault("retry_exit_codes", PartFault.IN_BOTH_LISTS,
                                 {"codes": tuple(both), "other": "fatal_exit_codes"}))
-        check(faults)
+        check_faults(faults)
 
 
 @dataclass(frozen=True)
@@ -234,7 +245,8 @@ class Acls:
     Parameters
     ----------
     view_users, view_groups, modify_users, modify_groups, ui_users : sequence of str, optional
-        Names as the cluster knows them; ``*`` for all. Default: no others.
+        Names as the cluster knows them; ``*`` for all. ``ui_users`` may open the pages of the job, besides
+        ``view_users`` and ``view_groups``. Default: no others.
 
     Raises
     ------
@@ -249,7 +261,7 @@ class Acls:
     ui_users: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check(normalise(self, {field.name: read_texts for field in fields(self)}))
+        check_faults(normalise(self, {field.name: read_texts for field in fields(self)}))
 
 
 @dataclass(frozen=True)
@@ -275,13 +287,13 @@ class Environment:
 
     def __post_init__(self) -> None:
         faults = normalise(self, {"scheme": read_choice(*ENVIRONMENT_SCHEMES, "archive"), "location": read_text})
-        check(faults)
+        check_faults(faults)
         if not self.location:
-            raise invalid(Wrong.NO_LOCATION, scheme=self.scheme, advice=_ADVICE)
+            raise invalid(PartFault.NO_LOCATION, scheme=self.scheme, advice=_ADVICE)
         if self.scheme in ("python", "venv", "conda") and not self.location.startswith("/"):
-            raise invalid(Wrong.NOT_ABSOLUTE, given=str(self), scheme=self.scheme)
+            raise invalid(PartFault.NOT_ABSOLUTE, given=str(self), scheme=self.scheme)
         if self.scheme == "archive" and not _is_archive(self.location):
-            raise invalid(Wrong.NOT_AN_ENVIRONMENT, given=repr(self.location), advice=_ADVICE)
+            raise invalid(PartFault.NOT_AN_ENVIRONMENT, given=repr(self.location), advice=_ADVICE)
 
     @classmethod
     def parse(cls, text: str) -> "Environment":
@@ -304,7 +316,7 @@ def read_environment(value: Any) -> Environment:
     if isinstance(value, Environment):
         return value
     if not isinstance(value, str):
-        raise invalid(Wrong.NOT_AN_ENVIRONMENT, given=brief(value), advice=_ADVICE)
+        raise invalid(PartFault.NOT_AN_ENVIRONMENT, given=brief(value), advice=_ADVICE)
     return Environment.parse(value)
 
 

@@ -9,33 +9,33 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import Code, Fault, SpecInvalid
-from ..validation import Value, check, kind_of, parse_count, parse_memory
+from ..errors import Fault, FaultCode, SpecInvalid
+from ..validation import ValueFault, check_faults, kind_of, parse_count, parse_memory
 from .options import OPERATOR, Option, options_of
-from .requirement import Wrong as WrongNotation
-from .requirement import canonical_type, parse_cluster_requirement, parse_overrides
-from .spec import JobSpec
-from .spec import Wrong as WrongJob
+from .requirement import NotationFault, canonical_type, parse_cluster_requirement, parse_overrides
+from .spec import JobFault, JobSpec
 
 _OPTIONS = options_of(OPERATOR, submission=False)
 #: The names of the options that `build_job` takes.
-NAMES = tuple(_OPTIONS)
+OPTION_NAMES = tuple(_OPTIONS)
 #: Options with the three forms of an override.
 _PER_TASK = {name: option for name, option in _OPTIONS.items() if option.per_task}
 #: Options of the part ``tensorboard``.
 _TENSORBOARD = {name: option for name, option in _OPTIONS.items()
                 if option.path[:1] == ("tensorboard",) and len(option.path) == 2}
 #: Options that `_apply_tasks` and `_apply_tensorboard` put into the document.
-_SPECIAL = (*_PER_TASK, "cluster_requirement", "command", "node_label",
+_SPECIAL = (*_PER_TASK, "cluster_requirement", "command", "hold_port", "node_label",
             "tensorboard", *_TENSORBOARD)  # fmt: skip
 #: Options that are one key of the document.
 _SIMPLE = {name: option for name, option in _OPTIONS.items() if option.path and name not in _SPECIAL}
 #: Names that often stand first in a path and seldom name a host.
 FOLDERS = ("data", "home", "mnt", "project", "projects", "tmp", "user", "users", "warehouse")
+#: MiB of a task below which the unit of its memory was probably forgotten.
+LITTLE_MEMORY = 64
 
 
-class Wrong(Code):
-    """What is wrong with the options of a request."""
+class RequestFault(FaultCode):
+    """Fault codes for the options of a request."""
 
     UNKNOWN_OPTION = "unknown option{hint}"
     TWO_ENVIRONMENTS = "{other} also says where the program runs; give one of them"
@@ -69,9 +69,9 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
     SpecInvalid
         With every fault of the request.
     """
-    faults = [Fault(str(name), Wrong.UNKNOWN_OPTION, {"given": name, "allowed": NAMES})
-              for name in options if name not in NAMES]
-    given = {name: value for name, value in options.items() if value is not None and name in NAMES}
+    faults = [Fault(str(name), RequestFault.UNKNOWN_OPTION, {"given": name, "allowed": OPTION_NAMES})
+              for name in options if name not in OPTION_NAMES]
+    given = {name: value for name, value in options.items() if value is not None and name in OPTION_NAMES}
     job = _copy(document or {})
     for name, option in _SIMPLE.items():
         if name in given:
@@ -79,7 +79,7 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
     _apply_tensorboard(job, given, faults)
     if "docker_image" in given:
         if "environment" in given:
-            faults.append(Fault("docker_image", Wrong.TWO_ENVIRONMENTS, {"other": "environment"}))
+            faults.append(Fault("docker_image", RequestFault.TWO_ENVIRONMENTS, {"other": "environment"}))
         job["environment"] = f"docker://{given['docker_image']}"
     _apply_tasks(job, given, faults)
     rename = _names_of_paths(given, document or {})
@@ -87,13 +87,21 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
         spec = JobSpec.from_dict(job)
     except SpecInvalid as error:
         faults += [fault.renamed(rename) for fault in error.faults]
-    check(dict.fromkeys(faults))
+    check_faults(dict.fromkeys(faults))
     return spec
 
 
-def doubts_about(job: JobSpec) -> list[str]:
-    """Return warnings about valid values that are probably mistakes: a URL with a folder in place of its host."""
+def doubts_about_job(job: JobSpec) -> list[str]:
+    """Return warnings about valid values that are probably mistakes.
+
+    These are a URL with a folder in place of its host, a script that no command runs, and memory in MiB that looks
+    like GiB.
+    """
     doubts = []
+    for name, task in job.tasks.items():
+        least = min([task.memory, *(resources.memory for resources in task.indices.values())])
+        if least < LITTLE_MEMORY:
+            doubts.append(f"task_memory: {name} has {least} MiB, in which no Python starts; for GiB write {least}g")
     for option, path in (("input", job.input), ("output", job.output)):
         try:
             url = urlsplit(path or "")
@@ -102,6 +110,11 @@ def doubts_about(job: JobSpec) -> list[str]:
         if url.scheme == "hdfs" and url.netloc in FOLDERS:
             meant = f"hdfs:///{url.netloc}{url.path}"
             doubts.append(f"{option}: {path!r} names a NameNode {url.netloc!r}; if the folder is meant, write {meant}")
+    commands = [job.command, *(task.command for task in job.tasks.values())]
+    script = (job.script or "").rpartition("/")[2]
+    if script and not any(name in command for command in commands if command for name in (script, "DTF_TASK_SCRIPT")):
+        doubts.append(f"script: no command names {script!r} or DTF_TASK_SCRIPT. A shell replaces $DTF_TASK_SCRIPT in "
+                      "double quotes by nothing; write the command in single quotes: 'python $DTF_TASK_SCRIPT'")
     return doubts
 
 
@@ -123,16 +136,19 @@ def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fau
     named = _present(job, "tasks", faults) if "cluster_requirement" in given else _mapping(job.get("tasks"))
     tasks = {canonical_type(str(name)): _task(task) for name, task in named.items()}
     if len(tasks) < len(named):
-        faults.append(Fault("tasks.chief", WrongJob.CHIEF_TWICE))
+        faults.append(Fault("tasks.chief", JobFault.CHIEF_TWICE))
     if "cluster_requirement" in given:
-        requirement = parse_cluster_requirement(str(given["cluster_requirement"]), faults)
+        wanted = given["cluster_requirement"]
+        if isinstance(wanted, Mapping):
+            wanted = ",".join(f"{name}:{count}" for name, count in wanted.items())
+        requirement = parse_cluster_requirement(str(wanted), faults)
         tasks = {name: {**_present(tasks, name, faults, "tasks."), "instances": count}
                  for name, count in requirement.items()}
         job["tasks"] = tasks
         if not requirement:
             _stand_in(job, given, faults)
     elif "tasks" not in job:
-        faults.append(Fault("cluster_requirement", Wrong.NO_TASKS))
+        faults.append(Fault("cluster_requirement", RequestFault.NO_TASKS))
         _stand_in(job, given, faults)
         return
     elif isinstance(job["tasks"], Mapping):
@@ -153,6 +169,16 @@ def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fau
             indices[index] = {**_present(indices, index, faults, f"{where}indices."), field: value}
     for name, command in _pairs("command", given.get("command"), faults).items():
         _put_type("command", canonical_type(name), command, tasks, faults)
+    for text in _texts(given.get("hold_port")):
+        name, _, word = text.replace(":", "=").rpartition("=")
+        flag = {"true": True, "false": False}.get(word.strip().lower())
+        if flag is None:
+            faults.append(
+                Fault("hold_port", RequestFault.EXPECTED, {"item": text, "form": "true, false or TYPE=false"})
+            )
+            continue
+        for type_name in [canonical_type(name.strip())] if name else tasks:
+            _put_type("hold_port", type_name, flag, tasks, faults)
     for label in _texts(given.get("node_label")):
         name, colon, own = label.partition(":")
         if colon:
@@ -169,14 +195,14 @@ def _stand_in(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fault]
     """Replace faulty tasks, whose fault is already listed, by a valid one, so that the rest can be checked."""
     job["tasks"] = {"worker": {"command": "true"}}
     if "command" not in job and "command" not in given:
-        faults.append(Fault("task_command", Wrong.NO_COMMAND))
+        faults.append(Fault("task_command", RequestFault.NO_COMMAND))
 
 
-def _put_type(option: str, name: str, value: str, tasks: Mapping[str, Any], faults: list[Fault]) -> None:
+def _put_type(option: str, name: str, value: str | bool, tasks: Mapping[str, Any], faults: list[Fault]) -> None:
     if isinstance(tasks.get(name), dict):
         tasks[name][option] = value
     else:
-        faults.append(Fault(option, WrongNotation.NO_SUCH_TYPE, {"given": name, "allowed": tuple(tasks)}))
+        faults.append(Fault(option, NotationFault.NO_SUCH_TYPE, {"given": name, "allowed": tuple(tasks)}))
 
 
 def _apply_tensorboard(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fault]) -> None:
@@ -185,7 +211,7 @@ def _apply_tensorboard(job: dict[str, Any], given: Mapping[str, Any], faults: li
         job["tensorboard"] = bool(given["tensorboard"]) and (job.get("tensorboard") or True)
     for name, option in _TENSORBOARD.items():
         if name in given and not job.get("tensorboard"):
-            faults.append(Fault(name, Wrong.NO_TENSORBOARD, {"other": "tensorboard"}))
+            faults.append(Fault(name, RequestFault.NO_TENSORBOARD, {"other": "tensorboard"}))
         elif name in given:
             settings = job["tensorboard"] if isinstance(job["tensorboard"], dict) else {}
             job["tensorboard"] = {**settings, option.path[1]: given[name]}
@@ -247,9 +273,9 @@ def _pairs(option: str, value: Any, faults: list[Fault]) -> dict[str, str]:
         if option in ("file", "archive") and ("/" in name or not equals):
             name, equals, value = text.rstrip("/").rpartition("/")[2], "=", text
         if not equals or not name:
-            faults.append(Fault(option, Wrong.EXPECTED, {**item, "form": form}))
+            faults.append(Fault(option, RequestFault.EXPECTED, {**item, "form": form}))
         elif name in pairs:
-            faults.append(Fault(option, Wrong.TWICE, item))
+            faults.append(Fault(option, RequestFault.TWICE, item))
         else:
             pairs[name] = value
     return pairs
@@ -267,7 +293,7 @@ def _present(document: Mapping[Any, Any], key: Any, faults: list[Fault], where: 
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
         shown = {"given": kind_of(value), "what": "keys to values"}
-        faults.append(Fault(f"{where}{key}", Value.NOT_A_MAPPING, shown))
+        faults.append(Fault(f"{where}{key}", ValueFault.NOT_A_MAPPING, shown))
     return _mapping(value)
 
 

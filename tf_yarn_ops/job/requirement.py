@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from ..errors import Code, Fault, SpecInvalid
+from ..errors import Fault, FaultCode, SpecInvalid
 from ..runtime.common.roles import ROLES
 from ..validation import parse_count
 
@@ -23,8 +23,8 @@ _INTENDED = re.compile(f"(?:{'|'.join(_USUAL)})[-_0-9]")
 _OVERRIDE = re.compile(r"(?:(?P<type>[^:\[\]]*?)\s*(?:\[(?P<index>[^\]]*)\])?\s*:)?\s*(?P<value>[^:]*)\Z")
 
 
-class Wrong(Code):
-    """What is wrong with a notation."""
+class NotationFault(FaultCode):
+    """Fault codes for a notation."""
 
     NOT_A_TYPE = "{given!r} is not a task type; use letters, digits, '-' and '_', a letter first"
     EXPECTED_INSTANCES = "expected task_type:instances, for example ps:2,worker:4"
@@ -100,11 +100,11 @@ def parse_cluster_requirement(text: str, faults: list[Fault]) -> dict[str, int]:
         fault = _noter("cluster_requirement", faults, position=position, item=item.strip())
         name, colon, count = (part.strip() for part in item.partition(":"))
         if not colon or not name or not count:
-            fault(Wrong.EXPECTED_INSTANCES)
+            fault(NotationFault.EXPECTED_INSTANCES)
         elif not TASK_TYPE.match(name):
-            fault(Wrong.NOT_A_TYPE, given=name)
+            fault(NotationFault.NOT_A_TYPE, given=name)
         elif canonical_type(name) in requirement:
-            fault(Wrong.TYPE_TWICE, given=canonical_type(name))
+            fault(NotationFault.TYPE_TWICE, given=canonical_type(name))
         else:
             requirement[canonical_type(name)] = 1
             try:
@@ -152,7 +152,7 @@ def parse_overrides(
         fault = _noter(option, faults, item=item)
         match = _OVERRIDE.match(item)
         if not match or not match["value"]:
-            fault(Wrong.EXPECTED_VALUE)
+            fault(NotationFault.EXPECTED_VALUE)
             continue
         try:
             value = parse_value(match["value"])
@@ -161,22 +161,22 @@ def parse_overrides(
             continue
         if match["type"] is None:
             if general is not None:
-                fault(Wrong.VALUE_TWICE, what="every task", before=general)
+                fault(NotationFault.VALUE_TWICE, what="every task", before=general)
             general = value
             continue
         name = canonical_type(match["type"].strip())
         if name not in requirement:
-            fault(Wrong.NO_SUCH_TYPE, given=name, allowed=tuple(requirement))
+            fault(NotationFault.NO_SUCH_TYPE, given=name, allowed=tuple(requirement))
         elif match["index"] is None:
             if name in by_type:
-                fault(Wrong.VALUE_TWICE, what=name, before=by_type[name])
+                fault(NotationFault.VALUE_TWICE, what=name, before=by_type[name])
             by_type[name] = value
         else:
             index = match["index"].strip()
             if not index.isdecimal() or len(index) > 9 or int(index) >= requirement[name]:
-                fault(Wrong.INDEX_OUT_OF_RANGE, index=index, type=name, last=requirement[name] - 1)
+                fault(NotationFault.INDEX_OUT_OF_RANGE, index=index, type=name, last=requirement[name] - 1)
                 continue
             if (name, int(index)) in by_index:
-                fault(Wrong.VALUE_TWICE, what=f"{name}[{index}]", before=by_index[name, int(index)])
+                fault(NotationFault.VALUE_TWICE, what=f"{name}[{index}]", before=by_index[name, int(index)])
             by_index[name, int(index)] = value
     return Overrides(general, by_type, by_index)

@@ -4,16 +4,16 @@ Every door (command line, Airflow, Azkaban, a YAML file) makes one; everything b
 of a job are reported together, each with the path of its value.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..errors import Code, Fault
+from ..errors import Fault, FaultCode
+from ..runtime.common.contract import MAX_STRING
 from ..runtime.common.roles import CHIEF, TENSORBOARD, Role, role_of
 from ..validation import (
     ARCHIVE_SUFFIXES,
-    MAX_STRING,
-    check,
+    check_faults,
     normalise,
     not_a_mapping,
     noting,
@@ -43,12 +43,11 @@ from .parts import (
     read_environment,
     values_that_differ,
 )
-from .requirement import TASK_TYPE, canonical_type, misspelt_type
-from .requirement import Wrong as WrongType
+from .requirement import TASK_TYPE, NotationFault, canonical_type, misspelt_type
 
 SUCCESS_POLICIES = OPTIONS["success"].choices
 #: YARN takes ten tags; three are the job's identity.
-MAX_TAGS = 7
+MAX_TAGS_USER = 7
 #: Largest log tail of one task in the report, characters.
 MAX_LOG_TAIL = 8192
 #: The shortest lease, seconds: a client moves it after a quarter, and YARN looks every three seconds.
@@ -56,8 +55,8 @@ LEAST_LEASE = 20.0
 _RESOURCES = ("memory", "vcores", "gpus")
 
 
-class Wrong(Code):
-    """What is wrong with a job whose single values are valid."""
+class JobFault(FaultCode):
+    """Fault codes for a job whose single values are valid."""
 
     INDEX_OUT_OF_RANGE = "{given} is out of range; there are tasks 0 to {last}"
     CHIEF_TWICE = "the chief is given twice; chiefworker and master are other names of chief"
@@ -90,7 +89,7 @@ def _read_indices(general: Mapping[str, Any]) -> Callable[[Any], dict[int, Resou
             with noting(faults, str(index)):
                 own = {**general, **own} if isinstance(own, Mapping) else general if own is None else own
                 indices[read_count(0)(index)] = read_part(Resources)(own)
-        check(faults)
+        check_faults(faults)
         return indices
 
     return read
@@ -141,6 +140,13 @@ class TaskSpec:
     fatal: bool | None = None
     hold_port: bool = True
 
+    if TYPE_CHECKING:  # what a caller may give; the fields have what was read from it
+
+        def __init__(self, instances: int = ..., memory: int | str = ..., vcores: int = ..., gpus: int = ...,
+                     node_label: str | None = ..., command: str | None = ..., env: Mapping[str, str] = ...,
+                     indices: Mapping[int, Resources | Mapping[str, Any]] = ..., in_cluster: bool | None = ...,
+                     awaited: bool | None = ..., fatal: bool | None = ..., hold_port: bool = ...) -> None: ...
+
     def __post_init__(self) -> None:
         faults = normalise(self, {
             "instances": read_count(1), "memory": read_memory, "vcores": read_count(1), "gpus": read_count(0),
@@ -152,10 +158,10 @@ class TaskSpec:
         general = {name: getattr(self, name) for name in _RESOURCES if name not in wrong}
         faults += normalise(self, {"indices": _read_indices(general)})
         if not faults:
-            faults += [Fault(f"indices.{index}", Wrong.INDEX_OUT_OF_RANGE,
+            faults += [Fault(f"indices.{index}", JobFault.INDEX_OUT_OF_RANGE,
                              {"given": index, "last": self.instances - 1})
                        for index in self.indices if index >= self.instances]
-        check(faults)
+        check_faults(faults)
 
     def resources(self, index: int) -> Resources:
         """Return the resources of the task with this index."""
@@ -261,6 +267,19 @@ class JobSpec:
     am_vcores: int = 1
     report_log_tail: int = 4096
 
+    if TYPE_CHECKING:  # as in `TaskSpec`
+
+        def __init__(self, tasks: Mapping[str, TaskSpec | int | Mapping[str, Any]] = ...,
+                     custom_types: Sequence[str] = ..., command: str | None = ..., name: str = ..., queue: str = ...,
+                     user: str | None = ..., priority: int = ..., tags: Sequence[str] = ...,
+                     node_label: str | None = ..., env: Mapping[str, str] = ..., files: Mapping[str, str] = ...,
+                     archives: Mapping[str, str] = ..., script: str | None = ..., input: str | None = ...,
+                     output: str | None = ..., environment: Environment | str | None = ...,
+                     tensorboard: TensorBoard | Mapping[str, Any] | bool | None = ..., success: str = ...,
+                     restart: RestartPolicy | Mapping[str, Any] = ..., deadlines: Deadlines | Mapping[str, Any] = ...,
+                     lease: float | None = ..., file_systems: Sequence[str] = ..., acls: Acls | Mapping[str, Any] = ...,
+                     am_memory: int | str = ..., am_vcores: int = ..., report_log_tail: int = ...) -> None: ...
+
     def __post_init__(self) -> None:
         faults = normalise(self, {
             "tasks": _read_tasks, "custom_types": read_texts,
@@ -275,7 +294,7 @@ class JobSpec:
             "am_memory": read_memory, "am_vcores": read_count(1), "report_log_tail": read_count(0),
         })
         wrong = {fault.path.partition(".")[0] for fault in faults}
-        check([*faults, *(fault for names, find in _RULES if wrong.isdisjoint(names) for fault in find(self))])
+        check_faults([*faults, *(fault for names, find in _RULES if wrong.isdisjoint(names) for fault in find(self))])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values that differ from the defaults, as plain values; `from_dict` reads them back."""
@@ -337,13 +356,13 @@ def _read_tasks(value: Any) -> dict[str, TaskSpec]:
     for given, settings in value.items():
         name = canonical_type(str(given))
         if not TASK_TYPE.match(name):
-            faults.append(Fault(name, WrongType.NOT_A_TYPE, {"given": name}))
+            faults.append(Fault(name, NotationFault.NOT_A_TYPE, {"given": name}))
         elif name in tasks:
-            faults.append(Fault(name, Wrong.CHIEF_TWICE))
+            faults.append(Fault(name, JobFault.CHIEF_TWICE))
         with noting(faults, name):
             is_number = isinstance(settings, int) and not isinstance(settings, bool)
             tasks[name] = read_part(TaskSpec)({"instances": settings} if is_number else settings)
-    check(faults)
+    check_faults(faults)
     return tasks
 
 
@@ -356,19 +375,19 @@ def _read_tensorboard(value: Any) -> TensorBoard | None:
 def _command_faults(job: JobSpec) -> Iterator[Fault]:
     without = tuple(name for name, task in job.tasks.items() if not (task.command or job.command))
     if without:
-        yield Fault("command", Wrong.NO_COMMAND, {"types": without})
+        yield Fault("command", JobFault.NO_COMMAND, {"types": without})
 
 
 def _task_faults(job: JobSpec) -> Iterator[Fault]:
     if not job.tasks:
-        yield Fault("tasks", Wrong.NO_TASKS)
+        yield Fault("tasks", JobFault.NO_TASKS)
     elif not any(task.role(name).awaited for name, task in job.tasks.items()):
-        yield Fault("tasks", Wrong.NEVER_ENDS, {"types": tuple(job.tasks)})
+        yield Fault("tasks", JobFault.NEVER_ENDS, {"types": tuple(job.tasks)})
     if TENSORBOARD in job.tasks:
-        yield Fault(f"tasks.{TENSORBOARD}", Wrong.TENSORBOARD_TYPE, {"other": "tensorboard"})
+        yield Fault(f"tasks.{TENSORBOARD}", JobFault.TENSORBOARD_TYPE, {"other": "tensorboard"})
     count = sum(task.instances for task in job.tasks.values())
     if count * len('"127.0.0.1:1024", ') > MAX_STRING:
-        yield Fault("tasks", Wrong.LONG_TF_CONFIG, {"given": count, "most": MAX_STRING // 1024})
+        yield Fault("tasks", JobFault.LONG_TF_CONFIG, {"given": count, "most": MAX_STRING // 1024})
 
 
 def _type_faults(job: JobSpec) -> Iterator[Fault]:
@@ -376,42 +395,44 @@ def _type_faults(job: JobSpec) -> Iterator[Fault]:
     for name in job.tasks:
         meant = misspelt_type(name)
         if meant and name not in job.custom_types:
-            yield Fault(f"tasks.{name}", Wrong.MISSPELT_TYPE, {"given": name, "meant": meant, "other": "custom_types"})
+            yield Fault(
+                f"tasks.{name}", JobFault.MISSPELT_TYPE, {"given": name, "meant": meant, "other": "custom_types"}
+            )
 
 
 def _success_faults(job: JobSpec) -> Iterator[Fault]:
     if job.success == "chief" and CHIEF not in job.tasks:
-        yield Fault("success", Wrong.NEEDS_CHIEF)
+        yield Fault("success", JobFault.NEEDS_CHIEF)
 
 
 def _tensorboard_faults(job: JobSpec) -> Iterator[Fault]:
     if job.tensorboard and not (job.output or job.tensorboard.logdir):
-        yield Fault("tensorboard", Wrong.NEEDS_OUTPUT, {"other": "output"})
+        yield Fault("tensorboard", JobFault.NEEDS_OUTPUT, {"other": "output"})
 
 
 def _tag_faults(job: JobSpec) -> Iterator[Fault]:
-    if len(job.tags) > MAX_TAGS:
-        yield Fault("tags", Wrong.TOO_MANY_TAGS, {"given": len(job.tags), "most": MAX_TAGS})
+    if len(job.tags) > MAX_TAGS_USER:
+        yield Fault("tags", JobFault.TOO_MANY_TAGS, {"given": len(job.tags), "most": MAX_TAGS_USER})
     for tag in job.tags:
         if not tag.isascii() or not 1 <= len(tag) <= 100:
-            yield Fault("tags", Wrong.BAD_TAG, {"given": tag})
+            yield Fault("tags", JobFault.BAD_TAG, {"given": tag})
 
 
 def _log_tail_faults(job: JobSpec) -> Iterator[Fault]:
     if job.report_log_tail > MAX_LOG_TAIL:
-        yield Fault("report_log_tail", Wrong.LONG_LOG_TAIL, {"given": job.report_log_tail, "most": MAX_LOG_TAIL})
+        yield Fault("report_log_tail", JobFault.LONG_LOG_TAIL, {"given": job.report_log_tail, "most": MAX_LOG_TAIL})
 
 
 def _lease_faults(job: JobSpec) -> Iterator[Fault]:
     if job.lease and job.lease < LEAST_LEASE:
-        yield Fault("lease", Wrong.SHORT_LEASE, {"given": job.lease, "least": LEAST_LEASE})
+        yield Fault("lease", JobFault.SHORT_LEASE, {"given": job.lease, "least": LEAST_LEASE})
 
 
 def _archive_faults(job: JobSpec) -> Iterator[Fault]:
     for name, source in job.archives.items():
         if not source.endswith(ARCHIVE_SUFFIXES):
             suffixes = " or ".join(ARCHIVE_SUFFIXES)
-            yield Fault(f"archives.{name}", Wrong.NOT_AN_ARCHIVE, {"given": source, "suffixes": suffixes})
+            yield Fault(f"archives.{name}", JobFault.NOT_AN_ARCHIVE, {"given": source, "suffixes": suffixes})
 
 
 def _name_faults(job: JobSpec) -> Iterator[Fault]:
@@ -422,7 +443,7 @@ def _name_faults(job: JobSpec) -> Iterator[Fault]:
     first: dict[str, str] = {}
     for name, path in named:
         if first.setdefault(name, path) != path:
-            yield Fault(path, Wrong.NAME_TWICE, {"given": name, "other": first[name]})
+            yield Fault(path, JobFault.NAME_TWICE, {"given": name, "other": first[name]})
 
 
 #: The rules about several values, each with the fields that it reads. A rule is checked only if these are valid.

@@ -1,24 +1,39 @@
 """`Claims`: files in the staging directory that make a submission happen exactly once, also when its client dies.
 
-``<staging>/claims/<hash>-<generation>-<n>`` names the application id of one submission. It appears by a rename, so it
-is always complete, and it is never overwritten. A second file, with ``.submitted`` after the same name, says that YARN
-has accepted the application.
+``<staging>/claims/<hash>/<n>`` names the application id of one submission and its generation. It appears by a rename,
+so it is always complete, and it is never overwritten: all generations of a training compete for the next number. A
+second file, with ``.submitted`` after the same name, says that YARN has accepted the application. A generation that
+runs beside the others has numbers of its own, ``<generation>-<n>``.
+
+``run-<generation>-<attempt>-<retries>-<patience>`` says that an engine's attempt runs, or that its next one follows
+within ``patience`` seconds after the file's time or the end of its application. It holds the host and the path of
+`Run.folder`, so that a generation that waits on the same host sees that the older one is over.
 """
 
-import itertools
 import json
+import logging
 import re
+import socket
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..errors import SubmissionRejected
-from ..follow.identity import Identity, generation_of
+from ..follow.identity import IGNORE, Identity, attempt_of, generation_of
+from ..follow.yarn_report import read_yarn_report
+from ..hadoop.filesystem import FileStatus
+from ..hadoop.resourcemanager import ENDED
+from ..runtime.common.reasons import Reason
 from ..staging.staging_directory import PASSABLE, StagingDirectory
+
+logger = logging.getLogger(__name__)
 
 SUBMITTED = ".submitted"
 _TAG = re.compile(r"\btfy-([0-9a-f]{40})\b")
+_RUN = re.compile(r"run-(\d+)-(\d+)-(\d+)-(\d+)\Z")
 
 
 @dataclass(frozen=True)
@@ -30,20 +45,21 @@ class Claim:
     number : int
         From 0. The next number is used only after this claim's application has ended without success.
     application_id : str
-    attempt : int
-        The engine's attempt that made the claim.
+    generation, attempt : int
+        Those of the client that made the claim.
     submitted : bool
         Whether YARN has accepted the application.
     """
 
     number: int
     application_id: str
+    generation: int
     attempt: int
     submitted: bool = False
 
 
 class Claims:
-    """The claims of one identity's generation.
+    """The claims of one identity, and the runs of its generations.
 
     Parameters
     ----------
@@ -55,10 +71,13 @@ class Claims:
         self._files = staging.filesystem
         self._owner = staging.cluster.user
         self._staging = staging.cluster.staging
-        self._folder = f"{self._staging}/claims"
-        self._stem = f"{identity.hash}-{identity.generation}-"
-        self._attempt = identity.attempt
+        self._claims = f"{self._staging}/claims"
+        self._folder = f"{self._claims}/{identity.hash}"
+        self._identity = identity
+        self._stem = f"{identity.generation}-" if identity.previous == IGNORE else ""
         self._key = {"key": identity.key} if identity.watched else {}
+        run = identity.run
+        self._run = run and f"run-{identity.generation}-{identity.attempt}-{run.retries}-{int(run.patience)}"
 
     def latest(self) -> Claim | None:
         """Return the claim with the highest number; None if there is none.
@@ -68,19 +87,28 @@ class Claims:
         SubmissionRejected
             The file belongs to another user, or does not hold a claim.
         """
-        number = -1
-        while status := self._files.status(self._path(number + 1)):
-            if status.owner != self._owner:
-                raise SubmissionRejected(f"{self._path(number + 1)} belongs to {status.owner}, not to {self._owner}")
-            number += 1
-        if number < 0:
+        return self._latest(self._stem)
+
+    def newer(self) -> Claim | None:
+        """Return the latest claim if it belongs to a newer generation, which supersedes this one for ever."""
+        claim = self._latest("")
+        return claim if claim is not None and claim.generation > self._identity.generation else None
+
+    def _latest(self, stem: str) -> Claim | None:
+        pattern = re.compile(rf"{stem}(\d+)\Z")
+        found = {status.name: status for status in self._files.list(self._folder)}
+        numbers = [int(match[1]) for name in found if (match := pattern.match(name))]
+        if not numbers:
             return None
-        path = self._path(number)
-        content = self._files.read(path)
+        number = max(numbers)
+        path = f"{self._folder}/{stem}{number}"
+        owner = found[f"{stem}{number}"].owner
+        if owner != self._owner:
+            raise SubmissionRejected(f"{path} belongs to {owner}, not to {self._owner}")
         try:
-            document = json.loads(content or b"")
-            return Claim(number, str(document["id"]), int(document["attempt"]),
-                         self._files.status(f"{path}{SUBMITTED}") is not None)
+            document = json.loads(self._files.read(path) or b"")
+            return Claim(number, str(document["id"]), int(document["generation"]), int(document["attempt"]),
+                         f"{stem}{number}{SUBMITTED}" in found)
         except (ValueError, KeyError, TypeError) as error:
             raise SubmissionRejected(
                 f"{path} holds no claim; delete the file when no application of this training runs") from error
@@ -100,12 +128,10 @@ class Claims:
         bool
             False if another client has claimed the number.
         """
-        # The staging directory first: HDFS gives missing parents the mode of the requested directory, and NodeManagers
-        # share cached files only below directories that all users may pass.
-        self._files.makedirs(self._staging, PASSABLE)
-        self._files.makedirs(self._folder, 0o700)
+        self._make_folder()
         passing = f"{self._folder}/.{uuid.uuid4().hex}"
-        content = json.dumps({"id": application_id, "attempt": self._attempt, **self._key}).encode()
+        content = json.dumps({"id": application_id, "generation": self._identity.generation,
+                              "attempt": self._identity.attempt, **self._key}).encode()
         self._files.create(passing, content, 0o600)
         if self._files.rename(passing, self._path(number)):
             return True
@@ -117,8 +143,81 @@ class Claims:
         """Record that YARN has accepted the claim's application."""
         self._files.create(f"{self._path(number)}{SUBMITTED}", b"", 0o600)
 
+    def start_run(self) -> None:
+        """Record that this attempt of the engine runs; without an `Identity.run` do nothing."""
+        if self._run:
+            self._make_folder()
+            folder = self._identity.run and self._identity.run.folder
+            content = json.dumps({"host": _host(), "folder": str(folder)} if folder else {}).encode()
+            self._files.create(f"{self._folder}/{self._run}", content, 0o600)
+            self.renew_run()
+            self.end_run(keep=self._run)
+
+    def renew_run(self) -> None:
+        """Record that this attempt still runs."""
+        if self._run:
+            self._files.set_modified(f"{self._folder}/{self._run}", int(time.time() * 1000))
+
+    def end_run(self, keep: str | None = None) -> None:
+        """Record that no further attempt of this generation follows."""
+        for name in self._runs():
+            if name != keep and name.startswith(f"run-{self._identity.generation}-"):
+                self._files.delete(f"{self._folder}/{name}")
+
+    def older_runs(self, applications: Iterable[Mapping[str, Any]]) -> dict[int, float]:
+        """Return the older generations that may still train, with the time until which each may.
+
+        Parameters
+        ----------
+        applications : iterable of mapping
+            YARN's objects of the applications with the identity's tag.
+        """
+        found, until = list(applications), dict[int, float]()
+        for name, status in self._runs().items():
+            generation, attempt, retries, patience = map(int, _RUN.fullmatch(name).groups())  # type: ignore[union-attr]
+            ended = [one for one in found if generation_of(one) == generation and attempt_of(one) >= attempt
+                     and one["state"] in ENDED]
+            over = any(read_yarn_report(one).reason in (Reason.SUCCEEDED, Reason.SUPERSEDED) for one in ended)
+            times = [status.modified, *(int(one.get("finishedTime") or 0) for one in ended)]
+            if generation < self._identity.generation and not over and (retries or not ended):
+                at = max(times) / 1000 + patience
+                if at > time.time() and not self._folder_is_deleted(name):
+                    until[generation] = at
+        return until
+
+    def _folder_is_deleted(self, run: str) -> bool:
+        try:
+            document = json.loads(self._files.read(f"{self._folder}/{run}") or b"{}")
+        except ValueError:  # It is being written.
+            return False
+        if document.get("host") != _host():
+            return False
+        folder = Path(document["folder"])
+        try:
+            folder.lstat()
+        except FileNotFoundError:
+            return folder.parent.is_dir()
+        except OSError as error:
+            logger.debug("%s cannot be examined: %s", folder, error)
+        return False
+
+    def _runs(self) -> dict[str, FileStatus]:
+        return {status.name: status for status in self._files.list(self._folder) if _RUN.fullmatch(status.name)}
+
+    def _make_folder(self) -> None:
+        # The staging directory first: HDFS gives missing parents the mode of the requested directory, and NodeManagers
+        # share cached files only below directories that all users may pass.
+        self._files.makedirs(self._staging, PASSABLE)
+        self._files.makedirs(self._claims, 0o700)
+        self._files.makedirs(self._folder, 0o700)
+
     def _path(self, number: int) -> str:
         return f"{self._folder}/{self._stem}{number}"
+
+
+def _host() -> str:
+    """Return a name that no other machine or container has, and that a new boot changes."""
+    return f"{socket.gethostname()} {Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"
 
 
 def watching_caller(staging: StagingDirectory, application: Mapping[str, Any]) -> str | None:
@@ -134,17 +233,14 @@ def watching_caller(staging: StagingDirectory, application: Mapping[str, Any]) -
     tag = _TAG.search(str(application.get("applicationTags") or ""))
     if tag is None:
         return None
-    stem = f"{staging.cluster.staging}/claims/{tag[1]}-{generation_of(application)}-"
-    for number in itertools.count():
-        path = f"{stem}{number}"
-        status = staging.filesystem.status(path)
-        if status is None or status.owner != staging.cluster.user:
-            return None
-        try:
-            document = json.loads(staging.filesystem.read(path) or b"")
-            if document["id"] == application["id"]:
-                key = document.get("key")
-                return None if key is None else str(key)
-        except (ValueError, KeyError, TypeError):
-            return None
+    folder = f"{staging.cluster.staging}/claims/{tag[1]}"
+    for status in staging.filesystem.list(folder):
+        if status.owner == staging.cluster.user and not status.name.startswith((".", "run-")):
+            try:
+                document = json.loads(staging.filesystem.read(f"{folder}/{status.name}") or b"{}")
+                if document.get("id") == application["id"]:
+                    key = document.get("key")
+                    return None if key is None else str(key)
+            except (ValueError, AttributeError):
+                continue
     return None

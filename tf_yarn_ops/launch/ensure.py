@@ -10,11 +10,21 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, Superseded
-from ..follow.identity import Action, Decision, Identity, attempt_of, decide, generation_of, may_try_again
-from ..follow.kill import kill
+from ..follow.identity import (
+    WAIT,
+    Action,
+    Identity,
+    SubmissionDecision,
+    attempt_of,
+    decide_submission,
+    generation_of,
+    may_try_again,
+)
+from ..follow.kill import kill_application, take_back
 from ..follow.session import Session
-from ..follow.yarn_report import lost_report, read_report
-from ..hadoop.resourcemanager import ENDED, RECOVERY_TIME
+from ..follow.wait import wait_for
+from ..follow.yarn_report import lost_report, read_yarn_report
+from ..hadoop.resourcemanager import ENDED
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
@@ -24,12 +34,15 @@ from .claims import Claim, Claims
 from .route import SKEIN, Route
 
 if TYPE_CHECKING:
+    from ..submit.local_submitter import LocalSubmitter
     from ..submit.rest import RestSubmitter
 
 logger = logging.getLogger(__name__)
 
 #: How often look, decide, act is repeated. A repetition is needed only if another client was faster.
 _MOST_LOOKS = 50
+#: Seconds between two looks at an older generation.
+_WAIT_INTERVAL = 5.0
 
 
 class Ensure:
@@ -55,16 +68,23 @@ class Ensure:
         self._user = spec.user or session.cluster.user
         self._submitted = ""
         self._announced = ""
+        self._told: set[str] = set()
 
     def run(self) -> JobReport:
         """Return the report of the one application, live or ended; see `Launcher.ensure`."""
         self._identity.check(self._spec)
-        for _ in range(_MOST_LOOKS):
+        self._start_run()
+        looks = 0
+        while looks < _MOST_LOOKS:
             self._session.checkpoint()
             decision = self._decide()
+            if decision.action is Action.WAIT:
+                self._wait(decision.application_id)
+                continue
+            looks += 1
             superseded = decision.action is Action.SUPERSEDED
             for application_id in decision.kill:
-                self._kill(application_id, decision.application_id if superseded else "")
+                self._kill(application_id, decision)
             if superseded:
                 self._give_way(decision.application_id)
             if decision.action in (Action.ATTACH, Action.REPORT):
@@ -76,25 +96,70 @@ class Ensure:
         raise ClusterUnreachable(f"{_MOST_LOOKS} looks have not settled which application trains: other clients keep "
                                  f"changing the applications with the tag {self._identity.tag}")
 
-    def _decide(self) -> Decision:
+    def _claims(self) -> Claims:
+        return Claims(self._session.staging(self._user), self._identity)
+
+    def _start_run(self) -> None:
+        """Let the generations that wait for this one see it, before it looks for older ones."""
+        if self._identity.run is not None and self._route.way() != SKEIN:
+            try:
+                self._claims().start_run()
+            except RestUnavailable as error:
+                if not self._route.falls_back(error):
+                    raise
+
+    def _decide(self) -> SubmissionDecision:
         found = self._resourcemanager.find(tags=[self._identity.tag], user=self._user)
-        return decide(found, self._identity, self._user, self._spec.restart.allocation_retries)
+        decision = decide_submission(found, self._identity, self._user, self._spec.restart.allocation_retries)
+        if decision.action is not Action.SUBMIT or self._identity.previous != WAIT or self._route.way() == SKEIN:
+            return decision
+        runs = self._claims().older_runs(found)
+        for generation, until in runs.items():
+            at = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(until))
+            self._tell(f"waiting for execution {generation} of this training, which may submit until {at}")
+        return SubmissionDecision(Action.WAIT) if runs else decision
+
+    def _wait(self, application_id: str) -> None:
+        """Wait for the end of an older generation's application; without one, until the next look."""
+        claims = self._claims()
+        if application_id:
+            self._tell(f"waiting for the end of '{application_id}', which an older execution of this training has left")
+            report = wait_for(self._session, application_id, poll_interval=_WAIT_INTERVAL, ours=False,
+                              on_change=lambda report: claims.renew_run())
+            reason = report.reason.value if report.reason else report.state
+            self._tell(f"'{application_id}' has ended: {reason}: {report.message}")
+            return
+        claims.renew_run()
+        until = time.monotonic() + _WAIT_INTERVAL
+        while time.monotonic() < until:
+            self._session.checkpoint()
+            time.sleep(0.2)
+
+    def _tell(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            logger.info("%s", line)
 
     def _give_way(self, newer: str) -> None:
         """Kill our own application and raise `Superseded`; leave the newer generation alone."""
         if self._submitted:
-            kill(self._session, self._submitted, f"Superseded by {newer}", reason=Reason.SUPERSEDED)
+            kill_application(self._session, self._submitted, f"Superseded by {newer}", reason=Reason.SUPERSEDED)
+        if not newer:
+            raise Superseded(f"a newer generation than {self._identity.generation} of this training has taken over")
         raise Superseded(f"{newer} is of a newer generation than {self._identity.generation} of this training; "
                          "that one goes on, and this call leaves no application")
 
-    def _kill(self, application_id: str, newer: str = "") -> None:
-        why = f"Superseded by {newer or f'generation {self._identity.generation} of the same training'}"
+    def _kill(self, application_id: str, decision: SubmissionDecision) -> None:
+        own = decision.action is Action.ATTACH
+        generation = self._identity.generation if decision.action is Action.KILL else "a newer one"
+        why = f"Superseded by {decision.application_id or f'generation {generation} of the same training'}"
         try:
-            kill(self._session, application_id, why, reason=Reason.SUPERSEDED)
+            # SUPERSEDED ends a generation for ever. Of two applications of one generation, the other one goes on.
+            kill_application(self._session, application_id, why, reason=Reason.KILLED if own else Reason.SUPERSEDED)
         except ApplicationNotFound:
             logger.debug("%s has gone by itself", application_id)
 
-    def _attach(self, decision: Decision) -> JobReport:
+    def _attach(self, decision: SubmissionDecision) -> JobReport:
         self._announce(decision.application_id)
         report = self._session.report(decision.application_id)
         if decision.application_id != self._submitted:
@@ -123,13 +188,13 @@ class Ensure:
     def _refuse_strangers(self) -> None:
         """Kill our application if it runs as another user: no later look would find it, so each would submit again."""
         try:
-            application = self._resourcemanager.get_recovered(self._submitted, RECOVERY_TIME)
+            application = self._resourcemanager.get(self._submitted)
         except ApplicationNotFound:
             return
         if application["user"] != self._user:
             error = SubmissionRejected(f"{self._submitted} runs as {application['user']!r}, not as {self._user!r}: "
                                        "the Hadoop client here submits as somebody else")
-            self._route.take_back(self._submitted, error)
+            take_back(self._session, self._submitted, error)
             raise error
 
     def _is_of_this_try(self, application: Mapping[str, Any]) -> bool:
@@ -142,19 +207,22 @@ class Ensure:
         with self._route.rest_submitter(self._spec) as submitter:
             return self._submit_by_claim(submitter)
 
-    def _submit_by_claim(self, submitter: "RestSubmitter") -> JobReport | None:
-        claims = Claims(self._session.staging(self._user), self._identity)
-        claim = claims.latest()
+    def _submit_by_claim(self, submitter: "RestSubmitter | LocalSubmitter") -> JobReport | None:
+        claims = self._claims()
+        newer, claim = claims.newer(), claims.latest()
+        if newer is not None:
+            self._give_way(newer.application_id)
         if claim is not None:
-            application = self._application(claim)
-            if application is None and claim.submitted:
+            own = claim.generation == self._identity.generation
+            application = self._seen(claim)
+            if application is None and claim.submitted and own:
                 return lost_report(claim.application_id)
-            if application is not None:
-                if application["state"] not in ENDED:
-                    return None
-                report = self._settled(application)
-                if report is not None:
-                    return report
+            if application is not None and application["state"] not in ENDED:
+                return None
+            report = self._settled(application) if application is not None and own else None
+            if report is not None:
+                return report
+            if application is not None or not own:
                 claim = self._new_claim(submitter, claims, claim.number + 1)
         else:
             claim = self._new_claim(submitter, claims, 0)
@@ -163,40 +231,25 @@ class Ensure:
             self._submit_claim(submitter, claims, claim)
         return None
 
-    def _application(self, claim: Claim) -> Mapping[str, Any] | None:
-        """Return a claim's application; None if YARN does not know it.
-
-        A restarted ResourceManager has `RECOVERY_TIME` seconds to recover an application that was submitted.
-        """
-        until = time.monotonic() + (RECOVERY_TIME if claim.submitted else 0.0)
-        while True:
-            try:
-                return self._resourcemanager.get(claim.application_id)
-            except ApplicationNotFound:
-                if time.monotonic() >= until:
-                    return None
-            self._session.checkpoint()
-            time.sleep(0.5)
-
     def _settled(self, application: Mapping[str, Any]) -> JobReport | None:
         """Return the report of a claim's application that has ended; None if another submission may follow."""
-        report = read_report(application)
+        report = read_yarn_report(application)
         same_attempt = attempt_of(application) == self._identity.attempt
         retries = self._spec.restart.allocation_retries
         if report.reason is Reason.SUCCEEDED or (same_attempt and not may_try_again([report], retries)):
             return self._session.report(report.application_id)
         return None
 
-    def _new_claim(self, submitter: "RestSubmitter", claims: Claims, number: int) -> Claim | None:
+    def _new_claim(self, submitter: "RestSubmitter | LocalSubmitter", claims: Claims, number: int) -> Claim | None:
         submitter.check(self._spec)
         self._session.checkpoint()
         application_id = submitter.reserve(self._spec)
         if not claims.make(number, application_id):
             logger.info("another client of the same training was faster; looking again")
             return None
-        return Claim(number, application_id, self._identity.attempt)
+        return Claim(number, application_id, self._identity.generation, self._identity.attempt)
 
-    def _submit_claim(self, submitter: "RestSubmitter", claims: Claims, claim: Claim) -> None:
+    def _submit_claim(self, submitter: "RestSubmitter | LocalSubmitter", claims: Claims, claim: Claim) -> None:
         """Submit a claimed id; another client may submit the same id at the same moment without harm."""
         application_id = claim.application_id
         try:
@@ -211,14 +264,14 @@ class Ensure:
         except SubmissionRejected:
             application = self._seen(claim)
             if application is not None and application["state"] in ENDED:
-                self._session.forget(read_report(application))
+                self._session.forget(read_yarn_report(application))
             raise
         except BaseException as error:
             # A request to end (Airflow's alarm is a BaseException of its own): leave no application behind.
             # After any other failure the next call continues the claim.
             told = isinstance(error, Cancelled) or not isinstance(error, Exception)
             if told and self._may_take_back(claim):
-                self._route.take_back(application_id, error)
+                take_back(self._session, application_id, error)
             raise
 
     def _mark_submitted(self, claims: Claims, claim: Claim) -> None:

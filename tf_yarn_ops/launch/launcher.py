@@ -1,22 +1,24 @@
 """`Launcher`: submit, attach to, wait for, kill and list applications; the engines use nothing else."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ApplicationNotFound
 from ..follow.identity import Identity
-from ..follow.kill import KILL_TIMEOUT, kill
-from ..follow.lease import Lease, lease_of
+from ..follow.kill import KILL_TIMEOUT, kill_application
+from ..follow.lease import Lease, lease_of, usual_lease
 from ..follow.session import Session
-from ..follow.wait import wait
-from ..follow.yarn_report import read_report
+from ..follow.wait import wait_for
+from ..follow.yarn_report import read_yarn_report
 from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import LIVE, ResourceManager
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..staging.staging_directory import StagingDirectory
+from .claims import Claims
 from .ensure import Ensure
 from .retry import run_until_trained
 from .route import Route
@@ -49,6 +51,9 @@ class Launcher:
         self._environ = environ
         self._holder = holder
         self._limits: dict[str, tuple[float, Lease | None]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Launcher of {self.cluster.user} on {', '.join(self.cluster.resourcemanagers)}>"
 
     @property
     def resourcemanager(self) -> ResourceManager:
@@ -117,10 +122,10 @@ class Launcher:
         ----------
         application_id : str
         task : str, optional
-            As in `follow.logs.Logs.read`, whose errors it raises: ``worker:1``, ``coordinator`` or ``master``. Default:
-            the task that failed first, else the chief or the first task, else the coordinator.
+            As in `follow.log_reader.Logs.read`, whose errors it raises: ``worker:1``, ``coordinator`` or ``master``.
+            Default: the task that failed first, else the chief or the first task, else the coordinator.
         """
-        from ..follow.logs import Logs
+        from ..follow.log_reader import Logs
 
         with closing(Logs(self.cluster, self.resourcemanager, environ=self._environ)) as logs:
             yield from logs.read(application_id, task)
@@ -139,22 +144,32 @@ class Launcher:
         on_line : callable
             Called with each new whole line.
         on_change, poll_interval : optional
-            As in `wait`. Default interval: 1 second.
+            As in `wait_for`. Default interval: 1 second.
 
         Returns
         -------
         JobReport
-            With a reason, as `wait` returns it.
+            With a reason, as `wait_for` returns it.
 
         Raises
         ------
         SpecInvalid
             The job has none of these tasks.
         WaitTimeout, ClusterUnreachable, Cancelled
-            As in `wait`.
+            As in `wait_for`.
         """
+        return self.wait(application_id, on_change=on_change, poll_interval=poll_interval, on_line=on_line, tasks=tasks,
+                         ours=False)
+
+    @contextmanager
+    def _reading(self, on_line: Callable[["LogLine"], None] | None, tasks: Sequence[str],
+                 ) -> Iterator[Callable[[Mapping[str, Any], JobReport], None] | None]:
+        """Return what a wait calls at each look, so that ``on_line`` gets the new lines of the tasks."""
+        if on_line is None:
+            yield None
+            return
+        from ..follow.log_reader import Logs
         from ..follow.log_stream import LogStream
-        from ..follow.logs import Logs
 
         with closing(Logs(self.cluster, self.resourcemanager, environ=self._environ)) as logs, \
                 closing(LogStream(logs, tasks)) as stream:
@@ -163,7 +178,7 @@ class Launcher:
                 for line in stream.look(application, report):
                     on_line(line)
 
-            return wait(self.session, application_id, on_change=on_change, on_look=look, poll_interval=poll_interval)
+            yield look
 
     def cluster_spec(self, application_id: str) -> dict[str, list[str]] | None:
         """Return the cluster spec of a running job, per task type one ``host:port`` per task index.
@@ -179,7 +194,8 @@ class Launcher:
     def wait(self, application_id: str, *, timeout: float | None = None,
              on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
              queue_timeout: float | None = None, identity: Identity | None = None,
-             ours: bool = True) -> JobReport:
+             ours: bool | None = None, on_line: Callable[["LogLine"], None] | None = None,
+             tasks: Sequence[str] = ("*:*",)) -> JobReport:
         """Wait for the end of an application; move its lease, if this launcher has submitted it with one.
 
         Parameters
@@ -198,7 +214,10 @@ class Launcher:
         identity : Identity, optional
             When the application is killed in favour of another one of the same generation, wait for that one.
         ours : bool, optional
-            Whether `cancel` kills the application (default), or only ends the wait.
+            Whether `cancel` and Ctrl-C kill the application, or only end the wait. Default: whether this launcher has
+            submitted it.
+        on_line, tasks : optional
+            As in `follow_logs`. Default: nobody reads the logs.
 
         Returns
         -------
@@ -212,13 +231,18 @@ class Launcher:
         ClusterUnreachable
             YARN has not answered for the site's ``unreachable_timeout``.
         Cancelled
-            `cancel` was called; the application is killed.
+            `cancel` was called; the application is killed if it is ``ours``.
+        KeyboardInterrupt, SystemExit
+            As `Cancelled`. A second Ctrl-C gives the kill up; the log names the application.
         """
         known_timeout, lease = self._limits.get(application_id, (0.0, None))
         if queue_timeout is None:
             queue_timeout = known_timeout
-        return wait(self.session, application_id, timeout=timeout, on_change=on_change, poll_interval=poll_interval,
-                    queue_timeout=queue_timeout, identity=identity, lease=lease, ours=ours)
+        ours = application_id in self._limits if ours is None else ours
+        with self._reading(on_line, tasks) as look:
+            return wait_for(self.session, application_id, timeout=timeout, on_change=on_change, on_look=look,
+                            poll_interval=poll_interval, queue_timeout=queue_timeout, identity=identity, lease=lease,
+                            ours=ours)
 
     def ensure(self, spec: JobSpec, identity: Identity, on_reserved: Callable[[str], None] | None = None) -> JobReport:
         """Attach to the one application of an identity, or submit it.
@@ -250,19 +274,23 @@ class Launcher:
 
     def run(self, spec: JobSpec, identity: Identity | None = None, *,
             on_reserved: Callable[[str], None] | None = None, on_change: Callable[[JobReport], None] | None = None,
+            on_line: Callable[["LogLine"], None] | None = None, tasks: Sequence[str] = ("*:*",),
             timeout: float | None = None, poll_interval: float = 0.5, after: JobReport | None = None) -> JobReport:
         """Submit a job, or attach to it, and wait for its end.
 
         When no task has run, the job is submitted again: after ALLOCATION_TIMEOUT ``restart.allocation_retries``
         times, and twice when YARN could not launch the application master.
 
+        A job without an identity has a lease unless it says ``lease=0``: YARN ends it when this process is gone. No
+        other call would find it.
+
         Parameters
         ----------
         spec : JobSpec
         identity : Identity, optional
             Default: none; each call is a new training.
-        on_reserved, on_change, timeout, poll_interval : optional
-            As in `submit` and `wait`.
+        on_reserved, on_change, on_line, tasks, timeout, poll_interval : optional
+            As in `submit` and `wait_for`.
         after : JobReport, optional
             The report of an ended application of this job. It is returned unchanged, unless no task has run and the
             job may be submitted again. Default: none.
@@ -275,8 +303,12 @@ class Launcher:
         Raises
         ------
         SpecInvalid, SubmissionRejected, ResourcesImpossible, ClusterUnreachable, Superseded, WaitTimeout, Cancelled
-            As in `submit`, `ensure` and `wait`.
+            As in `submit`, `ensure` and `wait_for`.
+        KeyboardInterrupt, SystemExit
+            The application is killed, as in `wait_for`.
         """
+        if spec.lease is None and identity is None:
+            spec = replace(spec, lease=usual_lease(self.cluster.site.unreachable_timeout))
 
         def start() -> JobReport:
             if identity is None:
@@ -285,9 +317,31 @@ class Launcher:
 
         def follow(application_id: str) -> JobReport:
             return self.wait(application_id, timeout=timeout, on_change=on_change, poll_interval=poll_interval,
-                             identity=identity)
+                             identity=identity, on_line=on_line, tasks=tasks)
 
         return run_until_trained(self.session, start, follow, spec.restart.allocation_retries, after)
+
+    def end_run(self, identity: Identity, user: str | None, over: bool) -> None:
+        """Record the end of an engine's attempt, for newer generations that wait for this one.
+
+        Parameters
+        ----------
+        identity : Identity
+        user : str or None
+            The application's user; None is the cluster's user.
+        over : bool
+            Whether no further attempt of this generation follows.
+
+        Raises
+        ------
+        SubmissionRejected, ClusterUnreachable
+            The file system does not allow it, or does not answer.
+        """
+        claims = Claims(self.staging(user), identity)
+        if over:
+            claims.end_run()
+        else:
+            claims.renew_run()
 
     def kill(self, application_id: str, why: str = "Killed by its client", *, reason: Reason = Reason.KILLED,
              timeout: float = KILL_TIMEOUT) -> JobReport:
@@ -316,7 +370,7 @@ class Launcher:
         ClusterUnreachable
             YARN has not answered, or the application has not ended in time.
         """
-        return kill(self.session, application_id, why, reason=reason, timeout=timeout)
+        return kill_application(self.session, application_id, why, reason=reason, timeout=timeout)
 
     def list(self, states: Iterable[str] = LIVE, user: str | None = None) -> list[JobReport]:
         """Return the user's applications of type Skein in these states, the latest first, without live reports.
@@ -339,7 +393,7 @@ class Launcher:
             YARN does not answer.
         """
         found = self.resourcemanager.find(states=states, user=user or self.cluster.user)
-        reports = [read_report(item) for item in found if str(item.get("applicationType", "")).lower() == "skein"]
+        reports = [read_yarn_report(item) for item in found if str(item.get("applicationType", "")).lower() == "skein"]
         return sorted(reports, key=lambda report: report.submitted_at or 0.0, reverse=True)
 
     def close(self) -> None:

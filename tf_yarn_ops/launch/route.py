@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Cancelled, ClusterUnreachable, HadoopClientUnfit, SubmissionRejected, TfYarnError
-from ..follow.kill import kill
+from ..follow.kill import take_back
 from ..follow.lease import Lease, lease_of, lifetime_of
-from ..follow.record import keep_record
+from ..follow.missing_record import keep_record
 from ..follow.session import Session
-from ..follow.yarn_report import read_report
+from ..follow.yarn_report import read_yarn_report
 from ..hadoop.resourcemanager import LIVE, has_launched
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
@@ -20,6 +20,7 @@ from ..submit.placement import check_placement, read_surroundings
 from ..submit.preflight import check_files
 
 if TYPE_CHECKING:
+    from ..submit.local_submitter import LocalSubmitter
     from ..submit.rest import RestSubmitter
 
 logger = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class Route:
 
     def way(self) -> str:
         """Return how to submit: ``rest``, ``skein``, or ``auto``, which tries HTTP first."""
-        return self._way
+        return AUTO if self._session.cluster.is_local else self._way
 
     def falls_back(self, error: RestUnavailable) -> bool:
         """Return whether to submit with Skein's Java client from now on, because HTTP is closed."""
@@ -77,11 +78,15 @@ class Route:
                     raise
         return self.with_skein(spec, on_reserved, (f"tfy-{secrets.token_hex(8)}",), lambda _: True)
 
-    def rest_submitter(self, spec: JobSpec) -> "RestSubmitter":
-        """Return the submission of this job over HTTP."""
+    def rest_submitter(self, spec: JobSpec) -> "RestSubmitter | LocalSubmitter":
+        """Return the submission of this job over HTTP, or on this machine."""
+        session = self._session
+        if session.cluster.is_local:
+            from ..submit.local_submitter import LocalSubmitter
+
+            return LocalSubmitter(session.cluster, session.resourcemanager)
         from ..submit.rest import RestSubmitter
 
-        session = self._session
         cluster = session.cluster.acting_for(spec.user or session.cluster.user)
         resourcemanager = session.resourcemanager if cluster is session.cluster else cluster.resourcemanager()
         return RestSubmitter(cluster, resourcemanager, session.staging(cluster.user),
@@ -100,7 +105,7 @@ class Route:
                 self.submitted(application_id, spec)
                 self._session.checkpoint()
             except BaseException as error:
-                self.take_back(application_id, error)
+                take_back(self._session, application_id, error)
                 raise
             return application_id
 
@@ -136,7 +141,7 @@ class Route:
             if self._session.cancelled:
                 raise Cancelled(f"{application_id} was submitted, and is killed")
         except BaseException as error:
-            self.take_back(application_id, error)
+            take_back(self._session, application_id, error)
             raise
         return application_id
 
@@ -145,7 +150,7 @@ class Route:
         try:
             sweep(self._session.staging(), self._session.resourcemanager, keep=application_id,
                   on_ended=lambda application: keep_record(
-                      self._session.staging(), self._session.with_holder(read_report(application))))
+                      self._session.staging(), self._session.with_holder(read_yarn_report(application))))
         except TfYarnError as error:
             logger.debug("not swept: %s", error)
 
@@ -166,6 +171,8 @@ class Route:
         """Log that YARN has accepted an application, and set its end in YARN: of its lease, or of its deadlines."""
         logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
         lifetime, lease = lifetime_of(spec), lease_of(spec, "")
+        if self._session.cluster.is_local:
+            return
         if lease is not None:
             self._amend(application_id, "lease", lambda found: self._take_lease(lease, found))
         elif lifetime is not None:  # YARN ends the job even when no client and no coordinator is left
@@ -209,17 +216,8 @@ class Route:
             while time.monotonic() < until:
                 for application in self._session.resourcemanager.find(tags=[tag], states=LIVE):
                     if is_ours(application):
-                        self.take_back(application["id"], error)
+                        take_back(self._session, application["id"], error)
                         return
                 time.sleep(0.25)
         except (SubmissionRejected, ClusterUnreachable) as second:
             logger.warning("YARN may have accepted the application; it could not be asked: %s", second)
-
-    def take_back(self, application_id: str, error: BaseException) -> None:
-        """Kill an application during error handling without masking the original error."""
-        logger.info("taking back %s after %s", application_id, type(error).__name__)
-        try:
-            why = self._session.why_cancelled or f"The submission ended with {type(error).__name__}"
-            kill(self._session, application_id, why)
-        except (SubmissionRejected, ClusterUnreachable) as second:
-            logger.warning("%s could not be taken back: %s", application_id, second)

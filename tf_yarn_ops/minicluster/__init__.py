@@ -13,7 +13,7 @@ On the command line the same cluster is ``ytf minicluster up|down|status|env``.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .cluster import MiniCluster
+    from .hadoop import MiniCluster
 
 __all__ = ["MiniCluster"]
 
@@ -21,6 +21,6 @@ __all__ = ["MiniCluster"]
 def __getattr__(name: str) -> Any:
     if name != "MiniCluster":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .cluster import MiniCluster
+    from .hadoop import MiniCluster
 
     return MiniCluster

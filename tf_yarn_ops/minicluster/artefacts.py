@@ -10,8 +10,10 @@ from importlib import resources
 from pathlib import Path
 
 from ..errors import MiniClusterError
-from .java import Java
-from .versions import DEFAULT, VERSIONS, HadoopVersion
+from .java import Java, find_java
+
+#: The version of Hadoop, and the size of its jars, MB.
+VERSION, SIZE = "3.4.3", 90
 
 _FETCH_SECONDS = 900.0
 _LOG = logging.getLogger(__name__)
@@ -25,14 +27,14 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
     return (Path(base).absolute() if base else Path.home() / ".cache") / "tf_yarn_ops"
 
 
-def hadoop_folder(environ: Mapping[str, str], number: str = DEFAULT) -> Path:
+def hadoop_folder(environ: Mapping[str, str], number: str = VERSION) -> Path:
     """Return the folder of a Hadoop, which holds ``jars`` and exists only if it is complete."""
     return cache_folder(environ) / f"hadoop-{number}"
 
 
-def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str], None],
-                 version: HadoopVersion = VERSIONS[DEFAULT]) -> Path:
-    """Return the folder of Hadoop's jars; fetch them if they are not in the cache.
+def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str], None], version: str = VERSION,
+                 size: int = SIZE, options: Sequence[str] = ()) -> Path:
+    """Return the folder of Hadoop's jars; fetch them, with further options of Maven, if they are not in the cache.
 
     The folder appears by a rename and is therefore always complete. If two processes fetch at once, the first wins.
 
@@ -41,18 +43,21 @@ def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str
     MiniClusterError
         Maven is missing or fails, or the disk is full.
     """
-    target = hadoop_folder(environ, version.number)
+    target = hadoop_folder(environ, version)
     if target.is_dir():
         return target
-    maven = find_maven(version.number, environ)
-    progress(f"fetching Hadoop {version.number} (once, {version.size} MB) into {target}")
+    maven = find_maven(version, environ)
+    progress(f"fetching Hadoop {version} (once, {size} MB) into {target}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".hadoop-{version.number}-", dir=target.parent))
+        staging = Path(tempfile.mkdtemp(prefix=f".hadoop-{version}-", dir=target.parent))
     except OSError as error:
         raise MiniClusterError(f"the cache {target.parent} cannot be written ({error}): set YTF_CACHE") from error
     try:
-        _copy_jars(maven, version, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
+        with resources.as_file(resources.files(__package__) / "pom.xml") as pom:
+            goal = ["--file", str(pom), "dependency:copy-dependencies", f"-Dhadoop.version={version}",
+                    "-DincludeScope=runtime", f"-DoutputDirectory={staging}/jars", *options]  # fmt: skip
+            run_maven(maven, goal, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
         staging.chmod(0o755)
         publish(staging, target)
     finally:
@@ -74,15 +79,6 @@ def find_maven(version: str, environ: Mapping[str, str]) -> str:
             f"Maven is missing, which fetches Hadoop {version} once: install it (apt-get install maven) and try again"
         )
     return maven
-
-
-def _copy_jars(maven: str, version: HadoopVersion, jars: Path, environ: Mapping[str, str]) -> None:
-    with resources.as_file(resources.files(__package__) / "pom.xml") as pom:
-        goal = ["--file", str(pom), "dependency:copy-dependencies", f"-Dhadoop.version={version.number}",
-                "-DincludeScope=runtime", f"-DoutputDirectory={jars}"]  # fmt: skip
-        if version.left_out:
-            goal.append(f"-DexcludeGroupIds={version.left_out}")
-        run_maven(maven, goal, jars, environ)
 
 
 def run_maven(maven: str, goal: Sequence[str], jars: Path, environ: Mapping[str, str]) -> None:
@@ -118,3 +114,12 @@ def publish(staging: Path, target: Path) -> None:
     except OSError:
         if not target.is_dir():
             raise
+
+
+if __name__ == "__main__":  # beside an installation of Python's packages: this module needs none of them
+    import sys
+
+    try:
+        fetch_hadoop(os.environ, find_java(os.environ), lambda line: sys.stderr.writelines([line, "\n"]))
+    except MiniClusterError as error:
+        sys.exit(str(error))

@@ -4,16 +4,15 @@ import http.client
 import json
 import urllib.error
 import urllib.parse
-from collections.abc import Mapping, Sequence
+import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
 from ..errors import MiniClusterError
-from . import daemons
-from .configuration import Settings, node_names
-from .kerberos import USERS
-from .web import open_page
+from .daemon_settings import Settings, node_names
 
 _ASK_SECONDS, _TELL_SECONDS = 5.0, 30.0
 
@@ -28,14 +27,11 @@ class DaemonStatus:
         Its name, and Hadoop's name for it.
     pid : int or None
         None if it does not run.
-    active : bool or None
-        Whether it is the active one of a pair; None if it is not one of a pair.
     """
 
     name: str
     title: str
     pid: int | None
-    active: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -60,50 +56,41 @@ class ClusterStatus:
     ready: bool
 
 
-def ask_status(settings: Settings) -> ClusterStatus:
-    """Return the state of every daemon, and whether the cluster is ready."""
-    pairs = (*settings.resourcemanagers, *settings.namenodes) if settings.ha else ()
-    active = {find_active(settings, pair) for pair in (settings.resourcemanagers, settings.namenodes)} if pairs else ()
-    rows = tuple(
-        DaemonStatus(daemon.name, daemon.title, daemons.find(settings.directory, daemon.name),
-                     daemon.name in active if daemon.name in pairs else None)
-        for daemon in daemons.list_daemons(settings)
-    )  # fmt: skip
-    ready = all(row.pid for row in rows) and describe_missing(settings) is None
-    return ClusterStatus(settings.directory, rows, count_active_nodes(settings) or 0, ready)
-
-
 def describe_missing(settings: Settings) -> str | None:
     """Return the part that the cluster still lacks to be ready, as text; None if it is ready."""
-    for name in settings.resourcemanagers if settings.ha else ():
-        if _ask_role(settings, name) is None:
-            return f"the answer of {name}"
     active = count_active_nodes(settings)
     if active is None:
-        return "an active ResourceManager" if settings.ha else "the ResourceManager's answer"
+        return "the ResourceManager's answer"
     if active < settings.nodes:
         sick = "".join(f" ({report})" for report in _list_unhealthy_nodes(settings))
         return f"{settings.nodes - active} of {settings.nodes} active nodes{sick}"
     silent = [name for name in node_names(settings.nodes) if not answers(settings, settings.web_address(name))]
     if silent:
         return f"the answer of {', '.join(silent)}"
-    if settings.ha and not settings.light and find_active(settings, settings.namenodes) is None:
-        return "an active NameNode"
     if not all(has_left_safe_mode(settings, name) for name in settings.namenodes):
         return "HDFS out of safe mode with a DataNode"
     return None
 
 
-def find_active(settings: Settings, names: Sequence[str]) -> str | None:
-    """Return the active one of the ResourceManagers or NameNodes; None if there is none. A single one is active."""
-    if len(names) < 2:
-        return next(iter(names), None)
-    return next((name for name in names if _ask_role(settings, name) == "active"), None)
+def open_page(
+    settings: Settings, url: str, seconds: float, method: str = "GET", body: bytes | None = None
+) -> HTTPResponse:
+    """Send a request to a daemon, with JSON as its body, and return the open answer.
+
+    Raises
+    ------
+    urllib.error.HTTPError
+        The daemon answered with an error.
+    OSError, http.client.HTTPException
+        It did not answer.
+    """
+    headers = {"Accept": "application/json", **({"Content-Type": "application/json"} if body else {})}
+    return settings.send(urllib.request.Request(url, body, headers, method=method), seconds)
 
 
-def active_page(settings: Settings, names: Sequence[str]) -> str:
+def active_page(settings: Settings, names: tuple[str, ...]) -> str:
     """Return the URL of the active one's pages, or of the first one's if none is active."""
-    return settings.web_address(find_active(settings, names) or names[0])
+    return settings.web_address(settings.find_active(names) or names[0])
 
 
 def answers(settings: Settings, url: str) -> bool:
@@ -119,14 +106,14 @@ def answers(settings: Settings, url: str) -> bool:
 
 def count_active_nodes(settings: Settings) -> int | None:
     """Return the number of active NodeManagers, or None if the ResourceManager does not answer."""
-    metrics = _get(settings, f"{active_page(settings, settings.resourcemanagers)}/ws/v1/cluster/metrics")
+    metrics = get_json(settings, f"{active_page(settings, settings.resourcemanagers)}/ws/v1/cluster/metrics")
     return None if metrics is None else int(metrics["clusterMetrics"]["activeNodes"])
 
 
 def list_nodes(settings: Settings, state: str) -> list[dict[str, Any]]:
     """Return the NodeManagers in a state (``RUNNING``, ``UNHEALTHY``) as the ResourceManager describes them."""
     page = active_page(settings, settings.resourcemanagers)
-    answer = _get(settings, f"{page}/ws/v1/cluster/nodes?states={state}") or {}
+    answer = get_json(settings, f"{page}/ws/v1/cluster/nodes?states={state}") or {}
     return list((answer.get("nodes") or {}).get("node", []))
 
 
@@ -138,44 +125,30 @@ def make_folders(settings: Settings) -> None:
     MiniClusterError
         The NameNode refused; the message has its answer.
     """
-    rights = {"/user": "755", "/tmp": "1777", "/tmp/logs": "1777"}
-    homes = dict.fromkeys(USERS, "700") if settings.kerberos else {settings.user: "755"}
-    rights |= {f"/user/{user}": permission for user, permission in homes.items()}
-    for path, permission in rights.items():
+    for name, permission in settings.folders.items():
         # MKDIRS does not change the permissions of an existing folder.
         for operation in ("MKDIRS", "SETPERMISSION"):
-            _put(settings, path, {"op": operation, "permission": permission, "user.name": settings.superuser})
-    if settings.kerberos:
-        for user in homes:
-            _put(settings, f"/user/{user}", {"op": "SETOWNER", "owner": user})
+            put(settings, f"/{name}", {"op": operation, "permission": permission, "user.name": settings.superuser})
 
 
 def _list_unhealthy_nodes(settings: Settings) -> tuple[str, ...]:
     return tuple(f"{node['id']}: {node['healthReport']}" for node in list_nodes(settings, "UNHEALTHY"))
 
 
-def _ask_role(settings: Settings, name: str) -> str | None:
-    """Return ``active``, ``standby`` or ``initializing`` for one of a pair; None if it does not answer."""
-    page = settings.web_address(name)
-    if name in settings.namenodes:
-        beans = _ask_namenode(settings, name, "NameNodeStatus")
-        return str(beans[0]["State"]) if beans else None
-    info = (_get(settings, f"{page}/ws/v1/cluster/info") or {}).get("clusterInfo", {})
-    return str(info["haState"]).lower() if "haState" in info else None
-
-
-def _ask_namenode(settings: Settings, name: str, bean: str) -> list[dict[str, Any]]:
-    answer = _get(settings, f"{settings.web_address(name)}/jmx?qry=Hadoop:service=NameNode,name={bean}")
-    return list((answer or {}).get("beans", []))
+def ask_namenode(settings: Settings, name: str, bean: str) -> list[dict[str, Any]]:
+    """Return what a NameNode measures under a name; nothing if it does not answer."""
+    url = f"{settings.web_address(name)}/jmx?qry=Hadoop:service=NameNode,name={bean}"
+    return list((get_json(settings, url) or {}).get("beans", []))
 
 
 def has_left_safe_mode(settings: Settings, name: str) -> bool:
     """Return whether a NameNode, once it is active, takes writes: it knows the blocks of a DataNode."""
-    beans = _ask_namenode(settings, name, "FSNamesystemState")
+    beans = ask_namenode(settings, name, "FSNamesystemState")
     return any(bean["FSState"] == "Operational" and bean["NumLiveDataNodes"] > 0 for bean in beans)
 
 
-def _get(settings: Settings, url: str) -> dict[str, Any] | None:
+def get_json(settings: Settings, url: str) -> dict[str, Any] | None:
+    """Return the JSON object of a page; None if there is none."""
     try:
         with open_page(settings, url, _ASK_SECONDS) as answer:
             parsed = json.load(answer)
@@ -184,7 +157,14 @@ def _get(settings: Settings, url: str) -> dict[str, Any] | None:
     return parsed if isinstance(parsed, dict) else None
 
 
-def _put(settings: Settings, path: str, query: Mapping[str, str]) -> None:
+def put(settings: Settings, path: str, query: Mapping[str, str]) -> None:
+    """Send a WebHDFS operation without a body.
+
+    Raises
+    ------
+    MiniClusterError
+        The NameNode refused or did not answer.
+    """
     page = active_page(settings, settings.namenodes)
     url = f"{page}/webhdfs/v1{urllib.parse.quote(path)}?{urllib.parse.urlencode(query)}"
     try:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import MiniClusterError
-from .versions import DEFAULT, VERSIONS, HadoopVersion
 
+#: Hadoop uses the security manager, which the JDK no longer has from 24 on.
+_OLDEST, _NEWEST = 11, 23
 _REMEDY = "install JDK 11, 17 or 21 (apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at one"
 
 
@@ -34,20 +35,20 @@ class Java:
         return str(self.home / "bin" / "java")
 
 
-def find_java(environ: Mapping[str, str], hadoop: HadoopVersion = VERSIONS[DEFAULT]) -> Java:
+def find_java(environ: Mapping[str, str], oldest: int = _OLDEST) -> Java:
     """Return the Java of an environment.
 
     Parameters
     ----------
     environ : mapping
         Environment variables; JAVA_HOME wins over PATH.
-    hadoop : HadoopVersion, optional
-        The Hadoop that the Java has to run. Default: that of a cluster that does not ask for another one.
+    oldest : int, optional
+        The oldest feature release that will do. Default: 11.
 
     Raises
     ------
     MiniClusterError
-        Java is missing, does not run, or is too old or too new for this Hadoop.
+        Java is missing, does not run, or is too old or too new for Hadoop.
     """
     executable = _locate(environ)
     try:
@@ -61,16 +62,9 @@ def find_java(environ: Mapping[str, str], hadoop: HadoopVersion = VERSIONS[DEFAU
     if ran.returncode != 0 or len(properties) != 2:
         raise MiniClusterError(f"{executable} does not print its version (exit {ran.returncode}): {_REMEDY}")
     version = parse_feature_release(properties["java.version"])
-    if version < hadoop.oldest_java:
-        raise MiniClusterError(
-            f"Java {properties['java.version']} at {executable} is too old, Hadoop {hadoop.number} needs"
-            f" {hadoop.oldest_java}: {_REMEDY}"
-        )
-    if version > hadoop.newest_java:
-        raise MiniClusterError(
-            f"Java {properties['java.version']} at {executable} is too new, Hadoop fails from"
-            f" {hadoop.newest_java + 1} on: {_REMEDY}"
-        )
+    if not oldest <= version <= _NEWEST:
+        fault = f"old, Hadoop needs {oldest}" if version < oldest else f"new, Hadoop fails from {_NEWEST + 1} on"
+        raise MiniClusterError(f"Java {properties['java.version']} at {executable} is too {fault}: {_REMEDY}")
     return Java(Path(properties["java.home"]), version)
 
 

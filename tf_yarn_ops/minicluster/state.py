@@ -7,33 +7,32 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from ..errors import MiniClusterError
-from .configuration import Settings
-from .processes import wait_until
+from .daemon_settings import Settings
+from .marked_processes import wait_until
 
-_SCHEMA = 1
 _LOCK_SECONDS = 180.0
+_S = TypeVar("_S", bound=Settings)
 
 
-def load(directory: Path) -> Settings | None:
+def load(directory: Path, kind: type[_S]) -> _S | None:
     """Return the settings of the last start in this folder, or None.
 
     Raises
     ------
     MiniClusterError
-        The file is not a `state.json` of this version.
+        The file is not a `state.json` of this kind of cluster.
     """
     path = directory / "state.json"
     try:
         values = json.loads(path.read_text())
-        if values.pop("schema") != _SCHEMA:
-            raise ValueError("another schema")
-        for name in ("directory", "hadoop", "java_home"):
-            values[name] = Path(values[name])
-        for name in ("classes", "additions", "local_files"):
-            values[name] = Path(values[name]) if values.get(name) else None
-        return Settings(**values)
+        if (schema := values.pop("schema")) != kind.schema:
+            raise ValueError(f"its schema is {schema!r}, not {kind.schema!r}")
+        paths = {entry.name for entry in dataclasses.fields(kind) if entry.type in (Path, Path | None)}
+        values |= {name: Path(values[name]) for name in paths if values[name]}
+        return kind(**values)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -42,7 +41,7 @@ def load(directory: Path) -> Settings | None:
 
 def save(settings: Settings) -> None:
     """Write the settings by a rename, so that the file is always complete."""
-    values = {"schema": _SCHEMA, **dataclasses.asdict(settings)}
+    values = {"schema": settings.schema, **dataclasses.asdict(settings)}
     fresh = settings.directory / "state.json.tmp"
     fresh.write_text(json.dumps(values, indent=2, default=str) + "\n")
     os.replace(fresh, settings.directory / "state.json")

@@ -17,19 +17,20 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ..errors import Cancelled, ClusterUnreachable, TfYarnError
 from ..job.document import read_document
-from ..job.request import doubts_about
+from ..job.request import doubts_about_job
 from ..job.spec import JobSpec
+from ..runtime.common.clock import local_clock
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, plain_values
 from ..terminal.output import configure_logging, report_of_error, say
 from ..terminal.output_properties import format_outputs, outputs_of
 from ..terminal.progress import Lines
 from ..terminal.signals import Interruption
-from ..terminal.summary import clock, describe
-from .contract import FAIL, JOB_FILE, STATUS, values_of
-from .ending import WHY, Ending
+from ..terminal.summary import describe
+from .action_ending import ActionEnding
 from .fields import fill
 from .launched import Launched
+from .packed_job import FAIL, PACKED_JOB_FILE, STATUS, values_of
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
@@ -39,14 +40,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: Seconds between two requests for the application's state.
-POLL_INTERVAL = 1.0
+ACTION_POLL_INTERVAL = 1.0
 #: The folder of reports in the staging directory.
 REPORTS = "reports"
 #: Days for which a report is kept where the site keeps no history, and the most that one action deletes.
 KEPT_DAYS, FORGOTTEN_AT_MOST = 90.0, 200
 
 
-class Run:
+class ActionRun:
     """Runs the action once.
 
     Parameters
@@ -65,7 +66,7 @@ class Run:
         self._folder = folder
         self._ids: list[str] = []
         self._cluster: Cluster | None = None
-        self._ending: Ending | None = None
+        self._ending: ActionEnding | None = None
         self._lines = Lines()
 
     def __call__(self) -> tuple[JobReport, str | None]:
@@ -87,7 +88,7 @@ class Run:
     def _train(self) -> JobReport:
         from ..follow.lease import usual_lease
         from ..hadoop.cluster import discover
-        from ..hadoop.container_tokens import ContainerTokens
+        from ..hadoop.security.container_tokens import ContainerTokens
         from ..launch.launcher import Launcher
 
         launched = Launched.read(self._environ)
@@ -100,13 +101,13 @@ class Run:
         if job.lease is None:  # Oozie gives up after the last attempt of a launcher, and leaves its applications.
             job = replace(job, lease=usual_lease(self._cluster.site.unreachable_timeout))
         launcher = Launcher(self._cluster, environ=self._environ, holder="an action of Oozie")
-        self._ending = Ending(self._cluster, launched.number)
+        self._ending = ActionEnding(self._cluster, launched, launcher.cancel)
         self._ending.watch(self._interruption.wakeup())
-        with self._interruption.noted(lambda: launcher.cancel(WHY)):
+        with self._interruption.noted(lambda: None):  # `ActionEnding` reacts, in its thread
             identity = launched.identify(self._listed(launcher, launched))
             job = replace(job, tags=tuple(dict.fromkeys([*job.tags, *launched.tags])))
             return launcher.run(job, identity, on_reserved=self._reserved, on_change=self._show,
-                                poll_interval=POLL_INTERVAL)
+                                poll_interval=ACTION_POLL_INTERVAL)
 
     def _listed(self, launcher: "Launcher", launched: Launched) -> list[dict[str, object]]:
         return launcher.resourcemanager.find(tags=[launched.request_tag], user=launcher.cluster.user)
@@ -114,8 +115,8 @@ class Run:
     def _read_job(self, values: Mapping[str, str]) -> JobSpec:
         from ..submit.preflight import with_absolute_sources
 
-        job = JobSpec.from_dict(fill(read_document(JOB_FILE, self._folder), values))
-        self._say_all(f"warning: {doubt}" for doubt in doubts_about(job))
+        job = JobSpec.from_dict(fill(read_document(PACKED_JOB_FILE, self._folder), values))
+        self._say_all(f"warning: {doubt}" for doubt in doubts_about_job(job))
         return with_absolute_sources(job)
 
     def _reserved(self, application_id: str) -> None:
@@ -151,7 +152,7 @@ class Run:
 
     def _say_all(self, lines: Iterable[str]) -> None:
         for line in lines:
-            say(f"{clock(time.time())} {line}")
+            say(f"{local_clock(time.time())} {line}")
 
 
 def forget_reports(filesystem: "FileSystem", folder: str, days: float) -> None:
@@ -162,7 +163,7 @@ def forget_reports(filesystem: "FileSystem", folder: str, days: float) -> None:
         filesystem.delete(f"{folder}/{status.name}")
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str], interruption: Interruption, outputs: int) -> int:
+def run_action(arguments: Sequence[str], environ: Mapping[str, str], interruption: Interruption, outputs: int) -> int:
     """Run the action; return its exit code.
 
     Parameters
@@ -179,9 +180,9 @@ def run(arguments: Sequence[str], environ: Mapping[str, str], interruption: Inte
     options = parser.parse_args(arguments)
     configure_logging(verbose=True)
     try:
-        report, path = Run(environ, interruption, Path.cwd())()
+        report, path = ActionRun(environ, interruption, Path.cwd())()
     except Cancelled as error:
-        say(f"{clock(time.time())} {error}")
+        say(f"{local_clock(time.time())} {error}")
         return 128 + (interruption.number or 15)
     text = format_outputs(outputs_of(report, report_path=path)).encode()
     while text:
@@ -194,7 +195,7 @@ def main() -> NoReturn:
     outputs = os.dup(1)
     os.dup2(2, 1)
     with Interruption() as interruption:
-        code = run(sys.argv[1:], os.environ, interruption, outputs)
+        code = run_action(sys.argv[1:], os.environ, interruption, outputs)
     sys.exit(code)
 
 

@@ -1,33 +1,39 @@
 """``ytf oozie``: pack a job as an application of Oozie, and start it on a server."""
 
+import os
+import re
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import Code, Fault, SpecInvalid
+from ..errors import Fault, FaultCode, SpecInvalid, SubmissionRejected
 from ..hadoop.configuration import system_user
-from ..terminal.output import configure_logging, say
-from ..validation import check
-from .contract import FAIL, PROPERTIES, STATUS
+from ..terminal.output import configure_logging, say, show
+from ..validation import check_faults, noting
+from .packed_job import APP_PATH, FAIL, STATUS
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
     from .package import Place
-    from .request import Request
+    from .request import OozieRequest
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-class Wrong(Code):
-    """What is wrong with the words of a call."""
+class OozieCommandFault(FaultCode):
+    """Fault codes for the words of a call."""
 
     NEEDS_OUT = "missing; give a folder of this machine, or hdfs:///apps/NAME; --dry-run prints the documents"
     NEEDS_SERVER = "missing; give the address of the Oozie server, http://host:11000/oozie, or set OOZIE_URL"
+    NOT_A_FILE_SYSTEM = "{given!r} is not the URL of a file system; give hdfs://host:8020, or hdfs://NAME of a pair"
     NOT_A_PAIR = "{given!r} is not NAME=VALUE"
+    RUNS = ("{given} is a coordinator {name!r} for the same time, so each day would be trained twice; end it with "
+            "`oozie job -oozie {server} -kill {given}`, or start another one with --again")
     IS_A_URI = "{given} is in HDFS already; app_path is for applications that are packed into a folder of this machine"
 
 
@@ -114,20 +120,22 @@ def package(job: str, out: str | None, dry_run: bool, app_path: str | None, name
     JOB.yaml is what ytf-submit --spec reads; ytf-submit --dry_run prints one.
     """
     configure_logging(verbose, requests=verbose)
-    from .package import Folder, documents_of, is_uri, write_folder
-    from .request import read_request
+    from .package import Folder, Packed, content_version, documents_of, is_uri, write_folder
+    from .request import read_oozie_request
 
     faults: list[Fault] = []
     request = None
     try:
-        request = read_request(job, options, datetime.now(timezone.utc))
+        request = read_oozie_request(job, options, datetime.now(timezone.utc))
     except SpecInvalid as error:
         faults += error.faults
     if out is None and not dry_run:
-        faults.append(Fault("out", Wrong.NEEDS_OUT))
+        faults.append(Fault("out", OozieCommandFault.NEEDS_OUT))
+    if name_node is not None and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/\s]+/?", name_node):
+        faults.append(Fault("name_node", OozieCommandFault.NOT_A_FILE_SYSTEM, {"given": name_node}))
     if out is not None and app_path is not None and is_uri(out):
-        faults.append(Fault("app_path", Wrong.IS_A_URI, {"given": out}))
-    check(faults)
+        faults.append(Fault("app_path", OozieCommandFault.IS_A_URI, {"given": out}))
+    check_faults(faults)
     assert request is not None  # without a request there are faults
     in_cluster = out is not None and is_uri(out)
     cluster = None
@@ -141,7 +149,7 @@ def package(job: str, out: str | None, dry_run: bool, app_path: str | None, name
         say(f"warning: {warning}")
     if dry_run:
         for name, text in documents.items():
-            click.echo(f"# {name}\n{text}")
+            show(f"# {name}\n{text}", data=True)
         return
     assert out is not None
     if not in_cluster:
@@ -150,18 +158,17 @@ def package(job: str, out: str | None, dry_run: bool, app_path: str | None, name
         say(f"next: ytf oozie run {out}")
         return
     assert cluster is not None
-    folder = Folder(cluster, place.path)
-    try:
-        with tempfile.TemporaryDirectory() as local:
-            write_folder(request, documents, Path(local))
-            written = folder.upload(Path(local))
-    finally:
-        folder.close()
-    say(f"wrote {', '.join(written)} into {place.path}")
-    say(f"next: ytf oozie run {place.path}")
+    with tempfile.TemporaryDirectory() as local:
+        write_folder(request, documents, Path(local))
+        packed = Packed.read(out, _reader(Path(local)), {})
+        path = f"{place.path}/{content_version(Path(local))}"
+        with closing(Folder(cluster, path)) as folder:
+            say(f"wrote the application into {path}" if folder.upload(Path(local), packed.at(path)) else
+                f"{path} has this application already")
+    say(f"next: ytf oozie run {path}")
 
 
-def _place(request: "Request", cluster: "Cluster | None", path: str | None, name_node: str | None,
+def _place(request: "OozieRequest", cluster: "Cluster | None", path: str | None, name_node: str | None,
            resource_manager: str | None, user: str | None) -> "Place":
     """Return where the application will lie; what the options do not say comes from the cluster."""
     from .package import Place, absolute, default_path
@@ -172,50 +179,66 @@ def _place(request: "Request", cluster: "Cluster | None", path: str | None, name
         resource_manager = resource_manager or next(iter(cluster.resourcemanager_services), "")
         user = cluster.user
     name_node = (name_node or "").rstrip("/")
-    where = path or default_path(request.application.name, user or system_user())
+    where = path or default_path(request.application.name, user or os.environ.get("HADOOP_USER_NAME") or system_user())
     return Place(absolute(where, name_node).rstrip("/"), name_node, resource_manager or "")
 
 
-@oozie.command()
+@oozie.command("run")
 @click.argument("folder", metavar="FOLDER")
 @_option("oozie", "<URL>", "The Oozie server, http://host:11000/oozie.  [default: OOZIE_URL]", envvar="OOZIE_URL")
 @_option("property", "NAME=VALUE", "Replace a value of job.properties. Repeatable.", multiple=True)
+@click.option("--again", is_flag=True, help="Start the coordinator although one of its name runs for the same time.")
 @_with(_CLUSTER_OPTIONS)
-def run(folder: str, oozie: str | None, property: tuple[str, ...], resourcemanager: str | None, user: str | None,
-        verbose: bool) -> None:
+def run_application(folder: str, oozie: str | None, property: tuple[str, ...], again: bool, resourcemanager: str | None,
+                    user: str | None, verbose: bool) -> None:
     """Upload a packed application, and start it on an Oozie server.
 
-    FOLDER is a folder of this machine, or one in HDFS, which is not uploaded again. Prints the id of Oozie's job.
+    FOLDER is a folder of this machine, or one in HDFS, which is not uploaded again. Oozie checks the application before
+    it starts. Prints the id of Oozie's job.
     """
     configure_logging(verbose, requests=verbose)
     from ..hadoop.cluster import discover
-    from .package import Folder, is_uri, path_of, read_properties
-    from .server import start_job
+    from .package import Folder, Packed, content_version, is_uri
+    from .rest_api import Oozie
 
-    faults = [] if oozie else [Fault("oozie", Wrong.NEEDS_SERVER)]
-    faults += [Fault("property", Wrong.NOT_A_PAIR, {"given": text}) for text in property if "=" not in text]
+    faults = [] if oozie else [Fault("oozie", OozieCommandFault.NEEDS_SERVER)]
+    faults += [Fault("property", OozieCommandFault.NOT_A_PAIR, {"given": text}) for text in property if "=" not in text]
+    changes = dict(text.split("=", 1) for text in property if "=" in text)
     local = None if is_uri(folder) else Path(folder)
-    text = None
-    if local is not None and (local / PROPERTIES).is_file():
-        text = (local / PROPERTIES).read_text(encoding="utf-8")
+    packed = None
     if local is not None:
-        try:
-            path_of(read_properties(text, folder))
-        except SpecInvalid as error:
-            faults += error.faults
-    check(faults)
+        with noting(faults):
+            packed = Packed.read(folder, _reader(local), changes)
+    check_faults(faults)
     assert oozie is not None
     cluster = discover(resourcemanager, user=user)
-    files = Folder(cluster, path_of(read_properties(text, folder)) if local is not None else folder)
-    try:
-        if local is None:
-            text = files.read(PROPERTIES)
-        else:
-            say(f"uploaded {', '.join(files.upload(local))} to {files.path}")
-    finally:
-        files.close()
-    properties = read_properties(text, folder) | dict(text.split("=", 1) for text in property)
-    job_id = start_job(oozie, {**properties, "user.name": cluster.user}, cluster.authentication,
-                       cluster.site.request_timeout, cluster.site.ca_file)
+    path = folder if packed is None or local is None else f"{packed.properties[APP_PATH]}/{content_version(local)}"
+    with closing(Folder(cluster, path)) as files, closing(Oozie(
+            oozie, cluster.user, cluster.authentication, cluster.site.request_timeout, cluster.site.ca_file)) as server:
+        packed = packed or Packed.read(folder, files.read, changes)
+        # This is also the question whether the server is there, before anything is written.
+        same = packed.overlapping(server.live_coordinators(packed.coordinator)) if packed.coordinator else []
+        if not again:
+            check_faults(
+                Fault("", OozieCommandFault.RUNS, {"given": job, "name": packed.coordinator, "server": oozie})
+                for job in same
+            )
+        properties, uploaded = packed.at(path) if local else dict(packed.properties), False
+        if local is not None:
+            uploaded = files.upload(local, properties)
+            say(f"uploaded the application to {path}" if uploaded else f"{path} has this application already")
+        try:
+            server.check(properties, packed.handed_over)
+            job_id = server.start(properties)
+        except SubmissionRejected:
+            if uploaded:
+                files.delete()
+                say(f"deleted {path} again; nothing was started")
+            raise
     say(f"next: oozie job -oozie {oozie} -info {job_id}")
     click.echo(job_id)
+
+
+def _reader(folder: Path) -> Callable[[str], str | None]:
+    """Return a function that reads a file of a folder of this machine."""
+    return lambda name: (folder / name).read_text(encoding="utf-8") if (folder / name).is_file() else None

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..errors import Code, Fault
-from .contract import COORDINATOR_NAMES, DATA_OUT, WORKFLOW_NAMES
+from ..errors import Fault, FaultCode
+from .packed_job import COORDINATOR_NAMES, DATA_OUT, WORKFLOW_NAMES
 from .schedule import Frequency, Schedule
 
 #: Instances of all data sets are counted from here; Oozie knows none before it.
@@ -19,15 +19,15 @@ _VARIABLES = {"YEAR": Frequency(12, "months"), "MONTH": Frequency(1, "months"), 
 #: The names that job.properties gives a value.
 FIXED = ("nameNode", "resourceManager", "appPath", "start", "end")
 #: A name of a value, which is also a variable of the tasks and an identifier of Oozie.
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,38}\Z")
+VALUE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,38}\Z")
 _TAKEN = (*FIXED, *(name.name for name in (*WORKFLOW_NAMES, *COORDINATOR_NAMES)), *_VARIABLES)
 _NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z", re.DOTALL)
 _USE = re.compile(r"\$\{([^{}]*)\}")
 _INSTANCES = re.compile(r"(-?\d{1,5})(?::(-?\d{1,5}))?\Z")
 
 
-class Wrong(Code):
-    """What is wrong with a data set, or with the name of a value."""
+class DataSetFault(FaultCode):
+    """Fault codes for a data set, or with the name of a value."""
 
     BAD_NAME = "{given!r} is not a name; use a letter, then letters, digits and _, at most 39"
     TAKEN = "{given!r} is a name of Oozie's or ours; choose another one"
@@ -98,16 +98,16 @@ def read_data(path: str, texts: Iterable[str], default: str, schedule: Schedule 
         faults += [Fault(path, fault.code, {**fault.values, **item})
                    for fault in name_faults(path, name, [one.name for one in found])]
         if not re.match(r"(/|[A-Za-z][A-Za-z0-9+.-]*:/|\$\{)", uri) or re.search(r"\s", uri):
-            faults.append(Fault(path, Wrong.NOT_A_URI, {"given": uri}))
+            faults.append(Fault(path, DataSetFault.NOT_A_URI, {"given": uri}))
         if uri.startswith("/"):
             uri = f"${{nameNode}}{uri}"  # the program gets a URL that says where the data lies
         used = _USE.findall(uri)
-        faults += [Fault(path, Wrong.UNKNOWN_VARIABLE, {"given": one, "allowed": allowed, **item})
+        faults += [Fault(path, DataSetFault.UNKNOWN_VARIABLE, {"given": one, "allowed": allowed, **item})
                    for one in used if one not in allowed]
         finest = next((one for one in reversed(_VARIABLES) if one in used), "DAY")
         every = frequency or _VARIABLES[finest] or (schedule.frequency if schedule else None)
         if every is None and schedule is not None:
-            faults.append(Fault(path, Wrong.NO_FREQUENCY, {"other": "data_frequency", **item}))
+            faults.append(Fault(path, DataSetFault.NO_FREQUENCY, {"other": "data_frequency", **item}))
         found.append(DataSet(name, uri, every or Frequency(1, "days"), done_flag,
                              (0, 0) if output else _read_instances(instances, faults), output))
     return found
@@ -115,18 +115,18 @@ def read_data(path: str, texts: Iterable[str], default: str, schedule: Schedule 
 
 def name_faults(path: str, name: str, others: Iterable[str]) -> list[Fault]:
     """Return the faults of the name of a value."""
-    if not NAME.match(name):
-        return [Fault(path, Wrong.BAD_NAME, {"given": name})]
+    if not VALUE_NAME.match(name):
+        return [Fault(path, DataSetFault.BAD_NAME, {"given": name})]
     if name in _TAKEN or name.startswith(("oozie", "YTF_", "DTF_", "SKEIN_")):
-        return [Fault(path, Wrong.TAKEN, {"given": name})]
-    return [Fault(path, Wrong.TWICE, {"given": name})] if name in others else []
+        return [Fault(path, DataSetFault.TAKEN, {"given": name})]
+    return [Fault(path, DataSetFault.TWICE, {"given": name})] if name in others else []
 
 
 def _read_instances(text: str | None, faults: list[Fault]) -> tuple[int, int]:
     match = _INSTANCES.match((text or "0").strip())
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if not first <= last <= 0:
-        fault = Fault("data_instances", Wrong.NOT_INSTANCES, {"given": text})
+        fault = Fault("data_instances", DataSetFault.NOT_INSTANCES, {"given": text})
         if fault not in faults:
             faults.append(fault)
         return 0, 0

@@ -1,25 +1,43 @@
-"""The user's own workflow, with the action that trains among others. Pure.
+"""The flow of a workflow: the user's own one with the action that trains among others, and what Oozie refuses. Pure.
 
 The user writes the workflow with an empty action, ``<action name="train"><shell
 xmlns="uri:oozie:shell-action:1.0"/>...</action>``; `fill_workflow` fills the shell in, and keeps everything else.
 """
 
-import xml.etree.ElementTree as ElementTree
+import re
+from collections.abc import Iterator
+from typing import Any
 
-from ..errors import Code, Fault, SpecInvalid
-from .application import SHELL_SCHEMA, WORKFLOW_SCHEMA, Application, shell_element
-from .contract import ACTION_NAME
-from .schemas import parse_xml
+from ..errors import Fault, FaultCode, SpecInvalid
+from .documents import SHELL_SCHEMA, WORKFLOW_SCHEMA, Application, shell_element
+from .packed_job import ACTION_NAME, WORKFLOW
+from .schemas import lxml, parse_xml, to_text
 
 _SHELL = f"{{{SHELL_SCHEMA}}}shell"
+_NODES = ("start", "end", "kill", "action", "decision", "fork", "join")
+_EXPRESSION, _LITERAL = re.compile(r"\$\{(.*?)\}", re.DOTALL), re.compile(r"'[^']*'|\"[^\"]*\"")
+#: A call of a function with a prefix. A site may add functions of its own, with other prefixes.
+_CALL = re.compile(r"\b((?:wf|coord|fs|hadoop|hcat):\w*)\s*\(")
+#: Oozie's functions for workflows: ``oozie.service.ELService.functions.workflow`` of oozie-default.xml.
+_FUNCTIONS = (
+    "wf:id", "wf:name", "wf:appPath", "wf:conf", "wf:user", "wf:group", "wf:callback", "wf:transition",
+    "wf:lastErrorNode", "wf:errorCode", "wf:errorMessage", "wf:run", "wf:actionData", "wf:actionExternalId",
+    "wf:actionTrackerUri", "wf:actionExternalStatus", "fs:exists", "fs:isDir", "fs:dirSize", "fs:fileSize",
+    "fs:blockSize", "hadoop:counters", "hadoop:conf", "hcat:exists")
+_START = ":start:"
 
 
-class Wrong(Code):
-    """What is wrong with the user's own workflow."""
+class WorkflowFault(FaultCode):
+    """Fault codes for the user's own workflow."""
 
     NO_ACTION = ("it needs one action {name!r} with an empty shell, which is filled in: <action name={name!r}><shell "
                  "xmlns={schema!r}/><ok to='...'/><error to='...'/></action>, and has {count}; the workflow's own "
                  "namespace is {workflow!r}")
+    NO_NODE = "line {line}: {node!r} leads to {given!r}, and there is no such node{hint}; nodes: {allowed}"
+    TWO_NODES = "line {line}: there are two nodes {given!r}; names are unique in a workflow"
+    LOOP = "line {line}: {given} is a loop, and Oozie refuses loops"
+    NOT_REACHED = "line {line}: nothing leads to {given!r}; lead a transition to it, or delete it"
+    NO_FUNCTION = "line {line}: {given!r} is not a function of Oozie's workflows{hint}"
 
 
 def fill_workflow(text: str, application: Application) -> str:
@@ -30,17 +48,63 @@ def fill_workflow(text: str, application: Application) -> str:
     SpecInvalid
         The text is not XML, or has not one empty action ``train``.
     """
-    from lxml import etree
-
     root = parse_xml("workflow", text)
     actions = [action for action in root.iter(f"{{{WORKFLOW_SCHEMA}}}action") if action.get("name") == ACTION_NAME]
     shells = [shell for action in actions for shell in action.findall(_SHELL) if not len(shell)]
     if len(actions) != 1 or len(shells) != 1:
-        raise SpecInvalid(Fault("workflow", Wrong.NO_ACTION, {
+        raise SpecInvalid(Fault("workflow", WorkflowFault.NO_ACTION, {
             "name": ACTION_NAME, "schema": SHELL_SCHEMA, "workflow": WORKFLOW_SCHEMA, "count": len(shells)}))
-    element = shell_element(application)
-    ElementTree.indent(element, "    ", level=2)
-    filled = etree.fromstring(ElementTree.tostring(element))
+    filled = shell_element(application)
+    lxml().indent(filled, "    ", level=2)
     filled.tail = shells[0].tail
     shells[0].getparent().replace(shells[0], filled)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{etree.tostring(root, encoding="unicode")}\n'
+    return to_text(root)
+
+
+def flow_faults(text: str) -> Iterator[Fault]:
+    """Yield the faults for which Oozie refuses a workflow that fits its schema, and nodes that nothing reaches.
+
+    Raises
+    ------
+    SpecInvalid
+        The text is not XML.
+    """
+    root = parse_xml(WORKFLOW, text)
+    nodes: dict[str, Any] = {}
+    for element in root:
+        if isinstance(element.tag, str) and element.tag.rpartition("}")[2] in _NODES:
+            name = element.get("name", _START)
+            if name in nodes:
+                yield _fault(element, WorkflowFault.TWO_NODES, name)
+            nodes[name] = element
+    leads = {name: [(each, target) for each in element.iter("{*}*") for key in ("to", "start")
+                    if (target := each.get(key)) is not None and each.tag.startswith(f"{{{WORKFLOW_SCHEMA}}}")]
+             for name, element in nodes.items()}
+    for name, targets in leads.items():
+        for element, target in targets:
+            if target not in nodes:
+                yield _fault(element, WorkflowFault.NO_NODE, target, node=name, allowed=(*nodes,))
+    reached: set[str] = set()
+    for loop in _walk(_START, [], {name: [to for _, to in targets] for name, targets in leads.items()}, reached):
+        yield _fault(nodes[loop[0]], WorkflowFault.LOOP, " -> ".join(loop))
+    for name in [name for name in nodes if name not in reached]:
+        yield _fault(nodes[name], WorkflowFault.NOT_REACHED, name)
+    for element in root.iter("{*}*"):
+        for expression in _EXPRESSION.findall(" ".join([element.text or "", *element.attrib.values()])):
+            for name in _CALL.findall(_LITERAL.sub("", expression)):
+                if name not in _FUNCTIONS:
+                    yield _fault(element, WorkflowFault.NO_FUNCTION, name, allowed=_FUNCTIONS)
+
+
+def _walk(name: str, path: list[str], leads: dict[str, list[str]], reached: set[str]) -> Iterator[list[str]]:
+    """Add all nodes that can be reached; yield each loop on the way."""
+    if name in path:
+        yield [*path[path.index(name):], name]
+    elif name not in reached:
+        reached.add(name)
+        for target in leads.get(name, ()):
+            yield from _walk(target, [*path, name], leads, reached)
+
+
+def _fault(element: Any, code: WorkflowFault, given: str, **values: Any) -> Fault:
+    return Fault(WORKFLOW, code, {"line": element.sourceline, "given": given, **values})

@@ -19,9 +19,9 @@ from typing import Any
 
 from ..errors import SpecInvalid
 from ..follow.identity import Identity, attempt_of, generation_of, order
-from ..follow.yarn_report import read_report
+from ..follow.yarn_report import read_yarn_report
 from ..hadoop.resourcemanager import ENDED
-from .contract import values_of
+from .packed_job import values_of
 
 #: The variable with the path of the action's configuration, which Oozie's launcher sets.
 CONFIGURATION = "OOZIE_ACTION_CONF_XML"
@@ -49,6 +49,8 @@ class Launched:
         Grows with each launcher that this YARN has started.
     attempt : int
         The attempt of the launcher, from 1.
+    container : str
+        The id of the container of this attempt.
     tag : str
         The YARN tag by which Oozie kills the applications of the action; may be empty.
     """
@@ -59,6 +61,7 @@ class Launched:
     owner: str
     launcher: int
     attempt: int
+    container: str
     tag: str
 
     @classmethod
@@ -84,7 +87,13 @@ class Launched:
         return cls(
             workflow=workflow, action=properties.get(_ACTION, "").partition("@")[2], tag=properties.get(_TAG, ""),
             run=int(run) if run.isdecimal() else 0, owner=values.get("actionId") or workflow,
-            launcher=int(container[1]) * _APPLICATIONS + int(container[2]), attempt=int(container[3]))
+            launcher=int(container[1]) * _APPLICATIONS + int(container[2]), attempt=int(container[3]),
+            container=container[0])
+
+    @property
+    def launcher_id(self) -> str:
+        """The application id of the launcher."""
+        return "application_{}_{:04d}".format(*divmod(self.launcher, _APPLICATIONS))
 
     @property
     def key(self) -> str:
@@ -131,7 +140,7 @@ class Launched:
         latest = ours[-1]
         told = attempt_of(latest)
         again = (latest["state"] in ENDED and told // _ATTEMPTS == self.launcher
-                 and read_report(latest).killed_by_attempt is None)
+                 and read_yarn_report(latest).killed_by_attempt is None)
         return Identity(self.key, generation_of(latest), told if again else self.number)
 
 

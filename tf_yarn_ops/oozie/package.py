@@ -3,47 +3,58 @@
 All documents are made and checked before anything is written.
 """
 
+import hashlib
 import posixpath
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import javaproperties
 
-from ..errors import Code, Fault, SpecInvalid, SubmissionRejected
+from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid, SubmissionRejected
 from ..hadoop.cluster import Cluster
 from ..hadoop.filesystem import Content, FileSystem
 from ..job.document import format_yaml
 from ..staging.archive import pack
-from .application import coordinator_xml, job_properties, workflow_xml
+from ..validation import check_faults
 from .bundle import write_bundle
-from .contract import (
+from .documents import coordinator_xml, job_properties, workflow_xml
+from .flow import fill_workflow, flow_faults
+from .packed_job import (
+    APP_PATH,
     BUNDLE,
     COORDINATOR,
+    COORDINATOR_PATH,
     FILES_ARCHIVE,
     FILES_FOLDER,
-    JOB_FILE,
     LAUNCH,
     OWN_FILES,
+    PACKED_JOB_FILE,
     PROPERTIES,
     WORKFLOW,
+    WORKFLOW_PATH,
 )
-from .flow import fill_workflow
-from .request import Request
-from .schemas import check_documents
+from .request import OozieRequest
+from .schedule import read_time
+from .schemas import document_faults, parse_xml
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 #: The job's document may hold secrets in its variables, so other users do not read the application.
 _FOLDER_MODE, _FILE_MODE = 0o750, 0o640
 _PIECE = 1 << 20
+_PATHS = (APP_PATH, COORDINATOR_PATH, WORKFLOW_PATH)
+#: An expression of a document, and a name in it.
+_EXPRESSION, _NAME = re.compile(r"\$\{(.*?)\}", re.DOTALL), re.compile(r"[A-Za-z_]\w*")
 
 
-class Wrong(Code):
-    """What is wrong with a place of an application."""
+class PackageFault(FaultCode):
+    """Fault codes for a place of an application."""
 
     NOT_A_PLACE = "{given!r} is not a folder in the cluster's file system; give hdfs:///apps/NAME"
     NOT_OURS = "{given} has files, and no application of ours; give an empty or a new folder"
@@ -83,7 +94,7 @@ def absolute(path: str, name_node: str) -> str:
     """
     split = urlsplit(path)
     if not split.path.strip("/") or split.scheme not in ("", "hdfs", "viewfs", urlsplit(name_node).scheme):
-        raise SpecInvalid(Fault("out", Wrong.NOT_A_PLACE, {"given": path}))
+        raise SpecInvalid(Fault("out", PackageFault.NOT_A_PLACE, {"given": path}))
     return f"{split.scheme}://{split.netloc}{split.path}" if split.netloc else f"{name_node}{split.path}"
 
 
@@ -92,7 +103,7 @@ def default_path(name: str, user: str) -> str:
     return f"/user/{user}/oozie/{re.sub(r'[^A-Za-z0-9_.-]+', '-', name).strip('-.') or 'application'}"
 
 
-def documents_of(request: Request, place: Place) -> dict[str, str]:
+def documents_of(request: OozieRequest, place: Place) -> dict[str, str]:
     """Return the texts of an application by the names of their files, checked against Oozie's schemas.
 
     Raises
@@ -107,14 +118,14 @@ def documents_of(request: Request, place: Place) -> dict[str, str]:
     texts = {WORKFLOW: fill_workflow(request.flow, application) if request.flow else workflow_xml(application)}
     if application.schedule:
         texts[COORDINATOR] = coordinator_xml(application, application.schedule)
-    check_documents(texts)
-    texts[PROPERTIES] = format_properties(pairs)
-    texts[JOB_FILE] = format_yaml(request.document)
+    check_faults([*document_faults(texts), *flow_faults(texts[WORKFLOW])])
+    texts[PROPERTIES] = format_oozie_properties(pairs)
+    texts[PACKED_JOB_FILE] = format_yaml(request.document)
     texts[LAUNCH] = (Path(__file__).parent / LAUNCH).read_text(encoding="utf-8")
     return texts
 
 
-def write_folder(request: Request, documents: Mapping[str, str], target: Path) -> list[str]:
+def write_folder(request: OozieRequest, documents: Mapping[str, str], target: Path) -> list[str]:
     """Write an application into a folder of this machine; return the names of its files.
 
     Files of an earlier application there are replaced, or deleted if there is no such file any more.
@@ -128,7 +139,7 @@ def write_folder(request: Request, documents: Mapping[str, str], target: Path) -
     """
     present = {path.name for path in target.iterdir()} if target.is_dir() else set()
     if present and not {WORKFLOW, LAUNCH} <= present:
-        raise SpecInvalid(Fault("out", Wrong.NOT_OURS, {"given": str(target)}))
+        raise SpecInvalid(Fault("out", PackageFault.NOT_OURS, {"given": str(target)}))
     try:
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target, prefix=".packing-") as folder:
@@ -142,7 +153,7 @@ def write_folder(request: Request, documents: Mapping[str, str], target: Path) -
     return made
 
 
-def _make(request: Request, documents: Mapping[str, str], folder: Path) -> list[str]:
+def _make(request: OozieRequest, documents: Mapping[str, str], folder: Path) -> list[str]:
     """Write all files into an empty folder; return their names."""
     for name, text in documents.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -162,13 +173,13 @@ def _make(request: Request, documents: Mapping[str, str], folder: Path) -> list[
                     shutil.copy(source, link)
             pack(Path(gathered), folder / FILES_ARCHIVE)
         names.append(FILES_ARCHIVE)
-    if request.bundle:
+    if request.application.has_bundle:
         write_bundle(folder / BUNDLE)
         names.append(BUNDLE)
     return names
 
 
-def format_properties(pairs: Mapping[str, str]) -> str:
+def format_oozie_properties(pairs: Mapping[str, str]) -> str:
     """Return the text of a properties file. Its values keep their colons, which need no backslash, for readers."""
 
     def plain(text: str) -> str:
@@ -178,7 +189,7 @@ def format_properties(pairs: Mapping[str, str]) -> str:
     return "".join(f"{name}={plain(value)}\n" for name, _, value in lines)
 
 
-def read_properties(text: str | None, where: str) -> dict[str, str]:
+def read_oozie_properties(text: str | None, where: str) -> dict[str, str]:
     """Return the pairs of a ``job.properties``.
 
     Raises
@@ -187,19 +198,85 @@ def read_properties(text: str | None, where: str) -> dict[str, str]:
         There is none, or it is not a properties file.
     """
     if text is None:
-        raise SpecInvalid(Fault("", Wrong.NO_PROPERTIES, {"file": PROPERTIES, "given": where}))
+        raise SpecInvalid(Fault("", PackageFault.NO_PROPERTIES, {"file": PROPERTIES, "given": where}))
     try:
         return dict(javaproperties.loads(text))
     except ValueError as error:
         raise SpecInvalid(f"{where}: {PROPERTIES} is not a properties file: {error}") from error
 
 
-def path_of(properties: Mapping[str, str]) -> str:
-    """Return the folder of an application; raise SpecInvalid if its properties do not name one."""
-    for kind in ("coord", "wf"):
-        if path := properties.get(f"oozie.{kind}.application.path"):
-            return path
-    raise SpecInvalid(Fault("", Wrong.NO_PLACE, {"file": PROPERTIES, "key": "oozie.wf.application.path"}))
+@dataclass(frozen=True)
+class Packed:
+    """A packed application.
+
+    Attributes
+    ----------
+    properties : mapping of str to str
+        Those of ``job.properties``.
+    coordinator : str
+        The coordinator's name; empty for a plain workflow.
+    handed_over : tuple of str
+        The names of the values that the coordinator hands over to its workflow.
+    """
+
+    properties: Mapping[str, str]
+    coordinator: str
+    handed_over: tuple[str, ...]
+
+    @classmethod
+    def read(cls, where: str, read: Callable[[str], str | None], changes: Mapping[str, str]) -> "Packed":
+        """Read an application.
+
+        Parameters
+        ----------
+        where : str
+            The folder, for messages.
+        read : callable
+            Returns the text of a file by its name; None if there is no such file.
+        changes : mapping of str to str
+            Values in place of those of ``job.properties``.
+
+        Raises
+        ------
+        SpecInvalid
+            The folder has no application, or a name of ``changes`` is unknown to it.
+        """
+        properties = read_oozie_properties(read(PROPERTIES), where)
+        if not (COORDINATOR_PATH in properties or WORKFLOW_PATH in properties) or APP_PATH not in properties:
+            raise SpecInvalid(Fault("", PackageFault.NO_PLACE, {"file": PROPERTIES, "key": WORKFLOW_PATH}))
+        schedule, flow = (read(COORDINATOR) or "") if COORDINATOR_PATH in properties else "", read(WORKFLOW) or ""
+        # A workflow of one's own may use a property without a value in the file.
+        known = (*properties, *_NAME.findall(" ".join(_EXPRESSION.findall(schedule + flow))))
+        check_faults(
+            Fault("property", GeneralFault.UNKNOWN_KEY, {"item": name, "given": name, "allowed": (*properties,)})
+            for name in changes
+            if name not in known and not name.startswith("oozie.")
+        )
+        root = parse_xml(COORDINATOR, schedule) if schedule else None
+        names = () if root is None else tuple(item.text or "" for item in root.iterfind(".//{*}property/{*}name"))
+        return cls({**properties, **changes}, "" if root is None else root.get("name", ""), names)
+
+    def overlapping(self, coordinators: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Return the ids of coordinators, as Oozie lists them, whose time overlaps with that of this one."""
+        start, end = (read_time(name, self.properties.get(name, ""), []) for name in ("start", "end"))
+        return [job["coordJobId"] for job in coordinators if not (start and end) or (
+            parsedate_to_datetime(job["startTime"]) < end and start < parsedate_to_datetime(job["endTime"]))]
+
+    def at(self, path: str) -> dict[str, str]:
+        """Return the properties for an application that lies in another folder."""
+        return {name: path if name in _PATHS else value for name, value in self.properties.items()}
+
+
+def content_version(folder: Path) -> str:
+    """Return a name for the content of an application in a folder of this machine, without its properties."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.name != PROPERTIES:
+            content = _File(path)
+            digest.update(f"{path.name}\0{content.size}\n".encode())
+            for piece in content:
+                digest.update(piece)
+    return digest.hexdigest()[:12]
 
 
 class Folder:
@@ -228,24 +305,31 @@ class Folder:
         content = self._files.read(f"{self.path}/{name}")
         return None if content is None else content.decode(errors="replace")
 
-    def upload(self, source: Path) -> list[str]:
-        """Write the files of a local folder, in place of those of an earlier application; return their names.
+    def upload(self, source: Path, properties: Mapping[str, str]) -> bool:
+        """Write an application into this folder, whose name says its content; return False if it is there already.
+
+        ``job.properties`` comes last: a folder without it is what an interrupted call has left.
 
         Raises
         ------
         SubmissionRejected, ClusterUnreachable
             As the methods of `hadoop.filesystem.FileSystem`.
         """
+        if self._files.status(f"{self.path}/{PROPERTIES}"):
+            return False
+        self.delete()
         self._files.makedirs(self.path, _FOLDER_MODE)
-        local = sorted(path for path in source.iterdir() if path.is_file())
-        for path in local:
-            target = f"{self.path}/{path.name}"
-            self._files.delete(target)
-            if not self._files.create(target, _File(path), _FILE_MODE):
-                raise SubmissionRejected(f"{target} is being written by another process; try again when it has ended")
-        for name in {*OWN_FILES} - {path.name for path in local}:
-            self._files.delete(f"{self.path}/{name}")
-        return [path.name for path in local]
+        contents: dict[str, bytes | Content] = {
+            path.name: _File(path) for path in sorted(source.iterdir()) if path.is_file() and path.name != PROPERTIES}
+        contents[PROPERTIES] = format_oozie_properties(properties).encode()
+        for name, content in contents.items():
+            if not self._files.create(f"{self.path}/{name}", content, _FILE_MODE):
+                raise SubmissionRejected(f"another process is writing {self.path}; try again when it has ended")
+        return True
+
+    def delete(self) -> None:
+        """Delete the folder."""
+        self._files.delete(self.path)
 
 
 class _File(Content):

@@ -1,4 +1,4 @@
-"""From the options of ``ytf oozie package`` to a checked `Request`: the application, the job and its local files.
+"""From the options of ``ytf oozie package`` to a checked `OozieRequest`: the application, the job and its local files.
 
 Every fault is reported at once, with the name of its option, or with its path in the job's document.
 """
@@ -10,39 +10,35 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..errors import Code, Fault, General, SpecInvalid, did_you_mean
+from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid, did_you_mean
 from ..job.document import read_document
-from ..job.request import build_job, doubts_about
+from ..job.request import doubts_about_job
 from ..job.spec import JobSpec
 from ..submit.preflight import check_files, local_sources
-from ..validation import check, noting, parse_count, parse_memory
-from .application import Application, Controls, Sla
-from .contract import COORDINATOR_NAMES, DATA_IN, DATA_OUT, FAIL, FILES_FOLDER, OWN_FILES, STATUS, WORKFLOW_NAMES
+from ..validation import check_faults, noting, parse_count, parse_memory
 from .data import DataSet, name_faults, read_data
+from .documents import Application
 from .fields import commands, fill, uses
 from .flow import fill_workflow
-from .schedule import Schedule, read_frequency, read_minutes, read_schedule
-from .schedule import Wrong as WrongSchedule
-from .schedule import doubts_about as doubts_about_schedule
+from .packed_job import COORDINATOR_NAMES, DATA_IN, DATA_OUT, FAIL, FILES_FOLDER, OWN_FILES, STATUS, WORKFLOW_NAMES
+from .schedule import Schedule, ScheduleFault, doubts_about_schedule, read_frequency, read_minutes, read_schedule
 
 EXECUTIONS = ("FIFO", "LIFO", "LAST_ONLY", "NONE")
-#: The names of the options that `read_request` takes.
-NAMES = ("schedule", "frequency", "timezone", "start", "end", "data", "data_frequency", "data_instances", "done_flag",
-         "output_data", "timeout", "concurrency", "throttle", "execution", "sla_start", "sla_end", "sla_duration",
-         "sla_contact", "property", "name", "python", "bundle", "on_failure", "retry_max", "retry_interval",
-         "launcher_memory", "launcher_queue", "workflow", "include")
+#: The options about the times of a run, and the elements of ``sla:info`` that they give.
+_SLA = {"sla_start": "should-start", "sla_end": "should-end", "sla_duration": "max-duration"}
 #: Options that only a coordinator has.
-_SCHEDULED = ("data", "output_data", "timeout", "concurrency", "throttle", "execution", "sla_start", "sla_end",
-              "sla_duration", "sla_contact")
+_SCHEDULED = ("data", "output_data", "timeout", "concurrency", "throttle", "execution", "sla_contact", *_SLA)
 _OF_DATA = ("data_frequency", "data_instances", "done_flag")
 #: Values with a colon, which HDFS allows in no path.
 _WITH_COLON = ("nominalTime", "actualTime")
+#: Characters of a name in Oozie's tables.
+_LONGEST_NAME = 255
 #: Characters that XML can't hold.
 _NOT_IN_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-class Wrong(Code):
-    """What is wrong with a request."""
+class OozieRequestFault(FaultCode):
+    """Fault codes for a request."""
 
     UNKNOWN_NAME = "${{{given}}} has no value{hint}; known: {allowed}; --property NAME=VALUE adds one"
     NOT_SCHEDULED = "${{{given}}} has a value in a coordinator only; give --schedule or --frequency"
@@ -54,11 +50,14 @@ class Wrong(Code):
     EXPRESSION = "{given!r} holds ${{, which Oozie would evaluate; write the name as it is"
     NAME_TAKEN = "{given!r} is also the name of another file of the application; give it another name"
     NO_FILE = "there is no file {given} on this machine"
+    EMPTY = "'' is not {what}; {instead}"
+    LONG_NAME = "the name has {length} characters, and Oozie's database holds {most}; give a shorter one with --name"
+    NOT_A_FILE = "{given!r} is not the name of a file; give one such as _SUCCESS, or '' for the folder itself"
     NOT_THE_JOBS_USER = "the user of the workflow submits the job; leave this away"
 
 
 @dataclass(frozen=True)
-class Request:
+class OozieRequest:
     """A checked request.
 
     Attributes
@@ -72,7 +71,6 @@ class Request:
         The text of the user's own workflow; empty for one with the single action that trains.
     extra : mapping of str to Path
         More files of the application by their names, for other actions of the workflow.
-    bundle : bool
     warnings : tuple of str
     """
 
@@ -81,11 +79,10 @@ class Request:
     sources: Mapping[str, Path]
     flow: str
     extra: Mapping[str, Path]
-    bundle: bool
     warnings: tuple[str, ...]
 
 
-def read_request(job: str, options: Mapping[str, Any], now: datetime) -> Request:
+def read_oozie_request(job: str, options: Mapping[str, Any], now: datetime) -> OozieRequest:
     """Return the request of a job's file and of the options.
 
     Parameters
@@ -93,7 +90,7 @@ def read_request(job: str, options: Mapping[str, Any], now: datetime) -> Request
     job : str
         The path of the job's YAML.
     options : mapping of str to value
-        By the names of `NAMES`. None, and an absent name, mean not given.
+        Those of ``ytf oozie package`` by their names. None, and an absent name, mean not given.
     now : datetime
         With a time zone.
 
@@ -102,18 +99,19 @@ def read_request(job: str, options: Mapping[str, Any], now: datetime) -> Request
     SpecInvalid
         With every fault of the request.
     """
-    faults: list[Fault] = [Fault(name, General.UNKNOWN_KEY, {"given": name, "allowed": NAMES})
-                           for name in options if name not in NAMES]
-    given = {name: value for name in NAMES if (value := options.get(name)) not in (None, (), [])}
+    faults: list[Fault] = []
+    given = {name: value for name, value in options.items() if value not in (None, (), [])}
     schedule = read_schedule(given.get("schedule"), given.get("frequency"), given.get("timezone"), given.get("start"),
                              given.get("end"), now, faults)
     scheduled = "schedule" in given or "frequency" in given
     if not scheduled:
-        faults += [Fault(name, WrongSchedule.NEEDS_SCHEDULE, {"other": "schedule or frequency"})
+        faults += [Fault(name, ScheduleFault.NEEDS_SCHEDULE, {"other": "schedule or frequency"})
                    for name in _SCHEDULED if name in given]
     if "data" not in given:
-        faults += [Fault(name, WrongSchedule.NEEDS, {"other": "data"}) for name in _OF_DATA
+        faults += [Fault(name, ScheduleFault.NEEDS, {"other": "data"}) for name in _OF_DATA
                    if name in given and not ("output_data" in given and name == "data_frequency")]
+    if re.search(r"[\s/$]", given.get("done_flag", "")):
+        faults.append(Fault("done_flag", OozieRequestFault.NOT_A_FILE, {"given": given["done_flag"]}))
     properties = _read_properties(given.get("property", ()), faults)
     data = _read_data(given, schedule, properties, faults)
     application = Application(
@@ -134,24 +132,26 @@ def read_request(job: str, options: Mapping[str, Any], now: datetime) -> Request
                  **{one.name: one.uri for one in data}, **properties}
         faults += _field_faults(document, known, scheduled)
         warnings += _doubts(document, known)
-        with noting(faults):
-            spec = _read_job(document, {name: value or "value" for name, value in known.items()})
+        with noting(faults):  # with a sample of each value, to check all of the job's rules
+            spec = JobSpec.from_dict(fill(document, {name: value or "value" for name, value in known.items()}))
     if spec is not None:
         faults += _local_faults(document, spec)
-        warnings += doubts_about(spec)
+        warnings += doubts_about_job(spec)
     flow, extra = _read_flow(given, application, faults)
     application = replace(application, name=given.get("name") or _name_of(document, job))
     faults += _text_faults(application)
-    check(dict.fromkeys(faults))
+    check_faults(dict.fromkeys(faults))
     if spec is None:
-        raise SpecInvalid(Fault("job", General.SENTENCE, {"sentence": f"{job} is empty"}))
+        raise SpecInvalid(Fault("job", GeneralFault.SENTENCE, {"sentence": f"{job} is empty"}))
     packed, sources = _pack_sources(document, spec)
     if not application.launcher_queue and spec.queue != "default":
         application = replace(application, launcher_queue=spec.queue)
     if schedule:
         warnings += doubts_about_schedule(schedule, now)
-    return Request(replace(application, has_files=bool(sources)), packed, sources, flow, extra,
-                   application.has_bundle, tuple(warnings))
+    if "output_data" in given:
+        warnings.append("output_data: Oozie deletes this folder when a person runs the coordinator's action again "
+                        "without -nocleanup; a path in the job's output is kept")
+    return OozieRequest(replace(application, has_files=bool(sources)), packed, sources, flow, extra, tuple(warnings))
 
 
 def _read_flow(given: Mapping[str, Any], application: Application,
@@ -162,15 +162,17 @@ def _read_flow(given: Mapping[str, Any], application: Application,
         try:
             text = Path(given["workflow"]).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            faults.append(Fault("workflow", General.UNREADABLE_FILE, {"file": given["workflow"], "error": str(error)}))
+            faults.append(
+                Fault("workflow", GeneralFault.UNREADABLE_FILE, {"file": given["workflow"], "error": str(error)})
+            )
         else:
             with noting(faults):
                 fill_workflow(text, application)
     for path in map(Path, given.get("include", ())):
         if path.name in OWN_FILES or path.name in extra:
-            faults.append(Fault("include", Wrong.NAME_TAKEN, {"given": path.name}))
+            faults.append(Fault("include", OozieRequestFault.NAME_TAKEN, {"given": path.name}))
         elif not path.is_file():
-            faults.append(Fault("include", Wrong.NO_FILE, {"given": str(path)}))
+            faults.append(Fault("include", OozieRequestFault.NO_FILE, {"given": str(path)}))
         extra[path.name] = path.absolute()
     return text, extra
 
@@ -180,10 +182,16 @@ def _read_properties(texts: Any, faults: list[Fault]) -> dict[str, str]:
     for text in texts:
         name, equals, value = str(text).partition("=")
         if not equals:
-            faults.append(Fault("property", Wrong.NOT_A_PAIR, {"given": text}))
+            faults.append(Fault("property", OozieRequestFault.NOT_A_PAIR, {"given": text}))
             continue
-        faults += name_faults("property", name, pairs)
-        pairs[name] = value
+        found = name_faults("property", name, pairs)
+        if not value:  # the shell action refuses a variable without a value
+            found.append(
+                Fault("property", OozieRequestFault.EMPTY, {"item": text, "what": "a value", "instead": "omit it"})
+            )
+        faults += found
+        if not found:
+            pairs[name] = value
     return pairs
 
 
@@ -201,23 +209,25 @@ def _read_data(given: Mapping[str, Any], schedule: Schedule | None, properties: 
     return data
 
 
-def _read_controls(given: Mapping[str, Any], faults: list[Fault]) -> Controls:
+def _read_controls(given: Mapping[str, Any], faults: list[Fault]) -> dict[str, str]:
     faults += _choice_faults(given, "execution", EXECUTIONS)
     timeout = given.get("timeout")
-    return Controls(
-        timeout=-1 if timeout == "-1" else read_minutes("timeout", timeout, faults),
-        concurrency=_read_count(given, "concurrency", 1, faults) or 1,
-        execution=given.get("execution", "FIFO"), throttle=_read_count(given, "throttle", 1, faults))
+    controls = {"timeout": -1 if timeout == "-1" else read_minutes("timeout", timeout, faults),
+                "concurrency": _read_count(given, "concurrency", 1, faults) or 1,
+                "execution": given.get("execution", "FIFO"), "throttle": _read_count(given, "throttle", 1, faults)}
+    return {name: str(value) for name, value in controls.items() if value is not None}
 
 
-def _read_sla(given: Mapping[str, Any], faults: list[Fault]) -> Sla | None:
-    start, end, duration = (read_minutes(name, given.get(name), faults)
-                            for name in ("sla_start", "sla_end", "sla_duration"))
+def _read_sla(given: Mapping[str, Any], faults: list[Fault]) -> dict[str, str]:
+    minutes = {element: read_minutes(name, given.get(name), faults) for name, element in _SLA.items()}
     if "sla_end" not in given:
-        faults += [Fault(name, WrongSchedule.NEEDS, {"other": "sla_end"})
-                   for name in ("sla_start", "sla_duration", "sla_contact") if name in given]
-        return None
-    return Sla(end or 0, start, duration, given.get("sla_contact", ""))
+        faults += [Fault(name, ScheduleFault.NEEDS, {"other": "sla_end"})
+                   for name in (*_SLA, "sla_contact") if name in given]
+        return {}
+    return {"nominal-time": "${coord:nominalTime()}",
+            **{element: f"${{{value} * MINUTES}}" for element, value in minutes.items() if value is not None},
+            "alert-events": "start_miss,end_miss,duration_miss",
+            **({"alert-contact": given["sla_contact"]} if given.get("sla_contact") else {})}
 
 
 def _read_count(given: Mapping[str, Any], name: str, least: int, faults: list[Fault]) -> int | None:
@@ -236,7 +246,7 @@ def _read_memory(given: Mapping[str, Any], faults: list[Fault]) -> int | None:
 
 def _choice_faults(given: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> Iterator[Fault]:
     if given.get(name, choices[0]) not in choices:
-        yield Fault(name, General.NOT_A_CHOICE, {"given": given[name], "allowed": choices})
+        yield Fault(name, GeneralFault.NOT_A_CHOICE, {"given": given[name], "allowed": choices})
 
 
 def _field_faults(document: Mapping[str, Any], known: Mapping[str, str], scheduled: bool) -> Iterator[Fault]:
@@ -245,13 +255,13 @@ def _field_faults(document: Mapping[str, Any], known: Mapping[str, str], schedul
     allowed = tuple(name for name in known if scheduled or name not in coordinators)
     for path, name in uses(document):
         if name in coordinators and not scheduled:
-            yield Fault(path, Wrong.NOT_SCHEDULED, {"given": name})
+            yield Fault(path, OozieRequestFault.NOT_SCHEDULED, {"given": name})
         elif name not in known:
-            yield Fault(path, Wrong.UNKNOWN_NAME, {"given": name, "allowed": allowed})
+            yield Fault(path, OozieRequestFault.UNKNOWN_NAME, {"given": name, "allowed": allowed})
         elif name in _WITH_COLON and path in ("input", "output"):
-            yield Fault(path, Wrong.COLON, {"given": name})
+            yield Fault(path, OozieRequestFault.COLON, {"given": name})
     if document.get("user"):
-        yield Fault("user", Wrong.NOT_THE_JOBS_USER)
+        yield Fault("user", OozieRequestFault.NOT_THE_JOBS_USER)
 
 
 def _doubts(document: Mapping[str, Any], known: Mapping[str, str]) -> list[str]:
@@ -264,18 +274,13 @@ def _doubts(document: Mapping[str, Any], known: Mapping[str, str]) -> list[str]:
     return doubts
 
 
-def _read_job(document: Mapping[str, Any], samples: Mapping[str, str]) -> JobSpec:
-    """Return the job with a sample of each value, to check all of its rules."""
-    return build_job({}, fill(document, samples))
-
-
 def _local_faults(document: Mapping[str, Any], spec: JobSpec) -> Iterator[Fault]:
     """Yield the faults of files of this machine."""
     used = dict(uses(document))
     local = local_sources(spec)
     late = {path for path in local if path in used}
     for path in sorted(late):
-        yield Fault(path, Wrong.NOT_YET, {"given": _value(document, path), "name": used[path]})
+        yield Fault(path, OozieRequestFault.NOT_YET, {"given": _value(document, path), "name": used[path]})
     found: list[Fault] = []
     with noting(found):
         check_files(spec)
@@ -316,8 +321,13 @@ def _text_faults(application: Application) -> Iterator[Fault]:
              **{f"property {name}": value for name, value in application.properties.items()}}
     for path, text in texts.items():
         if _NOT_IN_XML.search(text):
-            yield Fault(path, Wrong.BAD_CHARACTER, {"given": text})
+            yield Fault(path, OozieRequestFault.BAD_CHARACTER, {"given": text})
         if re.search("[<&]", text):
-            yield Fault(path, Wrong.MARKUP, {"given": text})
+            yield Fault(path, OozieRequestFault.MARKUP, {"given": text})
     if "${" in application.name:
-        yield Fault("name", Wrong.EXPRESSION, {"given": application.name})
+        yield Fault("name", OozieRequestFault.EXPRESSION, {"given": application.name})
+    if len(application.name) > _LONGEST_NAME:
+        yield Fault("name", OozieRequestFault.LONG_NAME, {"length": len(application.name), "most": _LONGEST_NAME})
+    if not application.python.strip():
+        yield Fault("python", OozieRequestFault.EMPTY, {"what": "an interpreter",
+                                                        "instead": "give a path such as /opt/tf/bin/python"})

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 from zoneinfo import available_timezones
 
-from ..errors import Code, Fault
+from ..errors import Fault, FaultCode
 
 #: The end of a schedule that names none.
 NO_END = "2099-12-31T00:00Z"
@@ -24,8 +24,8 @@ MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", 
 DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
-class Wrong(Code):
-    """What is wrong with a schedule."""
+class ScheduleFault(FaultCode):
+    """Fault codes for a schedule."""
 
     TWO_SCHEDULES = "{other} also says when the training runs; give one of them"
     NOT_FIVE = ("{given!r} has {count} fields; give five: minute, hour, day of month, month, day of week, such as "
@@ -116,23 +116,25 @@ def read_schedule(cron: str | None, frequency: str | None, zone: str | None, sta
     """
     before = len(faults)
     if cron is None and frequency is None:
-        faults += [Fault(name, Wrong.NEEDS_SCHEDULE, {"other": "schedule or frequency"})
+        faults += [Fault(name, ScheduleFault.NEEDS_SCHEDULE, {"other": "schedule or frequency"})
                    for name, value in (("timezone", zone), ("start", start), ("end", end)) if value is not None]
         return None
     if cron is not None and frequency is not None:
-        faults.append(Fault("frequency", Wrong.TWO_SCHEDULES, {"other": "schedule"}))
+        faults.append(Fault("frequency", ScheduleFault.TWO_SCHEDULES, {"other": "schedule"}))
     if cron is not None:
         faults += cron_faults(cron)
         if zone not in (None, "UTC", "GMT"):
-            faults.append(Fault("timezone", Wrong.ZONE_OF_CRON, {"other": "frequency"}))
+            faults.append(Fault("timezone", ScheduleFault.ZONE_OF_CRON, {"other": "frequency"}))
     fixed = read_frequency("frequency", frequency, faults) if frequency is not None else None
     if zone is not None and not _OFFSET_ZONE.match(zone) and zone not in available_timezones():
-        faults.append(Fault("timezone", Wrong.NO_ZONE,
+        faults.append(Fault("timezone", ScheduleFault.NO_ZONE,
                             {"given": zone, "allowed": tuple(sorted(available_timezones()))}))
     begins = read_time("start", start, faults) if start is not None else now.astimezone(timezone.utc)
     ends = read_time("end", end if end is not None else NO_END, faults)
     if begins and ends and ends <= begins:
-        faults.append(Fault("end", Wrong.ENDS_FIRST, {"given": format_time(ends), "start": format_time(begins)}))
+        faults.append(
+            Fault("end", ScheduleFault.ENDS_FIRST, {"given": format_time(ends), "start": format_time(begins)})
+        )
     if len(faults) > before or begins is None or ends is None:
         return None
     return Schedule(" ".join((cron or "").split()), fixed, format_time(begins), format_time(ends), zone or "UTC")
@@ -142,7 +144,7 @@ def read_frequency(path: str, text: str, faults: list[Fault]) -> Frequency | Non
     """Return the frequency of a text such as ``12h``; None, and a fault, for any other text."""
     match = _FREQUENCY.match(text.strip())
     if not match:
-        faults.append(Fault(path, Wrong.NOT_A_FREQUENCY, {"given": text}))
+        faults.append(Fault(path, ScheduleFault.NOT_A_FREQUENCY, {"given": text}))
         return None
     word = match[2].lower()
     unit, factor = _UNITS["mo" if word.startswith("mo") else word[0]]
@@ -155,7 +157,7 @@ def read_minutes(path: str, text: str | None, faults: list[Fault]) -> int | None
         return None
     match = _FREQUENCY.match(text.strip())
     if not match or match[2].lower().startswith("mo"):
-        faults.append(Fault(path, Wrong.NOT_A_PERIOD, {"given": text}))
+        faults.append(Fault(path, ScheduleFault.NOT_A_PERIOD, {"given": text}))
         return None
     return int(match[1]) * {"m": 1, "h": 60, "d": 1440, "w": 10080}[match[2][0].lower()]
 
@@ -167,7 +169,7 @@ def read_time(path: str, text: str, faults: list[Fault]) -> datetime | None:
             raise ValueError(text)
         moment = datetime.fromisoformat(re.sub(r"([+-]\d{2})(\d{2})\Z", r"\1:\2", text.strip().replace("Z", "+00:00")))
     except ValueError:
-        faults.append(Fault(path, Wrong.NOT_A_TIME, {"given": text}))
+        faults.append(Fault(path, ScheduleFault.NOT_A_TIME, {"given": text}))
         return None
     return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
 
@@ -177,7 +179,7 @@ def format_time(moment: datetime) -> str:
     return f"{moment.astimezone(timezone.utc):%Y-%m-%dT%H:%MZ}"
 
 
-def doubts_about(schedule: Schedule, now: datetime) -> Iterator[str]:
+def doubts_about_schedule(schedule: Schedule, now: datetime) -> Iterator[str]:
     """Yield warnings about a valid schedule that is probably a mistake."""
     if schedule.frequency and schedule.frequency.minutes < LEAST_MINUTES:
         yield (f"frequency: Oozie refuses less than {LEAST_MINUTES} minutes, unless the server sets "
@@ -209,14 +211,14 @@ def cron_faults(text: str) -> Iterator[Fault]:
     """Yield the faults of a cron expression of Oozie."""
     fields = text.split()
     if len(fields) != len(_FIELDS):
-        yield Fault("schedule", Wrong.NOT_FIVE, {"given": text, "count": len(fields)})
+        yield Fault("schedule", ScheduleFault.NOT_FIVE, {"given": text, "count": len(fields)})
         return
     for value, field in zip(fields, _FIELDS, strict=True):
         for item in value.upper().split(","):
             if field.names == DAYS and re.search(r"\d", item.partition("#")[0].partition("/")[0]):
-                yield Fault("schedule", Wrong.NUMBERED_DAY, {"given": item})
+                yield Fault("schedule", ScheduleFault.NUMBERED_DAY, {"given": item})
             elif not _is_item(item, field):
-                yield Fault("schedule", Wrong.NOT_IN_FIELD,
+                yield Fault("schedule", ScheduleFault.NOT_IN_FIELD,
                             {"given": item, "field": field.name, "allowed": field.allowed})
 
 

@@ -3,15 +3,16 @@
 They are those of the jar oozie-client 5.2.1, so that nobody needs Maven or a network to pack an application.
 """
 
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import Code, Fault, HadoopClientUnfit, SpecInvalid
+from ..errors import Fault, FaultCode, HadoopClientUnfit, SpecInvalid
 
-FOLDER = Path(__file__).parent / "schemas"
+SCHEMA_FOLDER = Path(__file__).parent / "schemas"
 #: The schema of each namespace.
-FILES = {
+SCHEMA_FILES = {
     "uri:oozie:workflow:1.0": "oozie-workflow-1.0.xsd",
     "uri:oozie:shell-action:1.0": "shell-action-1.0.xsd",
     "uri:oozie:coordinator:0.5": "oozie-coordinator-0.5.xsd",
@@ -19,8 +20,8 @@ FILES = {
 }
 
 
-class Wrong(Code):
-    """What is wrong with a document."""
+class SchemaFault(FaultCode):
+    """Fault codes for a document."""
 
     NOT_XML = "not XML: {problem}"
     NOT_VALID = "line {line}: {problem}"
@@ -44,52 +45,48 @@ def parse_xml(name: str, text: str) -> Any:
     SchemasMissing
         The library lxml is not installed.
     """
-    etree = _lxml()
+    etree = lxml()
     try:
         # Oozie's own parser refuses entities; so does this one.
         return etree.fromstring(text.encode(), etree.XMLParser(resolve_entities=False, no_network=True))
     except etree.XMLSyntaxError as error:
-        raise SpecInvalid(Fault(name, Wrong.NOT_XML, {"problem": str(error)})) from error
+        raise SpecInvalid(Fault(name, SchemaFault.NOT_XML, {"problem": str(error)})) from error
 
 
-def check_documents(documents: dict[str, str]) -> None:
-    """Check the XML among the files of an application.
-
-    Parameters
-    ----------
-    documents : dict of str to str
-        Texts by the names of their files.
+def document_faults(documents: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield a fault for each place of the XML among the files of an application that Oozie's schemas refuse.
 
     Raises
     ------
     SpecInvalid
-        With a fault for each place that Oozie would refuse.
+        A text is not XML.
     SchemasMissing
         The library lxml is not installed.
     """
-    faults = []
     for name, text in documents.items():
-        if not name.endswith(".xml"):
-            continue
         schema = _schema()
         if not schema.validate(parse_xml(name, text)):
-            faults += [Fault(name, Wrong.NOT_VALID, {"line": error.line, "problem": error.message})
-                       for error in schema.error_log]
-    if faults:
-        raise SpecInvalid(faults)
+            for error in schema.error_log:
+                yield Fault(name, SchemaFault.NOT_VALID, {"line": error.line, "problem": error.message})
 
 
 @lru_cache(maxsize=1)
 def _schema() -> Any:
     """Return one schema of all namespaces: a workflow holds elements of several."""
-    etree = _lxml()
-    imports = "".join(f'<xs:import namespace="{namespace}" schemaLocation="{FOLDER / file}"/>'
-                      for namespace, file in FILES.items())
+    etree = lxml()
+    imports = "".join(f'<xs:import namespace="{namespace}" schemaLocation="{SCHEMA_FOLDER / file}"/>'
+                      for namespace, file in SCHEMA_FILES.items())
     schema = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{imports}</xs:schema>'
     return etree.XMLSchema(etree.fromstring(schema))
 
 
-def _lxml() -> Any:
+def to_text(root: Any) -> str:
+    """Return the text of a document."""
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{lxml().tostring(root, encoding="unicode")}\n'
+
+
+def lxml() -> Any:
+    """Return the library ``lxml.etree``; raise SchemasMissing if it is not installed."""
     try:
         from lxml import etree
     except ImportError as error:

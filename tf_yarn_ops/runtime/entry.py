@@ -18,7 +18,7 @@ def newer():  # type: ignore[no-untyped-def]  # readable by Python 2
 
 
 def main():  # type: ignore[no-untyped-def]
-    """Run the part that the first argument names, ``agent``, ``coordinator`` or ``tensorboard``."""
+    """Run the part that the first argument names, ``agent``, ``coordinator``, ``local`` or ``tensorboard``."""
     if sys.version_info < (3, 9):
         path = newer()
         if path:
@@ -28,10 +28,12 @@ def main():  # type: ignore[no-untyped-def]
     gc.disable()  # imports leave no garbage: looking for it costs each agent 2 ms
     if sys.argv[1] == "coordinator":
         from tf_yarn_ops.runtime.master.driver import main as part
+    elif sys.argv[1] == "local":
+        from tf_yarn_ops.runtime.master.local_containers import main as part
     elif sys.argv[1] == "tensorboard":
-        from tf_yarn_ops.runtime.agent.tensorboard import main as part
+        from tf_yarn_ops.runtime.agent.tensorboard_task import main as part
     else:
-        from tf_yarn_ops.runtime.agent.program import main as part
+        from tf_yarn_ops.runtime.agent.agent import main as part
     gc.enable()
     return part(sys.argv[2:])
 

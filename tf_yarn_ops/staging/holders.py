@@ -9,7 +9,7 @@ import json
 
 from .staging_directory import PASSABLE, StagingDirectory
 
-FOLDER = "leases"
+LEASES_FOLDER = "leases"
 
 
 class Holders:
@@ -35,7 +35,7 @@ class Holders:
     def _create(self, application_id: str, content: bytes) -> bool:
         # The staging directory first, see `launch.claims`.
         self._files.makedirs(self._staging, PASSABLE)
-        self._files.makedirs(f"{self._staging}/{FOLDER}", 0o700)
+        self._files.makedirs(f"{self._staging}/{LEASES_FOLDER}", 0o700)
         return self._files.create(self._path(application_id), content, 0o600)
 
     def last(self, application_id: str) -> tuple[str, float] | None:
@@ -51,4 +51,4 @@ class Holders:
         self._files.delete(self._path(application_id))
 
     def _path(self, application_id: str) -> str:
-        return f"{self._staging}/{FOLDER}/{application_id}"
+        return f"{self._staging}/{LEASES_FOLDER}/{application_id}"

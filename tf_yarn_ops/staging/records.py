@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import SubmissionRejected
 from ..hadoop.filesystem import FileStatus, FileSystem
+from ..runtime.common.contract import APPLICATION_ID
 from ..runtime.common.record import (
     MAX_UNPACKED,
     SNAPSHOTS,
@@ -42,8 +43,8 @@ _CHUNK = 32
 #: Milliseconds after which an unfinished file counts as abandoned.
 _ABANDONED = 24 * 3600 * 1000
 _INDEX = re.compile(r"\.index-[0-9a-f]{12}\.json\.gz\Z")
-_RECORD = re.compile(r"(application_(\d+)_\d+)\.json\.gz\Z")
-_SNAPSHOT = re.compile(r"(application_\d+_\d+)-[01]\.json\.gz\Z")
+_RECORD = re.compile(rf"({APPLICATION_ID})\.json\.gz\Z")
+_SNAPSHOT = re.compile(rf"({APPLICATION_ID})-[01]\.json\.gz\Z")
 _PARTS = (re.compile(r"\d{4}\Z"), re.compile(r"\d{2}\Z"), re.compile(r"\d{2}\Z"))
 
 

@@ -8,14 +8,15 @@ secrets lie in the application's own directory.
 import hashlib
 import logging
 import re
+import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-from ..errors import SpecInvalid, SubmissionRejected
+from ..errors import Cancelled, SpecInvalid, SubmissionRejected
 from ..hadoop.cluster import Cluster
 from ..hadoop.filesystem import Content, FileStatus, FileSystem
 from .application_directory import ApplicationDirectory
@@ -23,6 +24,8 @@ from .local_resource import PRIVATE, PUBLIC, LocalResource, type_of
 from .records import Records
 
 logger = logging.getLogger(__name__)
+#: Tells how far the transfer of a large file is; the command line shows it always.
+_transfers = logging.getLogger("tf_yarn_ops.transfers")
 
 #: Other users may pass through the staging directory, as YARN's public files need, but may not list it.
 PASSABLE, _READABLE, _OURS_ALONE = 0o711, 0o755, 0o700
@@ -33,6 +36,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
 _TRIES = 3
 #: Bytes that are read, digested and sent at a time.
 _PIECE = 1 << 18
+#: Seconds until the first line about a transfer, and between two of them.
+_FIRST_LINE, _NEXT_LINE = 1.0, 5.0
 
 
 class StagingDirectory:
@@ -100,7 +105,7 @@ class StagingDirectory:
         return any(deleted)
 
     def store(self, directory: ApplicationDirectory, source: Path | bytes, name: str, *,
-              public: bool = False) -> LocalResource:
+              public: bool = False, checkpoint: Callable[[], None] = lambda: None) -> LocalResource:
         """Return a file of the cache; upload it if the cache does not have it.
 
         Parameters
@@ -113,6 +118,8 @@ class StagingDirectory:
             File name, by which YARN recognises archives.
         public : bool, optional
             Whether every user may read it, so that all users of a node share one copy. Default False.
+        checkpoint : callable, optional
+            Called between the pieces of a file; raises an error to end the transfer. Default: nothing ends it.
 
         Raises
         ------
@@ -122,8 +129,8 @@ class StagingDirectory:
         name = _UNSAFE.sub("_", name)
         for _ in range(_TRIES):
             try:
-                return self._store(directory, _Bytes(source) if isinstance(source, bytes) else _File(source), name,
-                                   public)
+                return self._store(directory, _Bytes(source) if isinstance(source, bytes)
+                                   else _File(source, checkpoint), name, public)
             except (_Changed, FileNotFoundError):
                 logger.warning("%s has changed while it was uploaded; reading it again", name)
         raise SpecInvalid(f"{name} was changed or removed {_TRIES} times while it was uploaded; submit again when the "
@@ -157,7 +164,7 @@ class StagingDirectory:
             self.filesystem.create(passing, source, _PUBLIC_FILE if public else _PRIVATE_FILE)
             if source.read_digest != digest:
                 raise _Changed
-        except _Changed:
+        except (_Changed, Cancelled):
             self.filesystem.delete(passing)
             raise
         if not self.filesystem.rename(passing, path):
@@ -227,13 +234,14 @@ class _File(Content):
     `_Changed` for a file that has shrunk: the other side would wait for the missing bytes.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, checkpoint: Callable[[], None]):
         self._path = path
+        self._checkpoint = checkpoint
         self.size = path.stat().st_size
         self.read_digest = ""
 
     def __iter__(self) -> Iterator[bytes]:
-        found, left = hashlib.sha256(), self.size
+        found, left, tell_at = hashlib.sha256(), self.size, time.monotonic() + _FIRST_LINE
         try:
             stream = self._path.open("rb")
         except FileNotFoundError as error:
@@ -243,8 +251,13 @@ class _File(Content):
                 piece = stream.read(min(left, _PIECE))
                 if not piece:
                     raise _Changed
+                self._checkpoint()
                 found.update(piece)
                 left -= len(piece)
+                if time.monotonic() >= tell_at:
+                    tell_at = time.monotonic() + _NEXT_LINE
+                    _transfers.info("%s %s: %.0f of %.0f MiB", "uploading" if self.read_digest else "reading",
+                                    self._path.name, (self.size - left) / 2**20, self.size / 2**20)
                 yield piece
         self.read_digest = found.hexdigest()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import ApplicationNotFound
 from ..hadoop.resourcemanager import ENDED, ResourceManager
-from .holders import FOLDER
+from .holders import LEASES_FOLDER
 from .staging_directory import StagingDirectory
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ def sweep(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str
         logger.info("deleted the directories of %s ended applications", len(deleted))
     if random.random() < CLAIMS_CHANCE:
         sweep_old(staging, "claims")
-        sweep_old(staging, FOLDER)
+        sweep_old(staging, LEASES_FOLDER)
     if random.random() < RECORDS_CHANCE:
         sweep_records(staging)
         sweep_snapshots(staging, resourcemanager, on_ended)

@@ -5,17 +5,17 @@ coordinator and agents read.
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..hadoop.cluster import Cluster
 from ..hadoop.site import Site
 from ..hadoop.tls import read_authorities
-from ..job.parts import Resources
+from ..job.parts import Acls, Resources
 from ..job.spec import JobSpec, TaskSpec
 from ..runtime.common.contract import (
+    EVERYBODY,
     JOB_FILE,
     RUNTIME_FILE,
     VERSION,
@@ -24,7 +24,7 @@ from ..runtime.common.contract import (
     ServicePlan,
     TensorBoardPlan,
     TypePlan,
-    dump_job,
+    ViewersPlan,
 )
 from ..runtime.common.fast_import import import_skein
 from ..runtime.common.masking import mask_options
@@ -51,37 +51,51 @@ command -v {interpreter} >/dev/null || exec {any} -u {runtime} coordinator "$SKE
 """
 
 
-def build(
-    spec: JobSpec,
-    *,
-    base_port: int,
-    resourcemanagers: Sequence[str] = (),
-    user: str = "",
-    authorities: str = "",
-    history: HistoryPlan | None = None,
-    namenodes: Sequence[str] = (),
-    site: Site | None = None,
-) -> "skein.ApplicationSpec":
+@dataclass(frozen=True)
+class JobContext:
+    """What a cluster adds to a job's file.
+
+    Parameters
+    ----------
+    base_port : int, optional
+        First of the 16 ports on which the coordinator may listen. Default: the lowest that a site draws from.
+    resourcemanagers : tuple of str, optional
+        URLs that the coordinator may ask.
+    user : str, optional
+        The submitting user.
+    authorities : str, optional
+        Certificates (PEM) of the CAs of ResourceManagers and NameNodes. Default: those of the nodes.
+    history : HistoryPlan, optional
+        Where the coordinator writes the job's record. Default: nowhere.
+    namenodes : tuple of str, optional
+        HTTP addresses of the NameNodes that hold TensorBoard's event files. Default: none; TensorBoard reads them.
+    viewers : ViewersPlan, optional
+        Who may open the pages besides the owner. Default: everybody who reaches them.
+    tensorboard_direct : bool, optional
+        Whether everybody may reach TensorBoard. Default False.
+    """
+
+    base_port: int = Site().base_port(0)
+    resourcemanagers: tuple[str, ...] = ()
+    user: str = ""
+    authorities: str = ""
+    history: HistoryPlan | None = None
+    namenodes: tuple[str, ...] = ()
+    viewers: ViewersPlan | None = None
+    tensorboard_direct: bool = False
+
+
+def build(spec: JobSpec, site: Site | None = None, *, asks_acls: bool = False) -> "skein.ApplicationSpec":
     """Return the Skein application of a job.
 
     Parameters
     ----------
     spec : JobSpec
-    base_port : int
-        First of the 16 ports on which the coordinator may listen.
-    resourcemanagers : sequence of str, optional
-        URLs for the job file.
-    user : str, optional
-        The submitting user, for the job file.
-    authorities : str, optional
-        Certificates (PEM) of the CAs of ResourceManagers and NameNodes, for the job file. Default: those of the nodes.
-    history : HistoryPlan, optional
-        Where the coordinator writes the job's record, for the job file. Default: nowhere.
-    namenodes : sequence of str, optional
-        HTTP addresses of the NameNodes that hold TensorBoard's event files. Default: none; TensorBoard reads them.
     site : Site, optional
         For the JVM options of the application master and the folders to mount into Docker containers. Default:
         ``Site()``.
+    asks_acls : bool, optional
+        Whether the cluster enforces view ACLs, also for a job without its own. Default False.
 
     Returns
     -------
@@ -92,13 +106,11 @@ def build(
     skein = import_skein()
     site = site or Site()
     placed = build_container_environment(spec.environment, (spec.input, spec.output), site.docker_folders)
-    job = job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user, authorities=authorities,
-                 namenodes=namenodes, direct=site.tensorboard_direct)
     ours = {
         RUNTIME_FILE: skein.File(RUNTIME_SOURCE, type="file"),
         JOB_FILE: skein.File(JOB_SOURCE, type="file", visibility="application"),
     }
-    files = {**ours, **user_files(spec, placed)}
+    files = {**ours, **{name: skein.File(*file) for name, file in user_files(spec, placed).items()}}
     services = {
         name: skein.Service(
             instances=len(plan.indices),
@@ -110,10 +122,13 @@ def build(
             max_restarts=spec.restart.max_container_losses,
             allow_failures=True,
         )
-        for name, plan in job.services.items()
+        for name, plan in _plan_services(spec).items()
     }
     environment = {name: files[name] for name in placed.archives}
     acls = {name: list(value) for name, value in asdict(spec.acls).items()}
+    enable = asks_acls or any(acls.values())
+    # Skein's pages know neither groups nor administrators; those of the coordinator do.
+    acls["ui_users"] = [EVERYBODY] if enable else []
     master = skein.Master(
         resources=skein.Resources(memory=spec.am_memory, vcores=spec.am_vcores),
         script=_script(placed, "coordinator", "", flags="-u"),
@@ -127,27 +142,15 @@ def build(
         node_label=spec.node_label or "",
         tags={tag.lower() for tag in spec.tags},
         file_systems=list(spec.file_systems),
-        acls=skein.ACLs(enable=any(acls.values()), **acls),
+        acls=skein.ACLs(enable=enable, **acls),
         max_attempts=1,
         master=master,
         services=services,
     )
 
 
-def job_file(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str] = (), user: str = "",
-             authorities: str = "", history: HistoryPlan | None = None, namenodes: Sequence[str] = (),
-             site: Site | None = None) -> bytes:
-    """Return the content of the job file. It holds the user's variables, so only the job's user may read it.
-
-    The arguments are those of `build`.
-    """
-    return dump_job(job_of(spec, base_port=base_port, resourcemanagers=resourcemanagers, user=user,
-                           authorities=authorities, history=history, namenodes=namenodes,
-                           direct=(site or Site()).tensorboard_direct))
-
-
-def settings_of(cluster: Cluster, spec: JobSpec, number: int) -> dict[str, Any]:
-    """Return the arguments of `build` and `job_file` that a cluster determines.
+def context_of(cluster: Cluster, spec: JobSpec, number: int) -> JobContext:
+    """Return what a cluster adds to the file of a job.
 
     Parameters
     ----------
@@ -159,9 +162,10 @@ def settings_of(cluster: Cluster, spec: JobSpec, number: int) -> dict[str, Any]:
     site, resourcemanagers = cluster.site, cluster.resourcemanagers if cluster.inside is None else cluster.inside
     namenodes = cluster.namenodes_of(_logdir(spec)) if spec.tensorboard else ()
     encrypted = any(url.startswith("https:") for url in (*resourcemanagers, *namenodes))
-    return {"base_port": site.base_port(number), "resourcemanagers": resourcemanagers, "user": cluster.user,
-            "authorities": read_authorities(site.ca_file) if site.ca_file and encrypted else "",
-            "history": plan_history(cluster), "namenodes": namenodes, "site": site}
+    return JobContext(
+        site.base_port(number), tuple(resourcemanagers), cluster.user,
+        read_authorities(site.ca_file) if site.ca_file and encrypted else "", plan_history(cluster), tuple(namenodes),
+        plan_viewers(cluster, spec), site.tensorboard_direct)
 
 
 def plan_history(cluster: Cluster) -> HistoryPlan | None:
@@ -175,11 +179,19 @@ def plan_history(cluster: Cluster) -> HistoryPlan | None:
     return HistoryPlan(cluster.history, cluster.user, inside, "" if inside else cluster.local_root or "")
 
 
-def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], user: str, authorities: str = "",
-           history: HistoryPlan | None = None, namenodes: Sequence[str] = (), direct: bool = False) -> Job:
+def plan_viewers(cluster: Cluster, spec: JobSpec) -> ViewersPlan | None:
+    """Return who may open the pages of a job; None if neither the cluster nor the job asks for view ACLs."""
+    acls, administrators = spec.acls, cluster.administrators
+    if not cluster.asks_acls and acls == Acls():
+        return None
+    return administrators._replace(users=(*acls.view_users, *acls.ui_users, *administrators.users),
+                                   groups=(*acls.view_groups, *administrators.groups))
+
+
+def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
     """Return the job as the coordinator and the agents read it from the job file.
 
-    ``direct`` says whether everybody may reach TensorBoard; the other arguments are those of `build`.
+    It holds the user's variables, so only the job's user may read the file.
     """
     placed = build_container_environment(spec.environment, (spec.input, spec.output))
     types = {
@@ -187,24 +199,24 @@ def job_of(spec: JobSpec, *, base_port: int, resourcemanagers: Sequence[str], us
                        *task.role(name), task.hold_port)
         for name, task in spec.tasks.items()
     }
-    services = {}
-    for name, task in spec.tasks.items():
-        services.update(_services(name, task))
     board = None
     if spec.tensorboard:
-        board = TensorBoardPlan(_logdir(spec), tuple(shlex.split(spec.tensorboard.args)), direct, tuple(namenodes))
+        board = TensorBoardPlan(_logdir(spec), tuple(shlex.split(spec.tensorboard.args)),
+                                context.tensorboard_direct, context.namenodes)
         command = _TENSORBOARD_COMMAND.format(interpreter=shlex.quote(placed.interpreter), runtime=RUNTIME_FILE)
         types[TENSORBOARD] = TypePlan(1, command, dict(spec.env), *ROLES[TENSORBOARD], False)
-        services[TENSORBOARD] = ServicePlan(TENSORBOARD, (0,), spec.tensorboard.memory, spec.tensorboard.vcores)
     return Job(
-        version=VERSION, name=spec.name, queue=spec.queue, user=spec.user or user, program=spec.command or "",
-        types=types, services=services, ports=tuple(range(base_port, base_port + PORTS)), path=placed.path,
+        version=VERSION, name=spec.name, queue=spec.queue, user=spec.user or context.user, program=spec.command or "",
+        types=types, services=_plan_services(spec), path=placed.path,
+        ports=tuple(range(context.base_port, context.base_port + PORTS)),
         script=spec.script.rsplit("/", 1)[-1] if spec.script else None, input=spec.input, output=spec.output,
         docker_image=placed.docker_image, success=spec.success, restart=asdict(spec.restart),
         deadlines=asdict(spec.deadlines), linger=spec.tensorboard.linger if spec.tensorboard else 0.0,
-        report_log_tail=spec.report_log_tail, resourcemanagers=tuple(resourcemanagers), version_of_package=__version__,
-        authorities=authorities, tensorboard=board, options=mask_options(spec.to_dict()),
-        history=history and history._replace(view_users=spec.acls.view_users, view_groups=spec.acls.view_groups),
+        report_log_tail=spec.report_log_tail, resourcemanagers=context.resourcemanagers, version_of_package=__version__,
+        authorities=context.authorities, tensorboard=board, options=mask_options(spec.to_dict()),
+        history=context.history and context.history._replace(
+            view_users=spec.acls.view_users, view_groups=spec.acls.view_groups),
+        viewers=context.viewers,
     )
 
 
@@ -213,14 +225,21 @@ def _logdir(spec: JobSpec) -> str:
     return (spec.tensorboard.logdir or spec.output or "") if spec.tensorboard else ""
 
 
-def user_files(spec: JobSpec, placed: ContainerEnvironment) -> Mapping[str, "skein.File"]:
-    """Return the user's files for the working directory: script, files, archives, the packed environment."""
-    skein = import_skein()
-    files = {name: skein.File(source, type="file") for name, source in spec.files.items()}
+def user_files(spec: JobSpec, placed: ContainerEnvironment) -> dict[str, tuple[str, str]]:
+    """Return the user's files for the working directory, and the packed environment: their sources and types."""
+    files = {name: (source, "file") for name, source in spec.files.items()}
     if spec.script:
-        files[spec.script.rsplit("/", 1)[-1]] = skein.File(spec.script, type="file")
+        files[spec.script.rsplit("/", 1)[-1]] = spec.script, "file"
     archives = {**spec.archives, **placed.archives}
-    return files | {name: skein.File(source, type="archive") for name, source in archives.items()}
+    return files | {name: (source, "archive") for name, source in archives.items()}
+
+
+def _plan_services(spec: JobSpec) -> dict[str, ServicePlan]:
+    """Return the containers of each Skein service, TensorBoard's among them."""
+    services = {name: plan for kind, task in spec.tasks.items() for name, plan in _services(kind, task).items()}
+    if spec.tensorboard:
+        services[TENSORBOARD] = ServicePlan(TENSORBOARD, (0,), spec.tensorboard.memory, spec.tensorboard.vcores)
+    return services
 
 
 def _services(task_type: str, task: TaskSpec) -> dict[str, ServicePlan]:

@@ -13,7 +13,7 @@ VALID = timedelta(days=365)
 COMMON_NAME = "skein-internal"
 
 
-class Credentials(NamedTuple):
+class TlsPair(NamedTuple):
     """A certificate and its key, both as PEM."""
 
     certificate: bytes
@@ -23,7 +23,7 @@ class Credentials(NamedTuple):
         return "Credentials(...)"
 
 
-def mint(now: datetime | None = None) -> Credentials:
+def mint(now: datetime | None = None) -> TlsPair:
     """Make a self-signed ECDSA P-256 certificate and its key.
 
     Parameters
@@ -53,7 +53,7 @@ def mint(now: datetime | None = None) -> Credentials:
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
-    return Credentials(
+    return TlsPair(
         certificate.public_bytes(serialization.Encoding.PEM),
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
                           serialization.NoEncryption()))

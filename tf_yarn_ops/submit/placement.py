@@ -2,7 +2,8 @@
 
 An unknown queue, an unknown node label, or a label that the queue may not use is an error, because YARN refuses it for
 ever. (YARN checks the label of a task type only when the application master asks for containers, and the master ends.)
-A container that no running node could hold is a warning, because clusters grow.
+A container that no running node could hold, and a job that is larger than all nodes together, are a warning, because
+clusters grow.
 
 Facts that the ResourceManager does not list are not checked: a check that refuses too much is worse than none.
 """
@@ -16,7 +17,7 @@ from ..errors import ResourcesImpossible, SubmissionRejected, TfYarnError, did_y
 from ..hadoop.queues import MAPPED, fault_of, find_queue, leaves_of, read_queues
 from ..hadoop.resourcemanager import Allocation, ResourceManager
 from ..job.spec import JobSpec
-from .preflight import MASTER, check_maximum, containers, maximum_of
+from .preflight import MASTER, check_maximum, every_container, maximum_of
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +79,7 @@ def check_placement(spec: JobSpec, around: Surroundings, strict: bool) -> None:
         refused.append(str(error))
     if refused:
         raise SubmissionRejected(list_faults(refused))
-    check_nodes(spec, around, strict)
+    warn_about_nodes(spec, around, strict)
 
 
 def queue_faults(queue: str, scheduler: Mapping[str, Any]) -> list[str]:
@@ -128,8 +129,10 @@ def _of_queue(faults: list[str], queue: str) -> list[str]:
     return []
 
 
-def check_nodes(spec: JobSpec, around: Surroundings, strict: bool) -> None:
+def warn_about_nodes(spec: JobSpec, around: Surroundings, strict: bool) -> None:
     """Log a warning for each container that no running node could hold, even if the node were empty.
+
+    Another warning is for containers that all nodes, or those that the queue may use, could not hold together.
 
     Raises
     ------
@@ -138,14 +141,21 @@ def check_nodes(spec: JobSpec, around: Surroundings, strict: bool) -> None:
     """
     problems = ["the cluster has no running node now"]
     if around.nodes:
-        problems = [problem for label, wanted in _by_label(spec, around).items()
-                    for problem in _too_large(wanted, [_total(node) for node in _nodes_of(label, around)], label or "")]
+        grouped = {label: (wanted, [_total(node) for node in _nodes_of(label, around)])
+                   for label, wanted in _by_label(spec, around).items()}
+        problems = [problem for label, group in grouped.items() for problem in _too_large(*group, label or "")]
+        queue = find_queue(spec.queue, read_queues(around.scheduler))
+        if not around.labels:  # the containers of all groups go to all nodes
+            grouped = {"": (list(every_container(spec)), list(map(_total, around.nodes)))}
+        most = queue.most if queue and not around.labels else 100.0
+        problems = problems or [problem for label, group in grouped.items()
+                                for problem in _too_many(*group, label or "", most)]
     if not problems:
         return
     text = "; ".join(problems)
     if strict:
         raise ResourcesImpossible(text)
-    logger.warning("%s; the job waits until there is one", text)
+    logger.warning("%s; the job waits until the cluster has room for it", text)
 
 
 def _by_label(spec: JobSpec, around: Surroundings) -> dict[str | None, list[tuple[str, Allocation]]]:
@@ -158,7 +168,7 @@ def _by_label(spec: JobSpec, around: Surroundings) -> dict[str | None, list[tupl
     queue = find_queue(spec.queue, found)
     default = queue.default_label if queue else ""
     grouped: dict[str | None, list[tuple[str, Allocation]]] = {}
-    for name, size in containers(spec).items():
+    for name, size in every_container(spec):
         task = spec.tasks.get(name.partition(":")[0])
         own = (task.node_label if task else None) or spec.node_label
         unknown = around.labels is None or not found or (name == MASTER and not own)
@@ -175,16 +185,42 @@ def _nodes_of(label: str | None, around: Surroundings) -> list[Mapping[str, Any]
 
 def _too_large(wanted: list[tuple[str, Allocation]], totals: list[Allocation], label: str) -> list[str]:
     """Return one sentence about the containers that no node of a label could hold; an empty list if there are none."""
-    above = [(name, size) for name, size in wanted if not any(total.holds(size) for total in totals)]
+    above = {name: size for name, size in wanted if not any(total.holds(size) for total in totals)}
     if not above:
         return []
     labelled = f" with label {label!r}" if label else ""
     if not totals:
-        names = ", ".join(name for name, _ in above)
+        names = ", ".join(above)
         return [f"the cluster has no running node{labelled or ' without a label'} now, for {names}"]
     largest = Allocation(*(max(getattr(total, field) for total in totals) for field in ("memory", "vcores", "gpus")))
-    texts = (f"no node{labelled} could hold {name}, which asks for {size}" for name, size in above)
+    texts = (f"no node{labelled} could hold {name}, which asks for {size}" for name, size in above.items())
     return [f"{'; '.join(texts)}; the largest of {len(totals)} nodes{labelled}: {largest}"]
+
+
+def _too_many(wanted: list[tuple[str, Allocation]], totals: list[Allocation], label: str, most: float) -> list[str]:
+    """Return a sentence if the nodes of a label could not hold the containers at the same time, else an empty list.
+
+    Parameters
+    ----------
+    wanted : list of tuple
+        The name and the size of each container.
+    totals : list of Allocation
+        Of the nodes.
+    label : str
+    most : float
+        Per cent of the nodes that the queue may use. YARN counts memory and GPUs; whether it counts cores depends on
+        its calculator, which it does not list.
+    """
+    nothing = Allocation(0, 0)
+    asked, there = sum((size for _, size in wanted), nothing), sum(totals, nothing)
+    allowed = int(there.memory * most / 100)
+    if asked.memory <= allowed and asked.gpus <= there.gpus:
+        return []
+    labelled = f" with label {label!r}" if label else ""
+    of_queue = f", of which the queue may use {allowed} MiB" if allowed < there.memory else ""
+    return [f"the job asks for {asked} in {len(wanted)} containers{labelled}, and its tasks start together; the "
+            f"{len(totals)} running nodes{labelled} have {there} in all{of_queue}; ask for less with task_memory or "
+            "fewer tasks"]
 
 
 def _ask(names: list[str]) -> str:

@@ -8,23 +8,23 @@ refuses a larger container only when the application master asks for it.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import Code, Fault, ResourcesImpossible
+from ..errors import Fault, FaultCode, ResourcesImpossible
 from ..hadoop.resourcemanager import Allocation
 from ..job.spec import JobSpec
-from ..validation import ARCHIVE_SUFFIXES, check
+from ..validation import ARCHIVE_SUFFIXES, check_faults
 
 #: The name of the application master's container in messages.
 MASTER = "the application master"
 
 
-class Wrong(Code):
-    """What is wrong with a local file of a job."""
+class LocalFileFault(FaultCode):
+    """Fault codes for a local file of a job."""
 
     NO_FILE = "there is no {file} on this machine"
     FOLDER = "{file} is a folder, not an archive"
@@ -79,27 +79,31 @@ def check_files(spec: JobSpec) -> None:
     faults = []
     for where, path in local_sources(spec).items():
         if not os.path.exists(path):
-            faults.append(Fault(where, Wrong.NO_FILE, {"file": path}))
+            faults.append(Fault(where, LocalFileFault.NO_FILE, {"file": path}))
         elif os.path.isdir(path) and str(path).endswith(ARCHIVE_SUFFIXES):
-            faults.append(Fault(where, Wrong.FOLDER, {"file": path}))
+            faults.append(Fault(where, LocalFileFault.FOLDER, {"file": path}))
         elif not os.path.isdir(path) and not os.path.isfile(path):
-            faults.append(Fault(where, Wrong.NO_REGULAR_FILE, {"file": path}))
+            faults.append(Fault(where, LocalFileFault.NO_REGULAR_FILE, {"file": path}))
         elif os.path.isfile(path) and not os.access(path, os.R_OK):
-            faults.append(Fault(where, Wrong.UNREADABLE, {"file": path}))
-    check(faults)
+            faults.append(Fault(where, LocalFileFault.UNREADABLE, {"file": path}))
+    check_faults(faults)
 
 
 def containers(spec: JobSpec) -> dict[str, Allocation]:
     """Return the resources of each kind of container, by its name in messages; the application master first."""
-    wanted = {MASTER: Allocation(spec.am_memory, spec.am_vcores)}
+    return dict(every_container(spec))
+
+
+def every_container(spec: JobSpec) -> Iterator[tuple[str, Allocation]]:
+    """Yield the name in messages and the resources of each container of a job; the application master first."""
+    yield MASTER, Allocation(spec.am_memory, spec.am_vcores)
     for name, task in spec.tasks.items():
         for index in range(task.instances):
             resources = task.resources(index)
             where = f"{name}:{index}" if index in task.indices else name
-            wanted[where] = Allocation(resources.memory, resources.vcores, resources.gpus)
+            yield where, Allocation(resources.memory, resources.vcores, resources.gpus)
     if spec.tensorboard:
-        wanted["tensorboard"] = Allocation(spec.tensorboard.memory, spec.tensorboard.vcores)
-    return wanted
+        yield "tensorboard", Allocation(spec.tensorboard.memory, spec.tensorboard.vcores)
 
 
 def check_maximum(spec: JobSpec, maximum: Allocation) -> None:

@@ -5,21 +5,31 @@ The slow parts run side by side: importing Skein, asking the ResourceManager, wr
 
 import logging
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import ApplicationNotFound, ClusterUnreachable, ResourcesImpossible, SubmissionRejected, TfYarnError
+from ..errors import (
+    ApplicationNotFound,
+    Cancelled,
+    ClusterUnreachable,
+    ResourcesImpossible,
+    SubmissionRejected,
+    TfYarnError,
+)
 from ..follow.holder import with_holder
-from ..follow.record import keep_record
-from ..follow.yarn_report import read_report
+from ..follow.missing_record import keep_record
+from ..follow.yarn_report import read_yarn_report
 from ..hadoop.cluster import Cluster
-from ..hadoop.delegation import Credentials, obtain
 from ..hadoop.resourcemanager import ResourceManager
+from ..hadoop.security.delegation import DelegationTokens, obtain
 from ..job.spec import JobSpec
+from ..runtime.common.contract import dump_job
 from ..runtime.common.fast_import import import_skein
 from ..runtime.common.reasons import Reason
 from ..staging.application_directory import JOB_NAME, ApplicationDirectory
@@ -27,11 +37,11 @@ from ..staging.archive import pack
 from ..staging.local_resource import ARCHIVE, LocalResource
 from ..staging.staging_directory import StagingDirectory
 from ..staging.sweep import sweep
-from .application import JOB_SOURCE, RUNTIME_SOURCE, build, job_file, settings_of
-from .bundle import runtime_zip
+from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of
 from .certificate import mint
 from .placement import check_placement, read_surroundings
 from .preflight import check_maximum, local_path, with_absolute_sources
+from .runtime_zip import runtime_zip
 from .yarn_request import CERTIFICATE, KEY, PROTO, Staged, build_body, build_proto, skein_jar, sources
 
 logger = logging.getLogger(__name__)
@@ -67,7 +77,7 @@ class RestSubmitter:
         self._staging = staging
         self._strict_placement = strict_placement
         self._checkpoint = checkpoint
-        self._credentials: Credentials | None = None
+        self._credentials: DelegationTokens | None = None
 
     def __enter__(self) -> "RestSubmitter":
         return self
@@ -159,7 +169,7 @@ class RestSubmitter:
 
     def _is_known(self, application_id: str) -> bool:
         try:
-            self._resourcemanager.state(application_id)
+            self._resourcemanager.get(application_id)
         except ApplicationNotFound:
             return False
         return True
@@ -167,11 +177,19 @@ class RestSubmitter:
     def _stage(self, spec: JobSpec, application_id: str, directory: ApplicationDirectory,
                tags: Iterable[str]) -> dict[str, Any]:
         """Write all files; return the body of the submission."""
-        settings = settings_of(self._cluster, spec, int(application_id.rsplit("_", 1)[-1]))
-        with ThreadPoolExecutor(_WORKERS) as pool:
+        context = context_of(self._cluster, spec, int(application_id.rsplit("_", 1)[-1]))
+        ended = threading.Event()
+
+        def checkpoint() -> None:
+            if ended.is_set():
+                raise Cancelled("the submission has ended")
+            self._checkpoint()
+
+        with ThreadPoolExecutor(_WORKERS) as pool, ExitStack() as stack:
+            stack.callback(ended.set)  # the pool waits for its threads: a transfer must not outlast a failure
             importing = pool.submit(import_skein)
             own = {CERTIFICATE: (credentials := mint()).certificate, KEY: credentials.key,
-                   JOB_NAME: job_file(spec, **settings)}
+                   JOB_NAME: dump_job(build_runtime_job(spec, context))}
             self._staging.prepare(pool)
             directory.make()
             self._checkpoint()
@@ -179,8 +197,8 @@ class RestSubmitter:
             pool.submit(self._sweep, application_id)
             jar = pool.submit(self._staging.store, directory, skein_jar(), "skein.jar", public=True)
             importing.result()
-            application = build(spec, **settings)
-            shared = {(source, kind): pool.submit(self._file, directory, source, kind)
+            application = build(spec, self._cluster.site, asks_acls=context.viewers is not None)
+            shared = {(source, kind): pool.submit(self._file, directory, source, kind, checkpoint)
                       for source, kind in sources(application) if source != JOB_SOURCE}
             scripts = {name: pool.submit(self._staging.store, directory, service.script.encode(), "service.sh")
                        for name, service in application.services.items()}
@@ -203,24 +221,25 @@ class RestSubmitter:
         try:
             sweep(self._staging, self._resourcemanager, keep=application_id,
                   on_ended=lambda application: keep_record(
-                      self._staging, with_holder(lambda: self._staging, read_report(application))))
+                      self._staging, with_holder(lambda: self._staging, read_yarn_report(application))))
         except TfYarnError as error:
             logger.debug("could not sweep the staging directory: %s", error)
 
-    def _file(self, directory: ApplicationDirectory, source: str, kind: str) -> LocalResource:
+    def _file(self, directory: ApplicationDirectory, source: str, kind: str,
+              checkpoint: Callable[[], None]) -> LocalResource:
         if source == RUNTIME_SOURCE:
             resource = self._staging.store(directory, runtime_zip(), "runtime.zip", public=True)
             return replace(resource, type=kind)
         path = local_path(source)
         if path is None:
             return self._staging.locate(source, kind)
-        self._checkpoint()
+        checkpoint()
         if not path.is_dir():
-            return replace(self._staging.store(directory, path, path.name), type=kind)
+            return replace(self._staging.store(directory, path, path.name, checkpoint=checkpoint), type=kind)
         with tempfile.TemporaryDirectory(prefix="ytf-") as folder:
             packed = Path(folder, f"{path.name}.tar.gz")
             pack(path, packed)
-            return replace(self._staging.store(directory, packed, packed.name), type=ARCHIVE)
+            return replace(self._staging.store(directory, packed, packed.name, checkpoint=checkpoint), type=ARCHIVE)
 
     def _await_acceptance(self, application_id: str, body: Mapping[str, Any] | None) -> None:
         """Wait until the scheduler has accepted or refused the application: YARN answers 202 before that.
@@ -264,7 +283,7 @@ class RestSubmitter:
             self._resourcemanager.kill(application_id, "Submitted as another user")
             raise SubmissionRejected(f"{application_id} ran as {found['user']!r}, not as {self._cluster.user!r}, and "
                                      "was killed: the web interface ignores user.name")
-        report = read_report(found)
+        report = read_yarn_report(found)
         if report.reason is Reason.RESOURCES_IMPOSSIBLE:
             raise ResourcesImpossible(report.message)
         if report.reason is Reason.SUBMISSION_REJECTED:

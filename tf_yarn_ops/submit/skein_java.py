@@ -19,15 +19,17 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from ..errors import ClusterUnreachable, HadoopClientUnfit, SubmissionRejected, TfYarnError
-from ..hadoop.authentication import OTHER_USERS
 from ..hadoop.cluster import Cluster
+from ..hadoop.security.authentication import OTHER_USERS
+from ..hadoop.webhdfs import NO_DATANODE
 from ..job.spec import JobSpec
+from ..runtime.common.contract import dump_job
 from ..runtime.common.fast_import import import_skein
 from ..staging.archive import pack
-from .application import JOB_SOURCE, RUNTIME_SOURCE, build, job_file, settings_of
-from .bundle import runtime_zip
+from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of
 from .certificate import mint
 from .preflight import local_path, with_absolute_sources
+from .runtime_zip import runtime_zip
 from .skein_java_process import CERTIFICATE, CLUSTER, KEY, LOG, PROTO
 
 logger = logging.getLogger(__name__)
@@ -66,7 +68,7 @@ _STUCK = re.compile(r"Retrying connect to server: 0\.0\.0\.0/0\.0\.0\.0:\d+\. Al
 #: Texts of Hadoop's client about a service that is away, starting or in standby; the same submission may succeed later.
 _AWAY = re.compile(r"connection exception|Connection (?:refused|reset)|No ?Route ?To ?Host|Socket ?Timeout|timed out|"
                    r"Broken ?pipe|Unknown ?Host|safe ?mode|StandbyException|not supported in state standby|"
-                   r"RetriableException|EOFException|Failed to failover", re.IGNORECASE)
+                   r"RetriableException|EOFException|Failed to failover|" + NO_DATANODE.pattern, re.IGNORECASE)
 
 
 class SkeinJavaSubmitter:
@@ -205,10 +207,12 @@ class SkeinJavaSubmitter:
     def _write(self, spec: JobSpec, folder: Path, tags: Iterable[str]) -> None:
         skein = import_skein()
         spec = with_absolute_sources(spec)
-        settings = settings_of(self._cluster, spec, secrets.randbelow(1 << 16))
-        application = build(spec, **settings)
+        context = context_of(self._cluster, spec, secrets.randbelow(1 << 16))
+        application = build(spec, self._cluster.site, asks_acls=context.viewers is not None)
+        if (viewers := context.viewers) and not viewers.groups:  # its driver knows no class path for our pages
+            application.acls.ui_users = [spec.user or self._cluster.user, *viewers.users]
         own = {RUNTIME_SOURCE: _secret(folder / "runtime.zip", runtime_zip()),
-               JOB_SOURCE: _secret(folder / "job.json", job_file(spec, **settings))}
+               JOB_SOURCE: _secret(folder / "job.json", dump_job(build_runtime_job(spec, context)))}
         packed: dict[Path, Path] = {}
         for part in (application.master, *application.services.values()):
             for file in part.files.values():

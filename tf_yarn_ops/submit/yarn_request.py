@@ -15,17 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+from ..follow.yarn_report import WITHOUT_FILES
 from ..hadoop.cluster import Cluster
 from ..runtime.common.contract import RUNTIME_FILE
 from ..staging.local_resource import LocalResource
-from .bundle import package_folder
+from .runtime_zip import package_folder
 
 if TYPE_CHECKING:
     import skein
 
 LANG = "C.UTF-8"
 JAR, CERTIFICATE, KEY, PROTO, SCRIPT = ".skein.jar", ".skein.crt", ".skein.pem", ".skein.proto", ".skein.sh"
-_COMMAND = ("{{{{JAVA_HOME}}}}/bin/java -Xmx128M -Dskein.log.level={level} -Dskein.log.directory=<LOG_DIR> "
+# YARN once started a master before it had localized any file.
+_COMMAND = ("test -e .skein.jar || exit {without_files}; exec {{{{JAVA_HOME}}}}/bin/java -Xmx128M "
+            "-Dskein.log.level={level} -Dskein.log.directory=<LOG_DIR> "
             "com.anaconda.skein.ApplicationMaster {directory} ><LOG_DIR>/application.master.log 2>&1")
 
 
@@ -122,6 +125,7 @@ def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Loca
         "local-resources": {"entry": [{"key": key, "value": _local(value)} for key, value in resources.items()]},
         "environment": {"entry": [{"key": key, "value": value} for key, value in environment.items()]},
         "commands": {"command": _COMMAND.format(
+            without_files=WITHOUT_FILES,
             level=master.log_level, directory=cluster.filesystem + cluster.directory(application_id))},
     }
     if application.acls.enable:

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..runtime.common.escaping import escape_controls
+
 #: Columns of the outcome and of the check's name.
 _OUTCOME, _CHECK = 9, 16
 _COLOURS = {"ok": "green", "warning": "yellow", "fault": "red", "skipped": "bright_black"}
@@ -25,12 +27,12 @@ def result_lines(result: Mapping[str, Any], width: int = 100) -> Iterator[str]:
 
     outcome = str(result["outcome"])
     word = click.style(f"{outcome:<{_OUTCOME}}", fg=_COLOURS.get(outcome))
-    text = "; ".join(str(result["message"]).splitlines())
+    text = escape_controls("; ".join(str(result["message"]).splitlines()))
     first, *rest = _wrap(text, width - _OUTCOME - _CHECK) or [""]
     yield f"{word}{result['check']:<{_CHECK}}{first}"
     yield from (" " * (_OUTCOME + _CHECK) + line for line in rest)
     if result["advice"]:
-        first, *rest = _wrap(str(result["advice"]), width - _OUTCOME - len("do: "))
+        first, *rest = _wrap(escape_controls(str(result["advice"])), width - _OUTCOME - len("do: "))
         yield " " * _OUTCOME + f"do: {first}"
         yield from (" " * (_OUTCOME + len("do: ")) + line for line in rest)
 

@@ -3,28 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..runtime.common.masking import mask_variables
+from ..runtime.common.masking import mask_options
 
 
-def format_dry_run(job: Mapping[str, Any], application: str, mask: str) -> str:
+def format_dry_run(job: Mapping[str, Any], application: str) -> str:
     """Return the job and its application as two YAML documents.
 
     Parameters
     ----------
     job : mapping
-        `JobSpec.to_dict` of the job.
+        `JobSpec.to_dict` of the job. Secrets in it are masked by `mask_options`, those of its commands too.
     application : str
-        The Skein application as YAML.
-    mask : str
-        Replaces the value of each environment variable whose name suggests a secret.
+        The Skein application as YAML, which has no variables or commands of the job.
     """
     import yaml
 
-    tasks = {name: _mask_secrets(task, mask) for name, task in job["tasks"].items()}
-    text = yaml.safe_dump({**_mask_secrets(job, mask), "tasks": tasks}, sort_keys=False, allow_unicode=True)
+    text = yaml.safe_dump(mask_options(job), sort_keys=False, allow_unicode=True)
     return f"# The job, as --spec reads it\n{text}---\n# The application, as Skein reads it\n{application}"
-
-
-def _mask_secrets(holder: Mapping[str, Any], mask: str) -> dict[str, Any]:
-    """Return a copy of a mapping whose entry ``env`` shows no secrets."""
-    return {**holder, "env": dict(mask_variables(holder["env"], mask))} if "env" in holder else dict(holder)

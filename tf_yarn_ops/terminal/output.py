@@ -1,13 +1,18 @@
-"""Text for people on stderr, JSON for programs on stdout, and reports of errors that stopped a command."""
+"""Text for people on stderr, JSON for programs on stdout, and reports of errors that stopped a command.
+
+Programs and people supply parts of most lines, so a terminal gets each control character escaped.
+"""
 
 import json
 import logging
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from ..errors import TfYarnError
+from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, plain_values
 
@@ -17,21 +22,44 @@ _REQUESTS = ("tf_yarn_ops.hadoop", "tf_yarn_ops.doctor.probe")
 
 def say(text: str) -> None:
     """Write a line for people to stderr."""
-    click.echo(text, err=True)
+    click.echo(escape_controls(text), err=True)
+
+
+def show(text: str, *, data: bool = False, nl: bool = True) -> None:
+    """Write a line to stdout; ``data``, such as the log of a program, goes unchanged into a pipe or a file."""
+    click.echo(text if data and not sys.stdout.isatty() else escape_controls(text), nl=nl, color=True)
+
+
+class _EscapingFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return escape_controls(super().format(record))
 
 
 def configure_logging(verbose: bool, requests: bool = False) -> None:
     """Send the package's log to stderr: warnings only, each step if `verbose`, and each request if `requests`."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_EscapingFormatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     logging.getLogger("tf_yarn_ops").setLevel(logging.INFO if verbose else logging.WARNING)
+    logging.getLogger("tf_yarn_ops.transfers").setLevel(logging.INFO)
     if requests:
         for name in _REQUESTS:
             logging.getLogger(name).setLevel(logging.DEBUG)
 
 
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table: columns as wide as their widest cell, two spaces between them, no cell cut off.
+
+    Line breaks in cells are escaped, too.
+    """
+    rows = [[escape_controls(cell, kept="") for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
 def print_json(document: Any) -> None:
     """Write a document to stdout as JSON."""
-    click.echo(json.dumps(plain_values(document), indent=2, ensure_ascii=False, allow_nan=False))
+    show(json.dumps(plain_values(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def report_without_state(error: TfYarnError, application_id: str) -> JobReport:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import click
-
-from ..errors import Fault, General, SpecInvalid
+from ..errors import Fault, GeneralFault, SpecInvalid
+from ..runtime.common.escaping import CONTROLS
 from ..runtime.common.report import JobReport
+from .output import show
 
 #: Bytes with line ends: the default limit of Oozie for the outputs of an action (``oozie.action.max.output.data``).
 MAX_OUTPUT = 2048
@@ -25,7 +25,7 @@ LEFT_OUT = "left_out"
 METRIC = "metric."
 MESSAGE = "message"
 #: Characters that `Properties` would escape, that are no text, or that mean something in the XML of Oozie.
-_UNSAFE = re.compile(r"[\\<>&\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|\$(?=\{)")
+_UNSAFE = re.compile(rf"[\\<>&{CONTROLS}]|\$(?=\{{)")
 _BLANKS = re.compile(r"[\t\n\r\f ]+")
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -88,7 +88,7 @@ def format_outputs(outputs: Mapping[str, str], limit: int = MAX_OUTPUT) -> str:
     return "".join(kept) + (f"{MESSAGE}={message}\n" if message else "")
 
 
-def write_outputs(target: str, text: str) -> None:
+def write_output_file(target: str, text: str) -> None:
     """Write the lines of outputs to a file, or to stdout for ``-``.
 
     Raises
@@ -97,12 +97,12 @@ def write_outputs(target: str, text: str) -> None:
         The file can't be written.
     """
     if target == "-":
-        click.echo(text, nl=False)
+        show(text, data=True, nl=False)
         return
     try:
         Path(target).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise SpecInvalid(Fault("output_properties", General.SENTENCE,
+        raise SpecInvalid(Fault("output_properties", GeneralFault.SENTENCE,
                                 {"sentence": f"{target!r} can't be written: {error}"})) from error
 
 

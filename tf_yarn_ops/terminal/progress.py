@@ -7,9 +7,11 @@ from collections import Counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..runtime.common.clock import duration, local_clock
+from ..runtime.common.escaping import escape_controls
 from ..runtime.common.report import JobReport, TaskReport, list_names
 from .output import say
-from .summary import clock, describe_metrics, describe_tensorboard, describe_usage, duration, elapsed, ending
+from .summary import describe_metrics, describe_tensorboard, describe_usage, elapsed, ending
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -27,7 +29,8 @@ _QUEUED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED")
 #: The time in front of YARN's reason, and the numbers behind it, which change all the time.
 _CAUSE = re.compile(r"(?:\[[^\]]*\])?\s*(?P<cause>.*?)\s*(?:Details\s*:.*)?", re.DOTALL)
 _FAILURES = ("failed", "lost")
-_COLOURS = {"running": "cyan", "succeeded": "green", "failed": "bold red", "lost": "bold red", "stopped": "dim"}
+_COLOURS = {"running": "cyan", "succeeded": "green", "failed": "bold red", "lost": "bold red", "stopped": "dim",
+            "killed": "dim"}
 
 
 class Progress(Protocol):
@@ -71,7 +74,7 @@ class Lines:
     def show(self, report: JobReport) -> None:
         """Write the changes since the last report."""
         for line in self.changes(report, time.monotonic()):
-            say(f"{clock(time.time())} {line}")
+            say(f"{local_clock(time.time())} {line}")
 
     def changes(self, report: JobReport, now: float) -> list[str]:
         """Return the lines for the changes since the last report; `now` is a monotonic clock in seconds."""
@@ -116,8 +119,8 @@ class Lines:
         waiting = [task.task for task in report.tasks if task.state == "pending"]
         if waiting and report.reason is None and followed - self._reminded >= REMINDER_SECONDS:
             self._reminded = followed
-            lines.append(f"{len(report.tasks) - len(waiting)} of {len(report.tasks)} tasks have registered, "
-                         f"waiting for {list_names(waiting)}")
+            lines.append(f"{len(report.tasks) - len(waiting)} of {len(report.tasks)} tasks have registered. "
+                         f"{report.message or f'Waiting for {list_names(waiting)}.'}")
         return lines
 
     def _task_changes(self, report: JobReport) -> list[str]:
@@ -194,10 +197,11 @@ class Table:
             return Text("submitting", style="dim")
         now = time.time()
         head = Text.assemble(
-            (report.application_id, "bold"), f"  {report.name}  ", (report.state, "cyan"), f"  queue {report.queue}  ",
+            (report.application_id, "bold"), f"  {escape_controls(report.name)}  ", (report.state, "cyan"),
+            f"  queue {escape_controls(report.queue)}  ",
             duration((report.finished_at or now) - report.submitted_at) if report.submitted_at else "",
         )
-        links = [Text(f"{name} {url}", style="dim", overflow="fold")
+        links = [Text(f"{name} {escape_controls(url)}", style="dim", overflow="fold")
                  for name, url in (("page", report.tracking_url), ("TensorBoard", describe_tensorboard(report)),
                                    ("using", describe_usage(report))) if url]
         grid = Grid(box=None, pad_edge=False, header_style="dim")
@@ -205,7 +209,7 @@ class Table:
             grid.add_column(column, no_wrap=True)
         for task in _most_telling(report.tasks):
             grid.add_row(task.task, Text(task.state, style=_COLOURS.get(task.state, "")), ending(task),
-                         duration(elapsed(task, now)), task.host or "-", str(task.starts or "-"))
+                         duration(elapsed(task, now)), escape_controls(task.host or "-"), str(task.starts or "-"))
         hidden = len(report.tasks) - len(_most_telling(report.tasks))
         rest = [Text(f"and {hidden} more", style="dim")] if hidden else []
         return Group(head, *links, grid, *rest)

@@ -1,9 +1,9 @@
 """A report as text for people: the job, its tasks, the first failure and the next command to type."""
 
 import shlex
-import time
 from collections.abc import Iterator
 
+from ..runtime.common.clock import duration, local_time
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport
 from ..runtime.common.roles import TENSORBOARD
@@ -26,26 +26,9 @@ _WITH_APPLICATION = SUBMIT_AGAIN | {
     Reason.TASK_FAILED: "ytf logs {app}{task}",
     Reason.OUT_OF_MEMORY: "ytf logs {app}{task}",
     Reason.CLUSTER_UNREACHABLE: "ytf status {app}",
-    Reason.AM_FAILED: "ytf logs {app} --task coordinator",
+    Reason.AM_FAILED: "ytf logs {app} --task {master_log}",
     Reason.LOST: "ytf list",
 }
-
-
-def clock(moment: float | None) -> str:
-    """Return the local time of day of a moment, ``-`` for None."""
-    return time.strftime("%H:%M:%S", time.localtime(moment)) if moment else "-"
-
-
-def duration(seconds: float | None) -> str:
-    """Return seconds as text: ``2.4 s``, ``3 min 10 s``, ``5 h 2 min``; ``-`` for None."""
-    if seconds is None:
-        return "-"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def ending(task: TaskReport) -> str:
@@ -82,12 +65,13 @@ def describe(report: JobReport, now: float, options: str = "") -> Iterator[str]:
         Appended to the next command, such as `` --resourcemanager URL``.
     """
     ended = report.reason is not None
+    now = report.finished_at or now
     status = report.reason.value if report.reason else report.state or "UNKNOWN"
     yield f"{report.application_id} {status}" + (f": {report.message}" if report.message else "")
     facts = {
         "name": report.name, "queue": report.queue, "user": report.user,
         "state": f"{report.state} {report.final_status}" if report.state else "",
-        "submitted": clock(report.submitted_at) if report.submitted_at else "",
+        "submitted": local_time(report.submitted_at) if report.submitted_at else "",
         "in the queue": duration(report.queue_seconds) if report.queue_seconds is not None else "",
         "took": duration((report.finished_at or now) - report.submitted_at) if report.submitted_at else "",
         "rounds": str(len(report.rounds)) if len(report.rounds) > 1 else "",
@@ -155,10 +139,12 @@ def failure(report: JobReport, options: str = "") -> Iterator[str]:
 def next_line(report: JobReport, options: str = "") -> str:
     """Return the line with the next command to type; ``options`` as in `describe`."""
     reason = report.reason or Reason.TASK_FAILED
-    if not report.application_id:
+    # YARN has no state for an id that was reserved only.
+    if not report.application_id or (reason is Reason.KILLED and not report.state):
         return f"next: {_WITHOUT_APPLICATION.get(reason, 'ytf list')}{options}"
     task = f" --task {shlex.quote(report.first_failure)}" if report.first_failure else ""
-    command = _WITH_APPLICATION.get(reason, "ytf logs {app}").format(app=report.application_id, task=task)
+    command = _WITH_APPLICATION.get(reason, "ytf logs {app}").format(
+        app=report.application_id, task=task, master_log=report.master_log)
     return f"next: {command}{options}"
 
 

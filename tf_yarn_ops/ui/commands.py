@@ -11,7 +11,7 @@ from ..errors import SpecInvalid
 from ..terminal.output import configure_logging, say
 
 #: The only address on which the pages are served.
-HOST = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 
 
 @click.command()
@@ -32,17 +32,17 @@ def ui(resourcemanager: str | None, user: str, port: int, browser: bool, verbose
     try:
         import uvicorn
 
-        from .application import build_application
+        from .pages import build_application
     except ImportError as error:
         raise SpecInvalid(f"ytf ui needs a package that is missing ({error.name}); install the extra ui: "
                           "pip install 'tf-yarn-ops[ui]'") from error
     from ..hadoop.cluster import discover
     from .library import Library
 
-    listener = listen(port)
+    listener = listen_on_loopback(port)
     library = Library(discover(resourcemanager), user)
     key = secrets.token_urlsafe(16)
-    url = f"http://{HOST}:{listener.getsockname()[1]}/?key={key}"
+    url = f"http://{LOOPBACK}:{listener.getsockname()[1]}/?key={key}"
     config = uvicorn.Config(build_application(library, key), log_level="warning", lifespan="off", server_header=False)
     say(f"serving {url} until Ctrl-C")
     if browser:
@@ -54,10 +54,11 @@ def ui(resourcemanager: str | None, user: str, port: int, browser: bool, verbose
         library.close()
 
 
-def listen(port: int) -> socket.socket:
+def listen_on_loopback(port: int) -> socket.socket:
     """Return a socket on the loopback; 0 is any free port. Raise SpecInvalid if the port is taken."""
     try:
-        return socket.create_server((HOST, port))
+        return socket.create_server((LOOPBACK, port))
     except OSError as error:
-        raise SpecInvalid(f"port {port} of {HOST} can't be used ({error.strerror}); give another one with --port, or "
-                          "none") from error
+        raise SpecInvalid(
+            f"port {port} of {LOOPBACK} can't be used ({error.strerror}); give another one with --port, or none"
+        ) from error

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import TfYarnError
 from ..follow.session import Session
-from ..follow.yarn_report import read_report
+from ..follow.yarn_report import read_yarn_report
 from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import LIVE
 from ..history.histories import Histories
@@ -69,7 +69,7 @@ class Library:
             if time.monotonic() - at > _FRESH:
                 try:
                     found = self._session.resourcemanager.find(states=LIVE)
-                    reports, why = [read_report(item) for item in found if _is_job(item)], ""
+                    reports, why = [read_yarn_report(item) for item in found if _is_job(item)], ""
                 except TfYarnError as error:
                     reports, why = [], str(error)
                 reports = sorted(reports, key=lambda report: report.submitted_at or 0.0, reverse=True)
@@ -98,7 +98,7 @@ class Library:
             return None
         if application.get("state") == "RUNNING":
             return self._status(application)
-        ended = read_report(application).reason is not None
+        ended = read_yarn_report(application).reason is not None
         return (self.record(application_id) if ended else None) or _short(application)
 
     def log_end(self, application_id: str, task: str) -> str | None:
@@ -123,7 +123,7 @@ class Library:
         if found is None:
             return None
         try:
-            seen = read_report(application, JobReport.from_dict(found))
+            seen = read_yarn_report(application, JobReport.from_dict(found))
         except (ValueError, TypeError, AttributeError):
             return None
         return {**found, "tracking_url": seen.tracking_url, "tensorboard_url": seen.tensorboard_url}
@@ -135,7 +135,7 @@ class Library:
 
 
 def _short(application: Mapping[str, Any]) -> Mapping[str, Any]:
-    return build_status(read_report(application), Facts(time.time()))
+    return build_status(read_yarn_report(application), Facts(time.time()))
 
 
 def _is_job(application: Mapping[str, Any]) -> bool:

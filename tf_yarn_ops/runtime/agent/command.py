@@ -20,7 +20,7 @@ ORPHAN_GRACE = 1.0
 UNKILLABLE_SECONDS = 5.0
 
 
-class Ending(NamedTuple):
+class CommandEnd(NamedTuple):
     """How a command ended: exit code or signal, seconds, CPU seconds, peak memory in MiB."""
 
     code: Optional[int]
@@ -46,11 +46,11 @@ class Command:
     """
 
     def __init__(self, text: str, env: Mapping[str, str]):
-        self.ending: Optional[Ending] = None
+        self.ending: Optional[CommandEnd] = None
         self.stopping = False
         self.started_at = time.time()
         self.finished_at = 0.0
-        self._exited: Optional[Ending] = None
+        self._exited: Optional[CommandEnd] = None
         self._kill_at: Optional[float] = None  # when all processes that are left get SIGKILL
         self._told: Dict[int, float] = {}  # time of SIGKILL by process that has got SIGTERM
         self._started = time.monotonic()
@@ -113,8 +113,8 @@ class Command:
                 code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
                 number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
                 self.finished_at = time.time()
-                self._exited = Ending(code, number, time.monotonic() - self._started,
-                                      usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024.0)
+                self._exited = CommandEnd(code, number, time.monotonic() - self._started,
+                                          usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024.0)
 
     def _kill(self, left: Mapping[int, int]) -> None:
         """Send SIGKILL to the processes for which it is due, and to their children."""
@@ -136,10 +136,10 @@ class Command:
 
     def log_tail(self, limit: int) -> str:
         """Return at most `limit` characters of the end of its output; empty when stdout is not a file."""
-        return read_log(limit, self._log_start)
+        return read_log_end(limit, self._log_start)
 
 
-def read_log(limit: int, start: int = 0) -> str:
+def read_log_end(limit: int, start: int = 0) -> str:
     """Return at most `limit` characters of the end of the container's log, of what stands behind `start` (bytes)."""
     try:
         with open("/proc/self/fd/1", "rb") as log:
@@ -163,6 +163,8 @@ def _become(text: str, env: Mapping[str, str], agent: int) -> None:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
+        # A NodeManager leaves an open pipe: a program that reads its input would wait until the deadline.
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.execvpe("bash", ["bash", "-c", text], dict(env))
     except OSError as error:
         os.write(2, ("tf_yarn_ops agent: cannot start bash: %s\n" % error).encode())

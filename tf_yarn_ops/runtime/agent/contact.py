@@ -17,7 +17,7 @@ from ..common.mutual_tls import client_context
 
 #: The least time for which a new agent looks for the coordinator, seconds.
 FIRST_CONTACT = 60.0
-MAX_BACKOFF = 2.0
+MAX_CONTACT_BACKOFF = 2.0
 #: How long the coordinator may take to receive one message, seconds.
 SEND_SECONDS = 10.0
 
@@ -42,7 +42,7 @@ def connect(host: str, ports: Sequence[int], context: ssl.SSLContext) -> "Link":
     LinkLost
         No port answered within `CONNECT_SECONDS`. The message names host and ports.
     """
-    deadline = time.monotonic() + protocol.CONNECT_SECONDS
+    deadline = time.monotonic() + protocol.CONTACT_SECONDS
     tries: Dict[int, socket.socket] = {}
     try:
         family, _, _, _, address = socket.getaddrinfo(host, ports[0], 0, socket.SOCK_STREAM)[0]
@@ -236,4 +236,4 @@ class Contact:
             self._log("%s", error)
         jitter = 0.5 + os.urandom(1)[0] / 512.0
         self._due = time.monotonic() + self._backoff * jitter
-        self._backoff = min(MAX_BACKOFF, self._backoff * 2)
+        self._backoff = min(MAX_CONTACT_BACKOFF, self._backoff * 2)

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from . import page_script
 
 #: Seconds that a client may take for a request, and TensorBoard for each piece of an answer.
-SECONDS = 300.0
+FRONT_SECONDS = 300.0
 #: Longest body of a request, bytes.
 MAX_BODY = 64 * 1024 * 1024
 _PIECE = 64 * 1024
@@ -58,7 +58,7 @@ class Front(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Serve one connection, after the handshake if there is one."""
-        request.settimeout(SECONDS)
+        request.settimeout(FRONT_SECONDS)
         if self._context is not None:
             request = self._context.wrap_socket(request, server_side=True)
         try:
@@ -101,7 +101,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         is_page = path in ("/", "/index.html")
         if is_page:
             headers = {name: value for name, value in headers.items() if name.lower() != "accept-encoding"}
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.target, timeout=SECONDS)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.target, timeout=FRONT_SECONDS)
         try:
             connection.request(method, self.path, body or None, headers)
             self._pass_back(connection.getresponse(), is_page)

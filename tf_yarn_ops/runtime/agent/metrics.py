@@ -12,13 +12,13 @@ from typing import Any, Dict, List, Optional, Tuple
 #: Bytes of a look; if the file has grown by more, the older lines are skipped.
 MAX_LOOK = 256 * 1024
 #: Bytes of a line.
-MAX_LINE = 4096
+MAX_METRICS_LINE = 4096
 #: Characters of a metric's name.
-MAX_NAME = 64
+MAX_METRIC_NAME = 64
 #: Metrics of a task; a later name is not kept.
 MAX_NAMES = 32
 #: Points of a message, over all metrics; more are thinned. With the names they fit into a line of the protocol.
-MAX_POINTS = 320
+MAX_MESSAGE_POINTS = 320
 
 #: By name of the metric: ``[step, value]``, in the order of the file.
 Points = Dict[str, List[List[float]]]
@@ -42,7 +42,7 @@ class MetricsFile:
         self._left_out = 0
 
     def read(self, *, last: bool = False) -> Tuple[Points, int]:
-        """Return the points that were added since the last call, at most `MAX_POINTS`.
+        """Return the points that were added since the last call, at most `MAX_MESSAGE_POINTS`.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class MetricsFile:
         if self._skipping and lines:
             lines.pop(0)
             self._skipping = False
-        if self._skipping or len(rest) > MAX_LINE:
+        if self._skipping or len(rest) > MAX_METRICS_LINE:
             self._left_out += not self._skipping
             self._skipping = True
             rest = b""
@@ -93,7 +93,7 @@ class MetricsFile:
 
     def _add(self, line: bytes, points: Points) -> None:
         try:
-            if len(line) > MAX_LINE:
+            if len(line) > MAX_METRICS_LINE:
                 raise ValueError
             values = json.loads(line)
             step = _number(values.pop("step", self._step + 1))
@@ -105,7 +105,11 @@ class MetricsFile:
         self._step = step
         for name, value in values.items():
             number = _number(value)
-            if number is None or len(name) > MAX_NAME or (name not in self._names and len(self._names) >= MAX_NAMES):
+            if (
+                number is None
+                or len(name) > MAX_METRIC_NAME
+                or (name not in self._names and len(self._names) >= MAX_NAMES)
+            ):
                 self._left_out += 1
                 continue
             self._names[name] = None
@@ -122,7 +126,7 @@ def _number(value: Any) -> Optional[float]:
         return None
 
 
-def thin(points: Points, limit: int = MAX_POINTS) -> Points:
+def thin(points: Points, limit: int = MAX_MESSAGE_POINTS) -> Points:
     """Return at most `limit` points, evenly over the metrics and over each curve; the last of each stays."""
     most = max(1, limit // max(1, len(points)))
     return {name: _spread(curve, most) for name, curve in points.items()}

@@ -21,8 +21,10 @@ KEY_FILE = ".skein.pem"
 ENVIRONMENT_FOLDER = "environment"
 #: TensorBoard's page below the tracking URL.
 TENSORBOARD_PAGE = "pages/tensorboard/"
-#: Linux allows 128 KiB for one environment string.
-MAX_TF_CONFIG = 120 * 1024
+#: The form of the id of an application in YARN, and of a job on this machine: a time in milliseconds, a number.
+APPLICATION_ID = r"(?:application|local)_(\d+)_(\d+)"
+#: Longest environment string or argument, bytes: Linux allows 128 KiB, of which the rest is left for the name.
+MAX_STRING = 120 * 1024
 
 #: ``{"worker": ["host:port", ...]}``, one entry per task index.
 ClusterSpec = Mapping[str, Sequence[str]]
@@ -71,6 +73,10 @@ class ServicePlan(NamedTuple):
     gpus: int = 0
 
 
+#: All users, in YARN's ACLs.
+EVERYBODY = "*"
+
+
 class HistoryPlan(NamedTuple):
     """Where the coordinator writes the record of the ended job, and who may read it.
 
@@ -94,6 +100,22 @@ class HistoryPlan(NamedTuple):
     root: str = ""
     view_users: Sequence[str] = ()
     view_groups: Sequence[str] = ()
+
+
+class ViewersPlan(NamedTuple):
+    """Who may open the pages of a job besides its owner.
+
+    Attributes
+    ----------
+    users, groups : sequence of str
+        ``*`` for all.
+    memberships : mapping of str to sequence of str
+        Groups of the users that Hadoop's configuration itself names; the node knows those of the others.
+    """
+
+    users: Sequence[str] = ()
+    groups: Sequence[str] = ()
+    memberships: Mapping[str, Sequence[str]] = {}
 
 
 class TensorBoardPlan(NamedTuple):
@@ -151,6 +173,8 @@ class Job(NamedTuple):
     tensorboard : TensorBoardPlan or None
     options : mapping
         The job as ``--spec`` reads it, with secrets masked, for its page.
+    viewers : ViewersPlan or None
+        None lets everybody open the pages who reaches them.
     """
 
     version: int
@@ -177,6 +201,7 @@ class Job(NamedTuple):
     history: Optional[HistoryPlan] = None
     tensorboard: Optional[TensorBoardPlan] = None
     options: Mapping[str, Any] = {}
+    viewers: Optional[ViewersPlan] = None
 
     def tasks(self) -> List[TaskId]:
         """Return all tasks of the job, in the order of the request."""
@@ -187,13 +212,17 @@ class Job(NamedTuple):
         return task == TaskId("chief" if "chief" in self.types else "worker", 0)
 
 
+#: The plans that a job may lack.
+_PLANS: Mapping[str, Any] = {"history": HistoryPlan, "tensorboard": TensorBoardPlan, "viewers": ViewersPlan}
+
+
 def dump_job(job: Job) -> bytes:
     """Return the content of the job file."""
     document = job._asdict()
     document["types"] = {name: plan._asdict() for name, plan in job.types.items()}
     document["services"] = {name: plan._asdict() for name, plan in job.services.items()}
-    document["history"] = job.history._asdict() if job.history else None
-    document["tensorboard"] = job.tensorboard._asdict() if job.tensorboard else None
+    for name in _PLANS:
+        document[name] = document[name]._asdict() if document[name] else None
     return json.dumps(document, indent=1, ensure_ascii=True).encode()
 
 
@@ -204,9 +233,8 @@ def load_job(content: bytes) -> Job:
         raise ValueError("job file of version %r, this runtime reads %d" % (document.get("version"), VERSION))
     document["types"] = {name: TypePlan(**plan) for name, plan in document["types"].items()}
     document["services"] = {name: ServicePlan(**plan) for name, plan in document["services"].items()}
-    history = document.get("history")
-    document["history"] = HistoryPlan(**history) if history else None
-    document["tensorboard"] = TensorBoardPlan(**document["tensorboard"]) if document["tensorboard"] else None
+    for name, plan in _PLANS.items():
+        document[name] = plan(**document[name]) if document.get(name) else None
     return Job(**document)
 
 

@@ -17,14 +17,14 @@ import urllib.request
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 from urllib.parse import quote, urlencode
 
+from .container_http import container_tokens, opener_of
 from .mirror import Entry
-from .rest import container_tokens, opener_of
 from .tokens import HDFS_KIND
 
 #: Longest piece of a file, bytes.
-PIECE = 4 * 1024 * 1024
+HDFS_PIECE = 4 * 1024 * 1024
 #: Seconds for one request.
-SECONDS = 30.0
+HDFS_SECONDS = 30.0
 _MISSING = ("FileNotFoundException", "PathNotFoundException")
 _OFFSET = re.compile(r"(?<=[?&]offset=)\d+")
 #: HttpFS takes content of this type only, and a NameNode may want the other header of each request that writes.
@@ -88,7 +88,7 @@ class Hdfs:
     """
 
     def __init__(self, urls: Sequence[str], user: str, environ: Mapping[str, str], authorities: str = "",
-                 seconds: float = SECONDS):
+                 seconds: float = HDFS_SECONDS):
         self._urls = list(urls)
         tokens = container_tokens(environ, HDFS_KIND)
         self._logins = [("delegation", token) for token in tokens] or [("user.name", user)]
@@ -108,7 +108,7 @@ class Hdfs:
             raise HdfsRefused("the answer about %s is not a NameNode's: %r" % (path, error)) from None
 
     def piece(self, path: str, offset: int, known: int) -> Optional[bytes]:
-        """Return at most `PIECE` bytes of a file from an offset on; None if the file is shorter or gone.
+        """Return at most `HDFS_PIECE` bytes of a file from an offset on; None if the file is shorter or gone.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class Hdfs:
         """
         asked = offset if offset < known else max(0, known - 1)
         try:
-            answer = self._ask("GET", path, "OPEN", offset=asked, length=PIECE + offset - asked)
+            answer = self._ask("GET", path, "OPEN", offset=asked, length=HDFS_PIECE + offset - asked)
         except FileNotFoundError:
             return None
         if answer.status == 200:

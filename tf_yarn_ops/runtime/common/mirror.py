@@ -13,9 +13,9 @@ EVENTS = "tfevents"
 #: Files in folders of this name belong to TensorBoard's plugins: traces of the profiler, labels of embeddings.
 PLUGINS = "plugins"
 #: Seconds between two looks for news, as long as TensorBoard takes between two looks at its files.
-INTERVAL = 5.0
+MIRROR_INTERVAL = 5.0
 #: Between two looks there is at least this multiple of the time of one, so that a large tree costs the NameNode little.
-REST = 20
+MIRROR_REST = 20
 
 
 class Entry(NamedTuple):

@@ -35,12 +35,12 @@ import json
 from typing import Any, Dict, Mapping
 
 #: Longest line that the coordinator reads, bytes.
-MAX_LINE = 64 * 1024
+MAX_PROTOCOL_LINE = 64 * 1024
 #: Number of ports that an agent tries.
 PORTS = 16
 HANDSHAKE_SECONDS = 5.0
 FIRST_LINE_SECONDS = 5.0
-CONNECT_SECONDS = 2.0
+CONTACT_SECONDS = 2.0
 
 _START = {"round": "int", "start": "int"}
 #: The messages of an agent: type, then each field with its type.
@@ -92,7 +92,7 @@ def decode(line: bytes) -> Dict[str, Any]:
     return message
 
 
-def check(message: Mapping[str, Any], fields: Mapping[str, str]) -> None:
+def check_message(message: Mapping[str, Any], fields: Mapping[str, str]) -> None:
     """Raise `ProtocolError` unless the message has these fields, each of its type; it may have more."""
     for name, kind in fields.items():
         value = message.get(name)

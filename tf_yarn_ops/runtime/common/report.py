@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from .reasons import Reason
 
-SCHEMA = 1
+REPORT_SCHEMA = 1
 #: Bytes; YARN keeps 64 KB of diagnostics.
 MAX_DIAGNOSTICS = 16 * 1024
 #: Characters of the sentence in diagnostics that are too long.
@@ -30,8 +30,8 @@ class TaskReport:
     task : str
         ``type:index``, for example ``worker:1``.
     state : str
-        ``pending``, ``registered``, ``running``, ``succeeded``, ``failed``, ``stopped`` (ended
-        by us) or ``lost``.
+        ``pending``, ``registered``, ``running``, ``succeeded``, ``failed``, ``stopped`` (ended by us), ``lost`` or
+        ``killed`` (with the whole application).
     exit_code : int or None
         Of the command; None while it runs and if a signal ended it.
     signal : int or None
@@ -172,6 +172,16 @@ class JobReport:
     usage: Optional[JobUsage] = None
     versions: Mapping[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """Return one line; `to_dict` has the rest."""
+        how = self.reason.value if self.reason else self.state
+        return f"<JobReport {self.application_id} {how}{f': {self.message[:200]}' if self.message else ''}>"
+
+    @property
+    def master_log(self) -> str:
+        """The log of the application master that says why it failed: Skein's if the coordinator wrote no report."""
+        return "coordinator" if self.versions or self.reason is None else "master"
+
     @property
     def exit_code(self) -> int:
         """Exit code of a program that ends with this report; 0 while the job runs."""
@@ -186,7 +196,7 @@ class JobReport:
         """Return plain values for JSON, with ``schema`` as the first key and ``retryable``."""
         values = asdict(self)
         values["reason"] = self.reason.value if self.reason else None
-        document: Dict[str, Any] = {"schema": SCHEMA}
+        document: Dict[str, Any] = {"schema": REPORT_SCHEMA}
         for name, value in values.items():
             document[name] = list(value) if isinstance(value, tuple) else value
             if name == "message":
@@ -202,8 +212,8 @@ class JobReport:
         ValueError
             The document is not a report of this schema.
         """
-        if document.get("schema") != SCHEMA or not isinstance(document.get("application_id"), str):
-            raise ValueError(f"not a report of schema {SCHEMA}")
+        if document.get("schema") != REPORT_SCHEMA or not isinstance(document.get("application_id"), str):
+            raise ValueError(f"not a report of schema {REPORT_SCHEMA}")
         values = _known(cls, document)
         reason = values.get("reason")
         values["reason"] = Reason(reason) if reason else None

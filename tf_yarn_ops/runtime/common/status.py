@@ -5,25 +5,27 @@ read it. It is a report with more keys, so that every reader of a report reads i
 seconds since the epoch, UTC.
 """
 
-import time
 from dataclasses import asdict
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
+from .clock import duration, utc_clock
 from .reasons import Reason
 from .report import JobReport, JobUsage, list_names, plain_values
 
 #: Version of the keys that a status adds to the report. A new key does not change it.
 STATUS_SCHEMA = 1
 
-REQUESTED, ALLOCATED, REGISTERED, RUNNING = "requested", "allocated", "registered", "running"
-SUCCEEDED, FAILED, STOPPED, LOST = "succeeded", "failed", "stopped", "lost"
+PENDING, REQUESTED, ALLOCATED, REGISTERED, RUNNING = "pending", "requested", "allocated", "registered", "running"
+SUCCEEDED, FAILED, STOPPED, LOST, KILLED = "succeeded", "failed", "stopped", "lost", "killed"
 #: Every kind of event of a task, in the order of its life.
-KINDS = (REQUESTED, ALLOCATED, REGISTERED, RUNNING, SUCCEEDED, FAILED, STOPPED, LOST)
+KINDS = (REQUESTED, ALLOCATED, REGISTERED, RUNNING, SUCCEEDED, FAILED, STOPPED, LOST, KILLED)
+#: The states of a task that has not ended.
+LIVE_TASK = (PENDING, REGISTERED, RUNNING)
 #: The kinds that end a command.
-ENDS = (SUCCEEDED, FAILED, STOPPED, LOST)
+ENDS = (SUCCEEDED, FAILED, STOPPED, LOST, KILLED)
 
 
-class Event(NamedTuple):
+class TaskEvent(NamedTuple):
     """A moment in the life of a task.
 
     Attributes
@@ -139,7 +141,7 @@ class Facts(NamedTuple):
 
     at: float
     waiting: Optional[Waiting] = None
-    events: Mapping[str, Sequence[Event]] = {}
+    events: Mapping[str, Sequence[TaskEvent]] = {}
     given: Mapping[str, Given] = {}
     usage: Mapping[str, Usage] = {}
     series: Sequence[Series] = ()
@@ -231,24 +233,8 @@ def describe_state(report: JobReport, at: float, waiting: Optional[Waiting] = No
     if report.state in ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED"):
         return f"The job waits in queue {report.queue} for its application master."
     if waiting is not None and waiting.tasks:
-        return (f"The job waits for {list_names(waiting.tasks)} since {clock(waiting.since)} UTC "
+        return (f"The job waits for {list_names(waiting.tasks)} since {utc_clock(waiting.since)} UTC "
                 f"({duration(at - waiting.since)}).")
     running: List[str] = [task.task for task in report.tasks if task.state == "running"]
     restarts = f", round {len(report.rounds)}" if len(report.rounds) > 1 else ""
     return f"The job trains: {len(running)} of {len(report.tasks)} tasks run{restarts}."
-
-
-def clock(moment: float) -> str:
-    """Return the time of day of a moment, UTC."""
-    return time.strftime("%H:%M:%S", time.gmtime(moment))
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as text: ``2 s``, ``3 min 10 s``, ``5 h 2 min``."""
-    seconds = max(0, round(seconds))
-    if seconds < 60:
-        return f"{seconds} s"
-    minutes, rest = divmod(seconds, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"

@@ -15,6 +15,8 @@ from typing import List, Tuple
 
 #: The kinds of tokens that Hadoop's programs look for.
 HDFS_KIND, RESOURCEMANAGER_KIND = "HDFS_DELEGATION_TOKEN", "RM_DELEGATION_TOKEN"
+#: The header in which a ResourceManager takes a token; in the query its log of requests would have the token.
+TOKEN_HEADER = "Hadoop-YARN-Auth-Delegation-Token"
 #: The start of a credentials file, and the number of its format that NodeManagers write.
 _MAGIC, _WRITABLE = b"HDTS", 0
 #: Lengths up to this one are one byte; a larger one is a byte that counts the bytes after it.

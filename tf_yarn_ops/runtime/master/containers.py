@@ -1,6 +1,7 @@
-"""The containers as Skein sees them: the only module of the coordinator that imports skein.
+"""The containers of a job: the calls that ask for them and end them, by Skein here, by `local_containers` without YARN.
 
-Every call runs in a thread with a deadline, so that an application master that hangs cannot stop the coordinator.
+The only module of the coordinator that imports skein. Every call of Skein runs in a thread with a deadline, so that an
+application master that hangs cannot stop the coordinator.
 """
 
 import asyncio
@@ -8,7 +9,7 @@ import logging
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, List, NamedTuple, Optional
+from typing import Any, Callable, List, NamedTuple, Optional, Protocol
 
 from ..common.contract import CERTIFICATE_FILE, KEY_FILE
 from ..common.fast_import import import_skein
@@ -79,13 +80,48 @@ def cause_of(message: str) -> Reason:
     return Reason.CONTAINER_LOST
 
 
-class Containers:
-    """The calls of Skein's application master that the coordinator needs; each raises SkeinFailed if it fails."""
+class Containers(Protocol):
+    """What the coordinator asks of the containers' manager; a call that fails raises SkeinFailed.
+
+    Attributes
+    ----------
+    version : str
+        Of Skein; empty without it.
+    """
+
+    version: str = ""
+
+    async def connect(self) -> None:
+        """Get ready; from then on the containers of all tasks are requested."""
+        ...
+
+    async def list(self) -> List[Container]:
+        """Return all containers, finished ones included."""
+        ...
+
+    async def replace(self, container: Container) -> None:
+        """Kill a container that no longer answers, and request another one for its service."""
+        ...
+
+    async def progress(self, fraction: float) -> None:
+        """Report the job's progress, 0 to 1."""
+        ...
+
+    async def add_page(self, route: str, target: str, link: str) -> str:
+        """Add a page below the tracking URL, ``/pages/<route>/``; return its URL."""
+        ...
+
+    async def shutdown(self, succeeded: bool, diagnostics: str) -> None:
+        """End the application with a final status and diagnostics."""
+        ...
+
+
+class SkeinContainers(Containers):
+    """The calls of Skein's application master."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="skein")
         self._client: Any = None
-        self.version = ""
 
     async def connect(self) -> None:
         """Import skein and connect; raise ImportError if the interpreter lacks grpcio or protobuf."""
@@ -109,14 +145,12 @@ class Containers:
             raise SkeinFailed(f"{type(error).__name__}: {error}") from error
 
     async def list(self) -> List[Container]:
-        """Return all containers, finished ones included."""
         states = ("WAITING", "REQUESTED", "RUNNING", *FINISHED)
         found = await self._call(lambda: self._client.get_containers(states=states))
         return [Container(c.id, c.service_name, str(c.state), c.exit_message or "", c.yarn_node_http_address or "",
                           c.yarn_container_id or "", c.start_time.timestamp() if c.start_time else None) for c in found]
 
     async def replace(self, container: Container) -> None:
-        """Kill a container that no longer answers, and request another one for its service."""
         try:
             await self._call(self._client.kill_container, container.id)
         except SkeinFailed as error:  # it may have ended just now; request the other one anyway
@@ -124,16 +158,13 @@ class Containers:
         await self._call(self._client.add_container, container.service)
 
     async def progress(self, fraction: float) -> None:
-        """Report the job's progress to YARN, 0 to 1."""
         await self._call(self._client.set_progress, fraction)
 
     async def add_page(self, route: str, target: str, link: str) -> str:
-        """Add a page below the tracking URL, ``/pages/<route>/``; return its URL."""
         page = await self._call(self._client.ui.add_page, route, target, link)
         return str(page.address)
 
     async def shutdown(self, succeeded: bool, diagnostics: str) -> None:
-        """End the application with a final status and diagnostics."""
         await self._call(self._client.shutdown, "SUCCEEDED" if succeeded else "FAILED", diagnostics)
 
 

@@ -15,7 +15,7 @@ import time
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from ..common import protocol
-from ..common.contract import MAX_TF_CONFIG, Job, TaskId, cluster_spec, tf_config
+from ..common.contract import MAX_STRING, Job, TaskId, cluster_spec, tf_config
 from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
 from ..common.report import JobReport, Round, list_names, plain_values
@@ -25,11 +25,12 @@ from . import lifecycle
 from .containers import FINISHED, Container, Containers, SkeinFailed
 from .curves import Curves
 from .lifecycle import Decision, Event, Exited, Expired, Lost, Registered, Verdict
+from .listener import Connection, Server
 from .overseer import Gone, Overseer, View
 from .registry import Peer, Refused, Registry
-from .server import Connection, Server
 from .timeline import Timeline
 from .tunnel import Tunnel
+from .viewers import Viewers
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Coordinator:
     job : Job
     application_id : str
     containers : Containers
-        Skein's application master.
+        Skein's application master, or this machine.
     """
 
     def __init__(self, job: Job, application_id: str, containers: Containers):
@@ -77,7 +78,7 @@ class Coordinator:
         self.state = lifecycle.begin(job)
         self.registry = Registry(job)
         self.known: Dict[str, Container] = {}
-        self._containers = containers
+        self.containers = containers
         self._rules = lifecycle.rules_of(job)
         self._server = Server(self.greet, self.heard, self.gone, self.failed, 2 * len(self.state.phases) + 64)
         self._started_at = time.time()
@@ -99,7 +100,9 @@ class Coordinator:
         self._stopping = False
         self._quiet = asyncio.Event()
         self._direct = job.tensorboard is not None and job.tensorboard.direct
-        self._tunnel = job.tensorboard and Tunnel(None if self._direct else client_context(), self._why_no_tensorboard)
+        self.viewers = Viewers(job, application_id)
+        self._tunnel = job.tensorboard and Tunnel(None if self._direct else client_context(), self._why_no_tensorboard,
+                                                  self.viewers)
         self._board_shown: Optional["asyncio.Future[None]"] = None
         self._board_page: Optional[str] = None
         self._listing = asyncio.Lock()
@@ -175,7 +178,7 @@ class Coordinator:
         async with self._listing:
             if self._listed_at < asked:
                 listed = time.monotonic()
-                self.known = {container.id: container for container in await self._containers.list()}
+                self.known = {container.id: container for container in await self.containers.list()}
                 for container in self.known.values():
                     if container.state == "RUNNING":
                         self._allocated.setdefault(container.id, container.started_at or time.time())
@@ -191,7 +194,7 @@ class Coordinator:
         if kind not in self._hearers:
             return
         try:
-            protocol.check(message, protocol.FROM_AGENT[kind])
+            protocol.check_message(message, protocol.FROM_AGENT[kind])
         except protocol.ProtocolError as error:
             logger.warning("Ignored a message %s of %s: %s", kind, peer.task, error)
             return
@@ -262,11 +265,15 @@ class Coordinator:
         if number is not None:
             status = 128 + number
         plan = self.job.types[peer.task.type]
-        if status and plan.in_cluster and not plan.hold_port and any(words in tail.lower() for words in _PORT_TAKEN):
+        taken = bool(status) and plan.in_cluster and any(words in tail.lower() for words in _PORT_TAKEN)
+        if taken and not plan.hold_port:
             return Lost(peer.task, Reason.CONTAINER_LOST, "its port was taken before it could use it")
         failed = f"was ended by signal {number}" if number else f"failed with exit code {code}"
         last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
         cause = f"{failed} on {peer.host} after {message['seconds']:.1f} s" + (f": {last[:300]}" if last else "")
+        if taken:
+            cause += (f". Its reserved port {peer.port} stays bound, with SO_REUSEPORT, while the command runs: for a "
+                      "program that binds it plainly, set hold_port to false")
         return Exited(peer.task, status, message["seconds"], cause)
 
     def gone(self, peer: Peer, connection: Connection) -> None:
@@ -302,11 +309,11 @@ class Coordinator:
             self._end_if(self._overseer.missing(self._view(), now))
         self.lose(self._overseer.silent(self._view(), now))
         while self._to_replace and self.state.verdict is None:
-            await self._containers.replace(self._to_replace[0])
+            await self.containers.replace(self._to_replace[0])
             self._to_replace.pop(0)
         if self._share_done() != self._progress:
             self._progress = self._share_done()
-            await self._containers.progress(self._progress)
+            await self.containers.progress(self._progress)
 
     def _view(self) -> View:
         return View(self.state, self.registry.peers, self.registry.serving, list(self.known.values()), self._began,
@@ -360,8 +367,8 @@ class Coordinator:
         """Publish the cluster spec: start the command of every task that waits for it."""
         self._cluster = cluster_spec(self.job, self.registry.addresses())
         size = len(tf_config(self._cluster, TaskId("worker", 0)))
-        if size > MAX_TF_CONFIG:
-            self.apply(Expired(Reason.SPEC_INVALID, f"TF_CONFIG would have {size} bytes, more than {MAX_TF_CONFIG}"))
+        if size > MAX_STRING:
+            self.apply(Expired(Reason.SPEC_INVALID, f"TF_CONFIG would have {size} bytes, more than {MAX_STRING}"))
             return
         self._published_at = self._published_at or time.monotonic()
         self._rounds.append(Round(self.state.round, round(time.time(), 3), self._cause))
@@ -468,7 +475,7 @@ class Coordinator:
     async def show_page(self, route: str, address: str, link: str) -> Optional[str]:
         """Add a page below the tracking URL; return its URL, or log a failure, because the training needs no page."""
         try:
-            return await self._containers.add_page(route, f"http://{address}", link)
+            return await self.containers.add_page(route, f"http://{address}", link)
         except SkeinFailed as error:
             logger.warning("%s has no page below the tracking URL: %s", link, error)
             return None
@@ -528,7 +535,7 @@ class Coordinator:
             tensorboard_url=self._tensorboard_url(),
             output_path=job.output,
             tensorboard_logdir=board.logdir if board and board.logdir != job.output else None,
-            versions={"tf_yarn_ops": job.version_of_package, "skein": self._containers.version,
+            versions={"tf_yarn_ops": job.version_of_package, "skein": self.containers.version,
                       "python": platform.python_version()},
         )
 

@@ -12,14 +12,14 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ..common.status import Series
 
 #: Points of a curve.
-MAX_POINTS = 240
+MAX_CURVE_POINTS = 240
 #: Points of a job; with many curves each has fewer, but at least `MIN_POINTS`.
 BUDGET = 24_000
 MIN_POINTS = 12
 #: Curves of a job.
 MAX_SERIES = BUDGET // MIN_POINTS
 #: Characters of a name.
-MAX_NAME = 64
+MAX_CURVE_NAME = 64
 
 
 class Curve:
@@ -74,8 +74,8 @@ class Curves:
             if curve is None or not isinstance(points, list):
                 self.left_out += 1
                 continue
-            limit = max(MIN_POINTS, min(MAX_POINTS, BUDGET // len(self._curves)))
-            for point in points[:MAX_POINTS]:
+            limit = max(MIN_POINTS, min(MAX_CURVE_POINTS, BUDGET // len(self._curves)))
+            for point in points[:MAX_CURVE_POINTS]:
                 try:
                     step, value = map(float, point)
                     if not math.isfinite(step):
@@ -86,7 +86,7 @@ class Curves:
                 curve.add(step, value, now, limit)
 
     def _curve(self, task: str, name: str) -> Optional[Curve]:
-        if len(name) > MAX_NAME or ((task, name) not in self._curves and len(self._curves) >= MAX_SERIES):
+        if len(name) > MAX_CURVE_NAME or ((task, name) not in self._curves and len(self._curves) >= MAX_SERIES):
             return None
         return self._curves.setdefault((task, name), Curve())
 

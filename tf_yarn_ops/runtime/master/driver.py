@@ -19,18 +19,19 @@ from ..common.mutual_tls import server_context
 from ..common.processes import set_parent_death_signal
 from ..common.reasons import Reason
 from ..common.report import JobReport, compose_diagnostics
-from . import history, web
-from .containers import Containers, exit_now
+from . import record_writer as history
+from . import web
+from .containers import SkeinContainers, exit_now
 from .coordinator import Coordinator
-from .ending import VerdictNotTaken, ask_for_application, end_application, kill_by_rest, knows_us, until_known
 from .lifecycle import Expired
-from .server import PortsTaken, listen
+from .listener import PortsTaken, listen_on_first_free
+from .verdict import VerdictNotTaken, ask_for_application, end_application, kill_by_rest, knows_us, until_known
 
 logger = logging.getLogger(__name__)
 
 #: Seconds between two bytes of the coordinator, and seconds of silence after which the watchdog kills it.
 BEAT_SECONDS = 5.0
-SILENCE_SECONDS = 60.0
+WATCHDOG_SECONDS = 60.0
 #: A shell's exit code for a program that does not exist.
 NOT_FOUND = 127
 
@@ -56,9 +57,9 @@ def watch_over() -> Optional[int]:
     os.close(writer)
     master = os.getppid()
     while True:
-        readable, _, _ = select.select([reader], [], [], SILENCE_SECONDS)
+        readable, _, _ = select.select([reader], [], [], WATCHDOG_SECONDS)
         if not readable:
-            sys.stderr.write("tf_yarn_ops: the coordinator was silent for %d s, killing it\n" % SILENCE_SECONDS)
+            sys.stderr.write("tf_yarn_ops: the coordinator was silent for %d s, killing it\n" % WATCHDOG_SECONDS)
             os.kill(child, signal.SIGKILL)
             break
         if not os.read(reader, 4096):
@@ -78,13 +79,12 @@ async def beat(descriptor: int) -> None:
         await asyncio.sleep(BEAT_SECONDS)
 
 
-async def run(job: Job, application_id: str) -> None:
+async def coordinate(coordinator: Coordinator) -> None:
     """Coordinate the job and end the application with its verdict."""
     began = time.monotonic()
-    containers = Containers()
-    coordinator = Coordinator(job, application_id, containers)
+    job, application_id, containers = coordinator.job, coordinator.application_id, coordinator.containers
     try:
-        listener = listen(job.ports)
+        listener = listen_on_first_free(job.ports)
         logger.info("Listening on port %d for %d tasks", listener.getsockname()[1], len(job.tasks()))
     except PortsTaken as error:
         listener = None
@@ -100,7 +100,8 @@ async def run(job: Job, application_id: str) -> None:
     background: List["asyncio.Future[Any]"] = [asyncio.ensure_future(coordinator.watch())]
     if listener:
         background.append(asyncio.ensure_future(coordinator.serve(listener, context)))
-    _server, port = await web.serve(web.Website(coordinator.status, coordinator.tail, coordinator.live_report))
+    website = web.Website(coordinator.status, coordinator.tail, coordinator.live_report, coordinator.viewers)
+    _server, port = await web.serve_page(website)
     background.append(asyncio.ensure_future(coordinator.show_page("ytf", f"127.0.0.1:{port}", "Training")))
     background.append(asyncio.ensure_future(coordinator.offer_tensorboard()))
     snapshots = history.Snapshots(job, application_id, lambda: coordinator.state, coordinator.status)
@@ -114,12 +115,14 @@ async def run(job: Job, application_id: str) -> None:
             if fault:
                 logger.error("A part of the coordinator ended", exc_info=fault)
                 coordinator.failed(fault)
+    website.renew()
     await coordinator.stop_tasks()
+    website.renew(final=True)
     report = coordinator.report()
     keeping = history.begin_record(job, application_id, coordinator.status(live=False), snapshots)
     if await reachable:
         await until_known(job.resourcemanagers, application_id, job.authorities)
-    await asyncio.wait([keeping], timeout=history.HOLD_SECONDS)
+    await asyncio.wait([keeping], timeout=history.RECORD_HOLD_SECONDS)
     await end_application(containers, job, report)
     await asyncio.wait([keeping], timeout=history.WRITE_SECONDS)
     logger.info("Ended after %.1f s", time.monotonic() - began)
@@ -164,7 +167,7 @@ def main(arguments: List[str]) -> int:
     async def all_of_it() -> None:
         assert pulse is not None
         beating = asyncio.ensure_future(beat(pulse))
-        await run(job, application_id)
+        await coordinate(Coordinator(job, application_id, SkeinContainers()))
         beating.cancel()
 
     try:
@@ -198,4 +201,5 @@ def _refuse(job: Job, application_id: str, missing: str) -> int:
 
 def _failed(job: Job, application_id: str, message: str) -> JobReport:
     return JobReport(application_id, name=job.name, queue=job.queue, user=job.user, state="FAILED",
-                     final_status="FAILED", reason=Reason.AM_FAILED, message=message)
+                     final_status="FAILED", reason=Reason.AM_FAILED, message=message,
+                     versions={"tf_yarn_ops": job.version_of_package})

@@ -14,7 +14,7 @@ from ..common.roles import CHIEF, Role
 QUICK_SECONDS = 10.0
 #: This number of quick failures in a row ends the job, even if the budget allows more.
 QUICK_FAILURES = 3
-MAX_BACKOFF = 300.0
+MAX_RESTART_BACKOFF = 300.0
 
 PENDING, REGISTERED, RUNNING = "pending", "registered", "running"
 SUCCEEDED, FAILED, LOST = "succeeded", "failed", "lost"
@@ -220,7 +220,7 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
     if state.restarts_left <= 0:
         spent = "; all %d restarts are used up" % state.restarts if state.restarts else ""
         return _finish(state, verdict._replace(message=what + spent))
-    delay = min(MAX_BACKOFF, rules.backoff * 2.0**state.restarts)
+    delay = min(MAX_RESTART_BACKOFF, rules.backoff * 2.0**state.restarts)
     state = state._replace(restarts_left=state.restarts_left - 1, restarts=state.restarts + 1)
     if rules.mode == "task":
         return _with(state, event.task, RUNNING), Decision("start", event.task, delay, what)

@@ -138,7 +138,7 @@ class Registry:
         if version != VERSION:
             raise Refused(f"it speaks version {version!r} of the protocol, the coordinator {VERSION}")
         try:
-            protocol.check(message, protocol.FROM_AGENT["register"])
+            protocol.check_message(message, protocol.FROM_AGENT["register"])
         except protocol.ProtocolError as error:
             raise Refused(f"the registration is incomplete: {error}") from None
         container, nonce, host, port = (message[name] for name in ("container", "nonce", "host", "port"))
@@ -183,7 +183,7 @@ class Registry:
 
     def _locate(self, task: TaskId, container: str, host: str, yarn_container: str, node_http: str) -> None:
         url = None
-        if yarn_container and node_http:
+        if yarn_container and not node_http.endswith(":"):
             file = f"{self._job.user}/{container.rpartition('_')[0]}.log"
             # yarn.http.policy holds for the pages of ResourceManagers and NodeManagers alike.
             scheme = "https" if any(url.startswith("https:") for url in self._job.resourcemanagers) else "http"

@@ -7,7 +7,7 @@ import time
 from typing import Any, Dict, List, Mapping, Optional
 
 from ..common.contract import Job, TaskId
-from ..common.status import ALLOCATED, REGISTERED, REQUESTED, RUNNING, Event, Given, Usage
+from ..common.status import ALLOCATED, REGISTERED, REQUESTED, RUNNING, Given, TaskEvent, Usage
 
 #: Events that are kept of a task: the first ones and the last ones.
 FIRST, LAST = 4, 36
@@ -26,7 +26,9 @@ class Timeline:
     """
 
     def __init__(self, job: Job, began: float):
-        self._events: Dict[str, List[Event]] = {str(task): [Event(REQUESTED, round(began, 3))] for task in job.tasks()}
+        self._events: Dict[str, List[TaskEvent]] = {
+            str(task): [TaskEvent(REQUESTED, round(began, 3))] for task in job.tasks()
+        }
         self._usage: Dict[str, Usage] = {}
         self._causes: Dict[str, str] = {}
         self.given = {
@@ -44,13 +46,13 @@ class Timeline:
         at : float, optional
             Seconds since the epoch, by the clock of the task's node, which may be behind. Default: now.
         **facts
-            The other fields of `Event`.
+            The other fields of `TaskEvent`.
         """
         if facts.get("cause"):
             facts["cause"] = facts["cause"][:MAX_CAUSE]
         events = self._events[str(task)]
         at = round(time.time() if at is None else at, 3)
-        events.append(Event(kind, max(at, events[-1].at), **facts))
+        events.append(TaskEvent(kind, max(at, events[-1].at), **facts))
         if len(events) > FIRST + LAST:
             del events[FIRST]
 
@@ -74,7 +76,7 @@ class Timeline:
         self._usage[str(task)] = Usage(round(time.time(), 3), *(float(sample[name]) for name in Usage._fields[1:]))
 
     @property
-    def events(self) -> Mapping[str, List[Event]]:
+    def events(self) -> Mapping[str, List[TaskEvent]]:
         """The events by task, oldest first."""
         return self._events
 

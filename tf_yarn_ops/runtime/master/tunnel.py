@@ -1,7 +1,7 @@
 """The coordinator's end of the way to TensorBoard: a loopback port behind YARN's proxy, connected to the task's front.
 
 Between the machines the bytes travel over mutual TLS with the job's certificate, so nobody reaches TensorBoard except
-through YARN's proxy.
+the job's viewers through YARN's proxy.
 """
 
 import asyncio
@@ -9,11 +9,14 @@ import logging
 import ssl
 from typing import Callable, Optional
 
+from .viewers import Viewers
+from .web import TEXT, compose
+
 logger = logging.getLogger(__name__)
 
 #: Seconds for one connection to the front, and between two while TensorBoard is not up.
-CONNECT_SECONDS = 5.0
-LOOK_SECONDS = 0.5
+FRONT_CONNECT_SECONDS = 5.0
+FRONT_LOOK_SECONDS = 0.5
 _PIECE = 64 * 1024
 
 
@@ -24,8 +27,10 @@ class Tunnel:
     ----------
     context : ssl.SSLContext or None
         How to speak to the front; None for plain HTTP.
-    why_not : callable
+    why_silent : callable
         Returns a sentence for a reader while TensorBoard does not answer.
+    viewers : Viewers
+        Decides who may see it.
 
     Attributes
     ----------
@@ -33,10 +38,10 @@ class Tunnel:
         ``host:port`` of the front; None until it has answered.
     """
 
-    def __init__(self, context: Optional[ssl.SSLContext], why_not: Callable[[], str]):
+    def __init__(self, context: Optional[ssl.SSLContext], why_silent: Callable[[], str], viewers: Viewers):
         self.address: Optional[str] = None
         self._context = context
-        self._why_not = why_not
+        self._why_silent, self._viewers = why_silent, viewers
         self._server: Optional[asyncio.base_events.Server] = None
 
     async def reach(self, address: str, wanted: Callable[[], bool]) -> bool:
@@ -48,7 +53,7 @@ class Tunnel:
                 self.address = address
                 return True
             except (OSError, asyncio.TimeoutError):
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(FRONT_LOOK_SECONDS)
         return False
 
     async def listen(self) -> int:
@@ -60,34 +65,36 @@ class Tunnel:
     async def _connect(self, address: str) -> "tuple[asyncio.StreamReader, asyncio.StreamWriter]":
         host, _, port = address.rpartition(":")
         return await asyncio.wait_for(
-            asyncio.open_connection(host, int(port), ssl=self._context, limit=_PIECE), CONNECT_SECONDS)
+            asyncio.open_connection(host, int(port), ssl=self._context, limit=_PIECE), FRONT_CONNECT_SECONDS)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            far_reader, far_writer = await self._connect(self.address or "")
-        except (OSError, ValueError, asyncio.TimeoutError):
-            await self._refuse(reader, writer)
-            return
-        there = asyncio.ensure_future(_pump(reader, far_writer))
-        try:
-            await _pump(far_reader, writer)  # the front closes each connection after its answer
-        finally:
-            there.cancel()
-            for end in (writer, far_writer):
-                end.close()
-
-    async def _refuse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer a request without TensorBoard: say why it does not answer."""
-        try:
-            await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), CONNECT_SECONDS)
-            text = (self._why_not() + "\n").encode()
-            writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain; charset=utf-8\r\n"
-                         b"Content-Length: %d\r\nRefresh: 5\r\nConnection: close\r\n\r\n%b" % (len(text), text))
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), FRONT_CONNECT_SECONDS)
+            refusal = await self._viewers.why_not(head)
+            if refusal is not None:
+                writer.write(compose("403 Forbidden", TEXT, refusal.encode()))
+            else:
+                await self._pass_on(head, reader, writer)
             await writer.drain()
         except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.TimeoutError):
             pass
         finally:
             writer.close()
+
+    async def _pass_on(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass a request on, or say why TensorBoard does not answer."""
+        try:
+            far_reader, far_writer = await self._connect(self.address or "")
+        except (OSError, ValueError, asyncio.TimeoutError):
+            writer.write(compose("502 Bad Gateway", TEXT, f"{self._why_silent()}\n".encode(), "Refresh: 5"))
+            return
+        far_writer.write(head)
+        there = asyncio.ensure_future(_pump(reader, far_writer))
+        try:
+            await _pump(far_reader, writer)  # the front closes each connection after its answer
+        finally:
+            there.cancel()
+            far_writer.close()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

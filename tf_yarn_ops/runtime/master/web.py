@@ -1,28 +1,36 @@
-"""The coordinator's web server: the job's page, on the loopback interface behind YARN's proxy.
+"""The coordinator's web server: the job's page, on the loopback interface behind YARN's proxy, for the job's viewers.
 
 Below ``<tracking URL>/pages/ytf/``: the page itself, ``status.json`` for programs, ``status.json?only=report`` for
 those that need the report only, ``parts.json`` with which the page renews itself, ``log.txt?task=worker:1`` with the
 end of a task's log. However many people look, a document is made at most once a second.
+
+``parts.json?hold=2&news=0`` is answered after 2 s, or at once when the job is decided: an open page has a request
+pending and gets the verdict before the application ends.
 """
 
 import asyncio
 import json
 import time
-from typing import Any, Awaitable, Callable, Dict, Optional, Tuple
+from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Sequence, Set, Tuple
 from urllib.parse import parse_qs, urlsplit
 
-from ..common.page import render_page, render_parts
+from ..common.escaping import escape_controls
+from ..page.page import render_page, render_parts
+from .viewers import Viewers
 
 #: Seconds for which an answer is given again.
 FRESH = 1.0
 #: Seconds for a client to send its request.
 REQUEST_SECONDS = 5.0
-_HTML, _JSON, _TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
+#: The most seconds for which a request is held, and the most requests held at a time.
+HOLD_SECONDS = 5
+MAX_HELD = 16
+_HTML, _JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
 #: What leads to the report.
 _REPORT = "status.json?only=report"
 
 #: Status line, content type, content.
-Answer = Tuple[str, str, bytes]
+PageAnswer = Tuple[str, str, bytes]
 
 
 class Website:
@@ -36,23 +44,29 @@ class Website:
         Returns the end of the log of a task, or None.
     report : callable
         Returns the report alone, which costs less.
+    viewers : Viewers
+        Decides who may see it.
     clock : callable, optional
         Monotonic, seconds.
     """
 
     def __init__(self, status: Callable[[], Dict[str, Any]], tail: Callable[[str], Awaitable[Optional[str]]],
-                 report: Callable[[], Dict[str, Any]], clock: Callable[[], float] = time.monotonic):
-        self._status, self._tail, self._report, self._clock = status, tail, report, clock
+                 report: Callable[[], Dict[str, Any]], viewers: Viewers,
+                 clock: Callable[[], float] = time.monotonic):
+        self._status, self._tail, self._report, self._viewers, self._clock = status, tail, report, viewers, clock
         self._document: Tuple[float, Dict[str, Any]] = (-FRESH, {})
-        self._made: Dict[str, Tuple[float, Answer]] = {}
-        self._makers: Dict[str, Callable[[], Answer]] = {
+        self._made: Dict[str, Tuple[float, PageAnswer]] = {}
+        self._held: Set["asyncio.Future[None]"] = set()
+        self._news, self._final = 0, False
+        self._makers: Dict[str, Callable[[], PageAnswer]] = {
             "": lambda: ("200 OK", _HTML, render_page(self._present(), live=True).encode()),
             "status.json": lambda: ("200 OK", _JSON, json.dumps(self._present()).encode()),
             _REPORT: lambda: ("200 OK", _JSON, compact(self._report())),
-            "parts.json": lambda: ("200 OK", _JSON, json.dumps(render_parts(self._present(), live=True)).encode()),
+            "parts.json": lambda: ("200 OK", _JSON, json.dumps(
+                {"news": str(self._news), **render_parts(self._present(), live=True)}).encode()),
         }
 
-    async def answer(self, target: str) -> Answer:
+    async def answer(self, target: str) -> PageAnswer:
         """Return the answer to the target of a request, ``/log.txt?task=worker:1``."""
         url = urlsplit(target)
         name = url.path.rpartition("/")[2]
@@ -60,15 +74,38 @@ class Website:
             task = parse_qs(url.query).get("task", [""])[0]
             text = await self._tail(task)
             if text is None:
-                return "404 Not Found", _TEXT, b"The task has no agent that answers.\n"
-            return "200 OK", _TEXT, text.encode("utf-8", "replace")
+                return "404 Not Found", TEXT, b"The task has no agent that answers.\n"
+            return "200 OK", TEXT, escape_controls(text).encode()
         if name == "status.json" and "only=report" in url.query.split("&"):
             name = _REPORT
+        if name == "parts.json":
+            await self._hold(parse_qs(url.query))
         if name not in self._makers:
-            return "404 Not Found", _TEXT, b"There is no such page.\n"
+            return "404 Not Found", TEXT, b"There is no such page.\n"
         return self._make(name)
 
-    def _make(self, name: str) -> Answer:
+    def renew(self, *, final: bool = False) -> None:
+        """Answer the held requests with new documents; hold no further request after the ``final`` one."""
+        self._made.clear()
+        self._document = -FRESH, {}
+        self._news, self._final = self._news + 1, final
+        for held in self._held:
+            if not held.done():
+                held.set_result(None)
+
+    async def _hold(self, query: Mapping[str, Sequence[str]]) -> None:
+        """Hold a request that knows the latest renewal, for the seconds that it names."""
+        seconds, known = query.get("hold", ("",))[0], query.get("news", ("",))[0]
+        if not seconds.isdecimal() or known != str(self._news) or self._final or len(self._held) >= MAX_HELD:
+            return
+        held: "asyncio.Future[None]" = asyncio.get_running_loop().create_future()
+        self._held.add(held)
+        try:
+            await asyncio.wait([held], timeout=min(int(seconds), HOLD_SECONDS))
+        finally:
+            self._held.discard(held)
+
+    def _make(self, name: str) -> PageAnswer:
         now = self._clock()
         made = self._made.get(name)
         if made is None or now - made[0] >= FRESH:
@@ -85,16 +122,27 @@ class Website:
         """Answer one connection."""
         try:
             request = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), REQUEST_SECONDS)
-            target = (request.split(b" ", 2) + [b"", b""])[1].decode("latin-1")
-            status, kind, content = await self.answer(target)
-            headers = (f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\n"
-                       "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n")
-            writer.write(headers.encode() + content)
+            method, target = (request.split(b" ", 2) + [b"", b""])[:2]
+            why_not = await self._viewers.why_not(request)
+            if why_not is not None:
+                answer = compose("403 Forbidden", TEXT, why_not.encode())
+            elif method not in (b"GET", b"HEAD"):
+                answer = compose("405 Method Not Allowed", TEXT, b"The pages can only be read.\n", "Allow: GET, HEAD")
+            else:
+                answer = compose(*await self.answer(target.decode("latin-1")))
+            writer.write(answer if method != b"HEAD" else answer[:answer.index(b"\r\n\r\n") + 4])
             await writer.drain()
         except (OSError, ValueError, asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         finally:
             writer.close()
+
+
+def compose(status: str, kind: str, content: bytes, *headers: str) -> bytes:
+    """Return a whole answer of HTTP, after which the connection ends."""
+    lines = (f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(content)}",
+             "X-Content-Type-Options: nosniff", "Cache-Control: no-store", "Connection: close", *headers, "", "")
+    return "\r\n".join(lines).encode() + content
 
 
 def compact(document: Dict[str, Any]) -> bytes:
@@ -103,7 +151,7 @@ def compact(document: Dict[str, Any]) -> bytes:
     return json.dumps({**document, "tasks": tasks}, separators=(",", ":")).encode()
 
 
-async def serve(website: Website) -> Tuple[asyncio.AbstractServer, int]:
+async def serve_page(website: Website) -> Tuple[asyncio.AbstractServer, int]:
     """Start the server on the loopback interface, on any port.
 
     Returns

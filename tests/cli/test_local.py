@@ -1,0 +1,90 @@
+"""``ytf-submit --local``, and the commands of ``ytf`` on jobs of this machine."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from support.programs import SUBMIT, YTF
+from support.waiting import until
+from tf_yarn_ops.hadoop.cluster import local
+from tf_yarn_ops.hadoop.local_jobs import LocalJobs
+
+
+@pytest.fixture
+def environ(tmp_path):
+    """Return variables with which the programs keep their jobs below the test's folder."""
+    hidden = ("YTF_RESOURCEMANAGER", "HADOOP_CONF_DIR", "JAVA_HOME")
+    kept = {name: value for name, value in os.environ.items() if name not in hidden}
+    return {**kept, "YTF_SITE": "", "XDG_STATE_HOME": str(tmp_path)}
+
+
+@pytest.fixture
+def call(environ):
+    """Run a program to its end."""
+    def call(program, *words, **options):
+        return subprocess.run([*program, *words], env=environ, capture_output=True, text=True, timeout=60,
+                              stdin=subprocess.DEVNULL, **options)
+
+    return call
+
+
+def test_output_of_the_tasks_is_shown(call):
+    done = call(SUBMIT, "--local", "-r", "worker:2,ps:1", "--command", "ps=exec tail -f /dev/null", "-q", "prod",
+                "echo from $JOB_NAME $TASK_INDEX")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^local_\d+_\d+$", done.stdout, re.M)
+    assert "worker:0 | from worker 0\n" in done.stdout and "worker:1 | from worker 1\n" in done.stdout
+    assert "SUCCEEDED" in done.stderr and "without YARN these options have no effect: queue" in done.stderr
+
+
+def test_exit_code_is_that_of_the_reason(call):
+    done = call(SUBMIT, "--local", "--json", "-r", "worker:1", "echo no data >&2; exit 3")
+    assert done.returncode == 1
+    report = json.loads(done.stdout[done.stdout.index("{"):])
+    assert (report["reason"], report["first_failure"]) == ("TASK_FAILED", "worker:0")
+    assert report["message"].endswith("no data")
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_kills_the_job(environ, tmp_path, number, code):
+    started = tmp_path / "started"
+    client = subprocess.Popen([*SUBMIT, "--local", "-r", "worker:1", f"echo $$ > {started}; exec tail -f /dev/null"],
+                              env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    worker = int(until(lambda: started.exists() and started.read_text(), what="the start of the task"))
+    client.send_signal(number)
+    _, shown = client.communicate(timeout=60)
+    assert client.returncode == code and "KILLED" in shown
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+
+
+def test_commands_know_a_local_job_by_its_id(call):
+    submitted = call(SUBMIT, "--resourcemanager", "local://", "-r", "worker:1", "-n", "digits",
+                     "echo step 1; exec tail -f /dev/null")
+    application_id = submitted.stdout.strip()
+    until(lambda: "step 1" in call(YTF, "logs", application_id).stdout, what="the output of the task")
+    assert json.loads(call(YTF, "status", "--json", application_id).stdout)["state"] == "RUNNING"
+    assert application_id in call(YTF, "list", "--resourcemanager", "local://").stdout
+    killed = call(YTF, "kill", application_id)
+    assert killed.returncode == 0 and f"{application_id} KILLED: Killed by ytf kill" in killed.stderr
+    assert "Killed by ytf kill" in call(YTF, "report", application_id).stdout
+    assert call(YTF, "wait", application_id).returncode == 8
+    assert application_id in call(YTF, "history", "--resourcemanager", "local://").stdout
+
+
+def test_local_and_a_resourcemanager_exclude_each_other(call):
+    done = call(SUBMIT, "--local", "--resourcemanager", "http://rm:8088", "-r", "worker:1", "x")
+    assert done.returncode == 2
+    assert "local: it and resourcemanager name two places; give one of them" in done.stderr
+
+
+def test_address_may_name_a_folder(call, tmp_path):
+    done = call(SUBMIT, "--wait", "--resourcemanager", f"local://{tmp_path}/jobs here", "-r", "worker:1", "true")
+    assert done.returncode == 0, done.stderr
+    with_folder = local(f"{tmp_path}/jobs here").resourcemanager()
+    assert isinstance(with_folder, LocalJobs)
+    assert [job["finalStatus"] for job in with_folder.find()] == ["SUCCEEDED"]

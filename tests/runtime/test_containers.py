@@ -1,0 +1,103 @@
+"""The containers of Skein and of this machine: a job behaves in the same way on both, seen by the same client."""
+
+import os
+import signal
+
+import pytest
+
+from support.cluster_jobs import job
+from support.waiting import until
+from tf_yarn_ops.follow.identity import Identity
+from tf_yarn_ops.hadoop.cluster import discover, local
+from tf_yarn_ops.history.histories import read_record
+from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
+from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+FOREVER = "exec tail -f /dev/null"
+
+
+@pytest.fixture(params=["local", pytest.param("yarn", marks=pytest.mark.cluster)])
+def launcher(request, tmp_path):
+    """Return a launcher of this machine, and one of a real cluster; no job outlives the test."""
+    if request.param == "local":
+        made = Launcher(local(tmp_path / "state"))
+    else:
+        made = Launcher(discover(request.getfixturevalue("minicluster").resourcemanager_url, environ={}))
+    yield made
+    for report in made.list():
+        made.kill(report.application_id)
+    made.close()
+
+
+def write_agent(folder):
+    """Return a command that writes the process id of its agent into a file named by the task index."""
+    return f"echo $PPID > {folder}/$TASK_INDEX.new; mv {folder}/$TASK_INDEX.new {folder}/$TASK_INDEX"
+
+
+def agent_of(folder, index):
+    """Return the process id of a task's agent once its command has written it."""
+    file = folder / str(index)
+    return int(until(lambda: file.exists() and file.read_text(), 120, what=f"the start of task {index}"))
+
+
+def test_success_has_tasks_lines_and_a_record(launcher):
+    tasks = {"worker": TaskSpec(instances=2, memory=256), "ps": TaskSpec(command=FOREVER, memory=256)}
+    command = """echo "$TF_CONFIG"; echo '{"accuracy": 0.9}' > $YTF_RESULT_FILE"""
+    lines = []
+    report = launcher.run(job(command, tasks=tasks, name="digits"), on_line=lines.append, poll_interval=0.1)
+    assert (report.state, report.final_status, report.reason) == ("FINISHED", "SUCCEEDED", Reason.SUCCEEDED)
+    assert {task.task: task.state for task in report.tasks} == {
+        "worker:0": "succeeded", "worker:1": "succeeded", "ps:0": "stopped"}
+    assert any('"task":{"type":"worker","index":1}' in line.text for line in lines if line.task == "worker:1")
+    assert '"ps":[' in "".join(launcher.log(report.application_id, "worker:0"))
+    assert "Verdict: SUCCEEDED" in "".join(launcher.log(report.application_id, "coordinator"))
+    record = read_record(launcher.cluster, report.application_id)
+    assert (record["name"], record["metrics"]) == ("digits", {"accuracy": 0.9})
+
+
+def test_failure_names_the_task_and_its_last_line(launcher):
+    report = launcher.run(job("echo no data; exit 3"), poll_interval=0.1)
+    assert (report.final_status, report.reason, report.exit_code) == ("FAILED", Reason.TASK_FAILED, 1)
+    assert report.first_failure == "worker:0" and report.message.endswith("no data")
+
+
+def test_restart_begins_another_round_in_the_same_containers(launcher):
+    report = launcher.run(job("exit $((2 - YTF_ROUND))", restart=RestartPolicy("cluster", backoff=0)),
+                          poll_interval=0.1)
+    assert (report.reason, len(report.rounds), report.tasks[0].starts) == (Reason.SUCCEEDED, 2, 2)
+
+
+def test_deadline_ends_the_job(launcher):
+    report = launcher.run(job(FOREVER, deadlines=Deadlines(execution=1, stop_grace=1)), poll_interval=0.1)
+    assert report.reason is Reason.EXECUTION_TIMEOUT
+
+
+def test_lost_container_is_replaced(launcher, tmp_path):
+    command = f"{write_agent(tmp_path)}; if [ $YTF_ROUND = 1 ]; then {FOREVER}; fi"
+    application_id = launcher.submit(job(command, instances=2, restart=RestartPolicy(max_container_losses=1)))
+    agents = [agent_of(tmp_path, index) for index in (0, 1)]
+    before = launcher.report(application_id).tasks
+    os.kill(agents[1], signal.SIGKILL)
+    report = launcher.wait(application_id, poll_interval=0.1)
+    assert report.reason is Reason.SUCCEEDED and "worker:1 was lost" in report.rounds[1].cause
+    assert report.tasks[0].container_id == before[0].container_id
+    assert report.tasks[1].container_id not in (None, before[1].container_id)
+
+
+def test_kill_ends_the_processes_and_keeps_its_reason(launcher, tmp_path):
+    application_id = launcher.submit(job(f"{write_agent(tmp_path)}; {FOREVER}"))
+    agent = agent_of(tmp_path, 0)
+    assert launcher.cluster_spec(application_id).keys() == {"worker"}
+    killed = launcher.kill(application_id, "enough")
+    assert (killed.state, killed.final_status, killed.reason) == ("KILLED", "KILLED", Reason.KILLED)
+    assert launcher.report(application_id).message == killed.message == "enough"
+    until(lambda: not os.path.exists(f"/proc/{agent}"), what="the end of the agent")
+
+
+def test_one_identity_trains_once(launcher, tmp_path):
+    key = f"digits {tmp_path}"
+    first = launcher.run(job(), Identity(key, 0, attempt=1), poll_interval=0.1)
+    again = launcher.run(job(), Identity(key, 0, attempt=2), poll_interval=0.1)
+    assert (first.reason, again.application_id) == (Reason.SUCCEEDED, first.application_id)

@@ -1,0 +1,54 @@
+"""What a submission deletes of earlier applications: only directories of the user, of applications that have ended."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from support.fake_yarn import FakeYarn, serving
+from support.staging_place import USER, cluster_at
+from tf_yarn_ops.staging.staging_directory import StagingDirectory
+from tf_yarn_ops.staging.sweep import sweep, sweep_old
+
+STATES = {"application_1_0001": "FINISHED", "application_1_0002": "RUNNING", "application_1_0003": "KILLED"}
+
+
+@pytest.fixture
+def resourcemanager(root):
+    yarn = FakeYarn()
+    for name, state in STATES.items():
+        yarn.add({"id": name, "state": state})
+    with serving(yarn) as url:
+        yield replace(cluster_at(root), resourcemanagers=(url,)).resourcemanager()
+
+
+def left(root):
+    return sorted(path.name for path in (root / f"user/{USER}/.skein").iterdir() if path.name != "cache")
+
+
+def test_only_directories_of_ended_applications_are_deleted(staging, root, resourcemanager):
+    for name in [*STATES, "application_1_0009", "application_1_0010"]:
+        staging.directory(name).make()
+    os.utime(root / f"user/{USER}/.skein/application_1_0010", (1, 1))
+    assert sorted(sweep(staging, resourcemanager, keep="application_1_0003")) == ["application_1_0001", "application_1_0010"]
+    assert left(root) == ["application_1_0002", "application_1_0003", "application_1_0009"]
+
+
+def test_directories_of_another_owner_are_kept(staging, root, resourcemanager):
+    """A staging directory that several users share: HDFS would refuse, a mounted folder would not."""
+    staging.directory("application_1_0001").make()
+    shared = replace(cluster_at(root), user="bob", staging_template=f"/user/{USER}/.skein")
+    asked = []
+    assert sweep(StagingDirectory(shared), resourcemanager, on_ended=asked.append) == []
+    assert (asked, left(root)) == ([], ["application_1_0001"])
+
+
+@pytest.mark.parametrize("folder", ["claims", "leases"])
+def test_only_old_files_of_the_user_are_deleted(staging, root, monkeypatch, folder):
+    place = root / f"user/{USER}/.skein" / folder
+    place.mkdir()
+    (place / "note").write_text("{}")
+    assert sweep_old(staging, folder) == 0
+    monkeypatch.setattr("tf_yarn_ops.staging.sweep.CLAIMS_FORGOTTEN_AFTER", -1000)
+    assert sweep_old(StagingDirectory(replace(cluster_at(root), user="bob", staging_template=f"/user/{USER}/.skein")), folder) == 0
+    assert sweep_old(staging, folder) == 1

@@ -1,0 +1,165 @@
+"""Jobs on this machine: the real coordinator and agents, started and followed by the real client."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from support.runtime_jobs import FOREVER, QUICK, job
+from support.waiting import until
+from tf_yarn_ops.errors import ApplicationNotFound, SpecInvalid
+from tf_yarn_ops.hadoop.cluster import local
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.common.local_job import running_coordinator
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.submit.local_submitter import KEPT_DAYS, without_effect
+
+#: A client that holds a lease, in a process of its own; it prints the id.
+CLIENT = """\
+import sys
+from tf_yarn_ops import JobSpec, Launcher, TaskSpec, local
+spec = JobSpec(command="exec tail -f /dev/null", tasks={"worker": TaskSpec(instances=2)}, lease=60)
+launcher = Launcher(local(sys.argv[1]))
+launcher.run(spec, on_reserved=lambda application_id: print(application_id, flush=True))
+"""
+
+
+@pytest.fixture
+def launcher(tmp_path):
+    """Return a launcher of this machine; no job outlives the test."""
+    made = Launcher(local(tmp_path / "state"))
+    yield made
+    for report in made.list():
+        made.kill(report.application_id)
+    made.close()
+
+
+def run(launcher, spec, **options):
+    return launcher.run(spec, poll_interval=0.1, **options)
+
+
+def folder_of(launcher, application_id):
+    return launcher.resourcemanager.folder(application_id)
+
+
+def left(folder):
+    """Return the commands of living processes that work below a folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and os.readlink(entry / "cwd").startswith(str(folder)):
+                found.append((entry / "cmdline").read_text())
+    return found
+
+
+def started(launcher, spec):
+    """Submit a job, and return its id once all tasks run."""
+    application_id = launcher.submit(spec)
+
+    def all_run():
+        tasks = launcher.report(application_id).tasks
+        return tasks and all(item.state == "running" for item in tasks)
+
+    until(all_run, what="the start of all tasks")
+    return application_id
+
+
+def test_kill_right_after_the_submission_counts(launcher):
+    application_id = launcher.submit(job(FOREVER))
+    assert launcher.kill(application_id, "enough").message == "enough"
+    assert left(folder_of(launcher, application_id)) == []
+
+
+def test_lease_ends_the_job_with_its_client(tmp_path):
+    client = subprocess.Popen([sys.executable, "-c", CLIENT, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    application_id = client.stdout.readline().strip()
+    launcher = Launcher(local(tmp_path))
+    until(lambda: [item.state for item in launcher.report(application_id).tasks] == ["running"] * 2)
+    client.kill()
+    client.communicate()
+    until(lambda: launcher.report(application_id).reason, what="the end of the job")
+    assert launcher.report(application_id).reason is Reason.LEASE_EXPIRED
+    until(lambda: not left(tmp_path), what="the end of all processes")
+    launcher.close()
+
+
+def test_dead_coordinator_leaves_no_process(launcher):
+    application_id = started(launcher, job(FOREVER))
+    folder = folder_of(launcher, application_id)
+    os.kill(running_coordinator(folder), signal.SIGKILL)
+    report = launcher.wait(application_id, poll_interval=0.1)
+    assert (report.reason, report.state) == (Reason.AM_FAILED, "FAILED")
+    assert "application.driver.log" in report.message
+    until(lambda: not left(folder), what="the end of all processes")
+
+
+def test_script_and_files_are_those_of_the_user(launcher, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("import os; print('variable', os.environ['NAME'])")
+    report = run(launcher, job(f"{sys.executable} $DTF_TASK_SCRIPT && cat data/1", script=str(script), ps=False,
+                               env={"NAME": "a b"}, files={"data": str(tmp_path)}))
+    assert report.reason is Reason.TASK_FAILED and "data/1" in report.message
+    assert "variable a b\n" in "".join(launcher.log(report.application_id))
+
+
+def test_archives_are_unpacked_and_an_environment_comes_first_on_path(launcher, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/train").write_text("#!/bin/sh\ncat data/numbers\n")
+    (tmp_path / "bin/train").chmod(0o755)
+    (tmp_path / "numbers").write_text("1 2 3\n")
+    for name, members in {"environment.tar.gz": ["bin"], "data.tgz": ["numbers"]}.items():
+        with tarfile.open(tmp_path / name, "w:gz") as archive:
+            for member in members:
+                archive.add(tmp_path / member, member)
+    report = run(launcher, job("train", ps=False, workers=1, environment=str(tmp_path / "environment.tar.gz"),
+                               archives={"data": str(tmp_path / "data.tgz")}))
+    assert report.reason is Reason.SUCCEEDED
+    assert "1 2 3\n" in "".join(launcher.log(report.application_id))
+
+
+def test_request_that_needs_a_cluster_is_rejected(launcher):
+    spec = job("true", ps=False, files={"model": "hdfs:///model"}, environment="docker://image")
+    with pytest.raises(SpecInvalid) as caught:
+        launcher.submit(spec)
+    assert {fault.path for fault in caught.value.faults} == {"model", "environment"}
+    assert launcher.list() == []
+
+
+def test_missing_interpreter_is_rejected(launcher):
+    with pytest.raises(SpecInvalid, match="there is no /no/venv/bin/python on this machine"):
+        launcher.submit(job("true", ps=False, environment="venv:///no/venv"))
+
+
+def test_options_that_need_yarn_are_named(launcher, caplog):
+    tasks = {"worker": TaskSpec(memory=512, gpus=1)}
+    assert without_effect(JobSpec(command="true", tasks=tasks, deadlines=QUICK)) == ["task_memory", "task_gpus"]
+    run(launcher, job("true", tasks=tasks, queue="prod"))
+    assert "without YARN these options have no effect: queue, task_memory, task_gpus" in caplog.text
+
+
+def test_old_jobs_are_deleted(launcher):
+    old = run(launcher, job("true", ps=False, workers=1)).application_id
+    file = folder_of(launcher, old) / "application.json"
+    ended = round(1000 * (time.time() - (KEPT_DAYS + 1) * 86400))
+    document = file.read_text()
+    start = document.index('"finishedTime": ') + len('"finishedTime": ')
+    file.write_text(document[:start] + str(ended) + document[start + 13:])
+    run(launcher, job("true", ps=False, workers=1))
+    with pytest.raises(ApplicationNotFound):
+        launcher.resourcemanager.get(old)
+
+
+def test_key_and_variables_do_not_outlive_the_job(launcher):
+    report = run(launcher, job("true", ps=False, workers=1, env={"API_KEY": "hunter2-long"}))
+    folder = folder_of(launcher, report.application_id)
+    assert folder.stat().st_mode & 0o077 == 0
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert files and not any(b"hunter2-long" in file.read_bytes() or b"PRIVATE KEY" in file.read_bytes()
+                             for file in files)

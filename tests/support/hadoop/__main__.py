@@ -1,0 +1,3 @@
+from .commands import hadoop
+
+hadoop(prog_name="./dev hadoop")

@@ -1,0 +1,339 @@
+"""`HadoopCluster`: a `MiniCluster` with what only tests need."""
+
+import os
+import pwd
+import shutil
+import signal as signals
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tf_yarn_ops.errors import MiniClusterError
+from tf_yarn_ops.minicluster import MiniCluster, artefacts, daemons, health, state
+from tf_yarn_ops.minicluster import marked_processes as processes
+from tf_yarn_ops.minicluster.daemon_settings import Daemon
+from tf_yarn_ops.minicluster.hadoop import READY_SECONDS, STOP_SECONDS
+from tf_yarn_ops.minicluster.installation import node_memory, prepare_folder
+from tf_yarn_ops.minicluster.java import find_java
+from tf_yarn_ops.minicluster.ports import taken_ports
+
+from . import additions, class_archive
+from .certificates import make_stores
+from .high_availability import ZOOKEEPER
+from .kdc import check_programs, get_ticket, listens, make_realm, start_kdc
+from .kerberos import HDFS, USERS, Realm
+from .labels import check_labels, put_labels
+from .settings import KDC, HadoopSettings
+from .throwaway_keys import write_keys
+from .versions import HadoopVersion, find_version
+
+
+class HadoopCluster(MiniCluster):
+    """A real Hadoop on this machine, as tests need it.
+
+    Parameters
+    ----------
+    directory, nodes, light, progress, properties
+        As for `MiniCluster`.
+    labels : mapping of str to str, optional
+        YARN node labels by the names of NodeManagers: ``{"nm2": "gpu"}``. Default: those of a running cluster, else
+        none.
+    version : str, optional
+        Version of Hadoop; `versions.VERSIONS` has those that work. Default: that of the cluster in this folder, else
+        3.4.3.
+    ha : bool, optional
+        Run two ResourceManagers with ZooKeeper, and two NameNodes. Default: as the cluster in this folder, else False.
+    kerberos : bool, optional
+        Demand Kerberos of every client: a KDC of its own, with the users ``alice``, ``bob``, and ``gateway``, which may
+        act for them. Default: as a running cluster, else False.
+    https : bool, optional
+        Serve the daemons' pages by HTTPS only, with a certificate of a private authority. Default: as a running
+        cluster, else False.
+    ticket_lifetime : int, optional
+        Longest life of a user's ticket, seconds. Default: that of a running cluster, else a day.
+    """
+
+    settings_type = HadoopSettings
+    command = "./dev hadoop"
+    settings: HadoopSettings
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str] | None = None,
+        nodes: int | None = None,
+        light: bool | None = None,
+        labels: Mapping[str, str] | None = None,
+        version: str | None = None,
+        progress: Callable[[str], None] | None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+        ha: bool | None = None,
+        kerberos: bool | None = None,
+        https: bool | None = None,
+        ticket_lifetime: int | None = None,
+    ):
+        super().__init__(directory, nodes, light, progress, properties=properties)
+        if version is not None:
+            find_version(version)
+        self._want(labels=labels, version=version, ha=ha, kerberos=kerberos, https=https, ticket_lifetime=ticket_lifetime)
+
+    @property
+    def resourcemanager_urls(self) -> tuple[str, ...]:
+        """Return the web addresses of the ResourceManagers, one or two."""
+        return tuple(map(self.settings.web_address, self.settings.resourcemanagers))
+
+    @property
+    def namenode_urls(self) -> tuple[str, ...]:
+        """Return the web addresses of the NameNodes, one or two; none for a light cluster."""
+        return tuple(map(self.settings.web_address, self.settings.namenodes))
+
+    @property
+    def ca_file(self) -> Path | None:
+        """Return the certificate of the private authority (PEM); None without HTTPS."""
+        return self.settings.stores.ca_file if self.settings.https else None
+
+    @property
+    def krb5_conf(self) -> Path:
+        """Return the ``krb5.conf`` of a secured cluster, the value for KRB5_CONFIG."""
+        return self._realm.krb5_conf
+
+    def keytab(self, name: str) -> Path:
+        """Return the keytab of a user (``alice``, ``bob``, ``gateway``) or daemon (``hdfs``, ``yarn``, ``HTTP``)."""
+        return self._realm.keytab(name)
+
+    def principal(self, name: str) -> str:
+        """Return the principal of a user or daemon, such as ``alice@MINICLUSTER.LOCAL``."""
+        return self._realm.principal(name)
+
+    @property
+    def _realm(self) -> Realm:
+        if not self.settings.kerberos:
+            raise MiniClusterError(f"the cluster in {self.directory} runs without Kerberos")
+        return self.settings.realm
+
+    def stop_daemon(self, name: str, signal: int = signals.SIGTERM) -> None:
+        """Send a signal to one daemon; after SIGTERM and SIGKILL, return when the process has ended.
+
+        Raises
+        ------
+        MiniClusterError
+            The daemon does not exist, does not run, or does not end.
+        """
+        self._daemon(name)
+        pid = self.pid(name)
+        if pid is None:
+            raise MiniClusterError(f"{name} of {self.directory} does not run")
+        processes.signal_process(pid, signal)
+        if signal not in (signals.SIGTERM, signals.SIGKILL):
+            return
+        if not processes.wait_until(lambda: self.pid(name) is None, STOP_SECONDS):
+            raise MiniClusterError(f"{name} (pid {pid}) did not end\n{daemons.log_tail(self.directory, name)}")
+        self._reap()
+
+    def start_daemon(self, name: str) -> None:
+        """Start one stopped daemon on its old ports, and return when it answers.
+
+        Raises
+        ------
+        MiniClusterError
+            The daemon does not exist, runs already, ended during the start, or its port is taken.
+        """
+        daemon = self._daemon(name)
+        settings = self.settings
+        with self._changing("started"), state.lock(self.directory):
+            if self.pid(name) is not None:
+                raise MiniClusterError(f"{name} of {self.directory} runs already (pid {self.pid(name)})")
+            with self._ending_on_failure():
+                self._start(settings, [daemon])
+                self._wait([daemon], lambda: None if self._answers(settings, name) else f"the {daemon.title}'s answer")
+
+    def describe(self) -> dict[str, Any]:
+        described = super().describe()
+        if "daemons" in described and self.settings.ha:
+            described |= {
+                "resourcemanager_urls": self.resourcemanager_urls,
+                "namenode_urls": self.namenode_urls,
+                "active": {kind: self.active(kind) for kind in ("rm", "nn")},
+            }
+        return described
+
+    def active(self, kind: str) -> str | None:
+        """Return the name of the active ResourceManager (kind ``rm``) or NameNode (``nn``); None if there is none."""
+        return self.settings.find_active(self._pair(kind))
+
+    def failover(self, kind: str, restart: bool = True) -> str:
+        """Kill the active ResourceManager or NameNode, and return when the other one is active.
+
+        A ResourceManager takes over when ZooKeeper has missed the other one for 4 s. A NameNode is made active by the
+        command ``hdfs haadmin -transitionToActive``; it has left its safe mode then, so it takes writes.
+
+        Parameters
+        ----------
+        kind : str
+            ``rm`` or ``nn``.
+        restart : bool, optional
+            Start the killed daemon again, as the standby. Default: True.
+
+        Returns
+        -------
+        str
+            The name of the daemon that is active now.
+
+        Raises
+        ------
+        MiniClusterError
+            The cluster has no such pair, none of it is active, the other one does not run, or does not take over.
+        """
+        settings, pair = self.settings, self._pair(kind)
+        if len(pair) < 2:
+            raise MiniClusterError(f"the cluster in {self.directory} runs one {kind}: start one with `up --ha`")
+        before = self.active(kind)
+        if before is None:
+            raise MiniClusterError(f"none of {', '.join(pair)} is active; see {settings.logs}")
+        after = next(name for name in pair if name != before)
+        if self.pid(after) is None:
+            raise MiniClusterError(f"{after} of {self.directory} does not run, so that it cannot take over")
+        self._progress(f"killing {before}")
+        self.stop_daemon(before, signals.SIGKILL)
+        if kind == "nn":
+            make_active(settings, after)
+
+        def has_taken_over() -> bool:
+            return self.active(kind) == after and (kind == "rm" or health.has_left_safe_mode(settings, after))
+
+        if not processes.wait_until(has_taken_over, READY_SECONDS):
+            raise MiniClusterError(f"{after} did not take over\n{daemons.log_tail(self.directory, after)}")
+        self._progress(f"{after} is active")
+        if restart:
+            self._progress(f"starting {before} again")
+            self.start_daemon(before)
+        return after
+
+    def _pair(self, kind: str) -> tuple[str, ...]:
+        pairs = {"rm": self.settings.resourcemanagers, "nn": self.settings.namenodes}
+        if kind not in pairs:
+            raise MiniClusterError(f"{kind!r} is no kind of daemon that can fail over, only {', '.join(pairs)}")
+        return pairs[kind]
+
+    def _install(self) -> HadoopSettings:
+        before, wanted = state.load(self.directory, HadoopSettings), self._wanted
+        version = find_version(wanted.get("version") or (before.version if before else artefacts.VERSION))
+        ha = wanted.get("ha", bool(before and before.ha))
+        if before and (before.version, before.ha) != (version.number, ha):
+            raise MiniClusterError(
+                f"{self.directory} has data of Hadoop {before.version}"
+                f" {'with' if before.ha else 'without'} high availability: use another folder (--dir), or delete this one"
+            )
+        self._check_security()
+        check_labels(wanted.get("labels", {}), wanted.get("nodes", 1))
+        java = find_java(os.environ, version.oldest_java)
+        hadoop, kerberos = self._fetch(java, version), wanted.get("kerberos", False)
+        default = version.number == artefacts.VERSION  # the lists of classes were recorded with it
+        settings = HadoopSettings(
+            self.directory, hadoop, java.home, pwd.getpwuid(os.getuid()).pw_name, node_memory(),
+            **{**wanted, "version": version.number, "ha": ha},
+            classes=class_archive.prepare(hadoop, java, self._progress) if default else None,
+            local_files=additions.prepare_local_files(hadoop, java, self._progress) if default else None,
+            additions=(additions.prepare_security(hadoop, version.number, os.environ, java, self._progress)
+                       if kerberos else None),
+        )  # fmt: skip
+        settings = prepare_folder(settings)
+        write_keys(settings)
+        if settings.https:
+            make_stores(settings.stores)
+            settings.site_file.write_text(f"ca_file: {settings.stores.ca_file}\n")
+        if settings.kerberos:
+            make_realm(settings, os.environ)
+        return settings
+
+    def _fetch(self, java: Any, version: HadoopVersion) -> Path:
+        options = [f"-DexcludeGroupIds={version.left_out}"] if version.left_out else []
+        return artefacts.fetch_hadoop(os.environ, java, self._progress, version.number, version.size, options)
+
+    def _check_security(self) -> None:
+        kerberos, lifetime = self._wanted.get("kerberos", False), self._wanted.get("ticket_lifetime")
+        if lifetime is not None and (not kerberos or lifetime <= 0):
+            raise MiniClusterError("a ticket's lifetime is at least 1 second, and needs a cluster with Kerberos (--kerberos)")
+        if kerberos and self._wanted.get("light"):
+            raise MiniClusterError("Kerberos needs HDFS, which a light cluster leaves out: leave out --light or --kerberos")
+        if kerberos:
+            check_programs(os.environ)
+
+    def _missing(self, settings: HadoopSettings) -> str | None:
+        for name in settings.resourcemanagers if settings.ha else ():
+            if settings.ask_role(name) is None:
+                return f"the answer of {name}"
+        if settings.namenodes and settings.find_active(settings.namenodes) is None:
+            return "an active NameNode"
+        return super()._missing(settings)
+
+    def _activate(self, settings: HadoopSettings, started: list[Daemon]) -> None:
+        """Make the first NameNode of a pair active, unless one is."""
+        if len(settings.namenodes) < 2:
+            return
+        first = settings.namenodes[0]
+        self._wait(started, lambda: None if self._answers(settings, first) else "the NameNode's answer")
+        if settings.find_active(settings.namenodes) is None:
+            self._progress(f"making {first} active")
+            make_active(settings, first)
+
+    def _finish(self, settings: HadoopSettings) -> None:
+        super()._finish(settings)
+        for user in USERS if settings.kerberos else ():
+            health.put(settings, f"/user/{user}", {"op": "SETOWNER", "owner": user})
+        put_labels(settings)
+
+    def _daemon(self, name: str) -> Daemon:
+        known = {daemon.name: daemon for daemon in self.settings.list_daemons()}
+        if name not in known:
+            raise MiniClusterError(f"{self.directory} has no daemon {name!r}, only {', '.join(known)}")
+        return known[name]
+
+    def _answers(self, settings: HadoopSettings, name: str) -> bool:
+        if name == ZOOKEEPER:
+            return bool(taken_ports({name: settings.ports[name]}))
+        return listens(settings) if name == KDC else health.answers(settings, settings.web_address(name))
+
+    def _launch(self, settings: HadoopSettings, daemon: Daemon, environ: Mapping[str, str]) -> None:
+        if daemon.name != KDC:
+            super()._launch(settings, daemon, environ)
+            return
+        self._children[KDC] = start_kdc(settings, os.environ, daemons.marks(self.directory, KDC))
+        # Formatting and the other daemons begin with a log-in.
+        self._wait([daemon], lambda: None if self._answers(settings, KDC) else "the KDC's answer")
+
+    def _format(self, settings: HadoopSettings, environ: Mapping[str, str]) -> None:
+        for data in ("nn2", "nn-shared"):
+            shutil.rmtree(self.directory / data, ignore_errors=True)
+        super()._format(settings, environ)
+        if settings.ha:
+            shutil.copytree(*(self.directory / name for name in settings.namenodes))
+
+    def _down(self) -> None:
+        self._end_nodes()
+        # A ResourceManager that ends waits for ZooKeeper.
+        others = set(daemons.find_all(self.directory)) - {daemons.find(self.directory, ZOOKEEPER)}
+        daemons.stop(self.directory, others, STOP_SECONDS)
+        super()._down()
+
+
+def make_active(settings: HadoopSettings, name: str) -> None:
+    """Make a NameNode active; the other one must not be.
+
+    Raises
+    ------
+    MiniClusterError
+        It did not become active; the message has the command's answer.
+    """
+    command = [f"{settings.shims}/hdfs", "haadmin", "-transitionToActive", "--forceactive", name]
+    environ = {**os.environ, "JAVA_HOME": str(settings.java_home), "HADOOP_CONF_DIR": str(settings.configuration)}
+    if settings.kerberos:
+        environ |= get_ticket(settings, os.environ, HDFS)
+    try:
+        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                             env=environ, timeout=120)  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise MiniClusterError(f"{name} did not become active in 120 s; see {settings.logs}") from error
+    if ran.returncode != 0:
+        raise MiniClusterError(f"{name} did not become active (exit {ran.returncode}): {ran.stderr.strip()[-2000:]}")

@@ -1,0 +1,87 @@
+"""``./dev hadoop up|down|status|env|failover``: the commands of ``ytf minicluster``, with the options of the tests."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tf_yarn_ops.minicluster import commands as plain
+from tf_yarn_ops.minicluster.artefacts import VERSION
+
+from .cluster import HadoopCluster
+from .kerberos import USERS
+from .labels import read_labels
+from .versions import VERSIONS
+
+_OPTIONS = [
+    click.Option(["--label", "labels"], multiple=True, metavar="<node>=<label>", callback=lambda *given: read_labels(given[2]),
+                 help="YARN node label of a NodeManager, such as nm2=gpu; repeatable. The queue low may not use it."),
+    click.Option(["--version"], type=click.Choice(tuple(VERSIONS)), metavar="<version>",
+                 help=f"Version of Hadoop: {', '.join(VERSIONS)}.  [default: {VERSION}]"),
+    click.Option(["--ha"], is_flag=True, default=None,
+                 help="Run two ResourceManagers with ZooKeeper, and two NameNodes."),
+    click.Option(["--kerberos"], is_flag=True, default=None,
+                 help="Demand Kerberos of every client: with a KDC of its own and the users alice, bob and gateway."),
+    click.Option(["--https"], is_flag=True, default=None,
+                 help="Serve the daemons' pages by HTTPS only, with a certificate of a private authority."),
+    click.Option(["--ticket_lifetime"], type=click.IntRange(1), metavar="<seconds>",
+                 help="Longest life of a user's ticket.  [default: a day]"),
+]
+
+
+@click.group(cls=plain.ClusterCommands)
+@click.pass_context
+def hadoop(context: click.Context) -> None:
+    """Run the Hadoop of the tests: also with Kerberos, HTTPS, pairs of daemons, and in other versions."""
+    context.obj = HadoopCluster
+
+
+@click.pass_context
+def up(context: click.Context, directory: Path | None, **options: Any) -> None:
+    """Start the cluster and wait until it is ready."""
+    context.invoke(plain.up, directory=directory, **{**options, "labels": options["labels"] or None})
+    cluster = HadoopCluster.attach(directory)
+    if cluster.settings.kerberos and not options["as_json"]:
+        click.echo(click.style("Get a ticket, as alice, bob or gateway", bold=True), err=True)
+        click.echo(f"  {_kinit(cluster, 'alice')}", err=True)
+
+
+@click.pass_context
+def env(context: click.Context, directory: Path | None) -> None:
+    """Print the variables for a shell."""
+    context.invoke(plain.env, directory=directory)
+    cluster = HadoopCluster(directory)
+    for user in USERS if cluster.settings.kerberos else ():
+        click.echo(f"# {_kinit(cluster, user)}")
+
+
+@click.pass_context
+def show_status(context: click.Context, directory: Path | None, as_json: bool) -> None:
+    """Show the daemons and their addresses."""
+    cluster = HadoopCluster(directory)
+    if not as_json and cluster.status().daemons and cluster.settings.ha:
+        click.echo(f"active: {', '.join(filter(None, map(cluster.active, ('rm', 'nn'))))}")
+    context.invoke(plain.show_status, directory=directory, as_json=as_json)
+
+
+@hadoop.command()
+@click.argument("kind", type=click.Choice(["rm", "nn"]))
+@click.option("--dir", "directory", metavar="<folder>", type=click.Path(path_type=Path))
+def failover(kind: str, directory: Path | None) -> None:
+    """Kill the active ResourceManager (rm) or NameNode (nn) of a cluster that was started with --ha.
+
+    Return when the other one is active and the killed one runs again, as the standby.
+    """
+    click.echo(HadoopCluster(directory, progress=lambda line: click.echo(line, err=True)).failover(kind))
+
+
+hadoop.add_command(plain.down)
+for function in (up, env, show_status):
+    base = getattr(plain, function.__name__)
+    options = [*base.params, *(_OPTIONS if function is up else ())]
+    hadoop.add_command(click.Command(base.name, callback=function, params=options, help=base.help))
+
+
+def _kinit(cluster: HadoopCluster, user: str) -> str:
+    return f"kinit -k -t {shlex.quote(str(cluster.keytab(user)))} {user}"

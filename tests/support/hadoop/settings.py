@@ -1,0 +1,305 @@
+"""`HadoopSettings`: the cluster of the tests, with its realm, certificates, pairs and archives."""
+
+import base64
+import hashlib
+import hmac
+import re
+import ssl
+import time
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tf_yarn_ops.minicluster import artefacts, health
+from tf_yarn_ops.minicluster.daemon_settings import OPENS, Daemon, Settings, file_of, render_xml
+
+from . import high_availability, throwaway_keys
+from .additions import LOCAL_FILES
+from .certificates import Stores, build_https_properties
+from .class_archive import DAEMONS, MASTER, class_path, use_archive
+from .high_availability import NAMENODES, RESOURCEMANAGERS, SERVICE, ZOOKEEPER
+from .kerberos import HDFS, USERS, YARN, Realm, build_kerberos_properties
+from .versions import find_version
+
+#: The daemon that is not a JVM: the KDC of a secured cluster.
+KDC = "kdc"
+
+_KERBEROS_OPENS = "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
+#: For Skein's application master, whose Netty makes a certificate at each start to try what OpenSSL can do: this saves
+#: the 10,000 rounds that encrypt a key in a key store which is never written.
+QUICK_TLS = ("-Dkeystore.pkcs12.keyPbeIterationCount=1",)
+#: Jobs of the queue low lose containers soon.
+_MONITOR = "yarn.resourcemanager.monitor.capacity.preemption"
+_PREEMPTION = {
+    "yarn.resourcemanager.scheduler.monitor.enable": "true",
+    "yarn.resourcemanager.scheduler.monitor.policies":
+        "org.apache.hadoop.yarn.server.resourcemanager.monitor.capacity.ProportionalCapacityPreemptionPolicy",
+    f"{_MONITOR}.monitoring_interval": "1000",
+    f"{_MONITOR}.max_wait_before_kill": "3000",
+    f"{_MONITOR}.total_preemption_per_round": "1.0",
+    f"{_MONITOR}.natural_termination_factor": "1.0",
+    f"{_MONITOR}.max_ignored_over_capacity": "0.0",
+}  # fmt: skip
+#: Seconds for which a cookie of the cluster's own requests is valid.
+_COOKIE_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class HadoopSettings(Settings):
+    """The values that determine a cluster of the tests.
+
+    Attributes
+    ----------
+    labels : mapping of str to str
+        YARN node labels by the names of NodeManagers.
+    version : str
+        Number of the Hadoop version.
+    ha : bool
+        Run two ResourceManagers and two NameNodes.
+    kerberos : bool
+        Demand Kerberos of every client.
+    https : bool
+        Serve the daemons' pages by HTTPS only.
+    ticket_lifetime : int, optional
+        Longest life of a user's ticket, seconds; None: a day.
+    classes : Path, optional
+        Folder with the archives of Hadoop's classes; None: there are none.
+    additions : Path, optional
+        Folder with what a cluster with Kerberos needs besides Hadoop's jars; None: it has no Kerberos.
+    local_files : Path, optional
+        Folder with the class of YARN's local file system; None: it is Hadoop's own.
+    """
+
+    schema = "hadoop 2"
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    version: str = artefacts.VERSION
+    ha: bool = False
+    kerberos: bool = False
+    https: bool = False
+    ticket_lifetime: int | None = None
+    classes: Path | None = None
+    additions: Path | None = None
+    local_files: Path | None = None
+
+    @property
+    def host(self) -> str:
+        # Kerberos knows services by name, and so do most certificates.
+        return "localhost" if self.kerberos or self.https else super().host
+
+    @property
+    def superuser(self) -> str:
+        return HDFS if self.kerberos else super().superuser
+
+    @property
+    def folders(self) -> Mapping[str, str]:
+        if not self.kerberos:
+            return super().folders
+        shared = {name: mode for name, mode in super().folders.items() if not name.startswith("user/")}
+        return shared | {f"user/{user}": "700" for user in USERS}
+
+    @property
+    def realm(self) -> Realm:
+        """The Kerberos realm of a secured cluster."""
+        return Realm(self.directory / "kerberos")
+
+    @property
+    def stores(self) -> Stores:
+        """The certificates of a cluster with HTTPS."""
+        return Stores(self.directory / "https")
+
+    @property
+    def site_file(self) -> Path:
+        """The ``site.yaml`` for clients of a cluster with HTTPS."""
+        return self.directory / "site.yaml"
+
+    @property
+    def yarn_configuration(self) -> Path | None:
+        """The folder with what only YARN's daemons read; None: nothing."""
+        return self.configuration / "yarn" if self.local_files else None
+
+    @property
+    def default_filesystem(self) -> str:
+        return f"hdfs://{SERVICE}" if self.ha and not self.light else super().default_filesystem
+
+    @property
+    def resourcemanagers(self) -> tuple[str, ...]:
+        return RESOURCEMANAGERS if self.ha else super().resourcemanagers
+
+    @property
+    def namenodes(self) -> tuple[str, ...]:
+        return NAMENODES if self.ha and not self.light else super().namenodes
+
+    @property
+    def port_names(self) -> tuple[str, ...]:
+        return (*[KDC] * self.kerberos, *[ZOOKEEPER] * self.ha, *super().port_names)
+
+    def web_address(self, name: str) -> str:
+        address = super().web_address(name)
+        return address.replace("http:", "https:") if self.https else address
+
+    def find_active(self, names: Sequence[str]) -> str | None:
+        if len(names) < 2:
+            return super().find_active(names)
+        return next((name for name in names if self.ask_role(name) == "active"), None)
+
+    def ask_role(self, name: str) -> str | None:
+        """Return ``active``, ``standby`` or ``initializing`` for one of a pair; None if it does not answer."""
+        if name in self.namenodes:
+            beans = health.ask_namenode(self, name, "NameNodeStatus")
+            return str(beans[0]["State"]) if beans else None
+        answer = health.get_json(self, f"{self.web_address(name)}/ws/v1/cluster/info") or {}
+        info = answer.get("clusterInfo", {})
+        return str(info["haState"]).lower() if "haState" in info else None
+
+    def send(self, request: urllib.request.Request, seconds: float) -> Any:
+        if self.kerberos:
+            request.add_header("Cookie", self._sign_cookie(request.full_url))
+        if not self.https:
+            return super().send(request, seconds)
+        trusting = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=self.stores.ca_file))
+        return urllib.request.build_opener(urllib.request.ProxyHandler({}), trusting).open(request, timeout=seconds)
+
+    def _sign_cookie(self, url: str) -> str:
+        """Return the cookie that a daemon's page would give after SPNEGO.
+
+        The daemons share one secret for it, which is the cluster's own, so that no ticket is needed here.
+
+        References
+        ----------
+        hadoop-auth: ``AuthToken``, ``Signer``; the type is that of the page's ``AuthenticationHandler``.
+        """
+        of_yarn = any(url.startswith(self.web_address(name) + "/ws/") for name in self.resourcemanagers)
+        user, kind = (YARN, "kerberos-dt") if of_yarn else (HDFS, "kerberos")
+        expires = int((time.time() + _COOKIE_SECONDS) * 1000)
+        token = f"u={user}&p={self.realm.principal(user)}&t={kind}&e={expires}"
+        signature = hmac.digest(self.realm.web_secret.read_bytes(), token.encode(), hashlib.sha256)
+        return f'hadoop.auth="{token}&s={base64.b64encode(signature).decode()}"'
+
+    def list_daemons(self) -> tuple[Daemon, ...]:
+        zookeeper = Daemon(ZOOKEEPER, "ZooKeeper", "org.apache.zookeeper.server.ZooKeeperServerMain", 128,
+                           arguments=(f"{self.configuration}/zoo.cfg",))
+        jvms = (*[zookeeper] * self.ha, *super().list_daemons())
+        return (*[Daemon(KDC, "KDC", "", 0)] * self.kerberos, *map(self._extended, jvms))
+
+    def _extended(self, daemon: Daemon) -> Daemon:
+        flags = [*daemon.flags, *self.kerberos_flags, *use_archive(self.classes, DAEMONS)]
+        if daemon.title in ("NameNode", "DataNode") and find_version(self.version).hdfs_opens:
+            flags.append(OPENS)
+        if daemon.title == "ResourceManager":
+            flags += throwaway_keys.use_in_resourcemanager(self)
+        arguments = list(daemon.arguments)
+        if self.ha and daemon.name in (*RESOURCEMANAGERS, *NAMENODES):  # both of a pair have the same host
+            key = "dfs.ha.namenode.id" if daemon.name in NAMENODES else "yarn.resourcemanager.ha.id"
+            arguments.append(f"-D{key}={daemon.name}")
+        return replace(daemon, flags=tuple(flags), arguments=tuple(arguments))
+
+    @property
+    def kerberos_flags(self) -> tuple[str, ...]:
+        """The flags by which a JVM finds the realm of a secured cluster."""
+        if not self.kerberos:
+            return ()
+        # Java reads KRB5_CONFIG nowhere. Hadoop's daemons share one service, and see replays where there are none.
+        opens = (_KERBEROS_OPENS,) if find_version(self.version).kerberos_opens else ()
+        return (f"-Djava.security.krb5.conf={self.realm.krb5_conf}", "-Dsun.security.krb5.rcache=none", *opens)
+
+    def class_path(self, daemon: Daemon) -> tuple[str, ...]:
+        _, *ours = super().class_path(daemon)
+        if self.ha and daemon.name in RESOURCEMANAGERS:
+            ours.insert(0, str(self.configuration / daemon.name))
+        if self.yarn_configuration and daemon.title in ("ResourceManager", "NodeManager"):
+            at = len(ours) - 2
+            ours[at:at] = [str(self.local_files), str(self.yarn_configuration)]
+        # A NodeManager with another class than Hadoop's cannot use the archive, which needs the jars first.
+        first = [f"{self.additions}/classes"] if self.additions and daemon.title == "NodeManager" else []
+        return (*first, *class_path(self.hadoop, self.classes), *ours)
+
+    @property
+    def client_jars(self) -> tuple[Path, ...]:
+        return (*super().client_jars, *([self.additions / "jars"] if self.additions else []))
+
+    @property
+    def client_flags(self) -> tuple[str, ...]:
+        return (*super().client_flags, *self.kerberos_flags)
+
+    @property
+    def container_variables(self) -> Mapping[str, str]:
+        # Not in JDK_JAVA_OPTIONS, which an application sets for its master.
+        keys = throwaway_keys.use_in_containers(self)
+        tools = (*self.kerberos_flags, *use_archive(self.classes, MASTER), *QUICK_TLS, *keys)
+        return {**super().container_variables, "JAVA_TOOL_OPTIONS": " ".join(tools)}
+
+    @property
+    def client_variables(self) -> dict[str, str]:
+        variables = super().client_variables
+        if self.https:
+            variables["YTF_SITE"] = str(self.site_file)
+        if self.kerberos:
+            variables |= {
+                "KRB5_CONFIG": str(self.realm.krb5_conf),
+                # A cache of its own leaves the user's other tickets alone.
+                "KRB5CCNAME": f"FILE:{self.realm.folder}/ticket",
+                "JDK_JAVA_OPTIONS": " ".join(self.kerberos_flags),
+            }
+        return variables
+
+    def build_sites(self) -> dict[str, dict[str, str]]:
+        single = replace(self, ha=False)  # a pair has no addresses without a name
+        sites = super(HadoopSettings, single).build_sites() if self.ha else super().build_sites()
+        yarn = sites["yarn-site.xml"]
+        jars = class_path(self.hadoop, self.classes)
+        yarn |= _PREEMPTION
+        yarn["yarn.application.classpath"] = ",".join((*jars, str(self.configuration)))
+        if self.ha:
+            sites["core-site.xml"]["fs.defaultFS"] = self.default_filesystem
+            high_availability.pair_yarn(yarn, self.host, self.ports)
+            if not self.light:
+                high_availability.pair_hdfs(sites["hdfs-site.xml"], self.host, self.ports, self.directory)
+        if self.https:
+            sites = {file: dict(zip(map(_by_https, values), values.values(), strict=True)) for file, values in sites.items()}
+        for added in (
+            build_kerberos_properties(self.realm) if self.kerberos else {},
+            build_https_properties(self.stores) if self.https else {},
+            _label_properties(self.labels, self.directory),
+        ):
+            for name, values in added.items():
+                sites[name] = sites.get(name, {}) | values
+        return sites
+
+    def build_files(self) -> dict[str, str]:
+        files = super().build_files()
+        if self.yarn_configuration:
+            # Containers and clients do not have the class.
+            core = LOCAL_FILES | self.build_sites()["core-site.xml"]
+            core |= {name: value for name, value in self.properties.items() if file_of(name) == "core-site.xml"}
+            files[f"{self.yarn_configuration.name}/core-site.xml"] = render_xml(core)
+        if self.ha:
+            files |= {f"{name}/yarn-site.xml": high_availability.build_yarn_site(name, self.configuration)
+                      for name in RESOURCEMANAGERS}
+            files["zoo.cfg"] = high_availability.build_zookeeper_text(self.ports[ZOOKEEPER], self.directory)
+        return files
+
+    def build_node_properties(self, node: str) -> dict[str, str]:
+        values = super().build_node_properties(node)
+        return {_by_https(name): value for name, value in values.items()} if self.https else values
+
+
+def _by_https(name: str) -> str:
+    """Return the name of the property with the HTTPS address of a page, in place of that with its HTTP address."""
+    name = re.sub(r"(\.webapp)(\.address)", r"\1.https\2", name)
+    return re.sub(r"^(dfs\.\w+\.)http([.-]address)", r"\1https\2", name)
+
+
+def _label_properties(labels: Mapping[str, str], directory: Path) -> dict[str, dict[str, str]]:
+    """Return the properties of a cluster with labels, by file name: exclusive, and for the queue ``default`` only."""
+    prefix = "yarn.scheduler.capacity"
+    scheduler = {f"{prefix}.{queue}.accessible-node-labels.{label}.capacity": "100"
+                 for label in sorted(set(labels.values())) for queue in ("root", "root.default")}
+    return {
+        "yarn-site.xml": {"yarn.node-labels.enabled": "true",
+                          "yarn.node-labels.fs-store.root-dir": f"file://{directory}/rm/node-labels"},
+        # A blank means no label; without the property the queue would have those of its parent.
+        "capacity-scheduler.xml": scheduler | {f"{prefix}.root.low.accessible-node-labels": " "},
+    } if labels else {}

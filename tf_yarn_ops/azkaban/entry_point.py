@@ -1,0 +1,115 @@
+"""The program of the tasks and its files: entry point, arguments, the folder of sources.
+
+This module reads the folder of the project; `job` reads the rest of a request from the properties.
+"""
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import GeneralFault
+from ..validation import ARCHIVE_SUFFIXES
+from .request import AzkabanJobFault, AzkabanRequest, file_name
+from .values import shown
+
+#: The folder into which YARN unpacks an archive of tf.source. The command copies its content to the working directory.
+SOURCE_FOLDER = "tf_source"
+#: The beginnings of names in a folder of sources that no task needs.
+_LEFT_OUT = (".git", ".skein", ".ytf", "__pycache__")
+
+
+def add_program(request: AzkabanRequest, tasks: Mapping[str, dict[str, Any]]) -> None:
+    """Write the command and its files into the request."""
+    unpack = _add_source(request)
+    command = _command(request)
+    arguments = _arguments(request)
+    before, behind = "", ""
+    if "tf.args.file" in request.values and (content := _args_file(request)) is not None:
+        before, behind = f"tf_args=(\n{content}\n)\n", ' "${tf_args[@]}"'
+    if command is not None:
+        key = request.values.get("tf.command") or request.values["tf.entry_point"]
+        request.give("task_command", f"{before}{unpack}{command}{arguments}{behind}", key.key)
+    elif arguments or behind:
+        name = next(name for name in request.values if name.startswith("tf.args"))
+        request.refuse(request.values[name].key, AzkabanJobFault.NOTHING_TO_PASS_TO)
+        request.options["task_command"] = "true"
+    for task in tasks.values():
+        if task.get("command") and unpack:
+            task["command"] = unpack + task["command"]
+
+
+def _command(request: AzkabanRequest) -> str | None:
+    command, entry_point = request.values.get("tf.command"), request.text("tf.entry_point")
+    if command is not None and command.text.strip():
+        if entry_point is not None:
+            request.refuse(command.key, AzkabanJobFault.TWO_PROGRAMS, other=request.values["tf.entry_point"].key)
+        return command.text.rstrip("\r\n")  # a YAML block ends with one, and arguments follow
+    if entry_point is None:
+        return None
+    python = shlex.quote(request.text("tf.python") or "python3")
+    if entry_point.startswith("/"):
+        return f"{python} {shlex.quote(entry_point)}"
+    folder = entry_point.removeprefix("./").partition("/")[0]
+    if folder in _shipped(request):
+        return f"{python} {shlex.quote(entry_point)}"
+    if not request.may_read("tf.entry_point", entry_point):
+        request.refuse(request.values["tf.entry_point"].key, AzkabanJobFault.OUTSIDE, given=shown(entry_point))
+    elif not os.path.isfile(request.folder / entry_point):
+        request.refuse(request.values["tf.entry_point"].key, AzkabanJobFault.NO_ENTRY_POINT, given=shown(entry_point))
+    elif "tf.script" in request.values:
+        request.ship("file", entry_point, request.values["tf.entry_point"].key)
+    else:
+        request.give("script", entry_point, request.values["tf.entry_point"].key)
+    return f"{python} {shlex.quote(os.path.basename(entry_point))}"
+
+
+def _shipped(request: AzkabanRequest) -> set[str]:
+    """Return the names that the working directory will have."""
+    return {file_name(text) for option in ("file", "archive") for text in request.options.get(option, ())}
+
+
+def _arguments(request: AzkabanRequest) -> str:
+    """Return the arguments as bash reads them, with a blank first."""
+    words = [request.values["tf.args"].text.rstrip("\r\n")] if request.text("tf.args") else []
+    numbered = [(int(name.rpartition(".")[2]), value.text) for name, value in request.values.items()
+                if name.startswith("tf.args.") and name.rpartition(".")[2].isdecimal()]
+    words += [shlex.quote(text) for _, text in sorted(numbered)]
+    return "".join(f" {word}" for word in words)
+
+
+def _args_file(request: AzkabanRequest) -> str | None:
+    path = request.text("tf.args.file")
+    if path is None:
+        return None
+    if not request.may_read("tf.args.file", path):
+        request.refuse(request.values["tf.args.file"].key, AzkabanJobFault.OUTSIDE, given=shown(path))
+        return None
+    try:
+        return (request.folder / path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        request.refuse(request.values["tf.args.file"].key, GeneralFault.UNREADABLE_FILE, file=path, error=str(error))
+        return None
+
+
+def _add_source(request: AzkabanRequest) -> str:
+    """Add the content of tf.source to the files of the job; return the shell text to run before the command."""
+    path = request.text("tf.source")
+    if path is None:
+        return ""
+    if "://" in path or path.endswith(ARCHIVE_SUFFIXES):
+        request.ship("archive", f"{SOURCE_FOLDER}={path}", request.values["tf.source"].key)
+        return f"cp -R {SOURCE_FOLDER}/. . && "
+    folder = request.folder / path
+    if not request.may_read("tf.source", path):
+        request.refuse(request.values["tf.source"].key, AzkabanJobFault.OUTSIDE, given=shown(path))
+        return ""
+    if not os.path.isdir(folder):
+        request.refuse(request.values["tf.source"].key, AzkabanJobFault.NO_FOLDER, given=shown(path))
+        return ""
+    named = _shipped(request)
+    for entry in sorted(folder.iterdir()):
+        if entry.name not in named and not entry.name.startswith(_LEFT_OUT):
+            request.ship("file", f"{entry.name}={Path(path) / entry.name}", request.values["tf.source"].key)
+    return ""

@@ -1,0 +1,127 @@
+"""`JobExecution`: one attempt of a job in Azkaban, read from the properties that Azkaban adds to every job.
+
+It determines the identity of the training, by which a retry finds the application of an earlier attempt, and the YARN
+tags by which Azkaban finds the application.
+"""
+
+import logging
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ..follow.identity import IGNORE, Identity, Run
+
+logger = logging.getLogger(__name__)
+
+_FILE = re.compile(r"_job\.(\d+)\.(.+)\.(?:meta|log)\Z")
+MAX_TAG = 100
+#: The beginning of all Azkaban's tags.
+TAG_PREFIX = "azkaban."
+#: The parameter of the flow in which a backfill names the date of an execution.
+BACKFILL_DATE = "ytf.backfill.date"
+
+
+@dataclass(frozen=True)
+class JobExecution:
+    """One attempt of one job of one flow's execution.
+
+    Attributes
+    ----------
+    server : str
+        The web server's host; the executor's own if it has no ``azkaban.webserver.url``.
+    project, flow, job : str
+        ``job`` begins with the embedded flows around it: ``outer:inner:job``.
+    execution_id : str
+        A number that the server never uses again.
+    attempt : int
+        The number of the attempt, from 0.
+    retries : int
+        How often Azkaban retries the job.
+    backoff : float
+        Seconds before a retry.
+    date : str
+        The date of a backfill; empty for other executions.
+    """
+
+    server: str
+    project: str
+    flow: str
+    execution_id: str
+    job: str
+    attempt: int
+    retries: int = 0
+    backoff: float = 0.0
+    date: str = ""
+
+    @classmethod
+    def read(cls, properties: Mapping[str, str]) -> "JobExecution":
+        """Read Azkaban's properties.
+
+        Jobs, and jobs upstream, can override these properties, except the last ones that Azkaban adds. One of the last
+        is the name of the metadata file, ``_job.<execution>[.<attempt>].<job>.meta``, which therefore wins over
+        ``azkaban.flow.execid`` and ``azkaban.job.id``.
+        """
+        said, job = properties.get("azkaban.flow.execid", ""), properties.get("azkaban.job.id", "")
+        number = properties.get("azkaban.job.attempt", "")
+        attempt = int(number) if number.isdecimal() else 0
+        execution_id = said
+        for name in ("azkaban.job.metadata.file", "azkaban.job.log.file"):
+            if match := _FILE.match(properties.get(name, "").rpartition("/")[2]):
+                execution_id = match[1]
+                job = match[2].removeprefix(f"{attempt}." if attempt else "").replace("._.", ":")
+                break
+        if said != execution_id:
+            logger.warning("azkaban.flow.execid is %r, but by %s this is execution %s: a job or a parameter has "
+                           "overridden the property", said, name, execution_id)
+        url = urlsplit(properties.get("azkaban.url", ""))
+        return cls(
+            server=url.hostname or properties.get("azkaban.webserverhost") or socket.gethostname(),
+            project=properties.get("azkaban.flow.projectname", ""), flow=properties.get("azkaban.flow.flowid", ""),
+            execution_id=execution_id, job=job, attempt=attempt, retries=_count(properties, "retries"),
+            backoff=_count(properties, "retry.backoff") / 1000, date=properties.get(BACKFILL_DATE, ""))
+
+    def __str__(self) -> str:
+        return f"Azkaban's execution {self.execution_id}, job {self.job}, attempt {self.attempt}"
+
+    @property
+    def may_retry(self) -> bool:
+        """Whether Azkaban starts another attempt if this one fails."""
+        return self.attempt < self.retries
+
+    def identity(self, previous: str = IGNORE, lease: float = 0.0, folder: Path | None = None) -> Identity:
+        """Return the identity of the training, whose generations are the executions.
+
+        Parameters
+        ----------
+        previous : str, optional
+            The word of ``tf.previous``.
+        lease : float, optional
+            Seconds within which a launcher submits the application, and a retry starts after `backoff`.
+        folder : Path, optional
+            The execution's folder, which Azkaban deletes when the flow ends. A folder of another name is ignored.
+        """
+        key = "\n".join(["azkaban", self.project, self.flow, self.job, self.date])
+        generation = int(self.execution_id) if self.execution_id.isdecimal() else 0
+        own = folder if folder and folder.name == self.execution_id else None
+        run = Run(max(0, self.retries - self.attempt), self.backoff + lease, own)
+        return Identity(key, generation, self.attempt, f"azkaban {self.server}", previous=previous, run=run)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The YARN tags that Azkaban's own Hadoop job types set; Azkaban kills applications by them."""
+        named = {"azkaban.flow.execid": self.execution_id, "azkaban.flow.flowid": self.flow,
+                 "azkaban.flow.projectname": self.project, "azkaban.job.id": self.job}
+        return tuple(_tag(f"{name}:{value}") for name, value in named.items() if value)
+
+
+def _count(properties: Mapping[str, str], name: str) -> int:
+    text = properties.get(name, "").strip()
+    return int(text) if text.isdecimal() else 0
+
+
+def _tag(text: str) -> str:
+    """Return a text as a YARN tag: lower-case ASCII without commas, at most 100 characters."""
+    return re.sub(r"[^!-+\--~]", "_", text.lower())[:MAX_TAG]

@@ -1,0 +1,123 @@
+"""End the launcher within seconds after a cancel or after the end of the executor.
+
+To cancel a job, Azkaban sends SIGTERM, and SIGKILL 30 s later. An executor that stops or is killed sends nothing to
+its jobs. Azkaban then marks them as failed, so their applications must be killed too.
+"""
+
+import os
+import select
+import signal
+import stat
+import threading
+import time
+from collections.abc import Callable
+
+#: Seconds that the ordinary ending may take; then the last call kills the application.
+ENDING_SECONDS = 12.0
+#: Seconds that the last call may take; then the process ends even without an answer.
+LAST_CALL = 5.0
+#: Seconds for the message about an unanswered last call, because a full pipe without a reader blocks.
+_LAST_WORDS = 1.0
+#: Seconds between two checks of the parent process.
+_INTERVAL = 0.25
+EXECUTOR_GONE = "the Azkaban executor has gone"
+
+
+class LimitedEnding:
+    """Watches, in a thread of its own, for the request to end, and ends the process within a limited time after it.
+
+    Parameters
+    ----------
+    on_end : callable
+        Called after a signal or the end of the parent process, perhaps more than once. It must be safe in any thread
+        and in a signal handler.
+    last_call : callable
+        Called in a thread `ENDING_SECONDS` seconds after the request to end.
+    no_answer : callable
+        Called in a thread if `last_call` has not returned after `LAST_CALL` seconds.
+    leave : callable, optional
+        Ends the process with an exit code. Default: `os._exit`, which does not wait for threads that hang.
+
+    Attributes
+    ----------
+    why : str
+        The cause of the end; empty before the request to end.
+    """
+
+    def __init__(self, on_end: Callable[[], object], last_call: Callable[[], object],
+                 no_answer: Callable[[], object], leave: Callable[[int], object] = os._exit):
+        self.why = ""
+        self._on_end = on_end
+        self._last_call = last_call
+        self._no_answer = no_answer
+        self._leave = leave
+        self._asked_at: float | None = None
+        self._code = 1
+        self._parent = os.getppid()
+        self._stdin = _is_pipe(0)
+        self._signals: int | None = None
+
+    def start(self, signals: int | None = None) -> None:
+        """Start to watch; ``signals`` is the file descriptor of `Interruption.wakeup`."""
+        self._signals = signals
+        threading.Thread(target=self._watch, daemon=True, name="ending").start()
+
+    def ask(self, why: str, code: int) -> None:
+        """Request the end of the process with this exit code; safe in a signal handler."""
+        if not self.why:
+            self.why, self._code, self._asked_at = why, code, time.monotonic()
+
+    def signalled(self, number: int) -> None:
+        """Request the end because of a signal; the handler and the pipe may both call this for one signal."""
+        self.ask(f"Azkaban has cancelled the job (signal {number})", 128 + number)
+        self._on_end()
+
+    @property
+    def code(self) -> int:
+        """The exit code for the requested end."""
+        return self._code
+
+    def _watch(self) -> None:
+        while True:
+            if not self.why and self._parent_has_gone():
+                self.ask(EXECUTOR_GONE, 1)
+                self._on_end()
+            if self._asked_at is not None and time.monotonic() - self._asked_at >= ENDING_SECONDS:
+                last = threading.Thread(target=self._last_call, daemon=True, name="last-call")
+                last.start()
+                last.join(LAST_CALL)
+                if last.is_alive():
+                    words = threading.Thread(target=self._no_answer, daemon=True, name="last-words")
+                    words.start()
+                    words.join(_LAST_WORDS)
+                self._leave(self._code)
+                return
+            self._rest()
+
+    def _rest(self) -> None:
+        """Wait until the next check, or until a signal comes, even if the main thread cannot handle it now."""
+        if self._signals is None:
+            time.sleep(_INTERVAL)
+        elif select.select([self._signals], [], [], _INTERVAL)[0]:
+            for number in os.read(self._signals, 64):
+                if number in (signal.SIGTERM, signal.SIGINT) and not self.why:
+                    self.signalled(number)
+
+    def _parent_has_gone(self) -> bool:
+        """Return whether we have another parent process now, or the other end of our standard input is closed."""
+        if os.getppid() != self._parent:
+            return True
+        if self._stdin:
+            poll = select.poll()
+            poll.register(0, select.POLLIN)
+            for _, event in poll.poll(0):
+                return not (event & select.POLLIN and os.read(0, 65536))
+        return False
+
+
+def _is_pipe(descriptor: int) -> bool:
+    try:
+        mode = os.fstat(descriptor).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

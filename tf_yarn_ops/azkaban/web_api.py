@@ -1,0 +1,186 @@
+"""`WebServer`: as much of Azkaban's AJAX interface as a backfill needs.
+
+References
+----------
+Azkaban, "API Documentation" (docs/ajaxApi.rst): Authenticate, Fetch Executions of a Flow, Execute a Flow, Fetch a Flow
+Execution. The parameters of an execution (``flowInfo``) are not documented; ``ExecutorServlet`` answers them since 2.5.
+What else is not documented stands in ``LoginAbstractAzkabanServlet``: the answers without a session.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ..errors import ClusterUnreachable, SubmissionRejected
+from ..hadoop.httpx_import import import_httpx
+from ..hadoop.security.authentication import SimpleAuthentication
+from ..hadoop.transport import Addresses, Failover, Service, client_options, explain_response, send_request
+
+AZKABAN = Service("Azkaban web server", "url",
+                  "Check the address (--url or $AZKABAN_URL) and that the server runs", False)
+#: Seconds for one request.
+_TIMEOUT = 30.0
+#: Executions in one answer.
+_PAGE = 100
+#: The cookie of a session; in a query it would stand in the server's access log.
+_COOKIE = "azkaban.browser.session.id"
+#: Azkaban's states of an execution that has ended. All others, those of later releases too, count as live.
+FLOW_ENDED = (
+    "SUCCEEDED",
+    "FAILED",
+    "KILLED",
+    "CANCELLED",
+    "SKIPPED",
+    "DISABLED",
+    "FAILED_SUCCEEDED",
+    "EXECUTION_STOPPED",
+)
+
+
+class FlowExecution(NamedTuple):
+    """An execution of a flow in Azkaban's list."""
+
+    execution_id: int
+    status: str
+
+
+class Asked(NamedTuple):
+    """What an execution was started with: the parameters of the flow, and whether jobs were disabled."""
+
+    parameters: Mapping[str, str]
+    disabled: bool
+
+
+class WebServer:
+    """A client of one Azkaban web server; it logs in when it has to.
+
+    Parameters
+    ----------
+    url : str
+        ``https://azkaban:8443``.
+    user, password : str
+    ca_file : str, optional
+        Certificates (PEM) for https. Default: the machine's.
+    patience : float, optional
+        Seconds for which a question is repeated while the server does not answer. Default 120.
+
+    Raises
+    ------
+    ClusterUnreachable
+        From every method: the server does not answer, or the answer is not Azkaban's.
+    SubmissionRejected
+        From every method: Azkaban refuses the login or the request.
+    """
+
+    def __init__(self, url: str, user: str, password: str, *, ca_file: str | None = None, patience: float = 120.0):
+        self._url = url.rstrip("/")
+        self._user, self._password = user, password
+        self._patience = patience
+        self._session = ""
+        # No ticket and no name of a Hadoop user goes to this server.
+        self._client = import_httpx().Client(**client_options(SimpleAuthentication(user), [url], _TIMEOUT, ca_file))
+
+    def executions(self, project: str, flow: str) -> Iterator[FlowExecution]:
+        """Yield the executions of a flow, the latest first."""
+        start = 0
+        while True:
+            found = self._ask("/manager", ajax="fetchFlowExecutions", project=project, flow=flow, start=str(start),
+                              length=str(_PAGE))
+            page = [FlowExecution(int(item["execId"]), str(item["status"])) for item in self._list(found, "executions")]
+            yield from page
+            start += len(page)
+            if not page or start >= int(found.get("total") or 0):
+                return
+
+    def asked(self, execution_id: int) -> Asked:
+        """Return what an execution was started with."""
+        found = self._ask("/executor", ajax="flowInfo", execid=str(execution_id))
+        parameters = found.get("flowParam") or {}
+        return Asked({str(name): str(value) for name, value in parameters.items()}, bool(found.get("disabled")))
+
+    def status(self, execution_id: int) -> str:
+        """Return Azkaban's state of an execution."""
+        return str(self._ask("/executor", ajax="fetchexecflow", execid=str(execution_id)).get("status") or "")
+
+    def execute(self, project: str, flow: str, parameters: Mapping[str, str]) -> int:
+        """Start a flow beside its other executions; return the id of the execution.
+
+        The request is sent once, because Azkaban would start the flow for each repetition.
+        """
+        values = {f"flowOverride[{name}]": value for name, value in parameters.items()}
+        # As POST: a proxy may repeat a GET, and Azkaban writes the parameters of a GET into its log.
+        found = self._ask("/executor", 0.0, "POST", ajax="executeFlow", project=project, flow=flow,
+                          concurrentOption="ignore", **values)
+        try:
+            execution_id = int(found["execid"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._odd(f"its answer to executeFlow has no execid: {found}") from error
+        if execution_id < 1:  # a locked flow
+            raise SubmissionRejected(f"Azkaban has not started {flow}: {found.get('message') or 'it does not say why'}")
+        return execution_id
+
+    def job_properties(self, project: str, flow: str) -> dict[str, Mapping[str, str]]:
+        """Return the properties that each job of a flow sets itself, by its name; jobs of embedded flows included."""
+        return self._job_properties(project, flow,
+                                    self._ask("/manager", ajax="fetchflowgraph", project=project, flow=flow))
+
+    def _job_properties(self, project: str, flow: str, graph: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
+        found: dict[str, Mapping[str, str]] = {}
+        for node in self._list(graph, "nodes"):
+            if "flowId" in node:
+                found |= self._job_properties(project, str(node["flowId"]), node)
+            else:
+                job = str(node["id"])
+                info = self._ask("/manager", ajax="fetchJobInfo", project=project, flowName=flow, jobName=job)
+                found[job] = info.get("overrideParams") or {}
+        return found
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _ask(self, path: str, patience: float | None = None, method: str = "GET",
+             **parameters: str) -> dict[str, Any]:
+        """Return the answer to a question; log in first if there is no session, or if it has ended."""
+        fresh = not self._session
+        if fresh:
+            self._log_in()
+        found = self._send(method, path, self._patience if patience is None else patience,
+                           headers={"Cookie": f"{_COOKIE}={self._session}"},
+                           **{"params" if method == "GET" else "data": parameters})
+        error = found.get("error")
+        if found.get("status") == "error" and found.get("action") == "login":  # a POST without a session
+            error = "session"
+        if error == "session" and not fresh:
+            self._session = ""
+            return self._ask(path, patience, method, **parameters)
+        if error:
+            raise SubmissionRejected(f"Azkaban refuses {parameters['ajax']}: {error}")
+        return found
+
+    def _log_in(self) -> None:
+        values = {"action": "login", "username": self._user, "password": self._password}
+        found = self._send("POST", "/", self._patience, data=values)
+        if not found.get("session.id"):
+            raise SubmissionRejected(f"Azkaban refuses the login of {self._user}: {found.get('error') or 'no session'}")
+        self._session = str(found["session.id"])
+
+    def _send(self, method: str, path: str, patience: float, **options: Any) -> dict[str, Any]:
+        headers = {"X-Requested-With": "XMLHttpRequest", **options.pop("headers", {})}
+        response = send_request(self._client, Failover(Addresses([self._url], AZKABAN), patience), method, path,
+                                headers=headers, **options)
+        try:
+            found = response.json()
+        except ValueError as error:
+            raise self._odd(f"HTTP {response.status_code}, {explain_response(response)}") from error
+        if not isinstance(found, dict):
+            raise self._odd(f"a JSON {type(found).__name__} in place of an object")
+        return found
+
+    def _list(self, found: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+        items = found.get(key)
+        if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
+            raise self._odd(f"its answer has no list of {key}")
+        return items
+
+    def _odd(self, why: str) -> ClusterUnreachable:
+        return ClusterUnreachable(f"{self._url} answers, but not as an Azkaban web server: {why}")

@@ -1,0 +1,124 @@
+"""Parts of both programs: the common options of commands about a cluster, and errors as text and exit codes."""
+
+import functools
+import io
+import os
+import re
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import click
+
+from ..errors import MiniClusterError, ResourceManagerUnknown, SpecInvalid, TfYarnError
+from ..runtime.common.local_job import SCHEME
+from ..runtime.common.report import JobReport
+from ..terminal.output import say
+from ..terminal.signals import Interrupted, Interruption
+from ..terminal.summary import SUBMIT_AGAIN, next_line
+from ..validation import parse_since
+
+#: The form of an id; YARN itself is the judge of the numbers.
+_APPLICATION_ID = re.compile(r"(application|local)_\d+_\d+")
+
+
+def run_command(command: click.Command, program: str, interruption: Interruption) -> NoReturn:
+    """Run a command and end the process.
+
+    The exit code is that of the error's reason; 2 if the parser refuses a word, 128 + n after signal n.
+    """
+    try:
+        result = command.main(prog_name=program, standalone_mode=False, obj=interruption)
+        code = result if isinstance(result, int) else 0
+        sys.stdout.flush()
+    except click.exceptions.Exit as error:
+        code = error.exit_code
+    except click.ClickException as error:
+        text = io.StringIO()
+        error.show(text)
+        say(text.getvalue().rstrip("\n"))
+        code = error.exit_code
+    except TfYarnError as error:
+        say(f"{program}: {error}")
+        if isinstance(error, ResourceManagerUnknown):
+            say(f"next: {_minicluster()}")
+        elif not isinstance(error, MiniClusterError):
+            say(error.hint)
+            # `ytf kill` of an unknown application is no reason to submit another one.
+            if error.command or program == "ytf-submit" or error.reason not in SUBMIT_AGAIN:
+                say(f"next: {error.command}" if error.command else next_line(JobReport("", reason=error.reason)))
+        code = error.reason.exit_code
+    except (Interrupted, click.Abort):
+        code = 128 + (interruption.number or 2)
+    except BrokenPipeError:
+        # The reader of our output has ended; keep the interpreter from reporting that at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
+
+
+def _minicluster() -> str:
+    """Return the command that leads to this user's minicluster: to the one that runs, else to a new one."""
+    from ..minicluster.hadoop import MiniCluster
+
+    try:
+        ready = MiniCluster().status().ready
+    except MiniClusterError:
+        ready = False
+    return 'eval "$(ytf minicluster env)"   # your minicluster is up' if ready else "ytf minicluster up"
+
+
+def application_ids_only(ctx: click.Context, argument: click.Parameter, value: Any) -> Any:
+    """Refuse a word that is no application id before any cluster is asked; the callback of an argument."""
+    for word in [value] if isinstance(value, str) else value:
+        if not _APPLICATION_ID.fullmatch(word):
+            raise click.BadParameter(f"{word!r} is not the id of an application, such as "
+                                     "application_1700000000000_0001; ytf list and ytf history show yours",
+                                     ctx, argument)
+    return value
+
+
+def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of each command about a cluster: ``--resourcemanager``, ``--user``, ``--json``, ``--verbose``."""
+    acting = click.option("--user", metavar="<name>",
+                          help="Act for this user, as Hadoop's proxyuser settings allow it.  [default: yourself]")
+    return reading_options(acting(function))
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a command that only reads, as ourselves: ``--resourcemanager``, ``--json``, ``--verbose``.
+
+    The id of a job of this machine names the machine too.
+    """
+
+    @functools.wraps(command)
+    def function(*words: Any, resourcemanager: str | None, **values: Any) -> Any:
+        named = [values.get("application_id"), values.get("target"), *values.get("application_ids", ())]
+        here = resourcemanager is None and any(str(name).startswith("local_") for name in named)
+        return command(*words, resourcemanager=SCHEME if here else resourcemanager, **values)
+
+    for option in (
+        click.option("-v", "--verbose", is_flag=True, help="Log each request to stderr."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout."),
+        click.option("--resourcemanager", metavar="<URL>",
+                     help="http://host:8088, comma-separated for several.  "
+                          "[default: YTF_RESOURCEMANAGER, site.yaml, HADOOP_CONF_DIR]"),
+    ):  # fmt: skip
+        option(function)
+    return function
+
+
+def read_moment(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
+    """Return the moment that a ``--since`` means, seconds since the epoch; None if it is not given."""
+    try:
+        return parse_since(value, time.time()) if value else None
+    except SpecInvalid as error:
+        raise click.BadParameter(str(error), context, option) from error
+
+
+def next_options(resourcemanager: str | None, user: str | None) -> str:
+    """Return the options that the next command needs to reach the same cluster as the same user; a blank leads."""
+    given = {"resourcemanager": None if resourcemanager == SCHEME else resourcemanager, "user": user}
+    return "".join(f" --{name} {shlex.quote(value)}" for name, value in given.items() if value)

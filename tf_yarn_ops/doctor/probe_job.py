@@ -1,0 +1,91 @@
+"""The check that runs a tiny application, through the ordinary launcher."""
+
+import shlex
+from pathlib import Path
+
+from ..errors import Cancelled, TfYarnError, WaitTimeout
+from ..job.parts import Deadlines
+from ..job.spec import JobSpec, TaskSpec
+from ..launch.launcher import Launcher
+from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport
+from .findings import Finding, ill, skip, well
+from .known import KnownFacts
+from .symptoms import Symptom
+
+#: Runs the program with the interpreter that runs the agent, the parent of this shell.
+_COMMAND = "exec \"$(tr '\\0' '\\n' < /proc/$PPID/cmdline | head -n 1)\" -c {program}"
+_MEMORY = 256
+#: Seconds by which the job's own deadlines are longer.
+_SLACK = 60.0
+_TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tf-nightly")
+
+
+def build_probe_job(known: KnownFacts) -> JobSpec:
+    """Return the tiny job: one task that reports its Python and the versions of some packages."""
+    question = known.question
+    longest = question.timeout + _SLACK  # the doctor ends it first; these count if the doctor dies
+    program = Path(__file__).with_name("node_program.py").read_text(encoding="utf-8")
+    return JobSpec(
+        name="ytf-doctor", command=_COMMAND.format(program=shlex.quote(program)), queue=question.queue,
+        environment=question.environment, tasks={"worker": TaskSpec(memory=_MEMORY)},
+        deadlines=Deadlines(queue=longest, allocation=longest, total=longest))
+
+
+def check_application(known: KnownFacts) -> Finding:
+    """Run the tiny job; report the node's Python and TensorFlow."""
+    question = known.question
+    if not question.submit:
+        return skip("no application is submitted without --submit")
+    launcher = Launcher(known.session.cluster, environ=question.environ)
+    ids: list[str] = []
+    try:
+        with question.cancellation.calling(launcher.cancel):
+            try:
+                report = launcher.run(build_probe_job(known), on_reserved=ids.append, timeout=question.timeout)
+            except WaitTimeout:
+                return _end_slow(launcher, ids[-1], question.timeout)
+    except Cancelled as error:
+        return skip(str(error))
+    except TfYarnError as error:
+        return ill(Symptom.APPLICATION_REFUSED, error=error)
+    finally:
+        launcher.close()
+    if report.reason is not Reason.SUCCEEDED:
+        return _failed(report)
+    return _judge(report)
+
+
+def _end_slow(launcher: Launcher, application_id: str, seconds: float) -> Finding:
+    state = launcher.report(application_id).state
+    waits_for = str(launcher.resourcemanager.get(application_id).get("diagnostics") or "").strip()
+    launcher.kill(application_id, "Killed by ytf doctor: it has waited long enough")
+    return ill(Symptom.APPLICATION_SLOW, application=application_id, state=state, seconds=seconds,
+               message=" ".join(waits_for.split())[:500] or "YARN gives no reason")
+
+
+def _failed(report: JobReport) -> Finding:
+    reason = report.reason or Reason.AM_FAILED
+    follow = f"Next: ytf logs {report.application_id} --task coordinator" if report.application_id else ""
+    if reason is Reason.AM_FAILED:
+        follow = f"To try another Python: ytf doctor --submit --environment venv:///FOLDER. {follow}"
+    finding = ill(Symptom.APPLICATION_FAILED, application=report.application_id, reason=reason.value,
+                  message=report.message, hint=reason.hint, next=follow)
+    return Finding(finding.outcome, finding.message, finding.advice, finding.symptom, reason, finding.facts,
+                   {"application_id": report.application_id})
+
+
+def _judge(report: JobReport) -> Finding:
+    found = dict(report.metrics or {})
+    packages = dict(found.get("packages") or {})
+    tensorflow = next((packages[name] for name in _TENSORFLOW if name in packages), None)
+    seconds = (report.finished_at or 0.0) - (report.submitted_at or 0.0)
+    facts = {"application_id": report.application_id, "seconds": round(seconds, 1), "node": found,
+             "master": dict(report.versions or {})}
+    learned = {"application_id": report.application_id}
+    python = f"Python {found.get('python')} ({found.get('executable')})"
+    if tensorflow is None:
+        return ill(Symptom.NO_TENSORFLOW, learned, facts=facts, python=python, host=found.get("host"),
+                   application=report.application_id)
+    return well(f"{report.application_id} ran on {found.get('host')} in {seconds:.0f} s: {python}, "
+                f"TensorFlow {tensorflow}", learned, **facts)

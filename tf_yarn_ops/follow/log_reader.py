@@ -1,0 +1,474 @@
+"""`Logs`: read a task's log from its node, the log server, HDFS or ``yarn logs``; else its last lines from the report.
+
+In come an application and a task's name; out go chunks of text. While a container runs, its NodeManager serves the log.
+Half a second after the end only the aggregated copy is left, which is complete about two seconds later.
+"""
+
+import logging
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from ..errors import LogMissing, SpecInvalid, SubmissionRejected, TfYarnError, did_you_mean
+from ..hadoop import gateway
+from ..hadoop.aggregated_log import NotALog, directories_of, read_aggregated_log
+from ..hadoop.cluster import Cluster
+from ..hadoop.filesystem import FileSystem
+from ..hadoop.httpx_import import import_httpx
+from ..hadoop.local_jobs import LocalJobs
+from ..hadoop.resourcemanager import ENDED, ResourceManager
+from ..hadoop.security.authentication import OTHER_USERS, GatewayAuthentication, KerberosAuthentication
+from ..hadoop.transport import client_options
+from ..runtime.common.report import JobReport
+from .live_report import LiveReports
+from .yarn_report import read_yarn_report
+
+logger = logging.getLogger(__name__)
+LogPart = TypeVar("LogPart")
+
+#: Names of the application master's own logs, beside those of the tasks.
+COORDINATOR, MASTER = "coordinator", "master"
+_MASTER_FILES = {COORDINATOR: "application.driver.log", MASTER: "application.master.log"}
+#: Seconds after the end in which `Logs.read` looks again; aggregation takes two.
+AGGREGATION_TIME = 15.0
+#: Seconds of that time after which a line says what is waited for.
+_SILENT = 3.0
+_YARN_TIMEOUT = 120.0
+_START, _END = b"LogContents:\n", b"End of LogType:"
+_LENGTH = re.compile(rb"LogLength:\s*(\d+)")
+#: Longest text that YARN adds before and after the content of a log, bytes.
+_FRAME = 2048
+#: Bytes from the end of a log that a look for new lines asks for, and the most that it reads at once.
+_WINDOW, _AT_ONCE = 64 * 1024, 4 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A file of a container's log directory.
+
+    Attributes
+    ----------
+    container_id : str
+    name : str
+    node : str or None
+        URL of the NodeManager's pages, if it is known.
+    user : str
+        The owner of the application.
+    application_id : str
+    """
+
+    container_id: str
+    name: str
+    node: str | None
+    user: str
+    application_id: str
+
+    def command(self) -> str:
+        """Return the command that shows the log on a machine with Hadoop's client."""
+        return (f"yarn logs -applicationId {self.application_id} -containerId {self.container_id} "
+                f"-log_files {self.name}")
+
+
+def unframed(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the content of a log without the lines that YARN adds before and after it."""
+    held, inside = b"", False
+    for chunk in chunks:
+        held += chunk
+        if not inside and _START in held:
+            held, inside = held.split(_START, 1)[1], True
+            yield b""  # there is a log; it may be empty
+        if not inside and len(held) > _FRAME:
+            inside = True  # another kind of server, which adds no lines
+        if inside and len(held) > _FRAME:
+            yield held[:-_FRAME]
+            held = held[-_FRAME:]
+    end = held.rfind(_END)
+    yield held[:end] if end >= 0 else held
+
+
+def grown(chunks: Iterable[bytes], offset: int, window: int) -> tuple[int, bytes]:
+    """Return the length of a log and its bytes behind an offset, out of a node's answer with the last `window` bytes.
+
+    Parameters
+    ----------
+    chunks : iterable of bytes
+        The answer, with the lines that YARN adds.
+    offset, window : int
+        Bytes.
+
+    Returns
+    -------
+    (int, bytes)
+        At most 4 MiB of it; empty if the window is too small to reach back to the offset, or nothing is new. The length
+        is -1 if the answer is not a log.
+    """
+    held, source = b"", iter(chunks)
+    while _START not in held:
+        chunk = next(source, None)
+        if chunk is None or len(held) > _FRAME:
+            return -1, b""
+        held += chunk
+    head, content = held.split(_START, 1)
+    found = _LENGTH.search(head)
+    if found is None:
+        return -1, b""
+    length = int(found[1])
+    sent = min(length, window)
+    skipped, wanted = offset - (length - sent), min(length - offset, _AT_ONCE)
+    if skipped < 0 or wanted <= 0:
+        return length, b""
+    while len(content) < skipped + wanted and (chunk := next(source, None)) is not None:
+        content += chunk
+    return length, content[skipped:skipped + wanted]
+
+
+def _grown(chunks: Iterable[bytes], offset: int, window: int) -> Iterator[tuple[int, bytes]]:
+    yield grown(chunks, offset, window)
+
+
+class Logs:
+    """Reads logs of one cluster's applications.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    resourcemanager : ResourceManager
+    environ : mapping of str to str, optional
+        For the program ``yarn``. Default: the process's environment.
+    clock, sleep : callable, optional
+        For tests.
+    """
+
+    def __init__(self, cluster: Cluster, resourcemanager: ResourceManager, *,
+                 environ: Mapping[str, str] | None = None, clock: Callable[[], float] = time.time,
+                 sleep: Callable[[float], None] = time.sleep):
+        self._cluster = cluster
+        self._resourcemanager = resourcemanager
+        self._environ = dict(os.environ if environ is None else environ)
+        self._live = LiveReports(cluster)
+        self._clients: dict[str | None, Any] = {}
+        self._lock = threading.Lock()
+        self._clock = clock
+        self._sleep = sleep
+
+    def read(self, application_id: str, task: str | None = None) -> Iterator[str]:
+        """Yield a task's log in chunks of text.
+
+        Parameters
+        ----------
+        application_id : str
+        task : str, optional
+            ``worker:1``, or ``coordinator`` or ``master`` for a log of the application master.
+            Default: the task that failed first, else the chief or the first task, else the coordinator.
+
+        Raises
+        ------
+        ApplicationNotFound
+            The ResourceManager does not know the application.
+        LogMissing
+            The log is neither on its node, nor at a log server, nor in HDFS, and the report has no lines of it.
+        SpecInvalid
+            The job has no such task, or it never ran.
+        """
+        application = self._resourcemanager.get(application_id)
+        report = read_yarn_report(application, self._live.fetch(application))
+        task = task or default_task(report)
+        file = find_log(application, report, task)
+        chunks = self.content(file, report.finished_at)
+        first = next(chunks, None)
+        if first is None:
+            yield from _tail(application, report, task, file)
+            return
+        decoder = getincrementaldecoder("utf-8")("replace")
+        yield decoder.decode(first)
+        yield from map(decoder.decode, chunks)
+        yield decoder.decode(b"", True)
+
+    def content(self, file: LogFile, finished_at: float | None) -> Iterator[bytes]:
+        """Yield the whole log in chunks of bytes; yield nothing if it is nowhere.
+
+        Parameters
+        ----------
+        file : LogFile
+        finished_at : float or None
+            The end of the application. Just behind it, wait for the aggregation, at most `AGGREGATION_TIME` seconds.
+        """
+        began = time.monotonic()  # the ResourceManager's clock may be ahead of ours
+        told = False
+        with closing(LogSources(self._cluster, self._resourcemanager)) as known:
+            while True:
+                for source in (self._from_node, self._from_server, self._from_file_system, self._from_yarn):
+                    chunks = source(file, known)
+                    first = next(chunks, None)
+                    if first is not None:
+                        yield first
+                        yield from chunks
+                        return
+                waited = time.monotonic() - began
+                if finished_at is None or max(self._clock() - finished_at, waited) > AGGREGATION_TIME:
+                    return
+                if not told and waited > _SILENT:
+                    told = True
+                    logger.warning("waiting up to %.0f s for YARN to aggregate the log of %s",
+                                   AGGREGATION_TIME - waited, file.container_id)
+                self._sleep(0.5)
+
+    def open_known(self) -> "LogSources":
+        """Return the facts that many calls of `new_bytes` share; close them at the end."""
+        return LogSources(self._cluster, self._resourcemanager)
+
+    def new_bytes(self, file: LogFile, offset: int, known: "LogSources") -> bytes | None:
+        """Return what a log on its node has behind an offset, at most 4 MiB; None if the node does not answer.
+
+        Parameters
+        ----------
+        file : LogFile
+        offset : int
+            Bytes of the log that the caller has.
+        known : Known
+        """
+        if isinstance(self._resourcemanager, LocalJobs):
+            return _read_local(self._resourcemanager, file, offset)
+        if not file.node:
+            return None
+        address = self._resourcemanager.addresses.current()
+        if gateway.is_gateway(address):
+            url = gateway.log_page(address, file.node, f"{file.container_id}/{file.user}/{file.name}", offset)
+            chunks = list(self._fetch(url, "text/html", gateway.read_log_page))
+            return b"".join(chunks) if chunks else None
+        trusted = file.node if known.lists(file.node) else None
+        window = _WINDOW
+        while True:
+            url = f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}?size=-{window}"
+            parts = list(self._fetch(url, "text/plain", partial(_grown, offset=offset, window=window), trusted))
+            length, content = parts[0] if parts else (-1, b"")
+            if length < 0:
+                return None
+            if content or length <= offset:
+                return content
+            window = length - offset + _WINDOW
+
+    def _from_node(self, file: LogFile, known: "LogSources") -> Iterator[bytes]:
+        address = self._resourcemanager.addresses.current()
+        if isinstance(self._resourcemanager, LocalJobs):
+            yield _read_local(self._resourcemanager, file)
+        elif file.node and gateway.is_gateway(address):
+            path = f"{file.container_id}/{file.user}/{file.name}"
+            yield from self._fetch(gateway.log_page(address, file.node, path), "text/html", gateway.read_log_page)
+        elif file.node:
+            yield from self._fetch(f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}",
+                                   "text/plain", unframed, file.node if known.lists(file.node) else None)
+
+    def _from_server(self, file: LogFile, known: "LogSources") -> Iterator[bytes]:
+        for server in self._cluster.log_services:
+            found = False
+            for chunk in self._fetch(f"{server}/containerlogs/{file.container_id}/{file.name}", "text/plain", unframed):
+                found = True
+                yield chunk
+            if found:
+                return
+
+    def _fetch(self, url: str, kind: str, read: Callable[[Iterable[bytes]], Iterator[LogPart]],
+               node: str | None = None) -> Iterator[LogPart]:
+        """Yield the parts of the log at a URL; a node may see a ticket as the configured addresses do."""
+        httpx = import_httpx()
+        try:
+            url = httpx.URL(url).copy_merge_params(self._cluster.authentication.parameters())
+            with self._client(node).stream("GET", url, headers={"Accept": kind}) as answer:
+                if answer.status_code == 200 and kind in answer.headers.get("content-type", ""):
+                    yield from read(answer.iter_bytes())
+                else:
+                    logger.debug("no log at %s: HTTP %s", url, answer.status_code)
+        except (httpx.HTTPError, httpx.InvalidURL, TfYarnError) as error:
+            logger.debug("no log at %s: %s", url, error)
+
+    def _client(self, node: str | None) -> Any:
+        site, httpx = self._cluster.site, import_httpx()
+        with self._lock:
+            if node not in self._clients:
+                options = client_options(self._cluster.authentication, self._trusted(node), site.request_timeout,
+                                         site.ca_file)
+                self._clients[node] = httpx.Client(**options | {"follow_redirects": True})
+            return self._clients[node]
+
+    def close(self) -> None:
+        """Close the connections; they open again when they are needed."""
+        with self._lock:
+            while self._clients:
+                self._clients.popitem()[1].close()
+        self._live.close()
+
+    def _trusted(self, node: str | None) -> list[str]:
+        """Return the addresses that may see a ticket: the configured ones and, if given, a node."""
+        if isinstance(self._cluster.authentication, GatewayAuthentication):  # a person has configured the gateway
+            return list(self._cluster.resourcemanagers)
+        return [*self._cluster.resourcemanagers, *self._cluster.log_services, *filter(None, [node])]
+
+    def _from_file_system(self, file: LogFile, known: "LogSources") -> Iterator[bytes]:
+        """Yield the log out of the file into which a NodeManager has aggregated it."""
+        try:
+            if known.aggregated is None:
+                return
+            files, root = known.aggregated
+            for directory in directories_of(root, self._cluster.log_suffix, file.user, file.application_id):
+                # The file of a node is named by host and port; while it is written, its name ends with .tmp.
+                host = f"{urlsplit(file.node or '').hostname}_"
+                found = sorted(files.list(directory), key=lambda status: not status.name.startswith(host))
+                for status in found:
+                    if not status.name.endswith(".tmp"):
+                        read = partial(_read_range, files, f"{directory}/{status.name}")
+                        chunks = read_aggregated_log(status.length, read, file.container_id, file.name)
+                        first = next(chunks, None)
+                        if first is not None:
+                            yield first
+                            yield from chunks
+                            return
+        except (TfYarnError, NotALog) as error:
+            logger.debug("no aggregated log of %s: %s", file.container_id, error)
+
+    def _from_yarn(self, file: LogFile, known: "LogSources") -> Iterator[bytes]:
+        program = shutil.which("yarn", path=self._environ.get("PATH"))
+        if program is None:
+            return
+        command = [program, *file.command().split()[1:], "-appOwner", file.user]
+        environ = {name: value for name, value in self._environ.items() if name not in OTHER_USERS}
+        environ["HADOOP_USER_NAME"] = self._cluster.login
+        try:
+            done = subprocess.run(command, env=environ, capture_output=True, timeout=_YARN_TIMEOUT, check=False,
+                                  stdin=subprocess.DEVNULL)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            logger.debug("%s: %s", file.command(), error)
+            return
+        if done.returncode == 0 and _START in done.stdout:
+            yield from unframed([done.stdout])
+
+
+class LogSources:
+    """What the looks for one log have in common; each fact is asked for at the first need, and once."""
+
+    def __init__(self, cluster: Cluster, resourcemanager: ResourceManager):
+        self._cluster = cluster
+        self._resourcemanager = resourcemanager
+        self._stack = ExitStack()
+
+    def lists(self, node: str) -> bool:
+        """Return whether a node may see a ticket, because YARN itself lists it.
+
+        The application, which any user may have written, names its nodes in its report.
+        """
+        kerberos = isinstance(self._cluster.authentication, KerberosAuthentication)
+        return kerberos and urlsplit(node).netloc in self._nodes
+
+    @cached_property
+    def _nodes(self) -> frozenset[str]:
+        try:
+            return frozenset(str(node.get("nodeHTTPAddress")) for node in self._resourcemanager.nodes())
+        except TfYarnError as error:
+            logger.debug("no node is shown a ticket: %s", error)
+            return frozenset()
+
+    @cached_property
+    def aggregated(self) -> tuple[FileSystem, str] | None:
+        """As `Cluster.open_logs`."""
+        opened = self._cluster.open_logs()
+        if opened is not None:
+            self._stack.callback(opened[0].close)
+        return opened
+
+    def close(self) -> None:
+        """Close the file system."""
+        self._stack.close()
+
+
+def _read_local(jobs: LocalJobs, file: LogFile, offset: int = 0) -> bytes:
+    path = jobs.log(file.application_id, file.container_id, file.name)
+    try:
+        with path.open("rb") as log:
+            log.seek(offset)
+            return log.read()
+    except FileNotFoundError as error:
+        raise LogMissing(f"there is no log {path}") from error
+
+
+def _read_range(files: FileSystem, path: str, offset: int, length: int) -> bytes:
+    return files.read(path, offset, length) or b""
+
+
+def default_task(report: JobReport) -> str:
+    """Return the task that failed first, else the chief or the first task, else a log of the application master."""
+    names = [task.task for task in report.tasks]
+    usual = "chief:0" if "chief:0" in names else next(iter(names), report.master_log)
+    return report.first_failure or usual
+
+
+def check_readable(application: Mapping[str, Any]) -> None:
+    """Raise SubmissionRejected if YARN lets this user see no logs of an application.
+
+    References
+    ----------
+    Hadoop, ``AppInfo``: without the right to view, the start has the time 0.
+    """
+    if application.get("startedTime") == 0:
+        raise SubmissionRejected(
+            f"{application['id']} belongs to {application.get('user')}, and YARN shows you none of its logs. Its owner "
+            "can name you in acls.view_users, or a group in acls.view_groups, of the next submission")
+
+
+def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> LogFile:
+    """Return the log file of a task.
+
+    Parameters
+    ----------
+    application : mapping
+        The ``app`` object of YARN's REST interface.
+    report : JobReport
+        The report of the same application, with its tasks.
+    task : str
+        ``worker:1``, ``coordinator`` or ``master``.
+
+    Raises
+    ------
+    SpecInvalid
+        There is no such task, or it never had a container.
+    """
+    user, application_id = str(application.get("user") or ""), report.application_id
+    if task in _MASTER_FILES:
+        where = urlsplit(str(application.get("amContainerLogs") or ""))
+        container = next((part for part in where.path.split("/") if part.startswith("container_")), "")
+        if not container:
+            check_readable(application)
+            ran = "it never ran" if application["state"] in ENDED else "it does not run yet"
+            raise SpecInvalid(f"{application_id} has no log of the application master: {ran}")
+        return LogFile(container, _MASTER_FILES[task], f"{where.scheme}://{where.netloc}", user, application_id)
+    tasks = {item.task: item for item in report.tasks}
+    if task not in tasks:
+        known = [*tasks, *_MASTER_FILES]
+        raise SpecInvalid(f"{application_id} has no task {task!r}{did_you_mean(task, known)}; "
+                          f"it has {', '.join(known)}")
+    item = tasks[task]
+    if not item.container_id:
+        raise SpecInvalid(f"{task} of {application_id} has no log: it never had a container")
+    url = urlsplit(item.log_url or "")
+    name = url.path.rsplit("/", 1)[-1] or f"{task.partition(':')[0]}.log"
+    node = f"{url.scheme}://{url.netloc}" if url.netloc else None
+    return LogFile(item.container_id, name, node, user, application_id)
+
+
+def _tail(application: Mapping[str, Any], report: JobReport, task: str, file: LogFile) -> Iterator[str]:
+    tail = next((item.log_tail for item in report.tasks if item.task == task), "")
+    if not tail:
+        check_readable(application)
+        raise LogMissing(f"the log of {task} is neither on its node, nor at a log server, nor in HDFS; on a machine "
+                         f"with Hadoop's client type: {file.command()}")
+    yield f"{tail.rstrip()}\n"
+    yield f"(only the end, from the report; the whole log: {file.command()})\n"

@@ -1,0 +1,106 @@
+"""The user of a request to YARN and HDFS, and the proof of the user's identity.
+
+`SimpleAuthentication` names a user, and Hadoop believes it; `KerberosAuthentication` sends a ticket when a service
+asks for one; `GatewayAuthentication` logs in at a gateway; `TokenAuthentication` shows a token of the container in
+which the program runs. No other module but `cluster` distinguishes them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .container_tokens import TokenAuthentication
+from .credentials import HttpCredentials
+from .tickets import PROCESS_TICKETS, Tickets
+
+#: Environment variables by which a Hadoop program would act as another user than the configuration says.
+OTHER_USERS = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION", "KRB5PRINCIPAL", "KRB5KEYTAB")
+
+
+@dataclass(frozen=True)
+class SimpleAuthentication:
+    """Hadoop's ``simple`` authentication.
+
+    Parameters
+    ----------
+    login : str
+        The user that sends the requests.
+    user : str, optional
+        The user for whom the login acts; Hadoop's ``proxyuser`` settings have to allow it. Default: ``login``.
+    """
+
+    login: str
+    user: str = ""
+
+    def parameters(self) -> dict[str, str]:
+        """Return the query parameters of a request."""
+        return {"user.name": self.login, **_on_behalf(self.login, self.user)}
+
+    def http_options(self, urls: Iterable[str]) -> dict[str, Any]:
+        """Return the options of an httpx client: none."""
+        return {}
+
+
+@dataclass(frozen=True)
+class KerberosAuthentication:
+    """Kerberos by SPNEGO: a ticket when a service asks for it, then the cookie that the service sets.
+
+    The first request for a ticket opens MIT Kerberos's library.
+
+    Parameters
+    ----------
+    login : str
+        The user of the ticket's principal. It is not sent: the ticket names it.
+    user : str, optional
+        The user for whom the login acts; Hadoop's ``proxyuser`` settings have to allow it. Default: ``login``.
+    tickets : Tickets, optional
+        Where the tickets come from. Default: the process's ticket cache.
+    """
+
+    login: str
+    user: str = ""
+    tickets: Tickets = PROCESS_TICKETS
+
+    def parameters(self) -> dict[str, str]:
+        """Return the query parameters of a request. They do not name the login: the ticket proves it."""
+        return _on_behalf(self.login, self.user)
+
+    def http_options(self, urls: Iterable[str]) -> dict[str, Any]:
+        """Return the options of an httpx client that sends tickets to these addresses and to no other."""
+        from .spnego import negotiation_options
+
+        return negotiation_options(urls, self.tickets)
+
+
+@dataclass(frozen=True)
+class GatewayAuthentication:
+    """A password or a token for a gateway such as Apache Knox, which tells the cluster who we are.
+
+    Parameters
+    ----------
+    login : str
+        The user of the password or token. It is not sent: the gateway names it.
+    user : str, optional
+        The user for whom the login acts, if the gateway allows that; ``login`` or empty if it acts for itself.
+    credentials : Credentials
+        The file with the password or token.
+    """
+
+    login: str
+    user: str
+    credentials: HttpCredentials
+
+    def parameters(self) -> dict[str, str]:
+        """Return the query parameters of a request. They do not name the login: the gateway does."""
+        return _on_behalf(self.login, self.user)
+
+    def http_options(self, urls: Iterable[str]) -> dict[str, Any]:
+        """Return the options of an httpx client that logs in at these addresses and at no other."""
+        return self.credentials.http_options(urls)
+
+
+Authentication = SimpleAuthentication | KerberosAuthentication | GatewayAuthentication | TokenAuthentication
+
+
+def _on_behalf(login: str, user: str) -> dict[str, str]:
+    return {"doAs": user} if user not in ("", login) else {}

@@ -1,0 +1,230 @@
+"""`obtain`: the tokens with which an application acts for its user on a secured cluster.
+
+In come a cluster, its clients and the file systems of a job; out go `DelegationTokens` for one submission. Containers
+have no ticket: the application master and the NodeManagers show these tokens instead, and the ResourceManager renews
+them until the application ends.
+
+References
+----------
+Hadoop, "WebHDFS REST API" (GETDELEGATIONTOKEN) and "ResourceManager REST API" (Cluster Delegation Tokens API).
+"""
+
+import logging
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from ...errors import ApplicationNotFound, ClusterUnreachable, KerberosRefused, SubmissionRejected
+from ...runtime.common.tokens import HDFS_KIND, RESOURCEMANAGER_KIND, Token, decode_token, encode_token
+from ..cluster import Cluster
+from ..filesystem import FileSystem
+from ..resourcemanager import ResourceManager
+from ..transport import RestUnavailable
+
+logger = logging.getLogger(__name__)
+
+#: A NameNode's default port for Hadoop's own clients.
+NAMENODE_PORT = 8020
+#: The kinds that WebHDFS gives over http and https. The ResourceManager would renew them over HTTP, and fail.
+_WEBHDFS_KINDS = ("WEBHDFS delegation", "SWEBHDFS delegation")
+#: As whom most ResourceManagers run.
+_USUAL_RENEWER = "yarn"
+
+
+class TokensUnavailable(RestUnavailable):
+    """The cluster gives no tokens over HTTP that an application could use."""
+
+
+class DelegationTokens:
+    """The tokens of one submission.
+
+    Once YARN has accepted the application it renews them, and cancels them when the application ends. A submission that
+    fails cancels them itself.
+    """
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, Token] = {}
+        self._cancels: list[tuple[str, Callable[[str], None], str]] = []
+        self._opened: list[FileSystem] = []
+
+    def opened(self, filesystem: FileSystem) -> FileSystem:
+        """Keep a client of a file system, which `cancel` and `close` close; return it."""
+        self._opened.append(filesystem)
+        return filesystem
+
+    def close(self) -> None:
+        """Close the clients of file systems; the tokens stay."""
+        while self._opened:
+            self._opened.pop().close()
+
+    def got(self, text: str, what: str, cancel: Callable[[str], None]) -> Token:
+        """Return the token of a text that a daemon gave; note how to cancel it."""
+        self._cancels.append((what, cancel, text))
+        try:
+            return decode_token(text)
+        except ValueError as error:
+            raise TokensUnavailable(f"the answer of {what} is not a token of Hadoop: {error}") from error
+
+    def keep(self, token: Token) -> None:
+        """Keep a token as applications use it."""
+        self._tokens[token.service] = token
+
+    def texts(self) -> dict[str, str]:
+        """Return the text of each token by its service, for the submission."""
+        return {service: encode_token(token) for service, token in self._tokens.items()}
+
+    def cancel(self) -> None:
+        """Cancel the tokens; an error is only logged, because tokens that nobody renews end by themselves."""
+        while self._cancels:
+            what, cancel, original = self._cancels.pop()
+            try:
+                cancel(original)
+            except (SubmissionRejected, ApplicationNotFound, ClusterUnreachable) as error:
+                logger.debug("the token of %s is not cancelled: %s", what, error)
+        self.close()
+
+
+def obtain(cluster: Cluster, resourcemanager: ResourceManager, staging: FileSystem, needed: Iterable[str],
+           wished: Iterable[str] = ()) -> DelegationTokens:
+    """Return new tokens for one submission.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    resourcemanager : ResourceManager
+    staging : FileSystem
+        The staging directory's, for the same user.
+    needed : iterable of str
+        URLs on further file systems that the job can't run without.
+    wished : iterable of str, optional
+        URLs whose file systems may do without a token; a failure is only logged.
+
+    Raises
+    ------
+    TokensUnavailable
+        The cluster gives none, or its configuration does not tell for which addresses they are used.
+    SubmissionRejected
+        The login may not act for the user.
+    ClusterUnreachable
+        The ResourceManager or a NameNode does not answer.
+    """
+    credentials = DelegationTokens()
+    if cluster.tokens is not None:  # the cluster gives no token for a token
+        for token in (*cluster.tokens.filesystems, cluster.tokens.resourcemanager):
+            credentials.keep(token)
+        return credentials
+    try:
+        services = resourcemanager_services(cluster)
+        renewer = cluster.renewer or resourcemanager.own_user() or _USUAL_RENEWER
+        seen = {_root(cluster, cluster.filesystem)}
+        # An HttpFS gives no token of the NameNodes; the site file may name these.
+        own = staging
+        if cluster.filesystem in cluster.site.namenodes:
+            own = credentials.opened(cluster.open_namenodes(cluster.filesystem))
+        _from_filesystem(credentials, cluster, cluster.filesystem, own, renewer)
+        for url, must in [*((url, True) for url in needed), *((url, False) for url in wished)]:
+            root = _root(cluster, url)
+            if root in seen or not root.startswith("hdfs://"):
+                continue
+            seen.add(root)
+            try:
+                other = credentials.opened(cluster.open_namenodes(root))
+                _from_filesystem(credentials, cluster, root, other, renewer)
+            except (SubmissionRejected, ClusterUnreachable) as error:
+                if must:
+                    raise
+                logger.warning("the job gets no token for %s: %s", root, error)
+        _from_resourcemanager(credentials, resourcemanager, services, renewer)
+    except BaseException:
+        credentials.cancel()
+        raise
+    logger.debug("got tokens for %s, renewed by %s", ", ".join(credentials.texts()), renewer)
+    return credentials
+
+
+def resourcemanager_services(cluster: Cluster) -> str:
+    """Return the service of a ResourceManager's token: its addresses, each by IP address and by name.
+
+    Programs take the token whose service contains the address that they use, in the form that
+    ``hadoop.security.token.service.use_ip`` says where they run. Both forms are in it, so that each finds its own.
+
+    Raises
+    ------
+    TokensUnavailable
+        No address is known.
+
+    References
+    ----------
+    Hadoop, ``RMDelegationTokenSelector.checkService``, ``RMDelegationTokenIdentifier.Renewer``,
+    ``SecurityUtil.buildTokenService``.
+    """
+    found: list[str] = []
+    for address in cluster.resourcemanager_services:
+        host, _, port = address.rpartition(":")
+        found += [f"{_ip_of(host)}:{port}", address]
+    if not found:
+        raise TokensUnavailable(
+            "the address of the ResourceManager for Hadoop's own clients is not known: its /conf does not tell it. "
+            "Add a line to site.yaml with yarn.resourcemanager.address: 'resourcemanager_service: host:8032'")
+    return ",".join(dict.fromkeys(found))
+
+
+def _ip_of(host: str) -> str:
+    try:
+        return str(socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
+    except OSError:  # the nodes may know a name that this machine does not
+        return host
+
+
+def _root(cluster: Cluster, url: str) -> str:
+    """Return the beginning of a URL that names its file system; empty for a text that is not a URL."""
+    try:
+        split = urlsplit(url)
+    except ValueError:  # for example a pattern with brackets, which the program interprets
+        return ""
+    return f"{split.scheme}://{split.netloc}" if split.netloc or split.scheme != "hdfs" else cluster.default_filesystem
+
+
+def _from_filesystem(credentials: DelegationTokens, cluster: Cluster, url: str, filesystem: FileSystem,
+                     renewer: str) -> None:
+    try:
+        text = filesystem.delegation_token(renewer)
+    except SubmissionRejected as error:
+        if _is_final(error):
+            raise
+        raise TokensUnavailable(f"{url} gives no token over HTTP: {error}") from error
+    if text is None:
+        return
+    token = credentials.got(text, url, filesystem.cancel_token)
+    logical = cluster.logical_name(url)
+    if token.kind not in (*_WEBHDFS_KINDS, HDFS_KIND) or not _is_of(cluster, url, token.service):
+        raise TokensUnavailable(
+            f"{url} gives a {token.kind!r} token for {token.service!r}, which is not a NameNode's own: an HttpFS gives "
+            f"tokens for itself. Add the NameNodes to site.yaml: 'namenodes: {{{url}: http://host:9870}}'")
+    credentials.keep(replace(token, kind=HDFS_KIND, service=f"ha-hdfs:{logical}" if logical else token.service))
+
+
+def _from_resourcemanager(credentials: DelegationTokens, resourcemanager: ResourceManager, services: str,
+                          renewer: str) -> None:
+    try:
+        text = resourcemanager.delegation_token(renewer)
+    except (SubmissionRejected, ApplicationNotFound) as error:
+        if _is_final(error):
+            raise
+        raise TokensUnavailable(f"the ResourceManager gives no token over HTTP: {error}") from error
+    token = credentials.got(text, "the ResourceManager", resourcemanager.cancel_token)
+    credentials.keep(replace(token, kind=RESOURCEMANAGER_KIND, service=services))
+
+
+def _is_final(error: Exception) -> bool:
+    """Return whether Skein's client could not do better: no ticket to show, or no right to act for the user."""
+    return isinstance(error, KerberosRefused) or "not allowed to impersonate" in str(error)  # Hadoop's own text
+
+
+def _is_of(cluster: Cluster, url: str, service: str) -> bool:
+    """Return whether a token's service is a NameNode's address: an HttpFS names itself, or nothing."""
+    port = service.rpartition(":")[2]
+    if cluster.logical_name(url):  # the port of each of the pair is not known
+        return bool(port) and port not in [str(urlsplit(address).port) for address in cluster.webhdfs]
+    return port == str(urlsplit(url).port or NAMENODE_PORT)

@@ -1,0 +1,164 @@
+"""SPNEGO: a Kerberos ticket when a service asks for one, and the cookie that replaces it from then on.
+
+In come the addresses that may see a ticket; out go the options of an httpx client that answers a 401. A redirect may
+lead to any address, so no other address gets a ticket or the cookie.
+"""
+
+import asyncio
+import base64
+import logging
+import re
+import threading
+from collections.abc import AsyncGenerator, Generator, Iterable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ...errors import ClusterUnreachable
+from ..httpx_import import import_httpx
+from .origin import closed_jar, origin_of
+from .tickets import PROCESS_TICKETS, Tickets
+
+if TYPE_CHECKING:
+    import httpx
+
+    from .gssapi import Context
+
+logger = logging.getLogger(__name__)
+
+#: Hadoop's signed token. It is quoted, because it contains ``=`` and ``&``.
+_COOKIE = re.compile(r'hadoop\.auth=("[^"]*"|[^;,\s]*)')
+_NEGOTIATE = re.compile(r"Negotiate\b[ \t]*([A-Za-z0-9+/=]*)", re.IGNORECASE)
+
+
+def short_name(name: str) -> str:
+    """Return the first part of a principal: ``ann`` of ``ann/host@EXAMPLE.COM``."""
+    return re.split("[/@]", name, maxsplit=1)[0]
+
+
+def wants_negotiation(header: str) -> bool:
+    """Return whether a ``WWW-Authenticate`` header offers SPNEGO."""
+    return bool(_NEGOTIATE.search(header))
+
+
+class Negotiator:
+    """The tickets and cookies for some addresses.
+
+    Parameters
+    ----------
+    urls : iterable of str
+        The configured addresses. No other address gets a ticket or a cookie.
+    tickets : Tickets, optional
+        Default: those of the process's ticket cache.
+    """
+
+    def __init__(self, urls: Iterable[str], tickets: Tickets = PROCESS_TICKETS):
+        self._origins = frozenset(origin_of(url) for url in urls)
+        self._tickets = tickets
+        self._cookies: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def cookie(self, url: str) -> str | None:
+        """Return the ``Cookie`` header for an address that has accepted a ticket; None for any other address."""
+        with self._lock:
+            return self._cookies.get(origin_of(url))
+
+    def learn(self, url: str, set_cookie: str) -> None:
+        """Keep the cookie of a ``Set-Cookie`` header; drop the kept cookie if the header empties it."""
+        found, origin = _COOKIE.search(set_cookie), origin_of(url)
+        if found is None or origin not in self._origins:
+            return
+        with self._lock:
+            if found.group(1).strip('"'):
+                self._cookies[origin] = found.group(0)
+            else:
+                self._cookies.pop(origin, None)
+
+    def asked(self, url: str, status: int, header: str) -> bool:
+        """Return whether a response asks for a ticket, and its address may see one."""
+        return status == 401 and wants_negotiation(header) and origin_of(url) in self._origins
+
+    def begin(self, url: str) -> "tuple[Context, str]":
+        """Return a security context with the service of an address, and the ``Authorization`` header for it.
+
+        Raises
+        ------
+        TicketMissing
+            There is no valid ticket, or the KDC gives none for this service.
+        KerberosRefused
+            The machine lacks Kerberos's library, or the keytab is of no use.
+        """
+        context, token = self._tickets.begin(urlsplit(url).hostname or "")
+        return context, f"Negotiate {base64.b64encode(token).decode()}"
+
+    def confirm(self, context: "Context", url: str, header: str) -> None:
+        """Check the proof of the service's own identity, if it sent one.
+
+        Raises
+        ------
+        ClusterUnreachable
+            The proof is wrong.
+        """
+        found = _NEGOTIATE.search(header)
+        if found is None or not found.group(1):
+            return
+        from .gssapi import GssError
+
+        try:
+            if not context.complete:
+                context.step(base64.b64decode(found.group(1)))
+        except (GssError, ValueError) as error:
+            raise ClusterUnreachable(f"{origin_of(url)} can't prove that it is HTTP/{urlsplit(url).hostname}: "
+                                     f"{error}") from error
+        logger.debug("%s has %s its identity", origin_of(url), "proven" if context.complete else "not proven")
+
+
+def negotiation_options(urls: Iterable[str], tickets: Tickets) -> dict[str, Any]:
+    """Return the options of an httpx client, blocking or not, that sends tickets to these addresses."""
+    import_httpx()
+    import httpx
+
+    negotiator = Negotiator(urls, tickets)
+
+    class Negotiation(httpx.Auth):
+        def sync_auth_flow(self, request: "httpx.Request") -> Generator["httpx.Request", "httpx.Response", None]:
+            response = yield _prepared(negotiator, request)
+            again = _again(negotiator, response)
+            if again is not None:
+                context, again.headers["Authorization"] = negotiator.begin(str(again.url))
+                _finish(negotiator, context, (yield again))
+
+        async def async_auth_flow(
+                self, request: "httpx.Request") -> AsyncGenerator["httpx.Request", "httpx.Response"]:
+            response = yield _prepared(negotiator, request)
+            again = _again(negotiator, response)
+            if again is not None:
+                # It may ask the KDC, and libkrb5 blocks the thread.
+                context, header = await asyncio.to_thread(negotiator.begin, str(again.url))
+                again.headers["Authorization"] = header
+                _finish(negotiator, context, (yield again))
+
+    return {"auth": Negotiation(), "cookies": closed_jar()}
+
+
+def _prepared(negotiator: Negotiator, request: "httpx.Request") -> "httpx.Request":
+    cookie = negotiator.cookie(str(request.url))
+    if cookie:
+        request.headers["Cookie"] = cookie
+    return request
+
+
+def _again(negotiator: Negotiator, response: "httpx.Response") -> "httpx.Request | None":
+    """Return the request to repeat with a ticket; None when the response stands."""
+    request = response.request
+    negotiator.learn(str(request.url), response.headers.get("set-cookie", ""))
+    if not negotiator.asked(str(request.url), response.status_code, response.headers.get("www-authenticate", "")):
+        return None
+    request.headers.pop("Cookie", None)
+    return request
+
+
+def _finish(negotiator: Negotiator, context: "Context", response: "httpx.Response") -> None:
+    url = str(response.request.url)
+    negotiator.learn(url, response.headers.get("set-cookie", ""))
+    if response.status_code < 400:
+        negotiator.confirm(context, url, response.headers.get("www-authenticate", ""))

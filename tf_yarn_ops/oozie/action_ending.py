@@ -1,0 +1,109 @@
+"""`ActionEnding`: end the training of an action whose launcher has been killed, and leave it to a further attempt
+otherwise.
+
+SIGTERM reaches the action in two cases. After ``oozie job -kill`` YARN ends the launcher's application, and nobody
+goes on with the training. After the death of the launcher's JVM, a preemption or a stop of the NodeManager, YARN ends
+one attempt only, and the next one goes on with the training. The ResourceManager knows which of them it is. There is
+little time: SIGKILL follows after ``yarn.nodemanager.sleep-delay-before-sigkill.ms`` (250 ms). So a thread asks and
+kills, over a connection that is open already.
+"""
+
+import logging
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..errors import TfYarnError
+from ..follow.kill import kill_application
+from ..follow.session import Session
+from ..hadoop.resourcemanager import ENDED
+from .launched import Launched
+
+if TYPE_CHECKING:
+    from ..hadoop.cluster import Cluster
+
+logger = logging.getLogger(__name__)
+
+#: Seconds for one request, and for its repetitions; and how long the launcher is asked for.
+_HASTE = 5.0
+#: Seconds between two requests for the launcher's state.
+_PAUSE = 0.02
+WHY = "Oozie or YARN has ended the launcher of the action"
+
+
+class ActionEnding:
+    """Decides about the training after SIGTERM or SIGINT.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    launched : Launched
+        This start of the action.
+    cancel : callable
+        Called with a sentence when the training has to end; safe in any thread.
+    """
+
+    def __init__(self, cluster: "Cluster", launched: Launched, cancel: Callable[[str], None]):
+        self._session = Session.hasty(cluster, _HASTE, _HASTE)
+        self._launched = launched
+        self._cancel = cancel
+        self._parent = os.getppid()
+        self._application_id = ""
+
+    def watch(self, signals: int) -> threading.Thread:
+        """Return a thread that waits for a signal; ``signals`` is the file descriptor of `Interruption.wakeup`."""
+        thread = threading.Thread(target=self._watch, args=(signals,), daemon=True, name="ending")
+        thread.start()
+        return thread
+
+    def follow(self, application_id: str) -> None:
+        """Name the application to kill, and open the connection to the ResourceManager."""
+        if application_id == self._application_id:
+            return
+        self._application_id = application_id
+        try:
+            self._session.resourcemanager.get(application_id)
+        except TfYarnError as error:  # an id that is only reserved is unknown; the connection is open
+            logger.debug("the connection for a kill: %s", error)
+
+    def _watch(self, signals: int) -> None:
+        while True:
+            select.select([signals], [], [])
+            if {signal.SIGTERM, signal.SIGINT} & set(os.read(signals, 64)):
+                break
+        if not self._is_final():
+            # An exit code could make the launcher, if it still runs, the end of the action.
+            logger.warning("YARN ends this attempt of the launcher only; the training goes on for the next one")
+            return
+        self._cancel(WHY)
+        if not self._application_id:
+            return
+        try:
+            kill_application(self._session, self._application_id, WHY, timeout=None, look_first=False,
+                             attempt=self._launched.number)
+        except TfYarnError as error:
+            logger.warning("%s may still run: %s", self._application_id, error)
+
+    def _is_final(self) -> bool:
+        """Return whether no further attempt of the launcher follows.
+
+        The state is that of before the kill until the ResourceManager has stored it, so ask again. If SIGKILL comes
+        before the answer, the training is left to the next attempt or to its lease. A launcher that still runs after
+        all is not being ended: somebody has sent the signal to the action alone.
+        """
+        until = time.monotonic() + _HASTE
+        while time.monotonic() < until:
+            try:
+                launcher = self._session.resourcemanager.get(self._launched.launcher_id)
+                if launcher["state"] in ENDED:
+                    return True
+                if self._launched.container not in launcher.get("amContainerLogs", ""):
+                    return False
+            except TfYarnError as error:
+                logger.debug("the state of the launcher: %s", error)
+            time.sleep(_PAUSE)
+        return os.getppid() == self._parent

@@ -1,0 +1,226 @@
+"""The XML of an application of Oozie and its ``job.properties``, from a checked request. Pure: golden files hold it.
+
+Texts of the request stand in the XML as data; Oozie evaluates ``${...}`` in them, therefore `request` checks each name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..terminal.output_properties import MESSAGE
+from .data import FIRST_INSTANCE, DataSet
+from .packed_job import (
+    ACTION_NAME,
+    APP_PATH,
+    BUNDLE,
+    COORDINATOR_NAMES,
+    COORDINATOR_PATH,
+    FAIL,
+    FILES_ARCHIVE,
+    FILES_FOLDER,
+    LAUNCH,
+    PACKED_JOB_FILE,
+    STATUS,
+    VARIABLE_PREFIX,
+    WORKFLOW_NAMES,
+    WORKFLOW_PATH,
+)
+from .schedule import Schedule
+from .schemas import lxml, to_text
+
+WORKFLOW_SCHEMA = "uri:oozie:workflow:1.0"
+SHELL_SCHEMA = "uri:oozie:shell-action:1.0"
+COORDINATOR_SCHEMA = "uri:oozie:coordinator:0.5"
+SLA_SCHEMA = "uri:oozie:sla:0.2"
+_END, _FAILED, _CHECK = "end", "failed", f"{ACTION_NAME}-status"
+
+
+@dataclass(frozen=True)
+class Application:
+    """A checked request.
+
+    Attributes
+    ----------
+    name : str
+    python : str
+        The interpreter on the nodes.
+    on_failure : str
+        ``fail`` or ``status``.
+    properties : mapping of str to str
+        The request's own values for the job's fields.
+    data : tuple of DataSet
+    schedule : Schedule or None
+        None: a plain workflow.
+    controls : mapping of str to str
+        How the coordinator catches up: the texts of the elements of its ``controls``.
+    sla : mapping of str to str
+        What is promised about each run: the texts of the elements of ``sla:info``. Empty: nothing.
+    retry_max, retry_interval : int or None
+        Oozie's own retries of the action; the interval in minutes.
+    launcher_memory : int or None
+        MiB of the launcher; None: the server's default.
+    launcher_queue : str
+        Empty: the server's default.
+    has_files, has_bundle : bool
+    """
+
+    name: str
+    python: str = "python3"
+    on_failure: str = FAIL
+    properties: Mapping[str, str] = field(default_factory=dict)
+    data: tuple[DataSet, ...] = ()
+    schedule: Schedule | None = None
+    controls: Mapping[str, str] = field(default_factory=dict)
+    sla: Mapping[str, str] = field(default_factory=dict)
+    retry_max: int | None = None
+    retry_interval: int | None = None
+    launcher_memory: int | None = None
+    launcher_queue: str = ""
+    has_files: bool = False
+    has_bundle: bool = False
+
+    @property
+    def handed_over(self) -> dict[str, str]:
+        """The values that the coordinator hands over to its workflow, as Oozie's expressions, by their names."""
+        if self.schedule is None:
+            return {}
+        named = {name.name: name.expression for name in COORDINATOR_NAMES}
+        function = {False: "dataIn", True: "dataOut"}
+        return named | {one.name: f"${{coord:{function[one.output]}('{one.name}')}}" for one in self.data}
+
+
+def workflow_xml(application: Application) -> str:
+    """Return the workflow with the single action ``train``."""
+    root = _root(WORKFLOW_SCHEMA, "workflow-app", name=application.name)
+    parameters = _add(root, "parameters")
+    for name in ("nameNode", "resourceManager", *application.handed_over, *application.properties):
+        _add(_add(parameters, "property"), "name", name)
+    _add(root, "start", to=ACTION_NAME)
+    attributes = {key.replace("_", "-"): str(value) for key in ("retry_max", "retry_interval")
+                  if (value := getattr(application, key)) is not None}
+    action = _add(root, "action", name=ACTION_NAME, **attributes)
+    action.append(shell_element(application))
+    _add(action, "ok", to=_CHECK if application.on_failure == STATUS else _END)
+    _add(action, "error", to=_FAILED)
+    # Oozie drops the outputs of an action that has failed; the launcher's log names the training and the reason.
+    launcher = "wf:actionExternalId(wf:lastErrorNode())"
+    why = (f"${{wf:errorMessage(wf:lastErrorNode())}}${{empty {launcher} ? '' : concat('; the reason and the "
+           f"application of the training: yarn logs -applicationId ', {launcher})}}")
+    if application.on_failure == STATUS:
+        switch = _add(_add(root, "decision", name=_CHECK), "switch")
+        _add(switch, "case", f"${{{_output('status')} eq 'SUCCEEDED'}}", to=_END)
+        _add(switch, "default", to=f"{ACTION_NAME}-failed")
+        told = _add(root, "kill", name=f"{ACTION_NAME}-failed")
+        _add(told, "message", " ".join(f"${{{_output(name)}}}" for name in ("reason", "application_id", MESSAGE)))
+    _add(_add(root, "kill", name=_FAILED), "message", why)
+    _add(root, "end", name=_END)
+    return _text(root)
+
+
+def shell_element(application: Application) -> Any:
+    """Return the ``shell`` element of the action that trains."""
+    shell = _root(SHELL_SCHEMA, "shell")
+    _add(shell, "resource-manager", "${resourceManager}")
+    _add(shell, "name-node", "${nameNode}")
+    if application.launcher_memory or application.launcher_queue:
+        launcher = _add(shell, "launcher")
+        if application.launcher_memory:
+            _add(launcher, "memory.mb", str(application.launcher_memory))
+        if application.launcher_queue:
+            _add(launcher, "queue", application.launcher_queue)
+    # Oozie cuts the path of exec to its last part.
+    _add(shell, "exec", "bash")
+    for argument in (LAUNCH, application.python, "--on-failure", application.on_failure):
+        _add(shell, "argument", argument)
+    for name in WORKFLOW_NAMES:
+        _add(shell, "env-var", f"{name.variable}={name.expression}")
+    for passed in (*application.handed_over, *application.properties):
+        _add(shell, "env-var", f"{VARIABLE_PREFIX}{passed}=${{{passed}}}")
+    for file in (LAUNCH, PACKED_JOB_FILE, *([BUNDLE] if application.has_bundle else [])):
+        _add(shell, "file", f"{file}#{file}")
+    if application.has_files:
+        _add(shell, "archive", f"{FILES_ARCHIVE}#{FILES_FOLDER}")
+    _add(shell, "capture-output")
+    return shell
+
+
+def coordinator_xml(application: Application, schedule: Schedule) -> str:
+    """Return the coordinator that runs the workflow."""
+    root = _root(COORDINATOR_SCHEMA, "coordinator-app", {"sla": SLA_SCHEMA} if application.sla else {},
+                 name=application.name, frequency=schedule.expression, start="${start}", end="${end}",
+                 timezone=schedule.timezone)
+    controls = _add(root, "controls")
+    for name, text in application.controls.items():
+        _add(controls, name, text)
+    if application.data:
+        datasets = _add(root, "datasets")
+        for one in application.data:
+            # The variables of the URI are in UTC, so a day of the data set is a day in UTC too.
+            dataset = _add(datasets, "dataset", name=one.name, frequency=one.frequency.expression,
+                           **{"initial-instance": FIRST_INSTANCE}, timezone="UTC")
+            _add(dataset, "uri-template", one.uri)
+            _add(dataset, "done-flag", one.done_flag)
+    for output, events, event in ((False, "input-events", "data-in"), (True, "output-events", "data-out")):
+        chosen = [one for one in application.data if one.output is output]
+        holder = _add(root, events) if chosen else root
+        for one in chosen:
+            element = _add(holder, event, name=one.name, dataset=one.name)
+            first, last = (f"${{coord:current({number})}}" for number in one.instances)
+            if first == last:
+                _add(element, "instance", first)
+            else:
+                _add(element, "start-instance", first)
+                _add(element, "end-instance", last)
+    action = _add(root, "action")
+    workflow = _add(action, "workflow")
+    _add(workflow, "app-path", "${appPath}")
+    configuration = _add(workflow, "configuration")
+    for name, expression in application.handed_over.items():
+        pair = _add(configuration, "property")
+        _add(pair, "name", name)
+        _add(pair, "value", expression)
+    if application.sla:
+        info = _add(action, f"{{{SLA_SCHEMA}}}info")
+        for name, text in application.sla.items():
+            _add(info, name, text)
+    return _text(root)
+
+
+def job_properties(application: Application, path: str, name_node: str, resource_manager: str) -> dict[str, str]:
+    """Return the pairs of ``job.properties``.
+
+    Parameters
+    ----------
+    application : Application
+    path : str
+        The application's folder in the cluster's file system.
+    name_node, resource_manager : str
+        ``hdfs://host:8020``, ``host:8032``.
+    """
+    schedule = application.schedule
+    times = {"start": schedule.start, "end": schedule.end} if schedule else {}
+    return {"nameNode": name_node, "resourceManager": resource_manager, APP_PATH: path,
+            COORDINATOR_PATH if schedule else WORKFLOW_PATH: path, "oozie.use.system.libpath": "true", **times,
+            **application.properties}
+
+
+def _output(name: str) -> str:
+    return f"wf:actionData('{ACTION_NAME}')['{name}']"
+
+
+def _root(namespace: str, tag: str, prefixes: Mapping[str | None, str] = {}, **attributes: str) -> Any:
+    namespaces: dict[str | None, str] = {None: namespace, **prefixes}
+    return lxml().Element(f"{{{namespace}}}{tag}", attributes, nsmap=namespaces)
+
+
+def _add(parent: Any, tag: str, text: str | None = None, **attributes: str) -> Any:
+    """Add an element of the parent's namespace, unless the tag has one."""
+    name = tag if tag.startswith("{") else f"{{{lxml().QName(parent).namespace}}}{tag}"
+    element = lxml().SubElement(parent, name, attributes)
+    element.text = text
+    return element
+
+
+def _text(root: Any) -> str:
+    lxml().indent(root, "    ")
+    return to_text(root)

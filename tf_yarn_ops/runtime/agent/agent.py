@@ -1,0 +1,348 @@
+"""The agent, one in every container: hold a port, register, run the command, report its end.
+
+In come the job file and the messages of `protocol`; out go the user's process and its ending. One thread and one
+`poll`: an agent costs at most 20 MiB and 60 ms of CPU.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any, Callable, Dict, List, Optional, Set
+
+from ..common import protocol
+from ..common.contract import JOB_FILE, METRICS_FILE, RESULT_FILE, VERSION, TaskId, load_job, task_environment
+from ..common.masking import mask_texts, secrets_of
+from ..common.processes import descendants, send_signal, set_child_subreaper
+from .command import UNKILLABLE_SECONDS, Command, read_log_end
+from .contact import Contact
+from .metrics import MetricsFile
+
+#: Longest result, bytes: the whole result must fit into the application's diagnostics.
+MAX_RESULT = 8 * 1024
+#: Seconds between two samples of CPU, memory and metrics.
+SAMPLE_SECONDS = 5.0
+#: Characters of a log's end that somebody asks for; in JSON a character may take twelve bytes.
+TAIL_CHARACTERS = 8 * 1024
+#: Wait after a command that a signal ended: YARN may be ending the whole container, seconds.
+SIGNAL_PAUSE = 0.05
+#: NodeManagers send SIGKILL 250 ms after SIGTERM; before that the agent kills the processes that are left, seconds.
+LAST_WORDS = 0.15
+
+Message = Dict[str, Any]
+
+
+def log(text: str, *args: object) -> None:
+    """Write a line to the container's log."""
+    os.write(2, ("tf_yarn_ops agent: %s\n" % (text % args)).encode("utf-8", "replace"))
+
+
+def reserve_port() -> socket.socket:
+    """Bind a free port with SO_REUSEPORT and do not listen; the port is ours until the socket is closed."""
+    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    held.bind(("", 0))
+    return held
+
+
+def free_port() -> int:
+    """Return a port that is free now; TonY's programs start a TensorBoard of their own on it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
+        tried.bind(("", 0))
+        return int(tried.getsockname()[1])
+
+
+def read_result(path: str) -> Optional[Dict[str, Any]]:
+    """Return the JSON object in YTF_RESULT_FILE; None without the file, and, after a log line, if it is unusable."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MAX_RESULT + 1)
+    except OSError:
+        return None
+    try:
+        if len(content) > MAX_RESULT:
+            raise ValueError("it is longer than %d bytes" % MAX_RESULT)
+        result = json.loads(content)
+        if not isinstance(result, dict):
+            raise ValueError("it is not a JSON object")
+        return result
+    except (ValueError, RecursionError) as error:
+        log("the result file is not used: %s", error)
+        return None
+
+
+class Agent:
+    """The agent of one container; `run` returns its exit code."""
+
+    def __init__(self, container: str, address: str, application_id: str):
+        with open(JOB_FILE, "rb") as file:
+            self.job = load_job(file.read())
+        self.container = container
+        self.application_id = application_id
+        self.nonce = os.urandom(16).hex()
+        self.folder = os.getcwd()
+        self.host = os.environ.get("NM_HOST") or socket.getfqdn()
+        self.held: Optional[socket.socket] = None
+        self.port = 0
+        self.round = 1
+        self.start = 0
+        self.command: Optional[Command] = None
+        self.renewal: Optional[Message] = None
+        self.next_start: Optional[Message] = None
+        self.next_start_at = 0.0
+        self.exit_code: Optional[int] = None
+        self.terminated = False
+        self._handlers: Dict[str, Callable[[Message], None]] = {
+            "welcome": self.on_welcome, "refused": self.on_refused, "start": self.on_start, "renew": self.on_renew,
+            "stop": self.on_stop, "ack": self.on_ack, "bye": self.on_bye, "tail": self.on_tail,
+        }
+        self.metrics: Optional[MetricsFile] = None
+        self.secrets: Set[str] = set()
+        self.sample_at = 0.0
+        self.new_port()
+        coordinator = address.rpartition(":")[0] or address
+        patience = float(self.job.deadlines["heartbeat"])
+        self.contact = Contact(coordinator, self.job.ports, patience, self.registration, log, self.heartbeat)
+
+    def new_port(self) -> None:
+        """Release the port and reserve another."""
+        if self.held:
+            self.held.close()
+        self.held = reserve_port()
+        self.port = self.held.getsockname()[1]
+
+    def run(self) -> int:
+        """Serve until the coordinator says bye, YARN ends the container, or the contact is lost for too long."""
+        set_child_subreaper()
+        wakeup, writer = os.pipe()
+        for end in (wakeup, writer):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self.terminate)
+        signal.signal(signal.SIGINT, self.terminate)
+        while self.exit_code is None:
+            self.contact.keep()
+            poll = select.poll()
+            poll.register(wakeup, select.POLLIN)
+            self.contact.listen(poll)
+            poll.poll(self.pause() * 1000)
+            try:
+                os.read(wakeup, 4096)
+            except BlockingIOError:
+                pass
+            if self.terminated:
+                return self.last_words()
+            for message in self.contact.receive():
+                handler = self._handlers.get(message["type"])
+                if handler:
+                    handler(message)
+            self.tend()
+            if self.contact.silence() and self.exit_code is None:
+                log("no message from the coordinator for %d seconds, ending", self.contact.silence())
+                self.exit_code = 1
+        self.end_now(self.job.deadlines["stop_grace"] if self.exit_code else 0.0)
+        return self.exit_code
+
+    def terminate(self, *_: object) -> None:
+        """Note that YARN ends the container."""
+        self.terminated = True
+
+    def pause(self) -> float:
+        """Return the time until there is something to do, seconds."""
+        if self.command and self.command.waiting:
+            return 0.05
+        pause = self.contact.pause()
+        return min(pause, max(0.0, self.next_start_at - time.monotonic())) if self.next_start else pause
+
+    def registration(self) -> bytes:
+        """Return the line with which the agent registers."""
+        return protocol.encode(
+            "register", version=VERSION, container=self.container, nonce=self.nonce, round=self.round,
+            start=self.start, host=self.host, port=self.port, yarn_container=os.environ.get("CONTAINER_ID", ""),
+            node_http="%s:%s" % (self.host, os.environ.get("NM_HTTP_PORT", "")),
+        )
+
+    def heartbeat(self) -> bytes:
+        """Return a sample of the command if one is due, else a ping."""
+        now = time.monotonic()
+        if self.command is None or now < self.sample_at:
+            return protocol.encode("ping")
+        self.sample_at = now + SAMPLE_SECONDS
+        return self.sample(self.command)
+
+    def sample(self, command: Command, *, last: bool = False) -> bytes:
+        """Return the line with what the command uses and its new metrics."""
+        assert self.metrics is not None
+        points, left_out = self.metrics.read(last=last)
+        return protocol.encode("sample", round=self.round, start=self.start, metrics=points, left_out=left_out,
+                               **command.meter.measure())
+
+    def on_welcome(self, message: Message) -> None:
+        """Take the coordinator's round number if the agent is new: it may join a later round than the first."""
+        if self.start == 0:
+            self.round = message["round"]
+        log("%s registered as %s with port %d", self.container, message["task"], self.port)
+
+    def on_refused(self, message: Message) -> None:
+        """End: the coordinator does not want this container."""
+        log("the coordinator refused %s: %s", self.container, message["why"])
+        self.exit_code = 1
+
+    def on_start(self, message: Message) -> None:
+        """Plan the start of the command after the delay; ignore a start that is already known."""
+        if message["round"] == self.round and message["start"] > self.start:
+            self.start = message["start"]
+            self.next_start = message
+            self.next_start_at = time.monotonic() + message["delay"]
+
+    def on_renew(self, message: Message) -> None:
+        """End the command; `tend` then takes another port and registers for the next round."""
+        if message["round"] > self.round:
+            self.renewal = message
+            self.next_start = None
+            if self.command:
+                self.command.end(message["grace"])
+
+    def on_stop(self, message: Message) -> None:
+        """End the command and report it; cancel and report a start that is still planned."""
+        if self.command:
+            self.command.end(message["grace"])
+        elif self.next_start:
+            self.contact.send(protocol.encode(
+                "exited", round=self.round, start=self.start, stopped=True, code=None, signal=None, seconds=0.0,
+                started_at=None, finished_at=None, cpu_seconds=None, peak_memory_mib=None, log_tail="", result=None))
+        self.next_start = None
+
+    def on_tail(self, message: Message) -> None:
+        """Send the end of the log, without the values of secret variables; nothing if the job shows no logs."""
+        text = mask_texts(read_log_end(TAIL_CHARACTERS), self.secrets) if self.job.report_log_tail else ""
+        line = protocol.encode("log", id=message["id"], text=text)
+        while len(line) >= protocol.MAX_PROTOCOL_LINE:
+            text = text[len(text) // 2 + 1:]
+            line = protocol.encode("log", id=message["id"], text=text)
+        self.contact.send(line)
+
+    def on_ack(self, _: Message) -> None:
+        """Note that the ending has arrived."""
+        self.contact.acknowledged()
+
+    def on_bye(self, _: Message) -> None:
+        """End: the job is over."""
+        self.exit_code = 0
+
+    def tend(self) -> None:
+        """Take the steps that are due: report an ended command, register for the next round, start the command."""
+        if self.command and self.command.reap():
+            self.report(self.command)
+            self.command = None
+        if self.renewal and self.command is None:
+            self.round, self.renewal = self.renewal["round"], None
+            self.start = 0
+            self.new_port()
+            self.contact.renew()
+        if self.next_start and self.command is None and time.monotonic() >= self.next_start_at:
+            message, self.next_start = self.next_start, None
+            self.launch(message)
+
+    def launch(self, message: Message) -> None:
+        """Start the user's command."""
+        task = TaskId.parse(message["task"])
+        plan = self.job.types[task.type]
+        address = "%s:%d" % (self.host, self.port)
+        env = task_environment(
+            self.job, task, message["cluster"], os.environ, application_id=self.application_id,
+            round_number=self.round, address=address, folder=self.folder,
+        )
+        if self.job.leads(task):
+            env.setdefault("TB_PORT", str(free_port()))
+        for name in (RESULT_FILE, METRICS_FILE):
+            if os.path.exists(os.path.join(self.folder, name)):
+                os.unlink(os.path.join(self.folder, name))
+        if not plan.hold_port and self.held:
+            self.held.close()
+            self.held = None
+        self.metrics = MetricsFile(os.path.join(self.folder, METRICS_FILE))
+        self.secrets = secrets_of([plan.env])
+        self.sample_at = 0.0
+        log("%s starts, round %d, start %d, on %s", task, self.round, self.start, address)
+        self.command = Command(plan.command, env)
+        self.contact.send(protocol.encode("running", round=self.round, start=self.start))
+
+    def read_result(self) -> Optional[Dict[str, Any]]:
+        """Return the program's result with the values of its secret variables masked; names stay."""
+        result = read_result(os.path.join(self.folder, RESULT_FILE))
+        masked: Optional[Dict[str, Any]] = mask_texts(result, self.secrets, names=False)
+        if masked != result:
+            log("the result file has values of variables whose names suggest a secret: the report shows them as ***")
+        return masked
+
+    def report(self, command: Command) -> None:
+        """Report to the coordinator how the command ended."""
+        ending = command.ending
+        assert ending is not None
+        if ending.signal and not command.stopping:
+            select.select([], [], [], SIGNAL_PAUSE)
+            if self.terminated:
+                return
+        failed = not command.stopping and (ending.signal or ending.code)
+        tail = mask_texts(command.log_tail(self.job.report_log_tail), self.secrets) if failed else ""
+        sample = self.sample(command, last=True)
+        how = "signal %d" % ending.signal if ending.signal else "exit code %s" % ending.code
+        log("the command ended with %s after %.1f seconds", how, ending.seconds)
+        fields = {
+            "round": self.round, "start": self.start, "stopped": command.stopping, "code": ending.code,
+            "signal": ending.signal, "seconds": round(ending.seconds, 3), "started_at": command.started_at,
+            "finished_at": command.finished_at, "cpu_seconds": round(ending.cpu_seconds, 3),
+            "peak_memory_mib": round(max(ending.peak_memory_mib, command.meter.peak_mib), 1),
+            "result": self.read_result(),
+        }
+        line = protocol.encode("exited", log_tail=tail, **fields)
+        while len(line) >= protocol.MAX_PROTOCOL_LINE:  # one character may take twelve bytes
+            tail = tail[len(tail) // 2 + 1:]
+            line = protocol.encode("exited", log_tail=tail, **fields)
+        self.contact.deliver(sample + line)
+
+    def end_now(self, grace: float) -> None:
+        """End the command, if one runs, and wait until it has ended or cannot be killed."""
+        if self.command:
+            self.command.end(grace)
+            until = time.monotonic() + grace + UNKILLABLE_SECONDS
+            while not self.command.reap() and time.monotonic() < until:
+                select.select([], [], [], 0.05)
+
+    def last_words(self) -> int:
+        """Tell the coordinator that YARN ends the container, and end all processes before YARN's SIGKILL comes."""
+        self.contact.send(protocol.encode("terminated"))
+        send_signal(descendants(), signal.SIGTERM)
+        began = time.monotonic()
+        while descendants() and time.monotonic() < began + LAST_WORDS:
+            select.select([], [], [], 0.01)
+        while descendants() and time.monotonic() < began + UNKILLABLE_SECONDS:
+            send_signal(descendants(), signal.SIGKILL)
+            select.select([], [], [], 0.005)
+        return 143
+
+
+def main(arguments: List[str]) -> int:
+    """Run the agent of this container.
+
+    Parameters
+    ----------
+    arguments : list of str
+        The service and the application id, for readers of ``ps`` only.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    names = ("SKEIN_CONTAINER_ID", "SKEIN_APPMASTER_ADDRESS", "SKEIN_APPLICATION_ID")
+    return Agent(*(os.environ[name] for name in names)).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,38 @@
+"""Times as text: pages and documents show UTC, terminals show local time; durations look alike everywhere."""
+
+import time
+from typing import Optional
+
+
+def duration(seconds: Optional[float]) -> str:
+    """Return seconds as text: ``2.4 s``, ``22 s``, ``3 min 10 s``, ``5 h 2 min``; ``-`` for None, 0 if negative."""
+    if seconds is None:
+        return "-"
+    seconds = max(0.0, seconds)
+    if seconds < 9.95:
+        return "%.1f s" % seconds
+    whole = round(seconds)
+    if whole < 60:
+        return "%d s" % whole
+    minutes, rest = divmod(whole, 60)
+    return "%d min %d s" % (minutes, rest) if minutes < 60 else "%d h %d min" % (minutes // 60, minutes % 60)
+
+
+def utc_clock(moment: float) -> str:
+    """Return the time of day of a moment in seconds since the epoch, UTC: ``22:13:20``."""
+    return time.strftime("%H:%M:%S", time.gmtime(moment))
+
+
+def utc_time(moment: Optional[float]) -> str:
+    """Return day and time of a moment in UTC, ``2026-11-22 17:05Z``; ``-`` for None."""
+    return time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(moment)) if moment else "-"
+
+
+def local_clock(moment: Optional[float]) -> str:
+    """Return the local time of day of a moment, without its zone, as the lines of a log begin; ``-`` for None."""
+    return time.strftime("%H:%M:%S", time.localtime(moment)) if moment else "-"
+
+
+def local_time(moment: Optional[float]) -> str:
+    """Return day, local time and zone of a moment, ``2026-11-22 18:05:01 CET``; ``-`` for None."""
+    return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(moment)) if moment else "-"

@@ -1,0 +1,12 @@
+"""Escape characters of programs and people that a terminal would obey, or that reorder text."""
+
+import re
+
+#: C0, DEL, C1, the bidirectional controls and line separators of Unicode, and halves of characters.
+CONTROLS = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_CONTROL = re.compile("[%s]" % CONTROLS)
+
+
+def escape_controls(text: str, kept: str = "\t\n") -> str:
+    """Return a text with each control character as in JSON, ``\\u001b``, except those of `kept`."""
+    return _CONTROL.sub(lambda found: found[0] if found[0] in kept else "\\u%04x" % ord(found[0]), text)

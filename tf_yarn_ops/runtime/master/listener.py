@@ -1,0 +1,150 @@
+"""The coordinator's listening end: mutual TLS, one JSON object a line.
+
+A connection without the job's certificate, or without a first line within seconds, is dropped; at most ``2 N + 64``
+connections may be in that state at a time.
+"""
+
+import asyncio
+import asyncio.sslproto
+import errno
+import logging
+import socket
+import ssl
+from typing import Any, Awaitable, Callable, Dict, Optional, Sequence, Set
+
+from ..common.protocol import FIRST_LINE_SECONDS, HANDSHAKE_SECONDS, MAX_PROTOCOL_LINE, ProtocolError, decode
+
+logger = logging.getLogger(__name__)
+
+#: Seconds to wait after a connection that could not be accepted.
+ACCEPT_PAUSE = 0.2
+#: What asyncio reads at once from a TLS connection, bytes. By default each connection holds a buffer of 256 KiB (since
+#: Python 3.11): 250 MiB for 1,000 agents that send a line every few seconds.
+READ_BUFFER = 16 * 1024
+asyncio.sslproto.SSLProtocol.max_size = READ_BUFFER  # type: ignore[attr-defined]  # no setting for it
+
+
+class PortsTaken(Exception):
+    """None of the job's ports is free on the application master's host."""
+
+
+class Connection:
+    """One authenticated connection; `send` never blocks."""
+
+    def __init__(self, writer: asyncio.StreamWriter):
+        self._writer = writer
+        peer = writer.get_extra_info("peername")
+        self.address = f"{peer[0]}:{peer[1]}" if peer else "?"
+
+    def send(self, line: bytes) -> None:
+        """Queue a line; do nothing if the connection is closing."""
+        if not self._writer.is_closing():
+            self._writer.write(line)
+
+    def close(self) -> None:
+        """Close the connection after all queued lines are sent."""
+        self._writer.close()
+
+
+def listen_on_first_free(ports: Sequence[int]) -> socket.socket:
+    """Listen on the first free port; raise `PortsTaken` if none is free."""
+    for port in ports:
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("", port))
+            listener.listen(1024)
+        except OSError as error:
+            listener.close()
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise
+            continue
+        listener.setblocking(False)
+        return listener
+    raise PortsTaken(f"the ports {ports[0]} to {ports[-1]} are all taken")
+
+
+class Server:
+    """Accepts agents and passes on their messages.
+
+    Parameters
+    ----------
+    greet : coroutine function
+        Gets the connection and its first message; returns an object for the agent, or None if it is refused.
+    heard : function
+        Gets the agent, its connection and each further message.
+    gone : function
+        Gets the agent and its connection after the connection has ended.
+    failed : function
+        Gets an error that neither a client nor the network can cause: a fault of the coordinator.
+    strangers : int
+        The most unauthenticated connections at a time.
+    """
+
+    def __init__(
+        self,
+        greet: Callable[[Connection, Dict[str, Any]], Awaitable[Optional[Any]]],
+        heard: Callable[[Any, Connection, Dict[str, Any]], None],
+        gone: Callable[[Any, Connection], None],
+        failed: Callable[[Exception], None],
+        strangers: int,
+    ):
+        self._greet, self._heard, self._gone, self._failed = greet, heard, gone, failed
+        self._strangers = strangers
+        self._waiting = 0
+        self._tasks: Set["asyncio.Task[None]"] = set()
+
+    async def serve(self, listener: socket.socket, context: ssl.SSLContext) -> None:
+        """Accept connections until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                sock, address = await loop.sock_accept(listener)
+            except OSError as error:  # too many open files, a reset before its turn
+                logger.warning("A connection could not be accepted: %s", error)
+                await asyncio.sleep(ACCEPT_PAUSE)
+                continue
+            if self._waiting >= self._strangers:
+                logger.warning("Dropped %s: %d connections wait for their handshake", address, self._waiting)
+                sock.close()
+                continue
+            self._waiting += 1
+            task = loop.create_task(self._serve(sock, context))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, sock: socket.socket, context: ssl.SSLContext) -> None:
+        loop = asyncio.get_running_loop()
+        writer: Optional[asyncio.StreamWriter] = None
+        agent = None
+        try:
+            reader = asyncio.StreamReader(limit=MAX_PROTOCOL_LINE)
+            protocol = asyncio.StreamReaderProtocol(reader)
+            try:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                transport, _ = await loop.connect_accepted_socket(
+                    lambda: protocol, sock, ssl=context, ssl_handshake_timeout=HANDSHAKE_SECONDS
+                )
+                writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+                connection = Connection(writer)
+                first = decode(await asyncio.wait_for(reader.readline(), FIRST_LINE_SECONDS))
+            finally:
+                self._waiting -= 1
+            agent = await self._greet(connection, first)
+            while agent is not None:
+                line = await reader.readline()
+                if not line:
+                    break
+                self._heard(agent, connection, decode(line))
+        except (OSError, ProtocolError, ValueError, asyncio.TimeoutError, EOFError) as error:
+            logger.info("A connection ended: %s: %s", type(error).__name__, error)
+        except Exception as error:  # a fault of the coordinator has to end the job
+            logger.exception("A message could not be handled")
+            self._failed(error)
+        finally:
+            if writer is not None:
+                writer.close()
+            else:
+                sock.close()
+            if agent is not None:
+                self._gone(agent, connection)

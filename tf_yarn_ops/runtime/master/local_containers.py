@@ -1,0 +1,187 @@
+"""A job without YARN: its containers are processes of this machine, and the verdict goes into a file.
+
+`LocalContainers` stands in for Skein's application master. The program runs in the job's folder (`common.local_job`),
+which `submit.local_submitter` lays out; the files that YARN would localize lie there under their names.
+"""
+
+import asyncio
+import functools
+import logging
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from typing import Dict, List
+
+from ..common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, Job, load_job
+from ..common.local_job import CONTAINERS, FILES, KILL_FILE, LOGS, write_application
+from ..common.processes import set_parent_death_signal
+from ..common.reasons import Reason
+from ..common.report import parse_diagnostics
+from .containers import Container, Containers
+from .coordinator import Coordinator
+from .driver import allow_many_connections, coordinate
+from .lifecycle import Expired
+
+logger = logging.getLogger(__name__)
+
+HOST = "127.0.0.1"
+#: What every container has, and a job that has ended no longer needs.
+_OURS = (JOB_FILE, RUNTIME_FILE, CERTIFICATE_FILE, KEY_FILE)
+
+
+class LocalContainers(Containers):
+    """Starts, watches and ends the containers of one job; the present directory is the job's folder.
+
+    Parameters
+    ----------
+    job : Job
+    application_id : str
+
+    Attributes
+    ----------
+    killed : bool
+        Whether a client has killed the job; it ends as KILLED then, as in YARN.
+    """
+
+    def __init__(self, job: Job, application_id: str):
+        self.killed = False
+        self._job, self._application_id = job, application_id
+        self._containers: Dict[str, Container] = {}
+        self._processes: Dict[str, "subprocess.Popen[bytes]"] = {}
+        self._replacements = dict.fromkeys(job.services, job.restart["max_container_losses"])
+
+    async def connect(self) -> None:
+        """Start the containers of all tasks."""
+        for service, plan in self._job.services.items():
+            for _ in plan.indices:
+                self._start(service)
+
+    def _start(self, service: str) -> None:
+        number = sum(container.service == service for container in self._containers.values())
+        name = f"{service}_{number}"
+        yarn_id = f"container_{name}"
+        folder, log = (os.path.abspath(os.path.join(place, yarn_id)) for place in (CONTAINERS, LOGS))
+        os.makedirs(folder)
+        os.makedirs(log)
+        for source in (*_OURS, *(os.path.join(FILES, item) for item in os.listdir(FILES))):
+            os.symlink(os.path.abspath(source), os.path.join(folder, os.path.basename(source)))
+        env = {**os.environ, "SKEIN_APPLICATION_ID": self._application_id, "SKEIN_CONTAINER_ID": name,
+               "SKEIN_APPMASTER_ADDRESS": f"{HOST}:0", "CONTAINER_ID": yarn_id, "NM_HOST": HOST}
+        with open(os.path.join(log, f"{self._job.services[service].type}.log"), "wb") as output:
+            self._processes[name] = subprocess.Popen(
+                [sys.executable, "-I", "-S", RUNTIME_FILE, "agent", service, self._application_id], cwd=folder, env=env,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+                preexec_fn=functools.partial(_end_with_parent, os.getpid()))
+        self._containers[name] = Container(name, service, "RUNNING", "", f"{HOST}:0", yarn_id, time.time())
+
+    def _end(self, name: str, state: str, message: str) -> None:
+        """End all processes of a container, as a NodeManager does."""
+        process = self._processes.pop(name)
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+        self._containers[name] = self._containers[name]._replace(state=state, message=message)
+
+    async def list(self) -> List[Container]:
+        """Return all containers, finished ones included; replace those that have failed, as Skein does."""
+        for name, process in list(self._processes.items()):
+            code = process.poll()
+            if code is None:
+                continue
+            self._end(name, "FAILED" if code else "SUCCEEDED", f"Its agent ended with code {code}" if code else "")
+            service = self._containers[name].service
+            if code and self._replacements[service]:
+                self._replacements[service] -= 1
+                self._start(service)
+        return list(self._containers.values())
+
+    async def replace(self, container: Container) -> None:
+        """End a container that no longer answers, and start another one for its service."""
+        if container.id in self._processes:
+            self._end(container.id, "KILLED", "Its agent was silent")
+        self._start(container.service)
+
+    async def progress(self, fraction: float) -> None:
+        """Note the job's progress, 0 to 1."""
+        write_application(".", {"progress": 100 * fraction})
+
+    async def add_page(self, route: str, target: str, link: str) -> str:
+        """Return the URL of a page, which needs no proxy here; the job's own page shows that the job runs."""
+        if route == "ytf":
+            now = round(time.time() * 1000)
+            write_application(".", {"state": "RUNNING", "launchTime": now, "trackingUrl": target})
+        return f"{target}/"
+
+    async def shutdown(self, succeeded: bool, diagnostics: str) -> None:
+        """End all containers, and publish the end of the application."""
+        for name in list(self._processes):
+            self._end(name, "KILLED", "The job has ended")
+        for name in _OURS:
+            os.unlink(name)
+        status = "SUCCEEDED" if succeeded else "KILLED" if self.killed else "FAILED"
+        write_application(".", {"state": "KILLED" if self.killed else "FINISHED", "finalStatus": status,
+                                "diagnostics": diagnostics, "finishedTime": round(time.time() * 1000),
+                                "progress": 100.0})
+
+
+def _end_with_parent(parent: int) -> None:
+    """Let the kernel end an agent when the coordinator dies; the agent ends its command then."""
+    set_parent_death_signal(signal.SIGTERM)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _killed() -> Expired:
+    """Return the end of the job that the client which kills it asks for."""
+    try:
+        with open(KILL_FILE, encoding="utf-8") as file:
+            report = parse_diagnostics(file.read())
+    except FileNotFoundError:
+        report = None
+    if report is None or report.reason is None:
+        return Expired(Reason.KILLED, "Ended by SIGTERM")
+    return Expired(report.reason, report.message)
+
+
+async def _coordinate(job: Job, application_id: str) -> None:
+    containers, loop = LocalContainers(job, application_id), asyncio.get_running_loop()
+    coordinator = Coordinator(job, application_id, containers)
+
+    def kill() -> None:
+        containers.killed = True
+        coordinator.apply(_killed())
+
+    def abandoned() -> None:
+        loop.remove_reader(0)
+        coordinator.apply(Expired(Reason.LEASE_EXPIRED, "The client that held the lease of the job has ended"))
+
+    loop.add_signal_handler(signal.SIGTERM, kill)
+    if stat.S_ISFIFO(os.fstat(0).st_mode):  # the client holds the other end, and never writes
+        loop.add_reader(0, abandoned)
+    await coordinate(coordinator)
+
+
+def main(arguments: List[str]) -> int:
+    """Run the coordinator of a job on this machine.
+
+    Parameters
+    ----------
+    arguments : list of str
+        The application id.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    with open(JOB_FILE, "rb") as file:
+        job = load_job(file.read())
+    allow_many_connections()
+    asyncio.run(_coordinate(job, arguments[0]))
+    return 0

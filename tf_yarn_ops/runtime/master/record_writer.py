@@ -1,0 +1,249 @@
+"""Write the record of the ended job into the history: WebHDFS with the container's token, retries and a deadline.
+
+The verdict waits for it at most `RECORD_HOLD_SECONDS`; later the write goes on while YARN takes the verdict. A client
+that sees the end writes what is missing. While the job runs, `Snapshots` leaves what a client can't know if the
+coordinator is killed.
+
+References
+----------
+Hadoop, "WebHDFS REST API": CREATE takes two requests, MODIFYACLENTRIES lets further users read.
+"""
+
+import asyncio
+import logging
+import os
+import threading
+import time
+import uuid
+from typing import Any, Callable, Mapping, Optional
+
+from ..common.contract import EVERYBODY, HistoryPlan, Job
+from ..common.hdfs import Hdfs, HdfsRefused
+from ..common.masking import mask_texts, secrets_of
+from ..common.record import COORDINATOR, build_record, pack_record, record_path, snapshot_paths
+from .verdict import ask_for_application
+
+logger = logging.getLogger(__name__)
+
+#: Seconds for which the verdict waits for the record, at most.
+RECORD_HOLD_SECONDS = 1.0
+#: Seconds after which the coordinator gives up.
+WRITE_SECONDS = 20.0
+#: Seconds for one request.
+RECORD_SECONDS = 5.0
+#: Seconds before the second attempt; each later pause is twice as long.
+PAUSE = 0.2
+#: Seconds between two snapshots of a job whose state does not change, at least; and of one whose state changes.
+SNAPSHOT_SECONDS, CHANGE_SECONDS = 60.0, 10.0
+#: Between two snapshots there is at least this multiple of the time that one took.
+SNAPSHOT_REST = 50
+#: Seconds between two looks whether a snapshot is due.
+SNAPSHOT_LOOK_SECONDS = 1.0
+#: Mode of the folder of snapshots, which have no ACLs.
+SNAPSHOTS_MODE = 0o700
+#: Modes of the days' directories and of a record, which only its owner and the job's view ACLs may read.
+DIRECTORY_MODE, FILE_MODE, OPEN_FILE_MODE = 0o755, 0o600, 0o644
+
+
+class Snapshots:
+    """Leaves in the file system what the coordinator knows of the running job.
+
+    A snapshot is written `CHANGE_SECONDS` after the start at the earliest, and later when the state of the job has
+    changed, or after `SNAPSHOT_SECONDS`. Between two there is `SNAPSHOT_REST` times as long as the last one took.
+
+    Parameters
+    ----------
+    job : Job
+    application_id : str
+    state : callable
+        Returns an object that is another one after each change of the job's state.
+    status : callable
+        Returns the document of ``status.json``.
+    """
+
+    def __init__(self, job: Job, application_id: str, state: Callable[[], object],
+                 status: Callable[[], Mapping[str, Any]]):
+        self._job, self._state, self._status = job, state, status
+        self._paths = snapshot_paths(job.history.folder, application_id) if job.history else ()
+        self._lock = threading.Lock()
+        self._written, self._tried, self._removed, self._fault = 0, False, False, ""
+
+    async def leave(self) -> None:
+        """Write snapshots until cancelled; return at once if the site keeps no history."""
+        seen: object = None
+        at, cost = time.monotonic(), 0.0
+        while self._paths:
+            await asyncio.sleep(SNAPSHOT_LOOK_SECONDS)
+            waited, state = time.monotonic() - at, self._state()
+            if waited < max(CHANGE_SECONDS if state is not seen else SNAPSHOT_SECONDS, SNAPSHOT_REST * cost):
+                continue
+            seen, began = state, time.monotonic()
+            try:
+                status = self._status()
+            except Exception:  # a snapshot must not cost the job
+                logger.exception("No snapshot of the job is made any more")
+                return
+            await _in_thread(self._write, status)
+            at = time.monotonic()
+            cost = at - began
+
+    def _write(self, status: Mapping[str, Any]) -> None:
+        plan = self._job.history
+        assert plan is not None
+        content = pack_record(build_record(_masked(self._job, status), COORDINATOR, time.time()))
+        with self._lock:
+            if self._removed:
+                return
+            path, self._tried = self._paths[self._written % 2], True
+            try:
+                if plan.root:
+                    _write_locally(plan.root.rstrip("/"), os.path.dirname(path), path + ".new", path, content)
+                else:
+                    hdfs = Hdfs(plan.urls, plan.user, os.environ, self._job.authorities, RECORD_SECONDS)
+                    if not self._written:
+                        hdfs.makedirs(plan.folder, DIRECTORY_MODE)
+                        hdfs.makedirs(os.path.dirname(path), SNAPSHOTS_MODE)
+                    hdfs.create(path, content, FILE_MODE, overwrite=True)
+                self._written += 1
+                self._fault = ""
+            except OSError as error:
+                if str(error) != self._fault:
+                    logger.info("No snapshot of the job is written: %s", error)
+                self._fault = str(error)
+
+    def remove(self) -> None:
+        """Delete the snapshots, because there is a record, and write none any more."""
+        with self._lock:
+            self._removed, plan = True, self._job.history
+            for path in self._paths[:self._written] or self._paths[:self._tried]:
+                try:
+                    if plan is not None and plan.root:
+                        os.unlink(plan.root.rstrip("/") + path)
+                    elif plan is not None:
+                        Hdfs(plan.urls, plan.user, os.environ, self._job.authorities, RECORD_SECONDS).delete(path)
+                except OSError as error:
+                    logger.info("The snapshot %s was not deleted: %s", path, error)
+
+
+def begin_record(job: Job, application_id: str, status: Mapping[str, Any],
+                 snapshots: Optional[Snapshots] = None) -> "asyncio.Future[Optional[str]]":
+    """Begin to write the record of an ended job, which replaces the snapshots; return the future of `keep`."""
+
+    def write() -> Optional[str]:
+        path = keep(job, application_id, status)
+        if path is not None and snapshots is not None:
+            snapshots.remove()
+        return path
+
+    return _in_thread(write)
+
+
+def _in_thread(function: Callable[..., Optional[str]], *arguments: Any) -> "asyncio.Future[Optional[str]]":
+    """Call a function in a thread that ends with the process; its fault is logged, and costs the job nothing."""
+    loop = asyncio.get_running_loop()
+    done: "asyncio.Future[Optional[str]]" = loop.create_future()
+
+    def run() -> None:
+        result = None
+        try:
+            result = function(*arguments)
+        except Exception:
+            logger.exception("The history was not written")
+        try:
+            loop.call_soon_threadsafe(lambda: None if done.done() else done.set_result(result))
+        except RuntimeError:
+            pass  # the loop has ended
+
+    threading.Thread(target=run, name="history", daemon=True).start()
+    return done
+
+
+def keep(job: Job, application_id: str, status: Mapping[str, Any], until: Optional[float] = None) -> Optional[str]:
+    """Write the record of an ended job; return its path, or None if it could not be written. It blocks.
+
+    Parameters
+    ----------
+    job : Job
+        Its ``history`` says where.
+    application_id : str
+    status : mapping
+        As `common.status.build_status` returns it.
+    until : float, optional
+        When to give up, on the monotonic clock. Default: in `WRITE_SECONDS`.
+    """
+    plan = job.history
+    if plan is None:
+        return None
+    began = time.monotonic()
+    until = began + WRITE_SECONDS if until is None else until
+    ended = float(status.get("finished_at") or time.time())
+    path = record_path(plan.folder, application_id, ended)
+    content = pack_record(build_record(_complete(job, application_id, status), COORDINATOR, time.time()))
+    pause = PAUSE
+    while True:
+        try:
+            _write(plan, job.authorities, path, content)
+            logger.info("Wrote the record %s, %d bytes, in %.0f ms", path, len(content),
+                        1000 * (time.monotonic() - began))
+            return path
+        except OSError as error:
+            if time.monotonic() + pause > until:
+                logger.warning("The record %s was not written: %s", path, error)
+                return None
+            logger.info("The record %s is not written yet: %s", path, error)
+            time.sleep(pause)
+            pause *= 2
+
+
+def _complete(job: Job, application_id: str, status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the status with the times that YARN knows, and with the job's secrets masked."""
+    known = ask_for_application(job.resourcemanagers, application_id, job.authorities)
+    document = dict(status)
+    submitted, launched = (_seconds(known.get(name)) for name in ("startedTime", "launchTime"))
+    if submitted:
+        document["submitted_at"] = submitted
+        began = launched or status.get("started_at")
+        document["started_at"] = began
+        document["queue_seconds"] = round(max(0.0, began - submitted), 3) if began else None
+    if "://" in str(known.get("trackingUrl")):
+        document["tracking_url"] = known["trackingUrl"]
+    return _masked(job, document)
+
+
+def _masked(job: Job, document: Mapping[str, Any]) -> Mapping[str, Any]:
+    masked: Mapping[str, Any] = mask_texts(document, secrets_of(plan.env for plan in job.types.values()))
+    return masked
+
+
+def _seconds(milliseconds: Any) -> Optional[float]:
+    positive = isinstance(milliseconds, int) and milliseconds > 0
+    return milliseconds / 1000 if positive else None
+
+
+def _write(plan: HistoryPlan, authorities: str, path: str, content: bytes) -> None:
+    folder, _, name = path.rpartition("/")
+    passing = "%s/.%s.%s" % (folder, name, uuid.uuid4().hex[:12])
+    if plan.root:
+        _write_locally(plan.root.rstrip("/"), folder, passing, path, content)
+        return
+    hdfs = Hdfs(plan.urls, plan.user, os.environ, authorities, RECORD_SECONDS)
+    hdfs.makedirs(folder, DIRECTORY_MODE)
+    everybody = EVERYBODY in plan.view_users
+    hdfs.create(passing, content, OPEN_FILE_MODE if everybody else FILE_MODE)
+    if not everybody and (plan.view_users or plan.view_groups):
+        try:
+            hdfs.let_read(passing, plan.view_users, plan.view_groups)
+        except HdfsRefused as error:  # HDFS without ACLs
+            logger.warning("Only %s may read the record: %s", plan.user, error)
+    if not hdfs.rename(passing, path):
+        hdfs.delete(path)  # a client was faster, and knows less
+        if not hdfs.rename(passing, path):
+            raise HdfsRefused("%s could not be renamed" % passing)
+
+
+def _write_locally(root: str, folder: str, passing: str, path: str, content: bytes) -> None:
+    """Write into a folder of this node, which is the cluster's file system (viewfs)."""
+    os.makedirs(root + folder, DIRECTORY_MODE, exist_ok=True)
+    with open(os.open(root + passing, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "wb") as file:
+        file.write(content)
+    os.rename(root + passing, root + path)

@@ -1,0 +1,161 @@
+"""Hand the verdict to YARN: wait for a ResourceManager, then let Skein end the application.
+
+If Skein fails, a kill over REST carries the same report in its diagnostics. Readers believe the report, not YARN's
+state.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import time
+import urllib.error
+import urllib.request
+from typing import Any, Dict, Mapping, Sequence
+
+from ..common.container_http import NO_ANSWER, container_tokens, opener_of
+from ..common.contract import Job
+from ..common.reasons import Reason
+from ..common.report import JobReport, compose_diagnostics
+from ..common.tokens import RESOURCEMANAGER_KIND, TOKEN_HEADER
+from .containers import Containers, SkeinFailed
+
+logger = logging.getLogger(__name__)
+
+#: Seconds to wait after each failed call to Skein.
+SHUTDOWN_PAUSES = (0.2, 1.0, 0.0)
+#: Seconds for which a verdict waits for a ResourceManager, as long as Hadoop's own clients try to reach one.
+RESOURCEMANAGER_SECONDS = 900.0
+#: Seconds between two looks, and between two kills.
+RESOURCEMANAGER_LOOKS = 1.0
+#: The number of kills over REST after Skein has failed.
+KILLS = 5
+#: Seconds in which YARN ends the coordinator after it has accepted the kill.
+KILL_SECONDS = 20.0
+#: Seconds for one look at a ResourceManager.
+RM_LOOK_SECONDS = 5.0
+
+
+class VerdictNotTaken(Exception):
+    """Neither Skein nor a ResourceManager has ended the application.
+
+    Attributes
+    ----------
+    report : JobReport
+        The verdict that they did not take.
+    """
+
+    def __init__(self, report: JobReport):
+        super().__init__("neither Skein nor the ResourceManager took the verdict")
+        self.report = report
+
+
+async def until_known(resourcemanagers: Sequence[str], application_id: str, authorities: str = "") -> None:
+    """Wait until a ResourceManager knows the application, at most `RESOURCEMANAGER_SECONDS`.
+
+    Without a ResourceManager Skein gives up after 30 s, and YARN would never get the verdict.
+
+    References
+    ----------
+    Hadoop's ShutdownHookManager, in which Skein's application master unregisters
+    (``hadoop.service.shutdown.timeout``, 30 s).
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + RESOURCEMANAGER_SECONDS
+    logged = False
+    while not await loop.run_in_executor(
+            None, knows_us, resourcemanagers, application_id, authorities) and loop.time() < deadline:
+        if not logged:
+            logger.warning("No ResourceManager answers at %s: the verdict waits for it", ", ".join(resourcemanagers))
+            logged = True
+        await asyncio.sleep(RESOURCEMANAGER_LOOKS)
+
+
+async def end_application(containers: Containers, job: Job, report: JobReport) -> None:
+    """Hand the verdict to YARN by Skein or, if that fails, by a kill that carries the same report.
+
+    Raises
+    ------
+    VerdictNotTaken
+        No call ended the application.
+    """
+    diagnostics = compose_diagnostics(report)
+    for pause in SHUTDOWN_PAUSES:
+        try:
+            await containers.shutdown(report.reason is Reason.SUCCEEDED, diagnostics)
+            return
+        except SkeinFailed as error:
+            logger.warning("Skein did not take the verdict: %s", error)
+            await asyncio.sleep(pause)
+    loop = asyncio.get_running_loop()
+    for _ in range(KILLS):
+        await loop.run_in_executor(
+            None, kill_by_rest, job.resourcemanagers, report.application_id, job.user, diagnostics, job.authorities)
+        await asyncio.sleep(RESOURCEMANAGER_LOOKS)
+    raise VerdictNotTaken(report)
+
+
+def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: str = "") -> bool:
+    """Return whether a ResourceManager is active and has recovered the application.
+
+    An answer that asks for authentication counts too. A standby redirects to the active ResourceManager, whose address
+    may be missing in the job file.
+    """
+    opener = opener_of(authorities)
+    for base in resourcemanagers:
+        request = urllib.request.Request(f"{base}/ws/v1/cluster/apps/{application_id}/state",
+                                         headers=token_header(os.environ))
+        try:
+            with opener.open(request, timeout=RM_LOOK_SECONDS) as answer:
+                if "state" in json.loads(answer.read()):
+                    return True
+        except urllib.error.HTTPError as error:
+            if error.code in (401, 403):
+                return True
+        except NO_ANSWER:
+            continue
+    return False
+
+
+def ask_for_application(resourcemanagers: Sequence[str], application_id: str,
+                        authorities: str = "") -> Mapping[str, Any]:
+    """Return YARN's object of the application, with its times; empty if no ResourceManager shows it."""
+    opener = opener_of(authorities)
+    for base in resourcemanagers:
+        url = f"{base}/ws/v1/cluster/apps/{application_id}?deSelects=resourceRequests"
+        try:
+            with opener.open(urllib.request.Request(url, headers=token_header(os.environ)),
+                             timeout=RM_LOOK_SECONDS) as answer:
+                found = json.loads(answer.read()).get("app")
+        except (*NO_ANSWER, AttributeError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str,
+                 authorities: str = "") -> None:
+    """Ask the ResourceManager to kill the application, with our diagnostics.
+
+    On a secured cluster the container's own token proves who asks. The last resort if the interpreter has no grpcio, if
+    Skein does not take the verdict, or if the coordinator itself has failed. YARN ends this process after an accepted
+    kill, so a return means that no ResourceManager accepted the kill, or that it was forgotten in a restart.
+    """
+    body, opener = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode(), opener_of(authorities)
+    for base in resourcemanagers:
+        url = f"{base}/ws/v1/cluster/apps/{application_id}/state?user.name={user}"
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf",
+                                                     **token_header(os.environ)}, method="PUT")
+        try:
+            with opener.open(request, timeout=10) as answer:
+                if answer.status in (200, 202):
+                    time.sleep(KILL_SECONDS)  # YARN keeps the first news of the end; an exit would be such news
+        except NO_ANSWER:
+            continue
+
+
+def token_header(environ: Mapping[str, str]) -> Dict[str, str]:
+    """Return the header with the container's token for the ResourceManager; empty on unsecured clusters."""
+    tokens = container_tokens(environ, RESOURCEMANAGER_KIND)
+    return {TOKEN_HEADER: tokens[0]} if tokens else {}

@@ -1,0 +1,70 @@
+"""`Viewers`: whether the user that YARN's proxy names may open the pages of the job.
+
+References
+----------
+Hadoop, ``WebAppProxyServlet`` and ``AmIpFilter``: the proxy names its user by the cookie ``proxy-user``, and passes no
+cookie of the browser on; ``ApplicationACLsManager`` asks for the owner, the view ACL and the administrators.
+"""
+
+import asyncio
+import grp
+import os
+import pwd
+import re
+from typing import FrozenSet, Optional
+from urllib.parse import unquote_plus
+
+from ..common.contract import EVERYBODY, Job
+from ..common.report import list_names
+
+_USER = re.compile(rb"^cookie:(?:[^\r\n]*?;)??[ \t]*proxy-user=([^;\s]+)", re.IGNORECASE | re.MULTILINE)
+
+
+class Viewers:
+    """Decides who may open the pages.
+
+    Parameters
+    ----------
+    job : Job
+    application_id : str
+    """
+
+    def __init__(self, job: Job, application_id: str):
+        self._plan, self._application_id = job.viewers, application_id
+        # YARN itself names the owner to a container.
+        self._users = {job.user, os.environ.get("USER", job.user), *(job.viewers.users if job.viewers else ())}
+
+    async def why_not(self, head: bytes) -> Optional[str]:
+        """Return why the sender of a request may not view the job; None if it may.
+
+        Parameters
+        ----------
+        head : bytes
+            Request line and headers.
+        """
+        plan, found = self._plan, _USER.search(head)
+        if plan is None or EVERYBODY in (*plan.users, *plan.groups):
+            return None
+        if found is None:
+            return f"The request names no user: open the pages of {self._application_id} through YARN.\n"
+        user = unquote_plus(found[1].decode("latin-1"))
+        if user in self._users or (plan.groups and not set(plan.groups).isdisjoint(await self._groups_of(user))):
+            return None
+        groups = f", members of {list_names(sorted(plan.groups))}" if plan.groups else ""
+        return (f"{user} may not view {self._application_id}: only {list_names(sorted(self._users))}{groups} may. "
+                "acls.view_users and acls.view_groups of the job name further viewers.\n")
+
+    async def _groups_of(self, user: str) -> FrozenSet[str]:
+        assert self._plan is not None
+        static = self._plan.memberships.get(user)
+        if static is not None:
+            return frozenset(static)
+        return await asyncio.get_running_loop().run_in_executor(None, groups_on_node, user)
+
+
+def groups_on_node(user: str) -> FrozenSet[str]:
+    """Return the groups that the system of this node knows of a user; it may ask a directory service."""
+    try:
+        return frozenset(grp.getgrgid(number).gr_name for number in os.getgrouplist(user, pwd.getpwnam(user).pw_gid))
+    except (KeyError, OSError):
+        return frozenset()

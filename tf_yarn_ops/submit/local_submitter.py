@@ -1,0 +1,164 @@
+"""`LocalSubmitter`: start a job on this machine: lay out its folder, and start the coordinator there.
+
+It has the calls of `RestSubmitter`, and needs neither YARN nor Skein.
+"""
+
+import fcntl
+import itertools
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import Fault, FaultCode
+from ..hadoop.cluster import Cluster
+from ..hadoop.local_jobs import LocalJobs
+from ..hadoop.resourcemanager import ENDED, ResourceManager
+from ..job.options import OPTIONS, TYPE
+from ..job.spec import JobSpec
+from ..runtime.common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, dump_job
+from ..runtime.common.local_job import FILES, LOCK_FILE, read_application, write_application
+from ..validation import check_faults
+from .application import build_runtime_job, context_of, user_files
+from .certificate import mint
+from .container_environment import ContainerEnvironment, build_container_environment
+from .preflight import local_path
+from .runtime_zip import runtime_zip
+
+logger = logging.getLogger(__name__)
+
+#: Days for which the folder of a job that has ended is kept; the history keeps its record for longer.
+KEPT_DAYS = 7
+#: Options that ask YARN for something; this machine has nothing of the kind.
+NEED_YARN = (
+    "queue", "priority", "user", "node_label", "tasks.<type>.node_label", "task_memory", "task_vcores", "task_gpus",
+    "tasks.<type>.indices", "am_memory", "am_vcores", "file_system", "acls.view_users", "acls.view_groups",
+    "acls.modify_users", "acls.modify_groups", "acls.ui_users", "tensorboard_memory", "tensorboard_vcores",
+    "queue_timeout", "allocation_timeout")
+
+
+class LocalFault(FaultCode):
+    """Error codes for a request that this machine can't run."""
+
+    NEEDS_CLUSTER = "{given} is read by the nodes of a cluster; on this machine give a local {kind}"
+    NO_INTERPRETER = "there is no {file} on this machine"
+
+
+def without_effect(spec: JobSpec) -> list[str]:
+    """Return the names of the given options that have no effect without YARN."""
+    document = spec.to_dict()
+    return [name for name in NEED_YARN if any(_given(document, OPTIONS[name].path))]
+
+
+def _given(document: Any, path: tuple[str, ...]) -> Iterable[bool]:
+    if not path:
+        return [True]
+    if not isinstance(document, Mapping):
+        return []
+    keys = document if path[0] == TYPE else [path[0]] if path[0] in document else []
+    return itertools.chain.from_iterable(_given(document[key], path[1:]) for key in keys)
+
+
+class LocalSubmitter:
+    """Starts one job on this machine.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    resourcemanager : ResourceManager
+        A `LocalJobs`, which keeps the process.
+    """
+
+    def __init__(self, cluster: Cluster, resourcemanager: ResourceManager):
+        assert isinstance(resourcemanager, LocalJobs)
+        self._cluster, self._jobs = cluster, resourcemanager
+
+    def __enter__(self) -> "LocalSubmitter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def check(self, spec: JobSpec) -> None:
+        """Raise SpecInvalid with what this machine can't do; warn of options without effect."""
+        placed = build_container_environment(spec.environment)
+        faults = [Fault(name, LocalFault.NEEDS_CLUSTER, {"given": source, "kind": kind})
+                  for name, (source, kind) in user_files(spec, placed).items() if local_path(source) is None]
+        if placed.docker_image:
+            faults.append(Fault("environment", LocalFault.NEEDS_CLUSTER,
+                                {"given": f"docker://{placed.docker_image}", "kind": "environment: venv:///folder"}))
+        if not os.access(interpreter(placed), os.X_OK):
+            faults.append(Fault("environment", LocalFault.NO_INTERPRETER, {"file": interpreter(placed)}))
+        check_faults(faults)
+        if ignored := without_effect(spec):
+            logger.warning("without YARN these options have no effect: %s", ", ".join(ignored))
+
+    def reserve(self, spec: JobSpec) -> str:
+        """Make the folder of a new job, and return its id; delete the folders of jobs that ended long ago."""
+        jobs = self._jobs.folder(f"local_{round(1000 * time.time())}_1")
+        jobs.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for ended in self._jobs.find(states=ENDED):
+            if ended["finishedTime"] < 1000 * (time.time() - KEPT_DAYS * 86400):
+                shutil.rmtree(self._jobs.folder(ended["id"]), ignore_errors=True)
+        for number in itertools.count(1):
+            application_id = f"{jobs.name.rpartition('_')[0]}_{number}"
+            try:
+                self._jobs.folder(application_id).mkdir(mode=0o700)
+                return application_id
+            except FileExistsError:
+                continue
+        raise AssertionError("there is always a free number")
+
+    def submit(self, spec: JobSpec, application_id: str, tags: Iterable[str] = ()) -> None:
+        """Start a job under a reserved id, unless another client has started it."""
+        folder = self._jobs.folder(application_id)
+        directory = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            if read_application(str(folder)) is None:
+                self._start(spec, application_id, folder, tags)
+        finally:
+            os.close(directory)
+
+    def _start(self, spec: JobSpec, application_id: str, folder: Path, tags: Iterable[str]) -> None:
+        placed = build_container_environment(spec.environment)
+        shutil.rmtree(folder / FILES, ignore_errors=True)
+        (folder / FILES).mkdir()
+        for name, (source, kind) in user_files(spec, placed).items():
+            path, target = local_path(source), folder / FILES / name
+            assert path is not None
+            if kind == "archive" and not path.is_dir():
+                shutil.unpack_archive(path, target)
+            else:
+                target.symlink_to(path.absolute())
+        context = replace(context_of(self._cluster, spec, int(application_id.split("_")[1])), viewers=None)
+        credentials = mint()
+        for name, content in ((JOB_FILE, dump_job(build_runtime_job(spec, context))), (RUNTIME_FILE, runtime_zip()),
+                              (CERTIFICATE_FILE, credentials.certificate), (KEY_FILE, credentials.key)):
+            (folder / name).write_bytes(content)
+        log = self._jobs.log(application_id, "container_coordinator", "application.driver.log")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        now = round(1000 * time.time())
+        with log.open("wb") as output, (folder / LOCK_FILE).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the coordinator inherits it
+            write_application(str(folder), {
+                "id": application_id, "name": spec.name, "user": self._cluster.user, "queue": "",
+                "applicationType": "skein", "applicationTags": ",".join({*spec.tags, *tags}).lower(),
+                "state": "ACCEPTED", "finalStatus": "UNDEFINED", "startedTime": now, "finishedTime": 0,
+                "amContainerLogs": f"file:///node/{log.parent.name}/{self._cluster.user}", "diagnostics": ""})
+            process = self._jobs.children[application_id] = subprocess.Popen(
+                [interpreter(placed), "-u", RUNTIME_FILE, "local", application_id], cwd=folder, start_new_session=True,
+                stdin=subprocess.PIPE if spec.lease else subprocess.DEVNULL, stdout=output, stderr=output,
+                pass_fds=[lock.fileno()])
+            lock.write(str(process.pid))
+
+
+def interpreter(placed: ContainerEnvironment) -> str:
+    """Return the Python of the coordinator: that of the environment, else ours."""
+    return placed.interpreter if os.path.isabs(placed.interpreter) else sys.executable

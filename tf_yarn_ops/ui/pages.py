@@ -1,0 +1,207 @@
+"""`build_application`: the pages of ``ytf ui`` as an ASGI application; every page only reads."""
+
+import functools
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from datetime import timezone
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import jinja2
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ..errors import TfYarnError
+from ..history.compare import compare
+from ..history.query import STATES, Query, parse_states
+from ..runtime.common.clock import duration, utc_time
+from ..runtime.common.escaping import escape_controls
+from ..runtime.page.page import render_page, render_parts
+from ..validation import parse_since
+from . import figures
+from .library import Library
+
+#: Jobs on one page of the list, and the most in a comparison.
+PAGE_SIZE, COMPARED = 50, 8
+#: The period of the statistics, unless the reader gives another one.
+PERIOD = "30d"
+#: No script, nothing from elsewhere; the job's page has a policy of its own, with its script.
+_POLICY = ("default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; "
+           "frame-ancestors 'none'")
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+
+
+class _Wrong(ValueError):
+    """A value in the address that can't be used."""
+
+
+class _Key:
+    """Let only readers in that know the key: from the address that ``ytf ui`` prints, later from a cookie."""
+
+    def __init__(self, app: ASGIApp, key: str):
+        self._app, self._key = app, key
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            request = Request(scope)
+            shown = request.query_params.get("key", "")
+            if secrets.compare_digest(shown.encode(), self._key.encode()):
+                found: Response = RedirectResponse("/", 303, _HEADERS)
+                found.set_cookie(f"ytf-{request.url.port}", self._key, httponly=True, samesite="strict")
+                return await found(scope, receive, send)
+            known = request.cookies.get(f"ytf-{request.url.port}", "")
+            if not secrets.compare_digest(known.encode(), self._key.encode()):
+                refused = Response("Open the whole address that ytf ui has printed, with its key.\n", 403, _HEADERS,
+                                   "text/plain")
+                return await refused(scope, receive, send)
+        await self._app(scope, receive, send)
+
+
+def build_application(library: Library, key: str) -> Starlette:
+    """Return the application; it answers requests for this machine's own names, from readers that know the key."""
+    pages = {"/": _list, "/jobs/{application_id}": _job, "/jobs/{application_id}/parts.json": _news,
+             "/jobs/{application_id}/log.txt": _log_end, "/compare": _compare, "/reasons": _reasons, "/queues": _queues}
+    routes = [Route(path, _page(library, build), methods=["GET"]) for path, build in pages.items()]
+    routes.append(Route("/style.css", _style, methods=["GET"]))
+    # A page of another site must not read jobs by a name of its own for this address.
+    hosts = ["127.0.0.1", "localhost", "[::1]"]
+    middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(_Key, key=key)]
+    return Starlette(routes=routes, middleware=middleware)
+
+
+def _page(library: Library, build: Callable[[Library, Request], Response]) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        try:
+            return await run_in_threadpool(build, library, request)
+        except _Wrong as error:
+            return _render("error.html", 400, text=str(error))
+        except TfYarnError as error:
+            return _render("error.html", 503, text=str(error))
+
+    return answer
+
+
+async def _style(request: Request) -> Response:
+    text = (files(__package__) / "templates" / "style.css").read_text(encoding="utf-8")
+    return Response(text, media_type="text/css", headers={"Cache-Control": "max-age=60"})
+
+
+@functools.lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    made = jinja2.Environment(loader=jinja2.PackageLoader("tf_yarn_ops.ui"), autoescape=True,
+                              finalize=lambda value: escape_controls(value) if type(value) is str else value,
+                              undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters |= {"duration": duration, "moment": utc_time, "number": _number, "spark": figures.draw_spark}
+    return made
+
+
+def _render(template: str, status: int = 200, **values: Any) -> Response:
+    text = _environment().get_template(template).render(**values)
+    return HTMLResponse(text, status, headers={**_HEADERS, "Content-Security-Policy": _POLICY})
+
+
+def _number(value: Any) -> str:
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _query(request: Request, period: str = "") -> tuple[Query, dict[str, str]]:
+    """Return the query of an address, and the values of the form that shows it."""
+    given = {name: request.query_params.get(name, "").strip() for name in ("name", "since", "state", "user")}
+    form = {**given, "since": given["since"] or period}
+    try:
+        since = parse_since(form["since"], time.time(), timezone.utc) if form["since"] else 0.0
+        states = parse_states([form["state"]])
+    except ValueError as error:
+        raise _Wrong(str(error)) from error
+    return Query(form["name"] or "*", since, states, form["user"] or "*"), form
+
+
+def _skip(request: Request) -> int:
+    text = request.query_params.get("skip", "0")
+    if not (text.isdecimal() and len(text) < 9):
+        raise _Wrong(f"skip={text!r} is no number")
+    return int(text)
+
+
+def _list(library: Library, request: Request) -> Response:
+    query, form = _query(request)
+    skip = _skip(request)
+    summaries, more = library.page(query, skip, PAGE_SIZE)
+    live, why = library.live() if not skip else ([], "")
+
+    def other(number: int) -> str:
+        return "/?" + urlencode({**{name: value for name, value in form.items() if value}, "skip": number})
+
+    return _render("list.html", form=form, jobs=summaries, live=live, why=why, states=STATES, now=time.time(),
+                   newer=other(max(0, skip - PAGE_SIZE)) if skip else "", older=other(skip + PAGE_SIZE) if more else "")
+
+
+def _job(library: Library, request: Request) -> Response:
+    application_id = request.path_params["application_id"]
+    document = library.document(application_id)
+    if document is None:
+        return _render("error.html", 404, text=f"Neither the history nor YARN knows {application_id}.")
+    links = _environment().get_template("links.html").render()
+    place = f"/jobs/{quote(application_id, safe='')}/"
+    page = render_page(document, live=_is_live(document), before=links, place=place, board=_board(document))
+    return HTMLResponse(page, headers=_HEADERS)
+
+
+def _news(library: Library, request: Request) -> Response:
+    document = library.news(request.path_params["application_id"])
+    if document is None:
+        return Response("The job does not answer.\n", 503, _HEADERS, "text/plain")
+    return JSONResponse(render_parts(document, live=_is_live(document), board=_board(document)), headers=_HEADERS)
+
+
+def _log_end(library: Library, request: Request) -> Response:
+    text = library.log_end(request.path_params["application_id"], request.query_params.get("task", ""))
+    if text is None:
+        return Response("The task has no agent that answers.\n", 404, _HEADERS, "text/plain")
+    return Response(escape_controls(text), 200, _HEADERS, "text/plain")
+
+
+def _is_live(document: Mapping[str, Any]) -> bool:
+    return document.get("reason") is None
+
+
+def _board(document: Mapping[str, Any]) -> str:
+    """Return TensorBoard's address, as far as a browser may follow it."""
+    url = str(document.get("tensorboard_url") or "")
+    return url if url.startswith(("http://", "https://")) else ""
+
+
+def _compare(library: Library, request: Request) -> Response:
+    chosen = list(dict.fromkeys(request.query_params.getlist("app")))
+    if not 2 <= len(chosen) <= COMPARED:
+        raise _Wrong(f"{len(chosen)} jobs are chosen; choose 2 to {COMPARED} in the list")
+    records = [library.record(application_id) for application_id in chosen]
+    found = [record for record in records if record is not None]
+    missing = [one for one, record in zip(chosen, records, strict=True) if record is None]
+    if missing:
+        return _render("error.html", 404, text=f"The history has no record of {', '.join(missing)}.")
+    return _render("compare.html", jobs=found, rows=compare(found))
+
+
+def _reasons(library: Library, request: Request) -> Response:
+    query, form = _query(request, PERIOD)
+    now = time.time()
+    summaries = library.all(query)
+    begin = query.since or min((float(one.get("finished_at") or now) for one in summaries), default=now)
+    return _render("reasons.html", form=form, states=STATES, height=figures.CHART_HEIGHT,
+                   found=figures.count_reasons(summaries, begin, now))
+
+
+def _queues(library: Library, request: Request) -> Response:
+    query, form = _query(request, PERIOD)
+    waits = figures.count_waits(library.all(query))
+    return _render("queues.html", form=form, states=STATES, waits=waits,
+                   longest=max((wait.high for wait in waits), default=0.0) or 1.0)
