@@ -51,7 +51,11 @@ def running(cluster, environ, folder, *words, **fields):
     try:
         assert until(answers, 120)
         if "tensorboard" in fields:
-            assert until(lambda: ask(cluster, environ, f"{job.url}/pages/tensorboard/data/runs")[0] == 200, 120)
+            def show():
+                logs = subprocess.run([*YTF, "logs", job.application_id], env=environ, capture_output=True, text=True, timeout=60)
+                return f"an answer of TensorBoard\n{ask(cluster, environ, f'{job.url}/pages/ytf/status.json')}\n{logs.stdout}"
+
+            until(lambda: ask(cluster, environ, f"{job.url}/pages/tensorboard/data/runs")[0] == 200, 120, what=show)
         yield job
     finally:
         subprocess.run([*YTF, "kill", job.application_id], env=environ, check=True)

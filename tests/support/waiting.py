@@ -1,7 +1,11 @@
 """Waiting in tests: no test sleeps, it asks again until a deadline."""
 
 import asyncio
+import os
 import time
+
+#: Factor of all deadlines. They bound a hang, not a speed: a slow machine sets more.
+PATIENCE = float(os.environ.get("YTF_TEST_PATIENCE", "1"))
 
 
 def until(condition, seconds=60.0, pause=None, what="it"):
@@ -11,7 +15,7 @@ def until(condition, seconds=60.0, pause=None, what="it"):
     ----------
     condition : callable
     seconds : float
-        The deadline, from now.
+        The deadline, from now, times ``PATIENCE``.
     pause : float, optional
         Seconds between two looks. Default: a tenth of the time waited so far, from 0.01 to 0.2: a look at a cluster
         costs its ResourceManager and this process some milliseconds of CPU.
@@ -19,6 +23,7 @@ def until(condition, seconds=60.0, pause=None, what="it"):
         What did not happen, or a function that returns this text after the deadline.
     """
     started = time.monotonic()
+    seconds *= PATIENCE
     while True:
         value = condition()
         if value:
@@ -31,6 +36,7 @@ def until(condition, seconds=60.0, pause=None, what="it"):
 
 async def until_async(condition, seconds=60.0):
     """Wait in an event loop as `until` does elsewhere."""
+    seconds *= PATIENCE
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"it did not happen within {seconds:g} s"
