@@ -1,4 +1,4 @@
-"""docs/features.md answers every id of the checklist, and what it calls working has tests that can prove it."""
+"""docs/development/evidence.md answers every id of the checklist, and what it calls working has tests that can prove it."""
 
 import ast
 import functools
@@ -11,8 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: The checklist's five parts and their numbers of rows: 185 in all.
 PARTS = {"SL": 45, "YD": 89, "TY": 26, "SB": 12, "TT": 13}
 IDS = [f"{part}-{number}" for part, rows in PARTS.items() for number in range(1, rows + 1)]
-(FILE,) = (ROOT / "docs").rglob("features.md")
-PAGE = FILE.read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "development" / "evidence.md").read_text(encoding="utf-8")
 ROWS = {row[0]: row for line in PAGE.splitlines() if re.match(r"\| [A-Z]{2}-\d+ \|", line)
         for row in [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]]}  # fmt: skip
 
@@ -92,6 +91,13 @@ def test_a_row_says_what_we_do_and_names_tests_that_can_prove_it(row):
     assert on_cluster == (on == "cluster"), "on says cluster if and only if a test of the row has the marker cluster"
     golden = all(name in functions.golden for functions, name in found)
     assert not (golden and status == "works"), "its tests only compare with a golden file"
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS.values() if row[4]], ids=lambda row: row[0])
+def test_words_in_backticks_stand_in_a_named_test_file(row):
+    source = "".join((ROOT / path).read_text(encoding="utf-8") for path in re.findall(r"`(tests/[\w/]+\.py)::", row[4]))
+    words = [word for text in re.findall(r"`([^`]+)`", row[1]) for word in re.split(r"[\s|\\]+", text)]
+    assert [word for word in words if word.removeprefix("--") not in source] == []
 
 
 EXAMPLE = """
