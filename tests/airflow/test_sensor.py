@@ -3,7 +3,12 @@
 import asyncio
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowRescheduleException,
+    AirflowSkipException,
+    TaskDeferred,
+)
 
 from support import airflow_setup
 from support.airflow_task import ID, Running, first_event, report_of
@@ -69,6 +74,18 @@ def test_a_sensor_waits_for_a_resourcemanager_that_recovers(site, deferrable):
     with site.ending(metrics={}):
         value = waited(site, deferrable)
     assert value["reason"] == "SUCCEEDED" and len(looks) >= 4
+
+
+def test_rescheduled_sensor_survives_that_no_resourcemanager_is_active(site):
+    YarnHook().submit(JOB)
+    context = airflow_setup.context_of(airflow_setup.TaskInstance(get_first_reschedule_date=lambda context: None))
+    site.yarn.ha_state = "INITIALIZING"
+    with pytest.raises(AirflowRescheduleException):  # a process of its own looks each time
+        sensor(mode="reschedule").execute(context)
+    site.yarn.ha_state = "ACTIVE"
+    site.end(ID)
+    assert sensor(mode="reschedule").execute(context)["reason"] == "SUCCEEDED"
+    assert context["ti"].xcoms["tf_yarn_link_yarn_application"] == f"{site.url}/cluster/app/{ID}"
 
 
 @pytest.mark.parametrize("deferrable", [False, True], ids=["worker", "triggerer"])

@@ -94,7 +94,7 @@ class Soak:
         expected, losses, command = FAULTS[fault]
         identity, began = Identity(key), time.monotonic()
         self.identities.append(identity)
-        launcher = self.rig.new_launcher()
+        launcher = self.patiently(self.rig.new_launcher)
         spec = job(command, losses)
         application = self.patiently(lambda: launcher.ensure(spec, identity)).application_id
         report = self.end(launcher, application, identity, fault if command == FOREVER or "replaced" in fault else None)
@@ -143,15 +143,17 @@ class Soak:
         return report.reason is Reason.AM_FAILED and "timed out" in report.message and self.killed_at["rm"] >= began
 
     def stopping_client(self, key, command, gap):
-        """Return a client that has come to its gap; one that found no ResourceManager at work ended before, with 4."""
-        for _ in range(5):
+        """Return a client that has come to its gap."""
+
+        def start():
             try:
-                return self.patiently(lambda: Client(self.rig, key, command, gap, patience=WAIT))
+                return Client(self.rig, key, command, gap, patience=WAIT)
             except AssertionError as error:
-                if Reason.CLUSTER_UNREACHABLE.hint not in str(error):
-                    raise
-                last = error
-        raise last
+                if Reason.CLUSTER_UNREACHABLE.hint in str(error):
+                    raise ClusterUnreachable(str(error)) from error
+                raise
+
+        return self.patiently(start)
 
     def client_dies(self, key, fault):
         gap = fault.rpartition(" ")[2]
@@ -162,12 +164,17 @@ class Soak:
         self.identities.append(client.identity)
         client.process.kill()
         client.process.communicate(timeout=60)
-        for _ in range(5):  # as a scheduler does while the ResourceManager is away
+
+        def call_again():
+            """Call it as a scheduler does while the ResourceManager is away."""
             again = Client(self.rig, key, command)
             gate.touch()
             code, report = again.end(WAIT)
-            if code != 4:
-                break
+            if code == 4:
+                raise ClusterUnreachable(key)
+            return code, report
+
+        code, report = self.patiently(call_again)
         left = self.patiently(lambda: self.rig.left(report["application_id"]))
         reason = Reason(report["reason"])
         wrong = "" if code == 0 or self.lost_its_node(reason, began) else f"exit {code}: {report}"

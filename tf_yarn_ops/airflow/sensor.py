@@ -52,42 +52,50 @@ class TensorFlowYarnSensor(BaseSensorOperator):
         #: The URLs of the links by their XCom keys.
         self.tf_yarn_links: dict[str, str] | None = None
         self._launcher: Launcher | None = None
-        self._answered = 0.0
+        self._answered: float | None = None
 
     def execute(self, context: Any) -> Any:
         """Wait here, or in the triggerer."""
         from ..follow.identity import Identity
         from .hasty_kill import quieten
-        from .hook import YarnHook
-        from .links import urls_of
         from .serialization import cluster_to_dict, identity_to_dict
         from .task_instance import deployment_id
         from .trigger import TensorFlowYarnTrigger
 
         quieten()
-        cluster = YarnHook(self.tf_yarn_conn_id).get_cluster()
-        self.tf_yarn_links = urls_of(cluster.resourcemanagers[0], self.application_id, False)
-        for key, url in self.tf_yarn_links.items():
-            context["ti"].xcom_push(key, url)
         if not self.deferrable:
             return super().execute(context)
+        cluster = self._connect(context).cluster
         identity = Identity(f"application {self.application_id}", deployment=deployment_id())
         trigger = TensorFlowYarnTrigger(self.application_id, cluster_to_dict(cluster), identity_to_dict(identity),
                                         poll_interval=self.poke_interval, on_kill="leave")
         return self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
 
-    def poke(self, context: Any) -> bool | PokeReturnValue:
-        """Return the report once the application has ended."""
-        from ..errors import ClusterUnreachable
+    def _connect(self, context: Any) -> "Launcher":
+        """Connect to the cluster and push the links, once."""
         from .hook import YarnHook
+        from .links import urls_of
 
         if self._launcher is None:
             self._launcher = YarnHook(self.tf_yarn_conn_id).get_launcher()
+            self.tf_yarn_links = urls_of(self._launcher.cluster.resourcemanagers[0], self.application_id, False)
+            for key, url in self.tf_yarn_links.items():
+                context["ti"].xcom_push(key, url)
+        return self._launcher
+
+    def poke(self, context: Any) -> bool | PokeReturnValue:
+        """Return the report once the application has ended."""
+        from ..errors import ClusterUnreachable
+        from ..hadoop.site import Site
+
+        if self._answered is None:
             self._answered = time.monotonic()
         try:
-            report = self._launcher.report(self.application_id)
+            report = self._connect(context).report(self.application_id)
         except ClusterUnreachable as error:
-            if time.monotonic() - self._answered >= self._launcher.cluster.site.unreachable_timeout:
+            # In mode reschedule each look is a process of its own, so that only the sensor's `timeout` ends the wait.
+            site = Site() if self._launcher is None else self._launcher.cluster.site
+            if time.monotonic() - self._answered >= site.unreachable_timeout:
                 raise
             self.log.warning("still waiting for %s : %s", self.application_id, error)
             return False
