@@ -100,7 +100,7 @@ def test_what_is_wrong_in_the_file_is_said_when_it_is_parsed(arguments, message)
     ({"cluster_requirement": "worker=4"}, "cluster_requirement, item 1 'worker=4': expected task_type:instances"),
     ({"task_memory": "lots"}, "task_memory 'lots': 'lots' is not an amount of memory"), ({"total_timeout": "1h"}, "total_timeout: "),
     ({"env": {"TF_CONFIG": "{}"}}, "env"), ({"lease": 5}, "lease: "), ({"retry_exit_codes": [300]}, "retry_exit_codes"),
-    ({"environment": "conda:x"}, "environment: "),
+    ({"environment": "conda:x"}, "environment: "), ({"tag": [*"abcdefg"]}, "tag: 7 given, at most 6 allowed"),
     ({"job_execution_timeout": -1}, "job_execution_timeout: "), ({"task_command": ["python", "x.py"]}, "task_command: "),
     ({"deferrable": "yes"}, "deferrable: 'yes' is neither True nor False"),
     ({"model_asset": 3}, "model_asset: 3 is neither an asset nor its URI"),

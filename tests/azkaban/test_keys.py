@@ -240,7 +240,7 @@ FAULTS = [
      "tf.worker.env.1x: '1x' is not the name of an environment variable; use letters, digits and _, no digit first"),
     ({**RUN, "tf.files.3": "="}, "tf.files.3: expected NAME=PATH or PATH"),
     ({**RUN, "tf.archives.1": "x.rar"}, "tf.archives.1: 'x.rar' does not end with .tar.gz or .tgz or .zip"),
-    ({**RUN, "tf.tags": "a,b,c,d,e,f,g,h"}, "tf.tags: 8 given, at most 7 allowed"),
+    ({**RUN, "tf.tags": "a,b,c,d,e,f,g,h"}, "tf.tags: 8 given, at most 6 allowed"),
     ({**RUN, "tf.tags": "ü"}, "tf.tags: 'ü' is not ASCII of 1 to 100 characters"),
     ({**RUN, "tf.priority": "-1"}, "tf.priority: '-1' is not a whole number of at least 0"),
     ({**RUN, "tf.user": "root"},

@@ -71,7 +71,7 @@ def test_roles_come_from_the_table_unless_the_task_says_otherwise():
         ({"success": "cheif"}, ["success: 'cheif' is not one of all_workers, chief (did you mean 'chief'?)"]),
         ({"success": "chief"}, ["success: chief needs a task of type chief"]),
         ({"tensorboard": TensorBoard()}, ["tensorboard: needs output, the folder that TensorBoard reads"]),
-        ({"tags": ["a"] * 8}, ["tags: 8 given, at most 7 allowed"]),
+        ({"tags": ["a"] * 7}, ["tags: 7 given, at most 6 allowed"]),
         ({"tags": ["ü", ""]}, ["tags: 'ü' is not ASCII of 1 to 100 characters",
                                "tags: '' is not ASCII of 1 to 100 characters"]),
         ({"report_log_tail": 9000}, ["report_log_tail: 9000 is more than 8192 characters"]),

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from ..errors import Fault, FaultCode
-from ..follow.identity import MAX_TAGS_YARN, is_reserved
-from ..job.spec import JobSpec
+from ..follow.identity import is_reserved
+from ..job.spec import MAX_TAGS_USER, JobSpec
 from ..validation import check_faults
 from .job_execution import TAG_PREFIX, JobExecution
 from .request import AzkabanRequest
@@ -14,7 +14,7 @@ class TagFault(FaultCode):
     """Fault codes for the tags that a job asks for."""
 
     RESERVED_TAG = "{tags} would look like a tag of Azkaban's or of another training's identity; choose another tag"
-    TOO_MANY_TAGS = ("{given} given, at most {free} allowed: YARN takes {most}, and the others are Azkaban's and the "
+    TOO_MANY_TAGS = ("{given} given, at most {free} allowed: YARN takes ten, and the others are Azkaban's and the "
                      "job's identity")
 
 
@@ -28,7 +28,7 @@ def with_tags(job: JobSpec, execution: JobExecution, request: AzkabanRequest) ->
         Tags of ``tony.application.tags``, which TonY overwrites, are left out with a warning instead.
     """
     tags = execution.tags
-    free = MAX_TAGS_YARN - len(tags) - len(execution.identity().tags)
+    free = MAX_TAGS_USER - len(tags)
     value = request.values.get("tf.tags")
     key = value.key if value and value.text.strip() else "tf.spec: tags"
     foreign = [tag for tag in job.tags if is_reserved(tag, TAG_PREFIX)]
@@ -37,7 +37,7 @@ def with_tags(job: JobSpec, execution: JobExecution, request: AzkabanRequest) ->
     if foreign:
         faults.append(Fault(key, TagFault.RESERVED_TAG, {"tags": ", ".join(map(repr, foreign))}))
     if len(own) > free:
-        faults.append(Fault(key, TagFault.TOO_MANY_TAGS, {"given": len(own), "free": free, "most": MAX_TAGS_YARN}))
+        faults.append(Fault(key, TagFault.TOO_MANY_TAGS, {"given": len(own), "free": free}))
     if key != "tony.application.tags":
         check_faults(faults)
     left_out = (foreign, own[free:])

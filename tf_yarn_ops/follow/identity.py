@@ -29,8 +29,6 @@ from .yarn_report import never_launched, read_yarn_report
 
 #: How often a job is submitted again because YARN could not launch its application master.
 LAUNCH_RETRIES = 2
-#: YARN accepts at most this number of tags for one application.
-MAX_TAGS_YARN = 10
 #: How the tags of an identity begin; YARN keeps all tags in lower case.
 PREFIXES = ("tfy-", "tfyg-", "tfya-", "tfyd-")
 _GENERATION, _ATTEMPT = re.compile(r"tfyg-(\d+)\Z"), re.compile(r"tfya-(\d+)\Z")
@@ -46,7 +44,6 @@ class IdentityFault(FaultCode):
 
     NO_KEY = "it is empty; give a name for the training"
     RESERVED_TAG = "{given!r} would look like a tag of an identity, which begins with {prefixes}; choose another tag"
-    TOO_MANY_TAGS = "{given} given; YARN takes {most}, and {own} are the job's identity, so at most {free} are allowed"
 
 
 @dataclass(frozen=True)
@@ -131,14 +128,9 @@ class Identity:
         return (*own, deployment_tag(self.deployment)) if self.deployment else own
 
     def check(self, spec: JobSpec) -> None:
-        """Raise `SpecInvalid` when the job's own tags leave no room for these, or look like one of them."""
-        free = MAX_TAGS_YARN - len(self.tags)
-        faults = [Fault("tags", IdentityFault.RESERVED_TAG, {"given": tag, "prefixes": PREFIXES})
-                  for tag in spec.tags if is_reserved(tag)]
-        if len(spec.tags) > free:
-            faults.append(Fault("tags", IdentityFault.TOO_MANY_TAGS, {"given": len(spec.tags), "most": MAX_TAGS_YARN,
-                                                                      "own": len(self.tags), "free": free}))
-        check_faults(faults)
+        """Raise `SpecInvalid` when the job's own tags look like one of these."""
+        check_faults(Fault("tags", IdentityFault.RESERVED_TAG, {"given": tag, "prefixes": PREFIXES})
+                     for tag in spec.tags if is_reserved(tag))
 
 
 def is_reserved(tag: str, *prefixes: str) -> bool:

@@ -164,7 +164,7 @@ _ROWS = (
            ("user",), default="the submitting user", doors=(COMMAND_LINE, OPERATOR, DOCUMENT)),
     Option("priority", "count", "application", "The priority in the queue; a larger number comes first.",
            ("priority",)),
-    Option("tag", "texts", "application", "A YARN application tag. A job has at most 7.", ("tags",), many=True),
+    Option("tag", "texts", "application", "A YARN application tag. A job has at most 6.", ("tags",), many=True),
     Option("am_memory", "memory", "application", "Memory of the application master, in MiB or with a unit.",
            ("am_memory",), unit="MiB"),
     Option("am_vcores", "count", "application", "Virtual cores of the application master.",

@@ -46,8 +46,8 @@ from .parts import (
 from .requirement import TASK_TYPE, NotationFault, canonical_type, misspelt_type
 
 SUCCESS_POLICIES = OPTIONS["success"].choices
-#: YARN takes ten tags; three are the job's identity.
-MAX_TAGS_USER = 7
+#: YARN takes ten tags; four are the job's identity.
+MAX_TAGS_USER = 6
 #: Largest log tail of one task in the report, characters.
 MAX_LOG_TAIL = 8192
 #: The shortest lease, seconds: a client moves it after a quarter, and YARN looks every three seconds.
