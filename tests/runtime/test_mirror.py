@@ -8,11 +8,11 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 import pytest
 
 from support.http_server import Handler, running
-from tf_yarn_ops.hadoop.event_files import EventFiles
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
-from tf_yarn_ops.runtime.common import hdfs
-from tf_yarn_ops.runtime.common.hdfs import Hdfs, HdfsRefused
+from tf_yarn_ops.runtime.common import mirror as mirrors
+from tf_yarn_ops.runtime.common.file_storage import StorageRefused
+from tf_yarn_ops.runtime.common.hdfs import Hdfs
 from tf_yarn_ops.runtime.common.mirror import Mirror
 from tf_yarn_ops.runtime.common.tokens import HDFS_KIND, Token, encode_token, write_length
 
@@ -101,7 +101,7 @@ def mirror(request, node, tmp_path):
     if request.param == "container":
         source = Hdfs([node.url], "ann", {})
     else:
-        source = EventFiles(WebHdfs((node.url,), SimpleAuthentication("ann", "ann"), 10.0))
+        source = WebHdfs((node.url,), SimpleAuthentication("ann", "ann"), 10.0)
     return Mirror(source, "/models/", str(tmp_path / "copy"))
 
 
@@ -169,7 +169,7 @@ def test_a_folder_that_does_not_exist_yet_is_empty(mirror, node, tmp_path):
 
 
 def test_a_large_file_is_copied_in_pieces(node, tmp_path, monkeypatch):
-    monkeypatch.setattr(hdfs, "HDFS_PIECE", 7)
+    monkeypatch.setattr(mirrors, "PIECE", 7)
     node.files = {TRAIN: bytes(range(100))}
     Mirror(Hdfs([node.url], "ann", {}), "/models", str(tmp_path / "copy")).refresh()
     assert list(copies(tmp_path).values()) == [bytes(range(100))]
@@ -196,12 +196,12 @@ def test_the_containers_own_token_proves_who_reads(node, tmp_path):
     node.files, node.tokens = {TRAIN: b"abc"}, {texts[1]}
     assert Mirror(reader, "/models", str(tmp_path / "copy")).refresh() == 3
     node.tokens = set()
-    with pytest.raises(HdfsRefused) as refused:
-        reader.entries("/models")
+    with pytest.raises(StorageRefused) as refused:
+        reader.list("/models")
     assert str(refused.value) == f"LISTSTATUS /models: {node.url}: InvalidToken: InvalidToken of a test"
 
 
 def test_a_namenode_that_does_not_answer_is_told_without_the_request(tmp_path):
-    with pytest.raises(HdfsRefused, match=r"LISTSTATUS /models: http://127\.0\.0\.1:1: .*refused"):
-        Hdfs(["http://127.0.0.1:1"], "ann", {}).entries("/models")
+    with pytest.raises(StorageRefused, match=r"LISTSTATUS /models: http://127\.0\.0\.1:1: .*refused"):
+        Hdfs(["http://127.0.0.1:1"], "ann", {}).list("/models")
     assert not Path(tmp_path / "copy").exists()

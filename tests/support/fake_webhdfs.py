@@ -35,6 +35,8 @@ class FakeWebHdfs:
         if operation == "MKDIRS":
             self.folders[path] = parameters["permission"]
             return 200, {}, {"boolean": True}
+        if operation == "CREATE" and path in self.files and parameters.get("overwrite") == "false":
+            return 403, {}, remote("FileAlreadyExistsException")
         if operation == "CREATE" and "step" not in parameters:
             self.modes[path] = parameters["permission"]
             return 307, {"Location": f"{self.url}/webhdfs/v1{path}?op=CREATE&step=2"}, {}
@@ -52,6 +54,10 @@ class FakeWebHdfs:
                 if path in kept:
                     kept[target] = kept.pop(path)
             return 200, {}, {"boolean": True}
+        if operation == "GETFILESTATUS" and path in self.files:
+            return 200, {}, {"FileStatus": {
+                "pathSuffix": "", "type": "FILE", "length": len(self.files[path]), "modificationTime": 1, "accessTime": 1,
+                "owner": "ann", "permission": self.modes[path]}}
         if operation == "DELETE":
             return 200, {}, {"boolean": self.files.pop(path, None) is not None}
         return 400, {}, remote("UnsupportedOperationException", operation)
@@ -73,7 +79,7 @@ def serving_files():
             parameters = {name: values[0] for name, values in parse_qs(split.query).items()}
             status, headers, document = files.answer(
                 self.command, unquote(split.path).removeprefix("/webhdfs/v1"), parameters, body)
-            self.reply(status, headers, json.dumps(document))
+            self.reply(status, headers | {"Content-Type": "application/json"}, json.dumps(document))
 
         do_GET = do_PUT = do_DELETE = handle_any
 

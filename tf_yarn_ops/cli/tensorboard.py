@@ -158,12 +158,10 @@ class _Site:
         return (folder / names.pop() if len(shown) == 1 else folder), mirrors
 
     def _mirror(self, place: str, folder: Path) -> Mirror:
-        from ..hadoop.event_files import EventFiles
-
         files, path = self.launcher.cluster.open_path(place)
         if files.status(path) is None:
             raise NotShown(f"{place} does not exist")
-        return Mirror(EventFiles(files), path, str(folder))
+        return Mirror(files, path, str(folder))
 
 
 def _find_program() -> str:

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 
 from ..errors import ClusterUnreachable, SubmissionRejected
-from ..hadoop.filesystem import FileStatus
 from ..hadoop.security.delegation import TokensUnavailable, obtain
 from ..hadoop.transport import RestUnavailable
+from ..runtime.common.file_storage import FileStatus
 from ..staging.staging_directory import PASSABLE
 from .findings import Finding, ill, skip, well
 from .known import KnownFacts

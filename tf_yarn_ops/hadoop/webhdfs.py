@@ -8,12 +8,12 @@ to the address (307) that takes or gives the content.
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from ..errors import ClusterUnreachable, SubmissionRejected
-from .filesystem import EVERYBODY, EVERYBODY_MAY_READ, Content, FileStatus
+from ..runtime.common.file_storage import Content, FileStatus, read_file_status
 from .httpx_import import import_httpx
 from .security.authentication import Authentication
 from .transport import (
@@ -80,7 +80,7 @@ class WebHdfs:
     def status(self, path: str) -> FileStatus | None:
         what = f"looking at {path}"
         answer = self._quick(what, "GET", path, "GETFILESTATUS", tolerated=_MISSING)
-        return answer and self._parse(what, answer, lambda document: _read_status(document["FileStatus"]))
+        return answer and self._parse(what, answer, lambda document: read_file_status(document["FileStatus"]))
 
     def list(self, path: str) -> list[FileStatus]:
         what = f"listing {path}"
@@ -88,7 +88,7 @@ class WebHdfs:
         if answer is None:
             return []
         found = self._parse(what, answer, lambda document: [
-            _read_status(item) for item in document["FileStatuses"]["FileStatus"]])
+            read_file_status(item) for item in document["FileStatuses"]["FileStatus"]])
         if [status.name for status in found] == [""]:
             raise SubmissionRejected(f"{what}: it is a file, not a directory")
         return found
@@ -97,8 +97,14 @@ class WebHdfs:
         self._ask(f"making the directory {path}", "PUT", path, "MKDIRS", permission=f"{permission:o}")
 
     def create(self, path: str, data: bytes | Content, permission: int) -> bool:
+        return self._write(path, data, permission, "false")
+
+    def replace(self, path: str, data: bytes, permission: int) -> None:
+        self._write(path, data, permission, "true")
+
+    def _write(self, path: str, data: bytes | Content, permission: int, overwrite: str) -> bool:
         what = f"writing {path}"
-        place = self._ask(what, "PUT", path, "CREATE", tolerated=_TAKEN, leads_on=True, overwrite="false",
+        place = self._ask(what, "PUT", path, "CREATE", tolerated=_TAKEN, leads_on=True, overwrite=overwrite,
                           permission=f"{permission:o}")
         if place is None:
             return False
@@ -110,11 +116,13 @@ class WebHdfs:
     def set_modified(self, path: str, modified: int) -> None:
         self._ask(f"setting the time of {path}", "PUT", path, "SETTIMES", modificationtime=str(modified))
 
-    def let_read(self, path: str, users: Iterable[str], groups: Iterable[str]) -> None:
-        if EVERYBODY in users:
-            self._ask(f"opening {path}", "PUT", path, "SETPERMISSION", permission=f"{EVERYBODY_MAY_READ:o}")
-        elif entries := [f"user:{name}:r--" for name in users] + [f"group:{name}:r--" for name in groups]:
+    def let_read(self, path: str, users: Sequence[str], groups: Sequence[str]) -> str:
+        entries = [f"user:{name}:r--" for name in users] + [f"group:{name}:r--" for name in groups]
+        try:
             self._ask(f"setting the ACL of {path}", "PUT", path, "MODIFYACLENTRIES", aclspec=",".join(entries))
+        except SubmissionRejected as error:
+            return str(error)
+        return ""
 
     def rename(self, source: str, target: str) -> bool:
         what = f"renaming {source}"
@@ -231,9 +239,3 @@ class WebHdfs:
 
     def _no_namenode(self, what: str, why: str) -> ClusterUnreachable:
         return ClusterUnreachable(f"{what}: no NameNode answers at {self._addresses}: {why}. {NAMENODE.advice}")
-
-
-def _read_status(item: dict[str, Any]) -> FileStatus:
-    return FileStatus(item["pathSuffix"], item["type"] == "DIRECTORY", int(item["length"]),
-                      int(item["modificationTime"]), int(item["accessTime"]), str(item["owner"]),
-                      int(item["permission"], 8), int(item.get("blockSize") or 0))

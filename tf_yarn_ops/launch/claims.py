@@ -24,8 +24,8 @@ from typing import Any
 from ..errors import SubmissionRejected
 from ..follow.identity import IGNORE, Identity, attempt_of, generation_of
 from ..follow.yarn_report import read_yarn_report
-from ..hadoop.filesystem import FileStatus
 from ..hadoop.resourcemanager import ENDED
+from ..runtime.common.file_storage import FileStatus
 from ..runtime.common.reasons import Reason
 from ..staging.staging_directory import PASSABLE, StagingDirectory
 

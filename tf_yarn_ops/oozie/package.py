@@ -19,8 +19,9 @@ import javaproperties
 
 from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid, SubmissionRejected
 from ..hadoop.cluster import Cluster
-from ..hadoop.filesystem import Content, FileSystem
+from ..hadoop.filesystem import FileSystem
 from ..job.document import format_yaml
+from ..runtime.common.file_storage import Content
 from ..staging.archive import pack
 from ..validation import check_faults
 from .bundle import write_bundle

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from ..errors import SubmissionRejected
 from ..hadoop.cluster import Cluster
-from ..hadoop.filesystem import Content, FileSystem
+from ..hadoop.filesystem import FileSystem
+from ..runtime.common.file_storage import Content
 from .local_resource import LocalResource, type_of
 
 SECRET_DIRECTORY, SECRET_FILE = 0o700, 0o600

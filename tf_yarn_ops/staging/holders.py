@@ -27,16 +27,10 @@ class Holders:
     def note(self, application_id: str, holder: str, seconds: float) -> None:
         """Write the holder of a lease, and its seconds, over those of an earlier one."""
         content = json.dumps({"holder": holder, "seconds": seconds}).encode()
-        if self._create(application_id, content):
-            return
-        self._files.delete(self._path(application_id))
-        self._create(application_id, content)
-
-    def _create(self, application_id: str, content: bytes) -> bool:
         # The staging directory first, see `launch.claims`.
         self._files.makedirs(self._staging, PASSABLE)
         self._files.makedirs(f"{self._staging}/{LEASES_FOLDER}", 0o700)
-        return self._files.create(self._path(application_id), content, 0o600)
+        self._files.replace(self._path(application_id), content, 0o600)
 
     def last(self, application_id: str) -> tuple[str, float] | None:
         """Return the last holder and the seconds of its lease; None if they are not known."""

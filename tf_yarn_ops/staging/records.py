@@ -16,9 +16,11 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ..errors import SubmissionRejected
-from ..hadoop.filesystem import FileStatus, FileSystem
+from ..hadoop.filesystem import FileSystem
 from ..runtime.common.contract import APPLICATION_ID
+from ..runtime.common.file_storage import FileStatus, put_whole
 from ..runtime.common.record import (
+    DAY_MODE,
     MAX_UNPACKED,
     SNAPSHOTS,
     SUFFIX,
@@ -32,8 +34,6 @@ logger = logging.getLogger(__name__)
 
 #: Version of the index files.
 INDEX_SCHEMA = 1
-#: Other users may list the days; each file has rights of its own.
-DAY_MODE, FILE_MODE = 0o755, 0o600
 #: Requests at the same time.
 THREADS = 8
 #: Records without an index entry that a reader reads one by one before it writes a new index of the day.
@@ -145,7 +145,7 @@ class Records:
         content = gzip.compress(json.dumps(document, separators=(",", ":")).encode(), 6)
         folder = f"{self.folder}/{day}"
         try:
-            if self._put(f"{folder}/.index-{uuid.uuid4().hex[:12]}{SUFFIX}", content):
+            if put_whole(self.filesystem, f"{folder}/.index-{uuid.uuid4().hex[:12]}{SUFFIX}", content):
                 for status in old:
                     self.filesystem.delete(f"{folder}/{status.name}")
         except SubmissionRejected as error:  # a reader can do without
@@ -233,23 +233,8 @@ class Records:
             False if there was one.
         """
         path = record_path(self.folder, application_id, at)
-        folder, _, name = path.rpartition("/")
-        self.filesystem.makedirs(folder, DAY_MODE)
-        return self._put(path, content, f"{folder}/.{name}.{uuid.uuid4().hex[:12]}", tuple(users), tuple(groups))
-
-    def _put(self, path: str, content: bytes, passing: str = "", users: tuple[str, ...] = (),
-             groups: tuple[str, ...] = ()) -> bool:
-        passing = passing or f"{path}.{uuid.uuid4().hex[:12]}"
-        self.filesystem.create(passing, content, FILE_MODE)
-        if users or groups:
-            try:
-                self.filesystem.let_read(passing, users, groups)
-            except SubmissionRejected as error:
-                logger.warning("only its owner may read %s: %s", path, error)
-        if self.filesystem.rename(passing, path):
-            return True
-        self.filesystem.delete(passing)
-        return False
+        self.filesystem.makedirs(path.rpartition("/")[0], DAY_MODE)
+        return put_whole(self.filesystem, path, content, tuple(users), tuple(groups))
 
     def sweep(self, keep_days: int, now: float | None = None) -> list[str]:
         """Delete the days that are older than so many days; return them.

@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 
 from ..errors import Cancelled, SpecInvalid, SubmissionRejected
 from ..hadoop.cluster import Cluster
-from ..hadoop.filesystem import Content, FileStatus, FileSystem
+from ..hadoop.filesystem import FileSystem
+from ..runtime.common.file_storage import Content, FileStatus
 from .application_directory import ApplicationDirectory
 from .local_resource import PRIVATE, PUBLIC, LocalResource, type_of
 from .records import Records

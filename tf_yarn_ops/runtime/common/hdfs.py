@@ -18,21 +18,15 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 from urllib.parse import quote, urlencode
 
 from .container_http import container_tokens, opener_of
-from .mirror import Entry
+from .file_storage import FileStatus, StorageRefused, read_file_status
 from .tokens import HDFS_KIND
 
-#: Longest piece of a file, bytes.
-HDFS_PIECE = 4 * 1024 * 1024
 #: Seconds for one request.
 HDFS_SECONDS = 30.0
 _MISSING = ("FileNotFoundException", "PathNotFoundException")
 _OFFSET = re.compile(r"(?<=[?&]offset=)\d+")
 #: HttpFS takes content of this type only, and a NameNode may want the other header of each request that writes.
 _HEADERS = {"Content-Type": "application/octet-stream", "X-XSRF-HEADER": "ytf"}
-
-
-class HdfsRefused(OSError):
-    """No NameNode does what it is asked for; the text says why, without the token."""
 
 
 class _AsTheyAre(urllib.request.HTTPErrorProcessor):
@@ -71,7 +65,7 @@ class _Answer(NamedTuple):
 
 
 class Hdfs:
-    """Reads and writes one file system; each method raises `HdfsRefused` if no NameNode answers, or all refuse.
+    """Reads and writes one file system; each method raises `StorageRefused` if no NameNode answers, or all refuse.
 
     Parameters
     ----------
@@ -94,32 +88,21 @@ class Hdfs:
         self._logins = [("delegation", token) for token in tokens] or [("user.name", user)]
         self._opener, self._seconds = opener_of(authorities, _AsTheyAre), seconds
 
-    def entries(self, path: str) -> List[Entry]:
-        """Return the entries of a folder; an empty list if there is none."""
+    def list(self, path: str) -> List[FileStatus]:
         try:
             answer = self._ask("GET", path, "LISTSTATUS")
         except FileNotFoundError:
             return []
         try:
-            return [Entry(item["pathSuffix"], item["type"] == "DIRECTORY", int(item["length"]),
-                          int(item.get("blockSize") or 0))
-                    for item in answer.document()["FileStatuses"]["FileStatus"] if item["pathSuffix"]]
+            found = map(read_file_status, answer.document()["FileStatuses"]["FileStatus"])
+            return [status for status in found if status.name]
         except (ValueError, KeyError, TypeError) as error:
-            raise HdfsRefused("the answer about %s is not a NameNode's: %r" % (path, error)) from None
+            raise StorageRefused("the answer about %s is not a NameNode's: %r" % (path, error)) from None
 
-    def piece(self, path: str, offset: int, known: int) -> Optional[bytes]:
-        """Return at most `HDFS_PIECE` bytes of a file from an offset on; None if the file is shorter or gone.
-
-        Parameters
-        ----------
-        path : str
-        offset : int
-        known : int
-            The length that the NameNode has named.
-        """
+    def read_news(self, path: str, offset: int, known: int, most: int) -> Optional[bytes]:
         asked = offset if offset < known else max(0, known - 1)
         try:
-            answer = self._ask("GET", path, "OPEN", offset=asked, length=HDFS_PIECE + offset - asked)
+            answer = self._ask("GET", path, "OPEN", offset=asked, length=most + offset - asked)
         except FileNotFoundError:
             return None
         if answer.status == 200:
@@ -127,39 +110,49 @@ class Hdfs:
         answer = self._send("GET", _OFFSET.sub(str(offset), answer.location))
         return answer.content if answer.status == 200 else None
 
-    def makedirs(self, path: str, mode: int) -> None:
-        """Make a folder, and those above it, if it does not exist."""
-        self._ask("PUT", path, "MKDIRS", permission="%o" % mode)
+    def makedirs(self, path: str, permission: int) -> None:
+        self._ask("PUT", path, "MKDIRS", permission="%o" % permission)
 
-    def create(self, path: str, content: bytes, mode: int, overwrite: bool = False) -> None:
+    def create(self, path: str, data: bytes, permission: int) -> bool:
+        try:
+            self._write(path, data, permission, "false")
+        except FileExistsError:
+            return False
+        return True
+
+    def replace(self, path: str, data: bytes, permission: int) -> None:
+        self._write(path, data, permission, "true")
+
+    def _write(self, path: str, data: bytes, permission: int, overwrite: str) -> None:
         """Write a file: the NameNode names the DataNode that takes the content."""
-        place = self._ask("PUT", path, "CREATE", permission="%o" % mode, overwrite=str(overwrite).lower()).location
+        place = self._ask("PUT", path, "CREATE", permission="%o" % permission, overwrite=overwrite).location
         if not place:
-            raise HdfsRefused("CREATE %s: the answer names no DataNode" % path)
-        answer = self._send("PUT", place, content)
+            raise StorageRefused("CREATE %s: the answer names no DataNode" % path)
+        answer = self._send("PUT", place, data)
         if answer.status >= 300:
-            raise HdfsRefused("CREATE %s: %s" % (path, answer.refusal()))
+            raise StorageRefused("CREATE %s: %s" % (path, answer.refusal()))
 
-    def rename(self, path: str, target: str) -> bool:
-        """Rename a file; return False if there is a target already."""
-        return bool(self._ask("PUT", path, "RENAME", destination=target).document().get("boolean"))
+    def rename(self, source: str, target: str) -> bool:
+        return bool(self._ask("PUT", source, "RENAME", destination=target).document().get("boolean"))
 
-    def delete(self, path: str) -> None:
-        """Delete a file, if there is one."""
-        self._ask("DELETE", path, "DELETE")
+    def delete(self, path: str) -> bool:
+        return bool(self._ask("DELETE", path, "DELETE", recursive="true").document().get("boolean"))
 
-    def let_read(self, path: str, users: Sequence[str], groups: Sequence[str]) -> None:
-        """Add readers to the ACL of a file."""
+    def let_read(self, path: str, users: Sequence[str], groups: Sequence[str]) -> str:
         entries = ["user:%s:r--" % name for name in users] + ["group:%s:r--" % name for name in groups]
-        self._ask("PUT", path, "MODIFYACLENTRIES", aclspec=",".join(entries))
+        try:
+            self._ask("PUT", path, "MODIFYACLENTRIES", aclspec=",".join(entries))
+        except StorageRefused as error:
+            return str(error)
+        return ""
 
     def _ask(self, method: str, path: str, operation: str, **values: object) -> _Answer:
         """Return what the first NameNode answers that accepts one of the tokens: the result, or a redirect.
 
         Raises
         ------
-        FileNotFoundError
-            There is no such path.
+        FileNotFoundError, FileExistsError
+            There is no such path, or it can't be created.
         """
         why = "no address is known"
         for url in list(self._urls):
@@ -175,9 +168,11 @@ class Hdfs:
                     self._logins.sort(key=lambda known: known != login)
                     return answer
                 why = "%s: %s" % (url, answer.refusal())
+                if answer.exception() == "FileAlreadyExistsException":
+                    raise FileExistsError("%s %s: %s" % (operation, path, why))
                 if answer.exception() in _MISSING:
                     raise FileNotFoundError("%s %s: %s" % (operation, path, why))
-        raise HdfsRefused("%s %s: %s" % (operation, path, why))
+        raise StorageRefused("%s %s: %s" % (operation, path, why))
 
     def _send(self, method: str, url: str, content: Optional[bytes] = None) -> _Answer:
         try:
@@ -185,4 +180,4 @@ class Hdfs:
             with self._opener.open(request, timeout=self._seconds) as answer:
                 return _Answer(answer.status, answer.read(), answer.headers.get("Location") or "")
         except (http.client.HTTPException, ValueError) as error:
-            raise HdfsRefused(repr(error)) from None
+            raise StorageRefused(repr(error)) from None

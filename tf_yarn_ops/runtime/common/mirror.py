@@ -6,8 +6,12 @@ TensorBoard (`hdfs.Hdfs` reads), elsewhere by ``ytf tensorboard``.
 
 import os
 import shutil
-from typing import Dict, List, NamedTuple, Optional, Protocol, Set
+from typing import Dict, Set
 
+from .file_storage import FileStatus, Storage
+
+#: Longest piece of a file, bytes.
+PIECE = 4 * 1024 * 1024
 #: Part of the name of each event file.
 EVENTS = "tfevents"
 #: Files in folders of this name belong to TensorBoard's plugins: traces of the profiler, labels of embeddings.
@@ -18,53 +22,19 @@ MIRROR_INTERVAL = 5.0
 MIRROR_REST = 20
 
 
-class Entry(NamedTuple):
-    """An entry of a folder.
-
-    Attributes
-    ----------
-    name : str
-    is_directory : bool
-    length : int
-        Bytes, as the NameNode knows them: without the last block of a file that is being written.
-    block_size : int
-        Bytes.
-    """
-
-    name: str
-    is_directory: bool
-    length: int
-    block_size: int
-
-    def may_grow_unseen(self, copied: int) -> bool:
-        """Return whether the file may have more bytes than the NameNode knows, after ``copied`` bytes of it."""
-        full_blocks = self.length == 0 or (self.block_size > 0 and self.length % self.block_size == 0)
-        return full_blocks or copied > self.length
-
-
-class Source(Protocol):
-    """A file system; each method raises OSError or an error of its own if it can't be asked."""
-
-    def entries(self, path: str) -> List[Entry]:
-        """Return the entries of a folder; an empty list if there is none."""
-
-    def piece(self, path: str, offset: int, known: int) -> Optional[bytes]:
-        """Return bytes of a file from an offset on, empty if there are no more; None if the file is shorter."""
-
-
 class Mirror:
     """Copies the event files below a folder.
 
     Parameters
     ----------
-    source : Source
+    source : Storage
     path : str
         The folder, absolute.
     folder : str
         The local folder; it is made.
     """
 
-    def __init__(self, source: Source, path: str, folder: str):
+    def __init__(self, source: Storage, path: str, folder: str):
         self._source, self._path, self._folder = source, path.rstrip("/") or "/", folder
         os.makedirs(folder, exist_ok=True)
         self._copied: Dict[str, int] = {}
@@ -75,7 +45,7 @@ class Mirror:
         fetched, waiting = 0, [""]
         while waiting:
             below = waiting.pop()
-            for entry in self._source.entries(os.path.join(self._path, below) if below else self._path):
+            for entry in self._source.list(os.path.join(self._path, below) if below else self._path):
                 name = os.path.join(below, entry.name)
                 if entry.is_directory:
                     if not entry.name.startswith((".", "_")):
@@ -87,16 +57,17 @@ class Mirror:
             self._remove(name)
         return fetched
 
-    def _copy(self, name: str, entry: Entry) -> int:
+    def _copy(self, name: str, entry: FileStatus) -> int:
         copied = self._copied.get(name, 0)
         if name not in self._copied:
             os.makedirs(os.path.dirname(self._local(name)), exist_ok=True)
             open(self._local(name), "wb").close()
             self._copied[name] = 0
-        if copied == entry.length and not entry.may_grow_unseen(copied):
+        if copied == entry.length and not _may_grow_unseen(entry, copied):
             return 0
         fetched = 0
-        while piece := self._source.piece(os.path.join(self._path, name), copied + fetched, entry.length):
+        while piece := self._source.read_news(os.path.join(self._path, name), copied + fetched, entry.length,
+                                                   PIECE):
             with open(self._local(name), "ab") as file:
                 file.write(piece)
             fetched += len(piece)
@@ -115,3 +86,9 @@ class Mirror:
     def delete(self) -> None:
         """Delete the copy."""
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _may_grow_unseen(entry: FileStatus, copied: int) -> bool:
+    """Return whether the file may have more bytes than the NameNode knows, after ``copied`` bytes of it."""
+    full_blocks = entry.length == 0 or (entry.block_size > 0 and entry.length % entry.block_size == 0)
+    return full_blocks or copied > entry.length

@@ -14,6 +14,8 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 RECORD_SCHEMA = 1
 COORDINATOR, CLIENT = "coordinator", "client"
 SUFFIX = ".json.gz"
+#: Mode of a day's directory, which others may list; each record has rights of its own.
+DAY_MODE = 0o755
 #: The folder of the history with snapshots of running jobs.
 SNAPSHOTS = ".running"
 #: Bytes of JSON above which a record loses log tails, then curves.

@@ -14,13 +14,13 @@ import logging
 import os
 import threading
 import time
-import uuid
 from typing import Any, Callable, Mapping, Optional
 
-from ..common.contract import EVERYBODY, HistoryPlan, Job
-from ..common.hdfs import Hdfs, HdfsRefused
+from ..common.contract import HistoryPlan, Job
+from ..common.file_storage import LocalFolder, Storage, StorageRefused, put_whole
+from ..common.hdfs import Hdfs
 from ..common.masking import mask_texts, secrets_of
-from ..common.record import COORDINATOR, build_record, pack_record, record_path, snapshot_paths
+from ..common.record import COORDINATOR, DAY_MODE, build_record, pack_record, record_path, snapshot_paths
 from .verdict import ask_for_application
 
 logger = logging.getLogger(__name__)
@@ -39,10 +39,8 @@ SNAPSHOT_SECONDS, CHANGE_SECONDS = 60.0, 10.0
 SNAPSHOT_REST = 50
 #: Seconds between two looks whether a snapshot is due.
 SNAPSHOT_LOOK_SECONDS = 1.0
-#: Mode of the folder of snapshots, which have no ACLs.
-SNAPSHOTS_MODE = 0o700
-#: Modes of the days' directories and of a record, which only its owner and the job's view ACLs may read.
-DIRECTORY_MODE, FILE_MODE, OPEN_FILE_MODE = 0o755, 0o600, 0o644
+#: Mode of the folder of snapshots, which have no ACLs, and of one.
+SNAPSHOTS_MODE, SNAPSHOT_MODE = 0o700, 0o600
 
 
 class Snapshots:
@@ -96,14 +94,11 @@ class Snapshots:
                 return
             path, self._tried = self._paths[self._written % 2], True
             try:
-                if plan.root:
-                    _write_locally(plan.root.rstrip("/"), os.path.dirname(path), path + ".new", path, content)
-                else:
-                    hdfs = Hdfs(plan.urls, plan.user, os.environ, self._job.authorities, RECORD_SECONDS)
-                    if not self._written:
-                        hdfs.makedirs(plan.folder, DIRECTORY_MODE)
-                        hdfs.makedirs(os.path.dirname(path), SNAPSHOTS_MODE)
-                    hdfs.create(path, content, FILE_MODE, overwrite=True)
+                files = _storage_of(self._job)
+                if not self._written:
+                    files.makedirs(plan.folder, DAY_MODE)
+                    files.makedirs(os.path.dirname(path), SNAPSHOTS_MODE)
+                files.replace(path, content, SNAPSHOT_MODE)
                 self._written += 1
                 self._fault = ""
             except OSError as error:
@@ -114,13 +109,10 @@ class Snapshots:
     def remove(self) -> None:
         """Delete the snapshots, because there is a record, and write none any more."""
         with self._lock:
-            self._removed, plan = True, self._job.history
+            self._removed = True
             for path in self._paths[:self._written] or self._paths[:self._tried]:
                 try:
-                    if plan is not None and plan.root:
-                        os.unlink(plan.root.rstrip("/") + path)
-                    elif plan is not None:
-                        Hdfs(plan.urls, plan.user, os.environ, self._job.authorities, RECORD_SECONDS).delete(path)
+                    _storage_of(self._job).delete(path)
                 except OSError as error:
                     logger.info("The snapshot %s was not deleted: %s", path, error)
 
@@ -182,7 +174,7 @@ def keep(job: Job, application_id: str, status: Mapping[str, Any], until: Option
     pause = PAUSE
     while True:
         try:
-            _write(plan, job.authorities, path, content)
+            _write(job, plan, path, content)
             logger.info("Wrote the record %s, %d bytes, in %.0f ms", path, len(content),
                         1000 * (time.monotonic() - began))
             return path
@@ -220,30 +212,18 @@ def _seconds(milliseconds: Any) -> Optional[float]:
     return milliseconds / 1000 if positive else None
 
 
-def _write(plan: HistoryPlan, authorities: str, path: str, content: bytes) -> None:
-    folder, _, name = path.rpartition("/")
-    passing = "%s/.%s.%s" % (folder, name, uuid.uuid4().hex[:12])
+def _storage_of(job: Job) -> Storage:
+    plan = job.history
+    assert plan is not None
     if plan.root:
-        _write_locally(plan.root.rstrip("/"), folder, passing, path, content)
-        return
-    hdfs = Hdfs(plan.urls, plan.user, os.environ, authorities, RECORD_SECONDS)
-    hdfs.makedirs(folder, DIRECTORY_MODE)
-    everybody = EVERYBODY in plan.view_users
-    hdfs.create(passing, content, OPEN_FILE_MODE if everybody else FILE_MODE)
-    if not everybody and (plan.view_users or plan.view_groups):
-        try:
-            hdfs.let_read(passing, plan.view_users, plan.view_groups)
-        except HdfsRefused as error:  # HDFS without ACLs
-            logger.warning("Only %s may read the record: %s", plan.user, error)
-    if not hdfs.rename(passing, path):
-        hdfs.delete(path)  # a client was faster, and knows less
-        if not hdfs.rename(passing, path):
-            raise HdfsRefused("%s could not be renamed" % passing)
+        return LocalFolder(plan.root)
+    return Hdfs(plan.urls, plan.user, os.environ, job.authorities, RECORD_SECONDS)
 
 
-def _write_locally(root: str, folder: str, passing: str, path: str, content: bytes) -> None:
-    """Write into a folder of this node, which is the cluster's file system (viewfs)."""
-    os.makedirs(root + folder, DIRECTORY_MODE, exist_ok=True)
-    with open(os.open(root + passing, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "wb") as file:
-        file.write(content)
-    os.rename(root + passing, root + path)
+def _write(job: Job, plan: HistoryPlan, path: str, content: bytes) -> None:
+    files = _storage_of(job)
+    files.makedirs(os.path.dirname(path), DAY_MODE)
+    if not put_whole(files, path, content, plan.view_users, plan.view_groups):
+        files.delete(path)  # a client was faster, and knows less
+        if not put_whole(files, path, content, plan.view_users, plan.view_groups):
+            raise StorageRefused("%s could not be renamed" % path)

@@ -1,0 +1,258 @@
+"""`Storage`: the file system in which jobs leave files; `LocalFolder` is the one of this machine.
+
+The coordinator, the task of TensorBoard and all clients use the same calls. `hdfs.Hdfs` answers them inside a container
+and `tf_yarn_ops.hadoop.webhdfs.WebHdfs` at a client, which needs more of them (`tf_yarn_ops.hadoop.filesystem`).
+"""
+
+import logging
+import os
+import pwd
+import shutil
+import stat
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Type, Union
+
+from .contract import EVERYBODY
+
+logger = logging.getLogger(__name__)
+
+
+class StorageRefused(OSError):
+    """The file system does not answer, or refuses; the text says why, without a token."""
+
+
+class FileStatus(NamedTuple):
+    """The facts of a file system about one path.
+
+    Attributes
+    ----------
+    name : str
+        The last part of the path.
+    is_directory : bool
+    length : int
+        Bytes, as the NameNode knows them: without the last block of a file that is being written.
+    modified, accessed : int
+        Milliseconds since the epoch.
+    owner : str
+    permission : int
+        The nine bits, and the sticky bit.
+    block_size : int
+        Bytes; 0 if the file system does not name it.
+    """
+
+    name: str
+    is_directory: bool
+    length: int
+    modified: int
+    accessed: int
+    owner: str
+    permission: int
+    block_size: int = 0
+
+    def describe(self) -> str:
+        """Return the status as part of a message."""
+        return "owner %s, permission %o, %d bytes" % (self.owner, self.permission, self.length)
+
+
+def read_file_status(item: Mapping[str, Any]) -> FileStatus:
+    """Return WebHDFS's JSON object ``FileStatus``; raise ValueError, KeyError or TypeError for any other document."""
+    return FileStatus(item["pathSuffix"], item["type"] == "DIRECTORY", int(item["length"]),
+                      int(item["modificationTime"]), int(item["accessTime"]), str(item["owner"]),
+                      int(item["permission"], 8), int(item.get("blockSize") or 0))
+
+
+class Content(Protocol):
+    """The content of a file that is read in pieces; each iteration begins at the start.
+
+    Attributes
+    ----------
+    size : int
+        Bytes.
+    """
+
+    size: int
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
+class Storage(Protocol):
+    """The calls that containers and clients use; each raises `StorageRefused`, or the client's own errors."""
+
+    def list(self, path: str) -> List[FileStatus]:
+        """Return the entries of a directory; an empty list when it does not exist."""
+
+    def makedirs(self, path: str, permission: int) -> None:
+        """Make a directory and its parents; those that exist stay as they are."""
+
+    def create(self, path: str, data: bytes, permission: int) -> bool:
+        """Write a new file; return False and change nothing when the path exists."""
+
+    def replace(self, path: str, data: bytes, permission: int) -> None:
+        """Write a file over the one that has this path, if there is one."""
+
+    def rename(self, source: str, target: str) -> bool:
+        """Rename a file; return False when the target exists."""
+
+    def let_read(self, path: str, users: Sequence[str], groups: Sequence[str]) -> str:
+        """Let further users and groups read a file; return why the file system has no ACLs, else an empty text."""
+
+    def read_news(self, path: str, offset: int, known: int, most: int) -> Optional[bytes]:
+        """Return at most ``most`` bytes from an offset on, also those of a file that is being written.
+
+        The result is empty if there are no more, and None if the file is shorter or gone. ``known`` is the length in
+        its status.
+        """
+
+    def delete(self, path: str) -> bool:
+        """Delete a file, or a directory with everything in it; return False when the path did not exist."""
+
+
+def put_whole(files: Storage, path: str, data: bytes, users: Sequence[str] = (), groups: Sequence[str] = ()) -> bool:
+    """Write a new file that appears whole; return False if the path exists.
+
+    Parameters
+    ----------
+    files : Storage
+    path : str
+        Its directory exists.
+    data : bytes
+    users, groups : sequence of str, optional
+        Who may read it besides the owner; ``*`` is every user.
+    """
+    folder, _, name = path.rpartition("/")
+    passing = "%s/.%s.%s" % (folder, name, uuid.uuid4().hex[:12])
+    everybody = EVERYBODY in users
+    files.create(passing, data, 0o644 if everybody else 0o600)
+    if (users or groups) and not everybody:
+        why = files.let_read(passing, users, groups)
+        if why:
+            logger.warning("Only the owner may read %s: %s", path, why)
+    if files.rename(passing, path):
+        return True
+    files.delete(passing)
+    return False
+
+
+class LocalFolder:
+    """A folder of this machine: that of ``local://``, or one that the cluster sees through a viewfs mount.
+
+    Parameters
+    ----------
+    root : str
+        The folder that is ``/`` of the file system.
+    refusal : type of Exception, optional
+        The error for what the operating system refuses. Default: `StorageRefused`.
+    """
+
+    def __init__(self, root: str, refusal: Type[Exception] = StorageRefused):
+        self._root, self._refusal = Path(root), refusal
+
+    def _path(self, path: str) -> Path:
+        return self._root / path.lstrip("/")
+
+    @contextmanager
+    def _translated(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._refusal("%s: %s (%s)" % (what, error.strerror, error.filename)) from error
+
+    def status(self, path: str) -> Optional[FileStatus]:
+        """Return the status of a path; None when it does not exist."""
+        with self._translated("looking at %s" % path):
+            try:
+                return _local_status(self._path(path))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def list(self, path: str) -> List[FileStatus]:
+        with self._translated("listing %s" % path):
+            try:
+                return [_local_status(item) for item in sorted(self._path(path).iterdir())]
+            except FileNotFoundError:
+                return []
+
+    def makedirs(self, path: str, permission: int) -> None:
+        with self._translated("making the directory %s" % path):
+            missing = [part for part in [self._path(path), *self._path(path).parents] if not part.exists()]
+            for part in reversed(missing):
+                part.mkdir(exist_ok=True)
+                part.chmod(permission)
+
+    def create(self, path: str, data: Union[bytes, Content], permission: int) -> bool:
+        with self._translated("writing %s" % path):
+            try:
+                descriptor = os.open(self._path(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, permission)
+            except FileExistsError:
+                return False
+            with open(descriptor, "wb") as target:
+                os.fchmod(descriptor, permission)
+                target.writelines([data] if isinstance(data, bytes) else data)
+        return True
+
+    def replace(self, path: str, data: bytes, permission: int) -> None:
+        passing = "%s.%s" % (path, uuid.uuid4().hex)
+        self.create(passing, data, permission)
+        with self._translated("writing %s" % path):
+            self._path(passing).replace(self._path(path))
+
+    def set_modified(self, path: str, modified: int) -> None:
+        """Set a file's modification time, milliseconds since the epoch."""
+        with self._translated("setting the time of %s" % path):
+            os.utime(self._path(path), ns=(modified * 1_000_000, modified * 1_000_000))
+
+    def let_read(self, path: str, users: Sequence[str], groups: Sequence[str]) -> str:
+        return ""
+
+    def rename(self, source: str, target: str) -> bool:
+        with self._translated("renaming %s" % source):
+            try:
+                os.link(self._path(source), self._path(target))
+            except FileExistsError:
+                return False
+            self._path(source).unlink()
+        return True
+
+    def read(self, path: str, offset: int = 0, length: Optional[int] = None) -> Optional[bytes]:
+        """Return the content of a small file, or of a range of bytes; None when the file does not exist."""
+        with self._translated("reading %s" % path):
+            try:
+                with self._path(path).open("rb") as file:
+                    file.seek(offset)
+                    return file.read(-1 if length is None else length)
+            except FileNotFoundError:
+                return None
+
+    def read_news(self, path: str, offset: int, known: int, most: int) -> Optional[bytes]:
+        return self.read(path, offset, most) if offset <= known else None
+
+    def delete(self, path: str) -> bool:
+        target = self._path(path)
+        with self._translated("deleting %s" % path):
+            try:
+                if not target.is_dir():
+                    target.unlink()
+                    return True
+                # Rename it first, so that a reader sees the whole directory or nothing.
+                grave = target.with_name(".%s.%s" % (target.name, uuid.uuid4().hex))
+                target.rename(grave)
+            except FileNotFoundError:
+                return False
+            shutil.rmtree(grave, ignore_errors=True)
+        return True
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+def _local_status(path: Path) -> FileStatus:
+    found = path.stat()
+    try:
+        owner = pwd.getpwuid(found.st_uid).pw_name
+    except KeyError:
+        owner = str(found.st_uid)
+    # Hadoop's local file system truncates to milliseconds.
+    return FileStatus(path.name, stat.S_ISDIR(found.st_mode), found.st_size, found.st_mtime_ns // 1_000_000,
+                      found.st_atime_ns // 1_000_000, owner, stat.S_IMODE(found.st_mode))
