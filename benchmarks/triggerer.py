@@ -44,7 +44,7 @@ def defer(size: int) -> None:
 async def _defer(url: str, size: int) -> dict[str, float]:
     from tf_yarn_ops.airflow import TensorFlowYarnTrigger
     from tf_yarn_ops.airflow.serialization import cluster_to_dict, identity_to_dict
-    from tf_yarn_ops.follow.identity import Identity
+    from tf_yarn_ops.launch.identity import Identity
 
     cluster, quiet = cluster_to_dict(cluster_at(url)), logging.Logger("of a task", logging.CRITICAL)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -52,7 +52,7 @@ def test_a_type_checker_knows_the_public_names(tmp_path):
                          capture_output=True, text=True, timeout=200, cwd=tmp_path, env={"MYPYPATH": str(ROOT), "PATH": ""})
     revealed = [line.partition("Revealed type is ")[2].strip('"') for line in run.stdout.splitlines() if "Revealed" in line]
     assert [text.replace("builtins.", "") for text in revealed] == [
-        "str", "tf_yarn_ops.follow.identity.Identity", "tuple[tf_yarn_ops.errors.Fault, ...]", "str"], run.stdout
+        "str", "tf_yarn_ops.launch.identity.Identity", "tuple[tf_yarn_ops.errors.Fault, ...]", "str"], run.stdout
 
 
 def test_dir_lists_the_public_names_only():

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
         TicketMissing,
         WaitTimeout,
     )
-    from .follow.identity import Identity
     from .hadoop.cluster import Cluster, discover, local
     from .job.parts import Acls, Deadlines, Environment, Resources, RestartPolicy, TensorBoard
     from .job.spec import JobSpec, TaskSpec
+    from .launch.identity import Identity
     from .launch.launcher import Launcher
     from .runtime.common.reasons import Reason
     from .runtime.common.report import JobReport, TaskReport
@@ -78,7 +78,7 @@ _MODULES = {
     "Cluster": "hadoop.cluster",
     "Deadlines": "job.parts",
     "Environment": "job.parts",
-    "Identity": "follow.identity",
+    "Identity": "launch.identity",
     "JobReport": "runtime.common.report",
     "JobSpec": "job.spec",
     "Launcher": "launch.launcher",

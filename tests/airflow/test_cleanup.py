@@ -7,7 +7,7 @@ import pytest
 from support import airflow_setup
 from support.airflow_task import ID, SECOND, deferral
 from tf_yarn_ops.airflow import TensorFlowYarnCleanupOperator, cleanup, task_instance
-from tf_yarn_ops.follow.identity import Identity
+from tf_yarn_ops.launch.identity import Identity
 
 pytestmark = pytest.mark.slow
 THIRD = ID.replace("0001", "0003")

@@ -18,9 +18,9 @@ from tf_yarn_ops.airflow import trigger as trigger_module
 from tf_yarn_ops.airflow.hasty_kill import KILL_LIMIT
 from tf_yarn_ops.airflow.serialization import cluster_from_dict, cluster_to_dict, identity_to_dict
 from tf_yarn_ops.follow import watch
-from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import Cluster, current_user, discover
 from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import (
     JobReport,

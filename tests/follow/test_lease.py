@@ -14,7 +14,7 @@ from support.real_yarn import WIRE_AND_REAL, one_of
 from support.waiting import until_async
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
 from tf_yarn_ops.follow.kill import kill_application
-from tf_yarn_ops.follow.lease import End, Lease, Renewals, lease_of, lifetime_of, usual_lease
+from tf_yarn_ops.follow.lease import End, Lease, Renewals, lease_of, lifetime_of, note_holder, usual_lease
 from tf_yarn_ops.follow.session import Session
 from tf_yarn_ops.follow.wait import wait_for
 from tf_yarn_ops.follow.watch import Watcher
@@ -128,7 +128,7 @@ def test_a_job_with_a_short_lifetime_is_leased_until_its_end_only(place):
 def test_the_end_of_a_lease_names_its_last_holder_to_all_who_look_later(place):
     place.yarn.add(seen(10, user=USER))
     session = Session(place.cluster())
-    session.note_holder(ID, USER, Lease(900.0, None, "an earlier client"))
+    note_holder(session.staging, ID, USER, Lease(900.0, None, "an earlier client"))
     ends_after_moves(place.yarn, 1)
     lease = Lease(20.0, None, "the launcher of 12 (process 7 on exec1)")
     report = wait_for(session, ID, lease=lease, poll_interval=0.01, timeout=60)
@@ -150,7 +150,7 @@ def test_a_success_leaves_no_note_of_the_holder(place):
 def test_a_kill_leaves_no_note_of_the_holder(place):
     place.yarn.add(seen(10, user=USER))
     session = Session(place.cluster())
-    session.note_holder(ID, USER, Lease(20.0, None, "x"))
+    note_holder(session.staging, ID, USER, Lease(20.0, None, "x"))
     assert kill_application(session, ID, "enough").reason is Reason.KILLED
     assert list((place.staging / "leases").iterdir()) == []
 

@@ -17,12 +17,12 @@ from support.real_yarn import RealYarn
 from support.recovery import slow_recovery
 from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable
-from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.follow.kill import kill_application
 from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.hadoop.cluster import Cluster, discover
 from tf_yarn_ops.hadoop.resourcemanager import ResourceManager
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics

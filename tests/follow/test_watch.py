@@ -11,8 +11,8 @@ from support.fake_yarn import FakeYarn, application, serving, stand_by
 from support.real_yarn import WIRE_AND_REAL, one_of
 from support.waiting import until_async
 from tf_yarn_ops.errors import WaitTimeout
-from tf_yarn_ops.follow.identity import Identity, deployment_tag
 from tf_yarn_ops.follow.watch import Watcher, watcher_for
+from tf_yarn_ops.launch.identity import Identity, deployment_tag
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
 

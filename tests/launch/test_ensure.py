@@ -15,7 +15,11 @@ from support.fake_yarn import STAMP, application
 from support.place import ID, REQUESTS, USER, Place, cancel_at, job
 from support.waiting import until
 from tf_yarn_ops.errors import Cancelled, SpecInvalid, SubmissionRejected, Superseded
-from tf_yarn_ops.follow.identity import (
+from tf_yarn_ops.hadoop.resourcemanager import LIVE
+from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
+from tf_yarn_ops.job.spec import MAX_TAGS_USER
+from tf_yarn_ops.launch.claims import Claims
+from tf_yarn_ops.launch.identity import (
     Action,
     Identity,
     SubmissionDecision,
@@ -24,12 +28,7 @@ from tf_yarn_ops.follow.identity import (
     deployment_tag,
     generation_of,
     latest_of,
-    successor_of,
 )
-from tf_yarn_ops.hadoop.resourcemanager import LIVE
-from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
-from tf_yarn_ops.job.spec import MAX_TAGS_USER
-from tf_yarn_ops.launch.claims import Claims
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
 
@@ -137,11 +136,10 @@ def test_the_latest_of_a_generation_is_known_whatever_its_state_and_user():
     (Reason.KILLED, [mine(1, reason=Reason.SUCCEEDED), mine(3, "KILLED", finalStatus="KILLED")], None),
     (Reason.KILLED, [mine(1, generation=2)], None),
     (Reason.KILLED, [mine(1, user="stranger")], None),
-    (Reason.TASK_FAILED, [mine(1)], None),
 ])
 def test_a_killed_one_has_a_successor_when_another_of_its_generation_lives(reason, listed, successor):
     ended = JobReport(number(2), user=USER, reason=reason)
-    assert successor_of(ended, listed, ME) == successor
+    assert ME.successor_of(ended, listed) == successor
 
 
 def claims_of(place, identity=ME):

@@ -18,10 +18,10 @@ from support.gaps import GAPS
 from support.hadoop import HadoopCluster
 from support.identity_rows import client_in, found, live
 from support.waiting import until
-from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
 from tf_yarn_ops.launch.claims import Claims
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 

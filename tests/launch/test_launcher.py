@@ -26,11 +26,11 @@ from tf_yarn_ops.errors import (
     WaitTimeout,
 )
 from tf_yarn_ops.follow import kill as killing
-from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Acls, Deadlines, Environment, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.retry import pause_before
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics

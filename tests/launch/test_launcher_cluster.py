@@ -22,7 +22,6 @@ from support.hadoop import HadoopCluster
 from support.waiting import until
 from support.wire_proxy import Proxy
 from tf_yarn_ops.errors import ClusterUnreachable, ResourcesImpossible, SpecInvalid, SubmissionRejected
-from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.follow.watch import watcher_for
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.site import Site
@@ -30,6 +29,7 @@ from tf_yarn_ops.hadoop.transport import RestUnavailable
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.job.parts import Acls, Deadlines, RestartPolicy
 from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 

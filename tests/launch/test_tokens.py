@@ -8,10 +8,10 @@ import pytest
 
 from support.place import ID, USER, Place, cancel_at, job
 from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, HadoopClientUnfit, ResourcesImpossible, SubmissionRejected
-from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.security.delegation import TokensUnavailable
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.tokens import decode_token
 
 OTHER = "hdfs://127.0.0.1:8020"

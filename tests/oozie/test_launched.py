@@ -3,7 +3,7 @@
 import pytest
 
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.follow.identity import Action, SubmissionDecision, decide_submission
+from tf_yarn_ops.launch.identity import Action, SubmissionDecision, decide_submission
 from tf_yarn_ops.oozie.launched import Launched
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics

@@ -7,11 +7,11 @@ import pytest
 
 from support.cluster_jobs import job
 from support.waiting import until
-from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import discover, local
 from tf_yarn_ops.history.histories import read_record
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from support.waiting import until
-from tf_yarn_ops.follow.identity import Identity
+from tf_yarn_ops.launch.identity import Identity
 
 #: ``ytf-submit`` in a process of its own; it stops in the gap that its first word names until it is given a line.
 CLIENT = """\

@@ -19,10 +19,10 @@ from support.programs import YTF
 from support.two_nodes import directories
 from support.waiting import until
 from tf_yarn_ops.errors import ApplicationNotFound, ClusterUnreachable
-from tf_yarn_ops.follow.identity import Identity, deployment_tag
 from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.launch.identity import Identity, deployment_tag
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.staging.sweep import sweep
 
@@ -31,7 +31,7 @@ CLIENT = """\
 import json, sys
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.hadoop.cluster import discover
-from tf_yarn_ops.follow.identity import Identity
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.job.spec import JobSpec
 
 url, spec, key, gap = sys.argv[1:]

@@ -15,9 +15,9 @@ from support.gaps import GAPS, STOP_IN_GAPS
 from support.two_nodes import directories
 from support.waiting import until
 from tf_yarn_ops.errors import Superseded
-from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
 from tf_yarn_ops.launch.claims import Claims
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 
@@ -41,7 +41,7 @@ import json, os, signal, sys, time
 from tf_yarn_ops.launch import launcher as launchers
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.errors import Cancelled
-from tf_yarn_ops.follow.identity import Identity
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.job.spec import JobSpec
 
 url, spec, key, gap = sys.argv[1:]

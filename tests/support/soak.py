@@ -19,8 +19,8 @@ from support.faults import FOREVER, Rig, job, kill
 from support.hadoop import HadoopCluster
 from support.recovery import slow_recovery
 from tf_yarn_ops.errors import ClusterUnreachable, MiniClusterError, WaitTimeout
-from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.follow.yarn_report import never_launched, read_yarn_report
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 CLIENTS = 3

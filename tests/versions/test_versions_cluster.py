@@ -20,9 +20,9 @@ from support.programs import ROOT, SUBMIT, YTF
 from support.two_nodes import directories, launcher_by, launcher_on, submit
 from support.waiting import until
 from tf_yarn_ops.errors import SubmissionRejected
-from tf_yarn_ops.follow.identity import Identity
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 

@@ -13,7 +13,6 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from ..errors import ClusterUnreachable, TfYarnError, WaitTimeout
-from ..follow.identity import latest_of, nothing_trained
 from ..follow.lease import lease_of
 from ..hadoop.cluster import Cluster
 from ..hadoop.gateway import tracking_page
@@ -21,6 +20,7 @@ from ..hadoop.resourcemanager import ENDED
 from ..job.document import read_document
 from ..job.request import doubts_about_job
 from ..job.spec import JobSpec
+from ..launch.identity import latest_of, nothing_trained
 from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import TfYarnError
-from ..follow.identity import Identity, deployment_tag
 from ..follow.lease import Lease
 from ..follow.watch import watcher_for
 from ..hadoop.cluster import Cluster
+from ..launch.identity import Identity, deployment_tag
 from ..launch.launcher import Launcher
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason

@@ -56,7 +56,7 @@ class TensorFlowYarnSensor(BaseSensorOperator):
 
     def execute(self, context: Any) -> Any:
         """Wait here, or in the triggerer."""
-        from ..follow.identity import Identity
+        from ..launch.identity import Identity
         from .hasty_kill import quieten
         from .serialization import cluster_to_dict, identity_to_dict
         from .task_instance import deployment_id

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from ..follow.identity import Identity
 from ..follow.lease import lease_of
 from ..hadoop.cluster import Cluster
 from ..hadoop.site import Site
 from ..job.spec import JobSpec
+from ..launch.identity import Identity
 
 #: Fields that only a submission or a log needs; they are long.
 _FOR_SUBMISSION = ("application_classpath", "inside", "log_services", "log_directory", "log_suffix",

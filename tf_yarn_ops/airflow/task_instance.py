@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..follow.identity import Identity
 from ..hadoop.gateway import tracking_page
 from ..job.spec import JobSpec
+from ..launch.identity import Identity
 from .links import urls_of
 from .versions import ServerError, base_url, conf, task_states
 

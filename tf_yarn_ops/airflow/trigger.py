@@ -124,8 +124,8 @@ class TensorFlowYarnTrigger(BaseTrigger):
         self._followed_id = application_id
 
     def _prepare(self) -> tuple[Any, Any, Any]:
-        from ..follow.identity import Identity
         from ..follow.lease import Lease, here
+        from ..launch.identity import Identity
         from . import event
         from . import following as progress
         from .hasty_kill import quieten

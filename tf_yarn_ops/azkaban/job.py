@@ -12,12 +12,12 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import Fault, SpecInvalid, did_you_mean
-from ..follow.identity import PREVIOUS
 from ..job.document import read_document
 from ..job.options import OPTIONS
 from ..job.request import build_job
 from ..job.requirement import canonical_type, parse_cluster_requirement
 from ..job.spec import JobSpec
+from ..launch.identity import PREVIOUS
 from ..validation import ValueFault, brief, kind_of, parse_count
 from .entry_point import add_program
 from .keys import RESERVED, FoundKey, find_key, unknown_key

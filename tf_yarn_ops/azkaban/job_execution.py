@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..follow.identity import IGNORE, Identity, Run
+from ..launch.identity import IGNORE, Identity, Run
 
 logger = logging.getLogger(__name__)
 

@@ -6,9 +6,10 @@ The identity of the training decides about them, see `launch.ensure`.
 from collections.abc import Callable
 
 from ..errors import ClusterUnreachable, SubmissionRejected
-from ..follow.identity import IGNORE, Identity, attempt_of, generation_of, order
+from ..follow.lease import with_holder
 from ..follow.yarn_report import read_yarn_report
 from ..hadoop.resourcemanager import ENDED
+from ..launch.identity import IGNORE, Identity, attempt_of, generation_of, order
 from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
@@ -39,7 +40,7 @@ def tell_previous(launcher: Launcher, identity: Identity, user: str, say: Callab
         earlier = [one for one in found
                    if generation_of(one) == identity.generation and attempt_of(one) < identity.attempt]
         say(
-            _attempt(attempt_of(earlier[-1]), launcher.session.with_holder(read_yarn_report(earlier[-1])))
+            _attempt(attempt_of(earlier[-1]), with_holder(launcher.staging, read_yarn_report(earlier[-1])))
             if earlier
             else f"attempt {identity.attempt - 1} has left no application in YARN"
         )

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Fault, FaultCode, GeneralFault
-from ..follow.identity import IGNORE
 from ..job.options import OPTIONS
+from ..launch.identity import IGNORE
 from ..validation import ValueFault
 from .keys import KEY_OF_OPTION
 from .values import Property
@@ -71,7 +71,7 @@ class AzkabanRequest:
     warnings : list of str
     dry_run, strict_placement : bool
     previous : str
-        A word of `follow.identity.PREVIOUS`.
+        A word of `launch.identity.PREVIOUS`.
     """
 
     values: Mapping[str, Property]

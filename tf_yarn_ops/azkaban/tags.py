@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from ..errors import Fault, FaultCode
-from ..follow.identity import is_reserved
 from ..job.spec import MAX_TAGS_USER, JobSpec
+from ..launch.identity import is_reserved
 from ..validation import check_faults
 from .job_execution import TAG_PREFIX, JobExecution
 from .request import AzkabanRequest

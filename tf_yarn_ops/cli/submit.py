@@ -31,8 +31,8 @@ from .manual import SYNOPSIS, manual_page
 from .parameters import ALL, SUBMISSION, parser_option
 
 if TYPE_CHECKING:
-    from ..follow.identity import Identity
     from ..follow.log_stream import LogLine
+    from ..launch.identity import Identity
     from ..launch.launcher import Launcher
     from .client import LocalTask
 
@@ -281,7 +281,7 @@ def read_identity(settings: Mapping[str, Any]) -> "Identity | None":
         if generation is not None:
             raise SpecInvalid(Fault("generation", CommandLineFault.NEEDS_A_NAME, {"other": "run_id"}))
         return None
-    from ..follow.identity import Identity
+    from ..launch.identity import Identity
 
     faults: list[Fault] = []
     number = 0

@@ -1,7 +1,8 @@
 """`Lease`: the client that waits for an application moves its end in YARN; when the client is gone, YARN ends it.
 
-In come a job and YARN's object of an application; out goes the end that YARN should have. Nothing here asks a host:
-`follow.wait` yields a step for each move, and the drivers of the loop carry it out.
+Everything about a lease is here: its times, when a client moves it, and ``<staging>/leases/<application id>``, the note
+about the client that holds it. The note outlives the application's directory, because it is read after the end: YARN
+keeps no text of a client that has gone; `sweep` deletes old ones. `follow.wait` yields a step for each move.
 
 References
 ----------
@@ -10,6 +11,8 @@ Hadoop, ``RMAppLifetimeMonitor``: the ResourceManager looks every three seconds
 state store. A time that passed while no ResourceManager ran counts at once when one is back.
 """
 
+import contextlib
+import json
 import logging
 import math
 import os
@@ -17,11 +20,16 @@ import random
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from ..errors import TfYarnError
 from ..hadoop.resourcemanager import has_launched
 from ..job.spec import JobSpec
+from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport
+from ..staging.staging_directory import PASSABLE, StagingDirectory
+from ..staging.sweep import LEASES_FOLDER
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +119,7 @@ class Renewals:
     def due(self, application: Mapping[str, Any]) -> End | None:
         """Return the new end of an application that has to be moved now; None if there is nothing to do yet.
 
-        A change that YARN stores while it launches the application master can break the launch, see `Route.submitted`.
+        A change that YARN stores while it launches the application master can break the launch.
         """
         if self.lease is None:
             return None
@@ -161,6 +169,14 @@ def usual_lease(unreachable_timeout: float) -> float:
     return max(USUAL_LEASE, math.ceil((min(unreachable_timeout, 86400.0) + _RETURN) / (1 - _PART)))
 
 
+def first_end(spec: JobSpec, application: Mapping[str, Any]) -> End | None:
+    """Return the end that YARN gets for an application that was just submitted: of its lease, else of its deadlines."""
+    lease, lifetime = lease_of(spec, ""), lifetime_of(spec)
+    if lease is not None:
+        return lease.end(application)
+    return End(int(application["startedTime"]) / 1000 + lifetime, False) if lifetime is not None else None
+
+
 def lease_of(spec: JobSpec, holder: str) -> Lease | None:
     """Return the lease that a job asks for; None if it asks for none.
 
@@ -187,3 +203,56 @@ def lifetime_of(spec: JobSpec) -> float | None:
     """
     queue, total = spec.deadlines.queue, spec.deadlines.total
     return queue + total + LIFETIME_SLACK if queue and total else None
+
+
+def note_holder(staging: Callable[[str | None], StagingDirectory], application_id: str, user: str,
+                lease: Lease) -> None:
+    """Write who holds a lease, over the note of an earlier holder; an error is only logged: the lease itself is YARN's.
+
+    Parameters
+    ----------
+    staging : callable
+        Returns the staging directory of a user, or raises `TfYarnError`.
+    application_id, user : str
+    lease : Lease
+    """
+    content = json.dumps({"holder": lease.holder, "seconds": lease.seconds}).encode()
+    try:
+        place = staging(user or None)
+        files, path = place.filesystem, holder_path(place, application_id)
+        # The staging directory first, see `launch.claims`.
+        files.makedirs(place.cluster.staging, PASSABLE)
+        files.makedirs(f"{place.cluster.staging}/{LEASES_FOLDER}", 0o700)
+        files.replace(path, content, 0o600)
+    except (TfYarnError, OSError) as error:
+        logger.debug("the holder of the lease of %s is not noted: %s", application_id, error)
+
+
+def with_holder(staging: Callable[[str | None], StagingDirectory], report: JobReport) -> JobReport:
+    """Return a report of a lease that has run out with its last holder, if it is known; any other report as it is.
+
+    Parameters
+    ----------
+    staging : callable
+        As in `note_holder`.
+    report : JobReport
+    """
+    if report.reason is not Reason.LEASE_EXPIRED:
+        return report
+    content = None
+    try:
+        place = staging(report.user or None)
+        content = place.filesystem.read(holder_path(place, report.application_id))
+    except (TfYarnError, OSError) as error:
+        logger.debug("the holder of the lease of %s is not known: %s", report.application_id, error)
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        note = json.loads(content or b"")
+        message = (f"{report.message.rstrip('.')}. Its last holder, {note['holder']}, had to renew it within "
+                   f"{float(note['seconds']):g} s.")
+        return replace(report, message=message)
+    return report
+
+
+def holder_path(staging: StagingDirectory, application_id: str) -> str:
+    """Return the path of the note about the holder of a lease."""
+    return f"{staging.cluster.staging}/{LEASES_FOLDER}/{application_id}"

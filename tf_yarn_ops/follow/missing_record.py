@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import TfYarnError
+from ..hadoop.resourcemanager import ResourceManager
 from ..runtime.common.contract import Job, load_job
 from ..runtime.common.masking import mask_texts, secrets_of
 from ..runtime.common.record import CLIENT, build_record, pack_record
@@ -12,6 +13,9 @@ from ..runtime.common.report import JobReport
 from ..runtime.common.status import Facts, build_status
 from ..staging.application_directory import JOB_NAME
 from ..staging.staging_directory import StagingDirectory
+from ..staging.sweep import sweep
+from .lease import with_holder
+from .yarn_report import read_yarn_report
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +57,23 @@ def keep_record(staging: StagingDirectory, report: JobReport) -> bool:
     if written:
         logger.info("wrote the record of %s , because its coordinator has not", report.application_id)
     return written
+
+
+def sweep_ended(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str) -> None:
+    """Delete what ended applications have left, and write their missing records; an error is only logged.
+
+    Parameters
+    ----------
+    staging : StagingDirectory
+    resourcemanager : ResourceManager
+    keep : str
+        The id of the application that is being submitted.
+    """
+    try:
+        sweep(staging, resourcemanager, keep=keep, on_ended=lambda application: keep_record(
+            staging, with_holder(lambda user: staging, read_yarn_report(application))))
+    except TfYarnError as error:
+        logger.debug("could not sweep the staging directory: %s", error)
 
 
 def read_job_file(staging: StagingDirectory, application_id: str) -> Job | None:

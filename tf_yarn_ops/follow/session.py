@@ -13,10 +13,8 @@ from ..errors import ApplicationNotFound, Cancelled, TfYarnError
 from ..hadoop.cluster import Cluster
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..staging.holders import Holders
 from ..staging.staging_directory import StagingDirectory
-from .holder import note_holder, with_holder
-from .lease import Lease
+from .lease import holder_path, with_holder
 from .live_report import LiveReports
 from .missing_record import keep_record
 from .shortage import Shortages
@@ -105,18 +103,10 @@ class Session:
 
     def read(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object; delete the directory of an application that has ended."""
-        report = self.with_holder(self.look(application))
+        report = with_holder(self.staging, self.look(application))
         if report.reason is not None:
             self.forget(report, is_job=str(application.get("applicationType", "")).lower() == "skein")
         return report
-
-    def note_holder(self, application_id: str, user: str, lease: Lease) -> None:
-        """Write who holds the lease of an application, for the report of a lease that runs out."""
-        note_holder(lambda: self.staging(user or None), application_id, lease)
-
-    def with_holder(self, report: JobReport) -> JobReport:
-        """Return a report of a lease that has run out with its last holder; any other report as it is."""
-        return with_holder(lambda: self.staging(report.user or None), report)
 
     def forget(self, ended: JobReport, is_job: bool = True) -> None:
         """Delete the directory of an ended application of our user, because the job's key lies there.
@@ -132,7 +122,7 @@ class Session:
             if self.staging().delete(ended.application_id):
                 logger.debug("deleted the directory of %s", ended.application_id)
             if ended.reason is not Reason.LEASE_EXPIRED:
-                Holders(self.staging()).forget(ended.application_id)
+                self.staging().filesystem.delete(holder_path(self.staging(), ended.application_id))
         except (TfYarnError, OSError) as error:  # the end of the application is told all the same
             logger.warning("the directory of %s could not be deleted: %s", ended.application_id, error)
 

@@ -9,9 +9,9 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import (
     ApplicationNotFound,
@@ -26,9 +26,8 @@ from ..errors import (
 from ..hadoop.resourcemanager import LIVE
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from .identity import GIVEN_WAY, Identity, successor_of
 from .kill import kill_application, take_back
-from .lease import End, Lease, Renewals
+from .lease import End, Lease, Renewals, note_holder, with_holder
 from .session import Session
 from .yarn_report import lost_report, queue_overrun
 
@@ -40,6 +39,19 @@ REPEAT = 20.0
 SILENT_AFTER = 60.0
 #: Errors of a step that the loop handles; every other error ends it.
 THROWN = (ApplicationNotFound, ClusterUnreachable, SubmissionRejected)
+#: The reasons of an application that a client may have killed in favour of another one of the same training.
+GIVEN_WAY = (Reason.KILLED, Reason.SUPERSEDED)
+
+
+class Training(Protocol):
+    """The part of `launch.identity.Identity` that a wait uses."""
+
+    @property
+    def tag(self) -> str:
+        """The YARN tag of its applications."""
+
+    def successor_of(self, ended: JobReport, listed: Iterable[Mapping[str, Any]]) -> str | None:
+        """Return the live application in whose favour another one was killed; None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +146,7 @@ class Outage:
 
 
 def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queue_timeout: float = 0.0,
-            identity: Identity | None = None, unreachable_timeout: float = math.inf,
+            identity: Training | None = None, unreachable_timeout: float = math.inf,
             obstacle: Callable[[], str] | None = None, lease: Lease | None = None,
             clock: Callable[[], float] = time.monotonic) -> Generator[Step, Any, JobReport]:
     """Wait for the end of an application, through restarts of the ResourceManager.
@@ -147,7 +159,7 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
         with the same one.
     queue_timeout : float, optional
         Seconds in the queue after which the application is killed. Default 0: no limit.
-    identity : Identity, optional
+    identity : Training, optional
         When the application is killed in favour of another one of the same generation, wait for that one.
     unreachable_timeout : float, optional
         Seconds without an answer after which `ClusterUnreachable` is raised. Default: never.
@@ -244,12 +256,12 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
         yield Pause(last)
 
 
-def _successor(ended: JobReport, identity: Identity | None) -> Generator[Step, Any, str | None]:
+def _successor(ended: JobReport, identity: Training | None) -> Generator[Step, Any, str | None]:
     """Return the live application that trains instead of an ended one; None if there is none."""
     if identity is None or ended.reason not in GIVEN_WAY:
         return None
     found: list[Mapping[str, Any]] = yield FindLive(identity.tag, ended.user)
-    return successor_of(ended, found, identity)
+    return identity.successor_of(ended, found)
 
 
 def _renew(renewals: Renewals, application: Mapping[str, Any]) -> Generator[Step, Any, None]:
@@ -269,7 +281,7 @@ def _renew(renewals: Renewals, application: Mapping[str, Any]) -> Generator[Step
 
 def wait_for(session: Session, application_id: str, *, timeout: float | None = None,
              on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
-             queue_timeout: float = 0.0, identity: Identity | None = None, lease: Lease | None = None,
+             queue_timeout: float = 0.0, identity: Training | None = None, lease: Lease | None = None,
              ours: bool = True,
              on_look: Callable[[Mapping[str, Any], JobReport], None] | None = None) -> JobReport:
     """Wait with blocking calls; see `Launcher.wait`.
@@ -302,10 +314,10 @@ def wait_for(session: Session, application_id: str, *, timeout: float | None = N
             case Renew(name, user, end, holder):
                 session.resourcemanager.set_lifetime(name, *end)
                 if holder is not None:
-                    session.note_holder(name, user, holder)
+                    note_holder(session.staging, name, user, holder)
                 return None
             case NameHolder(ended):
-                return session.with_holder(ended)
+                return with_holder(session.staging, ended)
             case Pause(last):
                 if session.cancelled and not ours:
                     raise Cancelled(f"cancelled while {seen[0]} was waited for, which continues")

@@ -31,9 +31,8 @@ from ..hadoop.resourcemanager import (
 from ..hadoop.transport import Addresses, Failover, client_options, read_json
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from .identity import Identity
 from .kill import kill_application
-from .lease import End, Lease
+from .lease import End, Lease, note_holder, with_holder
 from .live_report import LiveReports
 from .session import Session
 from .wait import (
@@ -47,6 +46,7 @@ from .wait import (
     Pause,
     Renew,
     Step,
+    Training,
     wait_timeout,
     waiting,
 )
@@ -162,7 +162,7 @@ class Watcher:
 
     async def wait(self, application_id: str, *, timeout: float | None = None,
                    on_change: Callable[[JobReport], None] | None = None,
-                   identity: Identity | None = None, queue_timeout: float = 0.0,
+                   identity: Training | None = None, queue_timeout: float = 0.0,
                    lease: Lease | None = None) -> JobReport:
         """Wait for the end of an application.
 
@@ -175,7 +175,7 @@ class Watcher:
             Called in the event loop, in the context of this wait, with each report that differs from the one before,
             and every 20 s (`wait.REPEAT`) with the same one.
             Reports of running applications hold what YARN knows, and the job's page if it was read, see ``pages``.
-        identity : Identity, optional
+        identity : Training, optional
             When the application is killed in favour of another one of the same generation, wait for that one.
         queue_timeout : float, optional
             Seconds in the queue after which the application is killed as QUEUE_TIMEOUT. Default 0: no limit.
@@ -249,9 +249,9 @@ class Watcher:
                 async with self._renewing:
                     await self._renew(application_id, end)
                     if holder is not None:
-                        await self._blocking(lambda session: session.note_holder(application_id, user, holder))
+                        await self._blocking(lambda session: note_holder(session.staging, application_id, user, holder))
             case NameHolder(ended):
-                return await self._blocking(lambda session: session.with_holder(ended))
+                return await self._blocking(lambda session: with_holder(session.staging, ended))
             case Pause():
                 pass  # the next look waits for the shared loop
 

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 
 from ..errors import TfYarnError
-from ..follow.identity import deployment_tag
 from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import LIVE
 from .claims import watching_caller
+from .identity import deployment_tag
 from .launcher import Launcher
 
 logger = logging.getLogger(__name__)

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SubmissionRejected
-from ..follow.identity import IGNORE, Identity, attempt_of, generation_of
 from ..follow.yarn_report import read_yarn_report
 from ..hadoop.resourcemanager import ENDED
 from ..runtime.common.file_storage import FileStatus
 from ..runtime.common.reasons import Reason
 from ..staging.staging_directory import PASSABLE, StagingDirectory
+from .identity import IGNORE, Identity, attempt_of, generation_of
 
 logger = logging.getLogger(__name__)
 

@@ -10,16 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, Superseded
-from ..follow.identity import (
-    WAIT,
-    Action,
-    Identity,
-    SubmissionDecision,
-    attempt_of,
-    decide_submission,
-    generation_of,
-    may_try_again,
-)
 from ..follow.kill import kill_application, take_back
 from ..follow.session import Session
 from ..follow.wait import wait_for
@@ -31,6 +21,16 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..submit.preflight import check_files
 from .claims import Claim, Claims
+from .identity import (
+    WAIT,
+    Action,
+    Identity,
+    SubmissionDecision,
+    attempt_of,
+    decide_submission,
+    generation_of,
+    may_try_again,
+)
 from .route import SKEIN, Route
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ApplicationNotFound
-from ..follow.identity import Identity
 from ..follow.kill import KILL_TIMEOUT, kill_application
 from ..follow.lease import Lease, lease_of, usual_lease
 from ..follow.session import Session
@@ -20,6 +19,7 @@ from ..runtime.common.report import JobReport
 from ..staging.staging_directory import StagingDirectory
 from .claims import Claims
 from .ensure import Ensure
+from .identity import Identity
 from .retry import run_until_trained
 from .route import Route
 

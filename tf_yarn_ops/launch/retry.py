@@ -5,10 +5,10 @@ import random
 import time
 from collections.abc import Callable
 
-from ..follow.identity import may_try_again
 from ..follow.session import Session
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
+from .identity import may_try_again
 
 logger = logging.getLogger(__name__)
 

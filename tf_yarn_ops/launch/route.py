@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Cancelled, ClusterUnreachable, HadoopClientUnfit, SubmissionRejected, TfYarnError
 from ..follow.kill import take_back
 from ..follow.lease import Lease, lease_of, lifetime_of
-from ..follow.missing_record import keep_record
+from ..follow.missing_record import sweep_ended
 from ..follow.session import Session
-from ..follow.yarn_report import read_yarn_report
 from ..hadoop.resourcemanager import LIVE, has_launched
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
-from ..staging.sweep import sweep
 from ..submit.placement import check_placement, read_surroundings
 from ..submit.preflight import check_files
 
@@ -137,22 +135,13 @@ class Route:
             if spec.priority:  # Skein's client has no option for it
                 self._amend(application_id, "priority",
                             lambda _: self._session.resourcemanager.set_priority(application_id, spec.priority))
-            self._sweep(application_id)
+            sweep_ended(self._session.staging(), self._session.resourcemanager, application_id)
             if self._session.cancelled:
                 raise Cancelled(f"{application_id} was submitted, and is killed")
         except BaseException as error:
             take_back(self._session, application_id, error)
             raise
         return application_id
-
-    def _sweep(self, application_id: str) -> None:
-        """Delete directories of ended applications; an error is only logged."""
-        try:
-            sweep(self._session.staging(), self._session.resourcemanager, keep=application_id,
-                  on_ended=lambda application: keep_record(
-                      self._session.staging(), self._session.with_holder(read_yarn_report(application))))
-        except TfYarnError as error:
-            logger.debug("not swept: %s", error)
 
     def _look_ahead(self, spec: JobSpec) -> None:
         """Check queues, labels and nodes before Skein's client starts.

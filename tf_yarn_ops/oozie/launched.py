@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import SpecInvalid
-from ..follow.identity import Identity, attempt_of, generation_of, order
 from ..follow.yarn_report import read_yarn_report
 from ..hadoop.resourcemanager import ENDED
+from ..launch.identity import Identity, attempt_of, generation_of, order
 from .packed_job import values_of
 
 #: The variable with the path of the action's configuration, which Oozie's launcher sets.

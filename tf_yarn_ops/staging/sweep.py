@@ -9,11 +9,12 @@ from typing import Any
 
 from ..errors import ApplicationNotFound
 from ..hadoop.resourcemanager import ENDED, ResourceManager
-from .holders import LEASES_FOLDER
 from .staging_directory import StagingDirectory
 
 logger = logging.getLogger(__name__)
 
+#: The folder of the notes about the holders of leases, see `follow.lease`.
+LEASES_FOLDER = "leases"
 #: The most directories that one submission checks.
 AT_MOST = 20
 #: Milliseconds after which an application that YARN does not know counts as ended: twice the default total_timeout. A

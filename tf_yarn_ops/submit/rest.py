@@ -20,10 +20,8 @@ from ..errors import (
     ClusterUnreachable,
     ResourcesImpossible,
     SubmissionRejected,
-    TfYarnError,
 )
-from ..follow.holder import with_holder
-from ..follow.missing_record import keep_record
+from ..follow.missing_record import sweep_ended
 from ..follow.yarn_report import read_yarn_report
 from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import ResourceManager
@@ -36,7 +34,6 @@ from ..staging.application_directory import JOB_NAME, ApplicationDirectory
 from ..staging.archive import pack
 from ..staging.local_resource import ARCHIVE, LocalResource
 from ..staging.staging_directory import StagingDirectory
-from ..staging.sweep import sweep
 from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of
 from .certificate import mint
 from .placement import check_placement, read_surroundings
@@ -194,7 +191,7 @@ class RestSubmitter:
             directory.make()
             self._checkpoint()
             writes = [pool.submit(directory.put, name, data) for name, data in own.items()]
-            pool.submit(self._sweep, application_id)
+            pool.submit(sweep_ended, self._staging, self._resourcemanager, application_id)
             jar = pool.submit(self._staging.store, directory, skein_jar(), "skein.jar", public=True)
             importing.result()
             application = build(spec, self._cluster.site, asks_acls=context.viewers is not None)
@@ -215,15 +212,6 @@ class RestSubmitter:
         return build_body(application, staged, directory.planned(PROTO, proto), application_id=application_id,
                           cluster=self._cluster, tags={*application.tags, *tags}, priority=spec.priority,
                           tokens=self._credentials.texts() if self._credentials else None)
-
-    def _sweep(self, application_id: str) -> None:
-        """Delete directories of ended applications, in a thread of its own; an error is only logged."""
-        try:
-            sweep(self._staging, self._resourcemanager, keep=application_id,
-                  on_ended=lambda application: keep_record(
-                      self._staging, with_holder(lambda: self._staging, read_yarn_report(application))))
-        except TfYarnError as error:
-            logger.debug("could not sweep the staging directory: %s", error)
 
     def _file(self, directory: ApplicationDirectory, source: str, kind: str,
               checkpoint: Callable[[], None]) -> LocalResource:

@@ -19,21 +19,19 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Fault, FaultCode
+from ..follow.yarn_report import never_launched, read_yarn_report
 from ..hadoop.resourcemanager import ENDED
 from ..job.spec import JobSpec
 from ..runtime.common.contract import APPLICATION_ID
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..validation import ValueFault, check_faults
-from .yarn_report import never_launched, read_yarn_report
 
 #: How often a job is submitted again because YARN could not launch its application master.
 LAUNCH_RETRIES = 2
 #: How the tags of an identity begin; YARN keeps all tags in lower case.
 PREFIXES = ("tfy-", "tfyg-", "tfya-", "tfyd-")
 _GENERATION, _ATTEMPT = re.compile(r"tfyg-(\d+)\Z"), re.compile(r"tfya-(\d+)\Z")
-#: The reasons of an application that a client has killed in favour of another one of the same generation.
-GIVEN_WAY = (Reason.KILLED, Reason.SUPERSEDED)
 #: What happens to the live applications of older generations.
 PREVIOUS = IGNORE, WAIT, KILL = ("ignore", "wait", "kill")
 _ID = re.compile(rf"{APPLICATION_ID}\Z")
@@ -126,6 +124,19 @@ class Identity:
         """All tags of an application that this identity submits, lower-case ASCII."""
         own = (self.tag, f"tfyg-{self.generation}", f"tfya-{self.attempt}")
         return (*own, deployment_tag(self.deployment)) if self.deployment else own
+
+    def successor_of(self, ended: JobReport, listed: Iterable[Mapping[str, Any]]) -> str | None:
+        """Return the live application in whose favour another one was killed; None if there is none.
+
+        Parameters
+        ----------
+        ended : JobReport
+            The report of the application that was killed.
+        listed : iterable of mapping
+            YARN's objects of the applications with the tag of this training.
+        """
+        decision = decide_submission((a for a in listed if a["state"] not in ENDED), self, ended.user)
+        return decision.application_id if decision.action is Action.ATTACH else None
 
     def check(self, spec: JobSpec) -> None:
         """Raise `SpecInvalid` when the job's own tags look like one of these."""
@@ -250,24 +261,6 @@ def latest_of(applications: Iterable[Mapping[str, Any]], identity: Identity) -> 
     """Return the newest application of this generation, from any user; None if there is none."""
     own = (a for a in applications if generation_of(a) == identity.generation)
     return max(own, key=lambda a: order(a["id"]), default=None)
-
-
-def successor_of(ended: JobReport, listed: Iterable[Mapping[str, Any]], identity: Identity) -> str | None:
-    """Return the live application in whose favour another one was killed; None if there is none.
-
-    Parameters
-    ----------
-    ended : JobReport
-        The report of the application that has ended.
-    listed : iterable of mapping
-        YARN's objects of the applications with the identity's tag.
-    identity : Identity
-        The training to which both applications belong.
-    """
-    if ended.reason not in GIVEN_WAY:
-        return None
-    decision = decide_submission((a for a in listed if a["state"] not in ENDED), identity, ended.user)
-    return decision.application_id if decision.action is Action.ATTACH else None
 
 
 def nothing_trained(ended: JobReport) -> bool:
