@@ -225,7 +225,7 @@ def call_dev(function, folder, java=None):
     ("ensure_chromium", None, r"the tests of web pages need a browser; install the package chromium"),
     ("find_python", None, r"no Python of at least 3.10 on PATH; install python3.11 \(.*\)"),
 ])
-def test_dev_says_in_one_line_what_to_install_where_it_can_not_do_so(tmp_path, function, java, says):
+def test_dev_names_in_one_line_what_to_install(tmp_path, function, java, says):
     ran = call_dev(function, tmp_path, java)
     assert ran.returncode == 2 and re.fullmatch(rf"dev: {says}\n", ran.stderr), ran.stderr
 

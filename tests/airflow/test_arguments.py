@@ -27,7 +27,7 @@ from tf_yarn_ops.job.spec import JobSpec
 pytestmark = pytest.mark.slow
 
 
-def test_the_signature_has_every_option_of_the_table_and_no_default_of_its_own():
+def test_the_signature_has_every_option_and_no_default_of_its_own():
     given = inspect.signature(TensorFlowYarnOperator.__init__).parameters
     table = {RENAMED.get(name, name) for name in options_of(OPERATOR)}
     assert table <= set(given) and set(OPTION_NAMES) == set(options_of(OPERATOR, submission=False))
@@ -50,7 +50,7 @@ def test_the_names_from_elsewhere_lead_to_arguments():
     assert set(_ELSEWHERE.values()) <= own and not own & set(_ELSEWHERE)
 
 
-def test_template_fields_are_assigned_as_they_were_given_and_only_those_are_shown():
+def test_template_fields_are_assigned_as_given_and_only_those_are_shown():
     env = {"DAY": "{{ ds }}"}
     operator = TensorFlowYarnOperator(task_id="train", env=env, task_command="{{ ds }}", cluster_requirement="worker:1")
     assert operator.env is env
@@ -90,7 +90,7 @@ def test_every_text_within_is_rendered():
      "model_asset: a task with wait_for_completion=False ends before the model exists"),
     ({**JOB, "skip_on_exit_code": "99"}, "skip_on_exit_code: '99' is neither an exit code nor a collection of exit codes"),
 ])
-def test_what_is_wrong_in_the_file_is_said_when_it_is_parsed(arguments, message):
+def test_faults_of_the_file_are_reported_when_it_is_parsed(arguments, message):
     with pytest.raises(ValueError, match=f"^train: {re.escape(message)}$"):
         TensorFlowYarnOperator(task_id="train", **arguments)
 
@@ -129,7 +129,7 @@ def test_output_of_a_template_is_the_output_that_an_option_needs():
     TensorFlowYarnOperator(task_id="train", **JOB, output_path="hdfs:///models/{{ ds }}", tensorboard=True)
 
 
-def test_result_of_another_task_is_no_literal():
+def test_result_of_another_task_is_not_a_literal():
     with DAG("d"):
         @task
         def where():
@@ -161,7 +161,7 @@ def test_a_template_may_stand_where_a_choice_is():
     assert TensorFlowYarnOperator(task_id="train", **JOB, restart="{{ params.restart }}").restart == "{{ params.restart }}"
 
 
-def test_importing_the_operator_loads_airflow_and_the_table_of_options_only():
+def test_importing_the_operator_loads_airflow_and_the_options_only():
     script = ("import sys; from airflow.sdk import Asset, BaseOperator, BaseOperatorLink; import airflow.sdk.configuration, "
               "airflow.sdk.exceptions; before = set(sys.modules); from tf_yarn_ops.airflow import TensorFlowYarnOperator; "
               "print(*sorted(name for name in sys.modules if name.split('.')[0] not in sys.stdlib_module_names "
@@ -200,7 +200,7 @@ def test_the_cluster_ends_what_everybody_has_forgotten(lifetime, timeout, total,
     assert operator_job(JOB, None, None, None) == build_job(JOB)
 
 
-def test_the_lifetime_follows_the_timeout_only_of_a_task_that_waits_and_may_kill(site):
+def test_lifetime_follows_the_timeout_of_a_task_that_waits_and_kills(site):
     limits = {"execution_timeout": timedelta(hours=1), "deferrable": True, "queue_timeout": 1000}
     waiting, _ = deferral(site.operator(**limits))
     leaving, _ = deferral(site.operator(**limits, on_kill="leave"), airflow_setup.TaskInstance(task_id="b"))
@@ -244,7 +244,7 @@ def test_identity_is_the_task_generation_the_clears_attempt_the_tries():
     assert len({first.hash, *(other.hash for other in others)}) == 6
 
 
-def test_the_deployment_is_its_id_else_its_address_and_without_either_there_is_a_warning(monkeypatch, caplog):
+def test_deployment_is_its_id_else_its_address_else_a_warning(monkeypatch, caplog):
     assert deployment_id() == "http://localhost:8080" and "deployment_id" not in caplog.text
     assert deployment_id(warn=True) == "http://localhost:8080" and "deployment_id" in caplog.text
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com/")

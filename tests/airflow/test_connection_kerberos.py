@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
 TICKET = 5
 
 
-def test_the_triggerer_renews_from_the_keytab_and_no_secret_reaches_airflow(airflow_site, secure_cluster, tmp_path):
+def test_triggerer_renews_from_the_keytab_and_airflow_sees_no_secret(airflow_site, secure_cluster, tmp_path):
     seen, copy, flag = tmp_path / "tokens.new", tmp_path / "tokens", tmp_path / "go on"
     config = secure_cluster.krb5_conf.read_text()
     (airflow_site.home.parent / "krb5.conf").write_text(

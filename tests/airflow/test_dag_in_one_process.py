@@ -104,7 +104,7 @@ def tried(all_tried, request):
     return all_tried[request.param].result()
 
 
-def test_a_decorated_function_trains_deferred_and_its_metrics_reach_the_next_task(tried):
+def test_decorated_function_trains_deferred_and_hands_on_its_metrics(tried):
     assert (tried.known["states"]["train"], tried.known["states"]["told"]) == ("success", "success")
     told = tried.known["xcoms"]["told.return_value"]
     assert told["report"]["metrics"] == {"rate": 0.5, "loss": "nan"}
@@ -133,7 +133,7 @@ def test_the_page_of_rendered_templates_shows_the_values_that_were_given(tried):
     assert set(tried.known["rendered"]["failing"]) == {"task_command", "cluster_requirement", "environment", "task_memory"}
 
 
-def test_a_failing_program_is_retried_unless_the_policy_says_no_and_its_log_is_told(tried):
+def test_failing_program_is_retried_unless_the_policy_forbids_it(tried):
     tries = 1 if tried.airflow.version >= (3, 3) else 2
     assert (tried.known["states"]["failing"], tried.known["tries"]["failing"]) == ("failed", tries)
     assert tried.known["xcoms"]["failing.tf_yarn_status"]["reason"] == "TASK_FAILED"

@@ -57,7 +57,7 @@ def test_terminated_worker_kills_in_its_last_try(site, yarn, kind):
 
 
 @row("sync", continues=test_terminated_worker_leaves_training_and_retry_attaches)
-def test_a_task_that_is_cleared_while_it_shows_running_after_the_loss_of_its_machine_trains_again(site, yarn, kind, run):
+def test_task_cleared_after_the_loss_of_its_machine_trains_again(site, yarn, kind, run):
     lost = yarn.training(run)
     kill_both(*run.worker())
     assert run.task_state() == "running"
@@ -69,7 +69,7 @@ def test_a_task_that_is_cleared_while_it_shows_running_after_the_loss_of_its_mac
     return run
 
 
-@row("sync", continues=test_a_task_that_is_cleared_while_it_shows_running_after_the_loss_of_its_machine_trains_again)
+@row("sync", continues=test_task_cleared_after_the_loss_of_its_machine_trains_again)
 def test_a_worker_crashes_and_the_retry_attaches_to_the_live_application(site, yarn, kind, run):
     known = yarn.ids(run)
     run.worker()[0].kill()
@@ -116,7 +116,7 @@ def test_execution_timeout(site, yarn, kind):
 
 
 @row(*KINDS)
-def test_retry_and_clears_train_again_and_success_brings_report_and_metrics(site, yarn, kind):
+def test_retries_and_clears_train_again_and_success_has_metrics(site, yarn, kind):
     """One DAG run: its program fails; the retry succeeds; cleared after that; cleared again while that trains."""
     run = site.trigger(f"retry_{kind}", command=in_turn(
         site.home / f"trained-{kind}", "echo it went wrong >&2; exit 3",

@@ -60,7 +60,7 @@ class Notebook:
                 and any(secret.encode() in file.read_bytes() for secret in secrets)]
 
 
-def test_every_example_is_imported_and_says_what_it_shows_and_needs(tmp_path):
+def test_every_example_is_imported_and_names_what_it_shows_and_needs(tmp_path):
     bag = DagBag(copy_dags(tmp_path))
     assert bag.import_errors == {}
     dags = {}
@@ -131,7 +131,7 @@ def test_the_first_training_trains_two_workers_with_the_steps_of_the_form(runs, 
 
 @pytest.mark.cluster
 @pytest.mark.timeout(900)
-def test_a_training_from_a_file_is_submitted_awaited_by_a_sensor_and_its_log_is_read(runs, lake):
+def test_training_from_a_file_is_awaited_by_a_sensor_and_its_log_is_read(runs, lake):
     run = runs["digits_walk_away"]
     submitted, ended = run.values["submit"], run.values["wait"]
     assert (submitted["reason"], ended["reason"]) == (None, "SUCCEEDED")
@@ -143,7 +143,7 @@ def test_a_training_from_a_file_is_submitted_awaited_by_a_sensor_and_its_log_is_
 
 @pytest.mark.cluster
 @pytest.mark.timeout(900)
-def test_data_comes_from_s3_the_model_goes_there_and_the_keys_are_nowhere_in_airflow(runs, notebook, server):
+def test_data_and_model_live_in_s3_and_airflow_has_no_key(runs, notebook, server):
     run = runs["digits_s3_training"]
     report = run.values["train"]
     assert report["metrics"]["steps"] == 250 and report["metrics"]["accuracy"] >= 0.9

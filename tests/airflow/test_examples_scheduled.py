@@ -67,7 +67,7 @@ def events(site, asset):
     return [event["extra"] for event in found if event["name"] == asset]
 
 
-def test_a_search_trains_as_many_candidates_at_a_time_as_the_pool_has_slots_and_takes_the_best(airflow):
+def test_search_fills_the_slots_of_the_pool_and_takes_the_best(airflow):
     site, lake = airflow.site, airflow.lake
     site.trigger("digits_search", steps=120)
     (run,) = finished(site, "digits_search", seconds=2 * TRAINING)
@@ -107,7 +107,7 @@ def at_once(minicluster, reports):
     return most
 
 
-def test_missed_days_are_trained_in_order_and_only_a_better_model_is_promoted(airflow):
+def test_missed_days_train_in_order_and_only_better_models_are_promoted(airflow):
     site, lake = airflow.site, airflow.lake
     runs = finished(site, "digits_retraining", 3, seconds=2 * TRAINING)
     assert [(run["logical_date"][:10], run["run_type"], run["state"]) for run in runs] == [

@@ -49,14 +49,14 @@ def test_each_reason_ends_the_task_in_its_own_way(reason):
         assert TfYarnRetryPolicy().evaluate(failure, 1, 3).action is RETRIED[type(failure)]
 
 
-def test_the_retry_policy_leaves_other_faults_to_airflow_and_survives_its_own_words():
+def test_retry_policy_leaves_other_faults_to_airflow_and_round_trips():
     policy = TfYarnRetryPolicy.deserialize(json.loads(json.dumps(TfYarnRetryPolicy(timedelta(minutes=2)).serialize())))
     assert policy.evaluate(KeyError("x"), 1, 3).action is RetryAction.DEFAULT
     assert policy.evaluate(AirflowTaskTimeout("x"), 1, 3).action is RetryAction.FAIL  # as EXECUTION_TIMEOUT
     assert policy.evaluate(exception_of(report_of(Reason.NODE_LOST)), 1, 3).retry_delay == timedelta(minutes=2)
 
 
-def test_the_kill_of_a_worker_that_was_shut_down_is_retryable_for_its_own_attempt_only():
+def test_kill_by_a_stopped_worker_is_retryable_for_its_attempt_only():
     report = JobReport(ID, reason=Reason.KILLED, message="killed", killed_by_attempt=2)
     assert isinstance(exception_of(report, attempt=2), TfYarnInfrastructureError)
     assert isinstance(exception_of(report, attempt=3), AirflowFailException)
@@ -74,7 +74,7 @@ def test_the_log_ends_with_the_failed_tasks_last_lines_and_the_reason(site, caps
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
-def test_a_secret_that_the_program_prints_is_masked_in_the_xcom_and_not_in_the_event(site, deferrable, capsys):
+def test_printed_secret_is_masked_in_the_xcom_and_not_in_the_event(site, deferrable, capsys):
     mask_secret("geheim-2")
     failed = report_of(tasks=(TaskReport("worker:1", "failed", exit_code=3, log_tail="password is geheim-2"),),
                        metrics={"note": "geheim-2", "deep": {"a": [{"b": "geheim-2"}]}, "loss": 0.5})  # fmt: skip
@@ -135,7 +135,7 @@ def test_a_deferred_task_ends_well_without_the_texts_of_its_program(site, capsys
     assert len(warned) == 1 and why in warned[0]
 
 
-def test_a_task_that_waits_itself_does_not_ask_yarn_again_for_the_texts_of_its_program(site, monkeypatch):
+def test_waiting_task_does_not_ask_yarn_again_for_the_texts(site, monkeypatch):
     monkeypatch.delattr("tf_yarn_ops.airflow.execution.complete_report")
     with site.ending(metrics={"note": "a text"}):
         value, _, _ = run(site.operator())
@@ -150,7 +150,7 @@ def test_an_event_of_an_older_triggerer_is_not_taken_for_whole(site):
     assert site.operator(deferrable=True).execute_complete(context, event)["metrics"] == {"note": "a text"}
 
 
-def test_metrics_are_masked_by_their_texts_and_not_by_their_names_at_any_depth(site):
+def test_metrics_are_masked_by_text_and_not_by_name_at_any_depth(site):
     mask_secret("geheim-3")
     metrics = {"tokenizer": "bert-base", "token_accuracy": 0.9, "api_key": "says geheim-3",
                "deep": [{"password": {"a": [{"b": {"c": ["geheim-3", "kept", None]}}]}}]}  # fmt: skip

@@ -24,7 +24,7 @@ from tf_yarn_ops.airflow.serialization import cluster_from_dict
 pytestmark = pytest.mark.slow
 
 
-def test_a_killed_worker_kills_its_application_at_once_and_the_task_is_retryable(site):
+def test_killed_worker_kills_its_application_and_is_retryable(site):
     task = Running(site.operator())
     until(lambda: site.yarn.apps.get(ID) and "tf_yarn" in task.ti.xcoms and task.operator._execution._submitting is False)
     began = time.monotonic()
@@ -58,7 +58,7 @@ def test_airflows_alarm_ends_the_wait_and_the_kill_follows(site):
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("owner", "name"), [(threading.Thread, "start"), (socket, "socketpair")],
                          ids=["the thread has started", "half of its event loop is made"])
-def test_an_alarm_at_the_beginning_of_the_wait_leaves_neither_thread_nor_half_a_loop(site, monkeypatch, owner, name):
+def test_early_alarm_leaves_neither_thread_nor_half_a_loop(site, monkeypatch, owner, name):
     operator, context = site.operator(on_kill="leave"), airflow_setup.context_of(airflow_setup.TaskInstance())
     original = getattr(owner, name)
 
@@ -285,7 +285,7 @@ def test_a_kill_by_somebody_else_is_the_end(site):
     assert isinstance(task.error, AirflowFailException) and "KILLED" in str(task.error)
 
 
-def test_a_hanging_port_is_nothing_that_can_be_killed_and_takes_less_than_five_seconds():
+def test_kill_at_a_hanging_port_gives_up_within_five_seconds():
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -296,7 +296,7 @@ def test_a_hanging_port_is_nothing_that_can_be_killed_and_takes_less_than_five_s
         assert time.monotonic() - began < 60
 
 
-def test_a_kill_waits_for_a_resourcemanager_that_has_to_recover_the_application():
+def test_kill_waits_for_a_resourcemanager_that_recovers():
     """It answers 404 until then, and no later request would kill the application."""
     yarn, name = FakeYarn(), "application_1600000000000_0001"
     yarn.ha_state = "INITIALIZING"

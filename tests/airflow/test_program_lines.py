@@ -72,7 +72,7 @@ def test_nodes_that_do_not_answer_do_not_end_the_wait(site, monkeypatch, capsys)
     assert not any(line.startswith("worker:0 |") for line in task_log(capsys))
 
 
-def test_a_task_that_the_job_lacks_is_told(site, monkeypatch, capsys):
+def test_unknown_task_of_a_job_is_reported(site, monkeypatch, capsys):
     monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
     task, seen = Running(site.operator(stream_logs=["worker:*", "wroker:0"])), []
     trains(site)
@@ -87,7 +87,7 @@ def handed_over(files):
     return sorted(files.rglob(masks.FILE))
 
 
-def test_a_triggerer_masks_what_the_worker_has_found_and_its_arguments_have_no_secret(site, tmp_path, monkeypatch, capsys):
+def test_triggerer_masks_secrets_without_having_them_as_arguments(site, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
     mask_secret("geheim-8")
     logs = serve_logs(site.yarn)
@@ -118,7 +118,7 @@ def test_a_triggerer_masks_what_the_worker_has_found_and_its_arguments_have_no_s
 
 
 @pytest.mark.parametrize("secret", ["geheim-9", None])
-def test_a_triggerer_that_cannot_read_the_secrets_tells_no_line(site, tmp_path, monkeypatch, capsys, secret):
+def test_triggerer_that_cannot_read_the_secrets_logs_no_line(site, tmp_path, monkeypatch, capsys, secret):
     monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
     logs = serve_logs(site.yarn)
     logs[CONTAINERS["chief:0"]] = b"geheim-9\n"
@@ -134,7 +134,7 @@ def test_a_triggerer_that_cannot_read_the_secrets_tells_no_line(site, tmp_path, 
     assert ("chief:0 | geheim-9" in told) == (secret is None), "without secrets there is nothing to hide"
 
 
-def test_secrets_that_cannot_be_handed_over_let_the_task_defer_without_lines(site, monkeypatch, capsys):
+def test_task_defers_without_lines_when_secrets_cannot_be_handed_over(site, monkeypatch, capsys):
     mask_secret("verborgen-10")
     monkeypatch.setattr(masks, "redact", lambda text: text.replace("verborgen-10", "***"))
     deferred, _ = deferral(site.operator(deferrable=True, stream_logs="chief", env={"NAME": "verborgen-10"}))

@@ -88,7 +88,7 @@ def test_a_trigger_that_failed_is_replaced_by_the_worker(site):
     assert (value["reason"], value["application_id"], site.submissions()) == ("SUCCEEDED", ID, 1)
 
 
-def test_what_did_not_get_its_containers_is_submitted_again_where_the_job_says_so(site, monkeypatch):
+def test_allocation_timeout_is_submitted_again_where_the_job_asks_for_it(site, monkeypatch):
     spec = {"tasks": {"worker": {"memory": 256}}, "command": "true", "restart": {"allocation_retries": 1}}
     operator = site.operator(spec=spec, task_command=None, cluster_requirement=None, task_memory=None)
     with site.ending(reason=Reason.ALLOCATION_TIMEOUT), site.ending(SECOND):
@@ -103,7 +103,7 @@ def test_what_yarn_could_not_launch_is_submitted_again(site, monkeypatch):
     assert (value["application_id"], value["reason"], site.submissions()) == (SECOND, "SUCCEEDED", 2)
 
 
-def test_what_yarn_could_not_launch_of_a_deferred_task_is_submitted_again_by_its_worker(site):
+def test_unlaunched_job_of_a_deferred_task_is_submitted_again(site):
     deferred, context = deferral(site.operator(deferrable=True))
     with site.not_launching():
         event = asyncio.run(first_event(deferred.trigger))
@@ -123,7 +123,7 @@ def test_nothing_is_submitted_again_after_the_deadline(site):
     assert not site.yarn.apps and site.submissions() == 0
 
 
-def test_a_task_that_waits_in_the_worker_because_triggers_fail_does_not_defer_again(site):
+def test_task_does_not_defer_again_after_failed_triggers(site):
     first = site.operator(deferrable=True)
     deferral(first)
     second, ti = site.operator(deferrable=True), airflow_setup.TaskInstance(try_number=2)
@@ -136,7 +136,7 @@ def test_a_task_that_waits_in_the_worker_because_triggers_fail_does_not_defer_ag
         assert task.result(60)["application_id"] == SECOND
 
 
-def test_when_another_application_of_the_attempt_has_trained_airflow_learns_its_id(site):
+def test_airflow_learns_the_id_of_the_application_that_trained(site):
     ti = airflow_setup.TaskInstance()
     _, context = deferral(site.operator(deferrable=True), ti)
     event = build_event(ID, replace(report_of(Reason.SUCCEEDED), application_id=SECOND))

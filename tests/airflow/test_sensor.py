@@ -38,7 +38,7 @@ def waited(site, deferrable, **arguments):
 
 
 @pytest.mark.parametrize("deferrable", [False, True], ids=["worker", "triggerer"])
-def test_a_sensor_succeeds_with_the_report_of_what_somebody_else_has_submitted(site, deferrable):
+def test_sensor_succeeds_with_the_report_of_a_foreign_submission(site, deferrable):
     YarnHook().submit(JOB)
     with site.ending(metrics={"accuracy": 0.9, "note": "a text"}):
         value = waited(site, deferrable)
@@ -46,7 +46,7 @@ def test_a_sensor_succeeds_with_the_report_of_what_somebody_else_has_submitted(s
     assert value["metrics"] == {"accuracy": 0.9, "note": "a text"}
 
 
-def test_a_sensor_succeeds_when_yarn_has_forgotten_the_application_behind_its_trigger(site):
+def test_sensor_succeeds_when_yarn_forgets_the_application(site):
     YarnHook().submit(JOB)
     with pytest.raises(TaskDeferred) as deferred:
         sensor(deferrable=True).execute(airflow_setup.context_of(airflow_setup.TaskInstance()))

@@ -20,7 +20,7 @@ from tf_yarn_ops.runtime.common.report import TaskReport
 pytestmark = pytest.mark.slow
 
 
-def test_a_synchronous_task_gives_the_report_and_its_links_are_there_before_anything_is_staged(site, tmp_path):
+def test_synchronous_task_shows_its_links_before_it_stages(site, tmp_path):
     staged = {}
     operator = site.operator(name="digits", tensorboard=True, output_path="hdfs:///models/1")
     ti = airflow_setup.TaskInstance(on_push=lambda key: staged.setdefault(key, list((tmp_path / "files").rglob("application_*"))))
@@ -35,7 +35,7 @@ def test_a_synchronous_task_gives_the_report_and_its_links_are_there_before_anyt
     assert len(first) == 5 and not any(staged[key] for key in first)
 
 
-def test_the_log_names_the_application_and_says_each_state_once(site, capsys):
+def test_the_log_names_the_application_and_each_state_once(site, capsys):
     task = Running(site.operator())
     def looks():
         return sum(str(parameters.get("applicationTags")).startswith("tfyd-") for _, _, parameters, *_ in site.yarn.requests)
@@ -88,7 +88,7 @@ def test_a_task_that_does_not_wait_ends_after_the_submission(site):
     assert ti.xcoms["tf_yarn"]["application_id"] == ID and site.yarn.apps[ID]["state"] == "ACCEPTED"
 
 
-def test_a_later_attempt_attaches_to_what_runs_and_takes_the_result_of_what_ended_well(site):
+def test_later_attempt_attaches_or_takes_the_result(site):
     deferral(site.operator(deferrable=True))
     again, _ = deferral(site.operator(deferrable=True), airflow_setup.TaskInstance(try_number=2))
     assert again.trigger.application_id == ID and site.submissions() == 1

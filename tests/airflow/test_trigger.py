@@ -176,7 +176,7 @@ def test_at_the_deadline_it_is_left_where_it_is_to_be_left(place):
     assert place.yarn.apps[name]["state"] == "RUNNING" and not place.kills()
 
 
-def test_a_kill_at_the_deadline_is_tried_again_for_as_long_as_the_site_waits(place):
+def test_kill_at_the_deadline_is_repeated_as_long_as_the_site_waits(place):
     name = place.add(1)
     place.yarn.faults.append(lambda method, path: (503, {}, "away") if path.endswith("/state") else None)
     began = time.monotonic()
@@ -185,7 +185,7 @@ def test_a_kill_at_the_deadline_is_tried_again_for_as_long_as_the_site_waits(pla
     assert time.monotonic() - began > 2
 
 
-def test_what_yarn_has_forgotten_by_the_deadline_was_not_killed_by_somebody(place):
+def test_application_forgotten_at_the_deadline_does_not_count_as_killed(place):
     name = place.add(1)
     del place.yarn.apps[name]
     event = asyncio.run(fire(place.trigger(name, deadline=time.time() - 1)))
@@ -228,7 +228,7 @@ def test_on_kill_kills_and_deletes_the_directory(place, tmp_path):
     assert parse_diagnostics(place.yarn.apps[name]["diagnostics"]).killed_by_attempt == 1
 
 
-def test_on_kill_waits_for_the_end_of_what_it_has_killed_to_delete_the_directory(place, tmp_path):
+def test_on_kill_waits_for_the_end_and_deletes_the_directory(place, tmp_path):
     """A DAG run of fifty tasks is marked as failed: YARN takes all kills at once, and needs a while for them."""
     name = place.add(1)
     directory = tmp_path / "user" / USER / ".skein" / name
@@ -279,7 +279,7 @@ def test_on_kill_leaves_what_is_to_be_left(place):
 
 
 @pytest.mark.parametrize("fault", ["hangs", "refuses"])
-def test_on_kill_takes_less_than_five_seconds_whatever_the_resourcemanager_does(place, fault):
+def test_on_kill_ends_within_five_seconds_at_any_resourcemanager(place, fault):
     name = place.add(1)
     place.yarn.faults.append(slowly(120, "PUT") if fault == "hangs" else lambda method, path: (503, {}, "away"))
 
@@ -384,7 +384,7 @@ def lines_of_log(trigger):
     return lines
 
 
-def test_the_tasks_of_a_running_job_are_told_without_words_of_the_program(place, monkeypatch):
+def test_running_tasks_are_logged_without_texts_of_the_program(place, monkeypatch):
     monkeypatch.setattr(progress, "SILENCE_SECONDS", 0.4)
     monkeypatch.setattr(lines_module, "REMINDER_SECONDS", 0.0)
     monkeypatch.setattr(watch, "STARTING_SECONDS", 0.1)

@@ -165,7 +165,7 @@ def test_no_secret_stands_in_an_address(azkaban, server):
     assert not any(PASSWORD.partition("&")[0] in path or "session" in path or MARK in path for path, _ in azkaban.requests)
 
 
-def test_a_start_without_an_answer_is_not_repeated_and_found_by_the_next_call(azkaban, server):
+def test_unanswered_start_is_not_repeated_and_found_by_the_next_call(azkaban, server):
     def broken(path, values):
         if values.get("ajax") == "executeFlow":
             azkaban.answer(path, values)
@@ -185,7 +185,7 @@ def test_a_start_without_an_answer_is_not_repeated_and_found_by_the_next_call(az
     (PASSWORD, PROJECT, "nope", "Azkaban refuses fetchflowgraph: Flow nope not found"),
     (PASSWORD, PROJECT, FLOW, "Azkaban has not started train: Flow train for project digits is locked"),
 ])
-def test_what_azkaban_refuses_is_told(azkaban, password, project, flow, text):
+def test_refusal_of_azkaban_is_reported(azkaban, password, project, flow, text):
     azkaban.locked = True
     server, lines = WebServer(azkaban.url, USER, password, patience=0.0), []
     with pytest.raises(SubmissionRejected, match=text):
@@ -204,7 +204,7 @@ def test_a_fault_of_the_server_gets_a_hint_of_azkaban(azkaban, monkeypatch, away
     assert hint in done.stderr and "next: the same command again" in done.stderr and "ytf list" not in done.stderr
 
 
-def test_a_server_that_is_away_is_told_with_its_address():
+def test_absent_server_is_reported_with_its_address():
     server = WebServer(closed_address(), USER, PASSWORD, patience=0.0)
     with pytest.raises(ClusterUnreachable, match=r"Check the address \(--url or \$AZKABAN_URL\)"):
         server.status(1)
@@ -220,7 +220,7 @@ def call(*words, **environ):
 
 
 @pytest.mark.slow
-def test_the_command_runs_what_is_left_and_its_exit_code_tells_of_failures(azkaban, tmp_path, monkeypatch):
+def test_command_runs_the_rest_and_fails_if_an_execution_failed(azkaban, tmp_path, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.azkaban.backfill.BACKFILL_INTERVAL", 0.0)
     azkaban.faults.append(lambda path, values: [azkaban.end(number, "FAILED" if number == 2 else "SUCCEEDED")
                                                 for number in azkaban.executions] and None)
@@ -237,7 +237,7 @@ def test_the_command_runs_what_is_left_and_its_exit_code_tells_of_failures(azkab
     assert again.return_value == 0 and "all 3 dates are done" in again.output
 
 
-def test_every_fault_of_the_words_is_told(azkaban):
+def test_every_fault_of_the_arguments_is_reported(azkaban):
     result = call("--url", azkaban.url, "--project", PROJECT, "--flow", FLOW, "--from", "2026-11-02", "--to", "2026-11-01",
                   "--parameter", "date")
     assert isinstance(result.exception, SpecInvalid)

@@ -80,7 +80,7 @@ def test_what_is_not_installed_can_not_be_checked(plugins):
     assert not list(plugins.iterdir())
 
 
-def test_an_interpreter_without_the_package_is_told(plugins):
+def test_interpreter_without_the_package_is_reported(plugins):
     write_jobtype(plugins)
     plugin = plugins / JOBTYPE_NAME / "plugin.properties"
     other = plugins / "python"
@@ -102,7 +102,7 @@ def test_a_check_that_hangs_does_not_keep_the_command_from_ending(plugins, monke
 
 
 @pytest.mark.slow
-def test_limits_with_a_fault_are_told(plugins, tmp_path):
+def test_faulty_limits_are_reported(plugins, tmp_path):
     limits = tmp_path / "limits.yaml"
     limits.write_text("queus: [ml]")
     write_jobtype(plugins, limits=str(limits))

@@ -174,7 +174,7 @@ def test_a_program_can_not_choose_the_keys_of_the_jobs_downstream(site, overridd
     site.assert_nothing_left(execution)
 
 
-def test_outputs_of_another_job_and_parameters_of_a_user_do_not_move_the_identity(site, overridden):
+def test_outputs_and_flow_parameters_do_not_change_the_identity(site, overridden):
     """Azkaban lets both override azkaban.flow.execid, and hands stale results of a job before to the next.
 
     Neither user nor interpreter of the launcher are theirs to choose.
@@ -188,7 +188,7 @@ def test_outputs_of_another_job_and_parameters_of_a_user_do_not_move_the_identit
     site.assert_nothing_left(execution)
 
 
-def test_every_fault_of_a_request_is_said_at_once(site, project):
+def test_every_fault_of_a_request_is_reported_at_once(site, project):
     folder = project({"train": {"tf.comand": "true", "tf.worker.memory": "many", "tf.worker.instances": "-1",
                                 "tf.sucess": "chief", "tf.queue_timeout": "soon", "tony.worker.instances": "3"}})  # fmt: skip
     execution = site.run(folder, "train")
@@ -262,7 +262,7 @@ def test_a_dry_run_submits_nothing(site, project):
     assert site.applications(execution) == []
 
 
-def test_a_job_written_in_utf8_is_told_how_to_write_it(site, project):
+def test_job_in_utf8_is_refused_with_the_right_encoding(site, project):
     folder = project({})
     (folder / "train.job").write_bytes(
         "\n".join(f"{key}={value}" for key, value in {**JOB, "tf.command": "echo h\u00e9"}.items()).encode())

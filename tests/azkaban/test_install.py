@@ -79,7 +79,7 @@ def test_another_name_is_another_type(plugins):
 
 
 @pytest.mark.slow
-def test_secure_lets_one_command_pass(plugins):
+def test_secure_allows_one_command(plugins):
     done = write_jobtype(plugins, secure=True, limits="/etc/tf yarn/limits.yaml")
     private, plugin = (properties(done.folder, file) for file in ("private.properties", "plugin.properties"))
     assert private["jobtype.class"] == HADOOP_SHELL
@@ -128,7 +128,7 @@ def test_a_broken_plugin_of_ours_is_repaired(plugins, broken):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "jobtype.clas=x", "a=\\u12"])
-def test_a_broken_neighbour_is_told(plugins, text):
+def test_broken_neighbour_is_reported(plugins, text):
     (plugins / "spark").mkdir()
     (plugins / "spark" / "private.properties").write_text(text)
     (plugins / "docs").mkdir()
@@ -147,7 +147,7 @@ def test_another_plugin_is_left_alone(plugins):
     assert [path.name for path in (plugins / "spark").iterdir()] == ["private.properties"]
 
 
-def test_every_fault_of_an_installation_is_told(plugins):
+def test_every_fault_of_an_installation_is_reported(plugins):
     with pytest.raises(SpecInvalid) as caught:
         write_jobtype(plugins / "nope", name="a/b", python="python3", limits="$HOME/x")
     assert [str(fault).partition(":")[0] for fault in caught.value.faults] == ["--dir", "--name", "--python", "--limits",

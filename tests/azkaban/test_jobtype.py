@@ -33,7 +33,7 @@ from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 pytestmark = pytest.mark.slow
 
 # --- success ------------------------------------------------------------------------------------
-def test_success_is_told_downstream(azkaban, yarn):
+def test_success_is_written_for_downstream_jobs(azkaban, yarn):
     job = azkaban({"tf.output": "/models/7", "tf.name": "digits"}).start()
     assert job.outputs.stat().st_size == 0
     place = job.outputs.stat().st_ino
@@ -53,7 +53,7 @@ def test_success_is_told_downstream(azkaban, yarn):
     assert job.lines[-1] == "SUCCEEDED: It is over."
 
 
-def test_the_id_is_told_before_anything_is_submitted(azkaban, yarn):
+def test_id_is_written_before_the_submission(azkaban, yarn):
     seen = []
     job = azkaban()
     yarn.faults.append(lambda method, path: seen.append(list(job.lines)) if method == "POST" and path.endswith("/apps")
@@ -136,7 +136,7 @@ def test_a_failure_ends_with_its_reason(azkaban, yarn, reason):
     assert job.outputs.read_bytes() == b""
 
 
-def test_every_fault_is_told_and_yarn_is_not_asked(azkaban, yarn):
+def test_every_fault_is_reported_without_asking_yarn(azkaban, yarn):
     job = azkaban({"tf.que": "x", "tf.worker.memory": "lots", "tf.files.1": "missing.py"}).start()
     assert job.end() == Reason.SPEC_INVALID.exit_code
     assert job.lines[0] == "3 faults in the request:"
@@ -539,7 +539,7 @@ def limits(folder, text, mode=0o644):
     return str(path)
 
 
-def test_the_sites_limits_are_told_with_all_the_rest(azkaban, yarn, tmp_path):
+def test_limits_of_the_site_are_reported_with_all_other_faults(azkaban, yarn, tmp_path):
     path = limits(tmp_path, "tasks: 1\nqueues: [low]\nuser_to_proxy: [ann]\n")
     wrong = {"tf.worker.instances": "2", "tf.files.1": "missing.py", "user.to.proxy": "bob", "tf.tags": "a,b,c"}
     job = azkaban(wrong).start("--limits", path)
@@ -660,7 +660,7 @@ def test_the_sites_variables_reach_the_libraries(tmp_path):
     assert done.stdout.splitlines()[-1] == "/etc/azkaban.keytab"
 
 
-def test_where_the_site_says_so_the_job_is_its_users(azkaban, yarn, tmp_path):
+def test_job_runs_as_its_user_where_the_site_allows_it(azkaban, yarn, tmp_path):
     yarn.user_seen = "ann"
     path = limits(tmp_path, "user_to_proxy: [ann]\n")
     # The fake's file system is a local folder, in which nothing can belong to ann: it ends behind the reservation.
@@ -700,7 +700,7 @@ def test_limits_that_are_named_have_to_be_there(tmp_path):
         read_limits(str(tmp_path / "nope"))
 
 
-def test_a_users_own_file_is_no_limit_of_the_site():
+def test_file_of_a_user_does_not_set_limits_of_the_site():
     status = list(os.stat(__file__))
     status[stat.ST_MODE], status[stat.ST_UID] = 0o100644, os.getuid() + 12345
     with pytest.raises(SpecInvalid, match="users other than root could have written it"):

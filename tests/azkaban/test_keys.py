@@ -127,7 +127,7 @@ def test_azkabans_own_keys_are_passed_over(project):
     assert read({**RUN, **others}, project) == read(RUN, project)
 
 
-def test_what_a_training_upstream_has_said_is_no_input(project):
+def test_outputs_of_an_upstream_training_are_not_input(project):
     said = {"tf.result.reason": "SUCCEEDED", "tf.result.metrics.tf.command": "rm", "tf.result.anything": "x"}
     assert read({**RUN, **said}, project) == read(RUN, project)
 
@@ -533,7 +533,7 @@ def test_no_container_is_beyond_the_limits(project):
 @pytest.mark.parametrize(("allowed", "properties", "user"), [
     (False, {"user.to.proxy": "ann"}, None), (True, {"user.to.proxy": "ann"}, "ann"), (True, {}, None),
     (("ann",), {"user.to.proxy": "ann"}, "ann"), (("ann",), {"user.to.proxy": "bob"}, SpecInvalid)])
-def test_user_to_proxy_counts_only_where_the_site_says_so(allowed, properties, user):
+def test_user_to_proxy_counts_only_where_the_site_allows_it(allowed, properties, user):
     limits = Limits(user_to_proxy=allowed)
     if user is SpecInvalid:
         with pytest.raises(SpecInvalid, match="does not let jobs run as 'bob'"):

@@ -137,7 +137,7 @@ def test_cancelled_the_moment_it_starts_nothing_is_left(site, tmp_path):
         list(pool.map(one, (0.0, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0)))
 
 
-def test_cancelled_while_training_and_in_the_queue_behind_it_nothing_is_left(site, tmp_path):
+def test_cancel_while_training_or_queued_leaves_nothing(site, tmp_path):
     """What waits leaves the queue. What trains is killed, though the program ignores it."""
     large = {"tf__am_memory": "12000"}
     first = start(site, tmp_path / "first", "trap '' TERM INT; while :; do sleep 1; done", **large)
@@ -173,7 +173,7 @@ def test_cancelled_between_two_attempts_nothing_starts(site, tmp_path):
 # --- the launcher dies --------------------------------------------------------------------------
 
 
-def test_a_retry_of_a_killed_launcher_repeats_a_failure_attaches_again_and_reports_a_success_that_nobody_saw(site, tmp_path):
+def test_retry_of_a_killed_launcher_repeats_attaches_or_reports(site, tmp_path):
     """Hours of training are not thrown away."""
     command = (f"echo started >> {tmp_path}/trainings; mine=`wc -l < {tmp_path}/trainings`; "  # $() is Azkaban's
                f"until test -e {tmp_path}/finish-$mine; do sleep 0.2; done; [ $mine = 2 ] || exit 3")
@@ -262,7 +262,7 @@ def test_the_executor_is_gone_and_takes_its_trainings_with_it(lonely, tmp_path, 
         lonely.assert_nothing_left(one)
 
 
-def test_the_machine_is_gone_and_the_lease_ends_the_training_for_which_the_next_execution_waits(lonely, site, tmp_path):
+def test_lease_of_a_lost_machine_ends_the_training_for_the_next(lonely, site, tmp_path):
     """The lease also ends what a killed launcher has left when its flow is cancelled before the retry."""
     cancelled = start(site, tmp_path / "cancelled", name="other", tf__lease="20", retries="1", retry__backoff="600000")
     execution = start(lonely, tmp_path / "first", tf__lease="20")

@@ -20,7 +20,7 @@ SPARE = 4
 
 
 @pytest.mark.slow
-def test_a_rendezvous_takes_three_messages_an_agent_and_gives_all_the_same_spec(tmp_path):
+def test_rendezvous_takes_three_messages_for_each_agent(tmp_path):
     size = 20
     told = rendezvous.meet(size, tmp_path / "am", crowds=2)
     assert told["messages"] <= 3 * size + SPARE

@@ -138,7 +138,7 @@ def test_both_programs_know_their_version(program, name):
     assert (done.returncode, done.stdout) == (0, f"{name}, version {__version__}\n")
 
 
-def test_json_tells_of_a_request_that_was_refused():
+def test_json_describes_a_refused_request():
     done = run(SUBMIT, "--wait", "--json", "-r", "ps:0", "x")
     report = json.loads(done.stdout)
     assert (done.returncode, report["schema"], report["reason"], report["application_id"]) == (2, 1, "SPEC_INVALID", "")
@@ -211,7 +211,7 @@ def test_dry_run_shows_no_secrets_and_what_it_masked_is_not_run():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://no-such-host.invalid:8088"])
-def test_an_unreachable_resourcemanager_is_told_in_seconds(address):
+def test_unreachable_resourcemanager_is_reported_in_seconds(address):
     started = time.monotonic()
     done = run(SUBMIT, "--wait", "--json", "--resourcemanager", address, "-r", "worker:1", "x")
     assert done.returncode == 4 and time.monotonic() - started < 60
@@ -222,7 +222,7 @@ def test_an_unreachable_resourcemanager_is_told_in_seconds(address):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hangs", [False, True], ids=["no NameNode", "a NameNode that hangs"])
-def test_a_namenode_that_does_not_answer_is_told_before_the_submission(tmp_path, hangs):
+def test_unanswering_namenode_is_reported_before_the_submission(tmp_path, hangs):
     (tmp_path / "site.yaml").write_text("request_timeout: 2\n")
     yarn = FakeYarn()
     with socket.create_server(("127.0.0.1", 0)) as silent, serving(yarn) as url:
@@ -339,7 +339,7 @@ def test_a_lease_needs_a_client_that_waits():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["plain", "json"])
-def test_a_training_that_yarn_has_forgotten_is_no_success(tmp_path, form):
+def test_forgotten_training_does_not_count_as_success(tmp_path, form):
     """Cron would be green every night, and nothing would run."""
     yarn = in_a_folder(tmp_path)
     with serving(yarn) as url:
@@ -374,7 +374,7 @@ def stranger():
 
 
 @pytest.mark.slow
-def test_what_is_not_a_hadoop_at_all_is_told(stranger):
+def test_server_that_is_not_hadoop_is_reported(stranger):
     done = run(SUBMIT, "--resourcemanager", stranger, "-r", "worker:1", "x")
     assert (done.returncode, done.stdout) == (4, "")
     assert f"{stranger}/ws/v1/cluster/info" in done.stderr
@@ -452,7 +452,7 @@ def test_a_signal_before_the_submission_ends_at_once(number, code):
         assert b"Traceback" not in err
 
 
-def test_a_closed_pipe_is_no_error():
+def test_closed_pipe_is_not_an_error():
     command = f"{shlex.join(SUBMIT)} -h | head -n 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, cwd=ROOT)
     assert done.stdout.split("\n")[0] == "NAME"
@@ -493,6 +493,6 @@ def test_verbose_shows_each_request_without_its_query():
     (("--since", "soon"), 2, "'--since': 'soon' is neither an age such as 90s"),
     (("-f", "--tail", "3"), 2, "--tail and -f exclude each other"),
 ])
-def test_wrong_words_of_logs_are_told_before_a_cluster_is_asked(words, code, message):
+def test_faulty_arguments_of_logs_are_reported_without_a_cluster(words, code, message):
     done = run(YTF, "logs", "application_1_0001", "--resourcemanager", "http://127.0.0.1:1", *words)
     assert (done.returncode, done.stdout) == (code, "") and message in done.stderr

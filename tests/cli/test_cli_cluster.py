@@ -188,7 +188,7 @@ def test_the_cache_is_listed_and_pruned(run, dumped):
     ],
     ids=["a worker fails", "a signal ends the evaluator"],
 )  # fmt: skip
-def test_json_tells_the_truth_about_an_ending(run, requirement, command, code, reason, first, tmp_path):
+def test_json_describes_each_ending(run, requirement, command, code, reason, first, tmp_path):
     outputs = tmp_path / "outputs"
     done = run(SUBMIT, "--wait", "--json", "--output-properties", str(outputs), *SMALL, "-r", requirement, command)
     report = json.loads(done.stdout)
@@ -280,7 +280,7 @@ def test_a_run_id_trains_once(run, twice):
     assert again.stdout.strip() != told[0]["application_id"]
 
 
-def test_waits_that_give_up_leave_the_application_alone_and_a_kill_is_told_to_the_others(run, minicluster):
+def test_expired_waits_leave_the_application_and_all_see_a_kill(run, minicluster):
     """Somebody else kills while ytf-submit waits: it is told, and so is who asks later."""
     client = subprocess.Popen([*SUBMIT, "--wait", "--json", *SMALL, "-r", "worker:1", "sleep 600"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -401,7 +401,7 @@ def test_client_is_ended_with_the_job_and_does_not_change_its_result(run, tmp_pa
     assert "client: ended by signal 15" in done.stderr
 
 
-def test_tensorboard_shows_the_training_lingers_as_told_and_ends_with_the_job(run, minicluster, tmp_path):
+def test_tensorboard_shows_the_training_lingers_and_ends_with_the_job(run, minicluster, tmp_path):
     """The seed's example with -t, -i and -o."""
     gate = tmp_path / "done"
     (tmp_path / "train").mkdir()

@@ -91,7 +91,7 @@ def test_a_wrong_environment_is_a_fault_of_the_request(place):
 
 
 @pytest.mark.slow
-def test_a_request_that_is_never_answered_is_one_fault_and_the_others_go_on(place):
+def test_unanswered_request_is_one_fault_and_the_others_go_on(place):
     over = threading.Event()
     place.faults.append(lambda method, path: over.wait(60) and None if path.endswith("/nodes") else None)
     began = time.monotonic()

@@ -96,17 +96,17 @@ def test_the_history_knows_an_application_that_yarn_has_forgotten(place, yarn, t
     ("viewfs://mini/nowhere", "viewfs://mini/nowhere does not exist"),
     ("s3://lake/models", "s3://lake/models is not in HDFS; give a URL such as hdfs:///models/digits"),
 ])
-def test_what_cant_be_shown_is_told(place, word, says):
+def test_unshowable_word_is_reported(place, word, says):
     done = place(word)
     assert done.exit_code != 0 and says in f"{done.stderr}{done.exception}"
 
 
-def test_an_application_without_an_output_is_told(place, yarn):
+def test_application_without_an_output_is_reported(place, yarn):
     done = place(ended(yarn))
     assert done.exit_code == 1 and "has no output path; give the path of its event files instead" in done.stderr
 
 
-def test_a_tensorboard_that_fails_is_told(place, tmp_path):
+def test_failing_tensorboard_is_reported(place, tmp_path):
     (tmp_path / "bin" / "tensorboard").write_text("#!/bin/sh\nexit 3\n")
     done = place(str(tmp_path))
     assert done.exit_code == 1 and "TensorBoard ended with exit code 3" in done.stderr

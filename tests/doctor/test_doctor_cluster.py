@@ -22,7 +22,7 @@ def doctor(cluster, *words):
     return done.returncode, {item["check"]: item for item in document["checks"]}
 
 
-def test_everything_is_checked_and_an_application_tells_its_python(minicluster):
+def test_everything_is_checked_and_an_application_reports_its_python(minicluster):
     code, found = doctor(minicluster, "--submit", "--environment", f"venv://{sys.prefix}")
     told = {name: item["symptom"] for name, item in found.items() if item["symptom"]}
     assert (code, told) == (0, {"security": "UNSECURED", "queue_acl": "ANYBODY_KILLS"}), found

@@ -86,7 +86,7 @@ def test_nothing_stays_on_the_cluster(healthy):
     assert sorted(path.name for path in (healthy.files / "user" / USER / ".skein").iterdir()) == ["cache"]
 
 
-def test_the_document_is_plain_json_and_tells_everything(healthy):
+def test_document_is_plain_json_and_complete(healthy):
     document = json.loads(json.dumps(diagnose(healthy, queue="nowhere").to_dict()))
     assert (document["schema"], document["exit_code"]) == (1, 3)
     assert document["counts"] == {"ok": 11, "warning": 1, "fault": 1, "skipped": 4}
@@ -178,7 +178,7 @@ SYMPTOMS = [
 
 @pytest.mark.parametrize(("change", "check", "symptom", "words"), SYMPTOMS,
                          ids=[f"{row[1]}-{row[2].name if row[2] else 'ok'}-{n}" for n, row in enumerate(SYMPTOMS)])
-def test_a_symptom_is_told_with_what_to_do(healthy, change, check, symptom, words):
+def test_symptom_is_reported_with_advice(healthy, change, check, symptom, words):
     change(healthy)
     diagnosis = diagnose(healthy)
     finding = of(diagnosis, check)
@@ -228,7 +228,7 @@ def test_one_of_two_resourcemanagers_that_is_away_is_a_warning(healthy):
     assert f"{healthy.url} ACTIVE" in finding.message and "refused" in finding.message
 
 
-def test_active_and_standby_are_told_apart(healthy):
+def test_active_and_standby_are_distinguished(healthy):
     standby = FakeYarn()
     answers(INFO, 200, '{"clusterInfo": {"haState": "STANDBY", "hadoopVersion": "3.4.2"}}')(standby)
     with serving(standby) as url:
@@ -270,7 +270,7 @@ def test_each_namenode_is_asked(healthy, states, symptom, told):
     ("auto", True, "hdfs://ns", Symptom.NN_SILENT),  # it changes to Skein's client for a refusal only
     ("rest", True, "hdfs://ns", Symptom.NN_SILENT),
 ])
-def test_a_file_system_without_http_is_no_fault_where_skeins_client_submits(healthy, way, java, filesystem, symptom):
+def test_file_system_without_http_is_fine_for_skeins_client(healthy, way, java, filesystem, symptom):
     healthy.conf |= {"fs.defaultFS": filesystem, "hadoop.security.authentication": "kerberos"}
     if java:
         with_java(healthy)
@@ -287,7 +287,7 @@ def test_a_file_system_without_http_is_no_fault_where_skeins_client_submits(heal
         assert diagnosis.first_fault.check == "filesystem"
 
 
-def test_a_namenode_that_refuses_us_is_no_fault_where_skeins_client_submits(healthy):
+def test_refusing_namenode_is_fine_for_skeins_client(healthy):
     healthy.conf |= {"fs.defaultFS": "hdfs://ns"}
     with_java(healthy)
     with namenode("refusing") as url:
@@ -296,7 +296,7 @@ def test_a_namenode_that_refuses_us_is_no_fault_where_skeins_client_submits(heal
     assert of(diagnosis, "submission").facts["way"] == "skein"
 
 
-def test_a_namenode_with_another_time_is_told(healthy):
+def test_namenode_with_another_time_is_reported(healthy):
     healthy.conf |= {"fs.defaultFS": "hdfs://ns"}
     fake = FakeYarn()
     fake.ahead = 100.0
@@ -308,7 +308,7 @@ def test_a_namenode_with_another_time_is_told(healthy):
 @pytest.mark.parametrize(("lists", "expected"), [
     (("*", " "), "ok"), ((f"bob,{USER} staff", " "), "ok"), ((" staff", " "), "shows at a submission"), ((" ", " "), "name no user"),
 ])
-def test_where_yarn_does_not_tell_our_right_the_queues_lists_do(healthy, lists, expected):
+def test_lists_of_the_queue_decide_where_yarn_hides_our_right(healthy, lists, expected):
     healthy.rights = {}
     healthy.queues[0]["queueAcls"] = {"queueAcl": [{"accessType": "SUBMIT_APP", "accessControlList": lists[0]},
                                                    {"accessType": "ADMINISTER_QUEUE", "accessControlList": lists[1]}]}
@@ -320,7 +320,7 @@ def test_where_yarn_does_not_tell_our_right_the_queues_lists_do(healthy, lists, 
     assert (found.symptom is Symptom.QUEUE_FORBIDDEN) == (expected == "name no user")
 
 
-def test_an_open_list_of_the_administrators_is_told_where_yarn_answers_no_question(healthy):
+def test_open_list_of_administrators_is_reported_without_yarns_answer(healthy):
     healthy.rights = {}
     healthy.queues[0]["queueAcls"] = {"queueAcl": [{"accessType": "ADMINISTER_QUEUE", "accessControlList": "*"}]}
     assert of(diagnose(healthy), "queue_acl").symptom is Symptom.ANYBODY_KILLS
@@ -342,7 +342,7 @@ def test_only_a_refused_question_shows_that_not_everybody_may_administer(healthy
 @pytest.mark.parametrize(("number", "words"), [
     (2, "; at most 3 run at the same time"), (3, "; at most 3 run at the same time, so a further one waits"),
 ])
-def test_the_limit_of_parallel_applications_lets_submissions_wait(healthy, number, words):
+def test_limit_of_parallel_applications_makes_submissions_wait(healthy, number, words):
     healthy.queues[0] |= {"maxParallelApps": 3, "numApplications": number}
     found = of(diagnose(healthy), "queue")
     assert (found.outcome, found.facts["most_applications"], found.facts["most_parallel"]) == (CheckOutcome.OK, 8000, 3)
@@ -373,7 +373,7 @@ def test_logs_after_the_end_need_a_server_or_hdfs_or_the_program(healthy):
     assert "after the end from /tmp/logs" in of(examine(without), "logs").message
 
 
-def test_aggregation_is_said_to_be_on_only_where_the_cluster_says_so(healthy):
+def test_aggregation_is_on_only_where_the_cluster_reports_it(healthy):
     healthy.conf["yarn.log-aggregation-enable"] = "true"
     assert of(diagnose(healthy), "logs").message.startswith("aggregation is on; after the end from ")
     healthy.conf.pop("yarn.log-aggregation-enable")
@@ -392,19 +392,19 @@ def test_only_the_sites_keytab_is_known_to_renew_a_ticket(healthy, monkeypatch, 
     assert check_ticket(known).message == message
 
 
-def test_skein_that_can_not_be_imported_is_told(healthy, monkeypatch):
+def test_skein_without_import_is_reported(healthy, monkeypatch):
     monkeypatch.setitem(sys.modules, "skein", None)
     found = of(diagnose(healthy), "versions")
     assert found.symptom is Symptom.SKEIN_MISSING and sys.executable in found.advice
 
 
-def test_a_cluster_that_believes_every_name_over_http_only_is_told(healthy):
+def test_cluster_that_believes_names_over_http_is_reported(healthy):
     healthy.conf["hadoop.security.authentication"] = "kerberos"
     assert of(diagnose(healthy), "security").symptom is Symptom.OPEN_PAGES
 
 
 @pytest.mark.slow
-def test_a_cluster_that_gives_no_tokens_is_told(healthy):
+def test_cluster_without_tokens_is_reported(healthy):
     healthy.conf |= {"hadoop.security.authentication": "kerberos", "yarn.resourcemanager.address": "localhost:8032"}
     assert of(diagnose(healthy), "tokens").message == "got for 127.0.0.1:8032,localhost:8032, and cancelled"
     answers("/ws/v1/cluster/delegation-token", 403, REMOTE)(healthy)
@@ -420,7 +420,7 @@ def test_a_cluster_that_gives_no_tokens_is_told(healthy):
     assert of(diagnose(healthy, Site(submit_with="skein", request_timeout=2)), "tokens").outcome is CheckOutcome.SKIPPED
 
 
-def test_a_cluster_that_asks_for_a_ticket_is_told_apart_from_one_that_refuses(healthy, monkeypatch):
+def test_demand_for_a_ticket_is_distinguished_from_a_refusal(healthy, monkeypatch):
     monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere/ticket")
     monkeypatch.setenv("KRB5_CONFIG", "/dev/null")
     answers(INFO, 401, HTML, "text/html", **{"WWW-Authenticate": "Negotiate"})(healthy)
@@ -449,7 +449,7 @@ def silence():
     over.set()
 
 
-def test_a_server_that_does_not_answer_is_told_in_time(healthy, silence):
+def test_unanswering_server_is_reported_in_time(healthy, silence):
     healthy.faults.append(lambda method, path: silence.wait(60) and None)
     diagnosis = diagnose(healthy, Site(request_timeout=0.2))
     found = of(diagnosis, "resourcemanager")

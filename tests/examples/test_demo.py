@@ -54,7 +54,7 @@ def test_the_demo_trains_prints_its_report_and_leaves_nothing_running(folder):
     assert left_of(folder) == []
 
 
-def test_the_demo_keeps_its_cluster_when_asked_and_says_how_to_use_and_end_it(folder):
+def test_demo_keeps_its_cluster_and_shows_how_to_use_and_end_it(folder):
     demo = subprocess.Popen([*DEMO, "--keep", "--dir", folder], stderr=subprocess.PIPE, text=True, cwd=folder.parent)
     said = ""
     while "== the data" not in said:

@@ -164,7 +164,7 @@ def assert_trained(cluster, task, *, steps, resumed_from_step):
 
 
 @pytest.mark.slow
-def test_parameter_server_survives_a_restart_and_the_kill_of_a_worker_and_the_evaluator_measures_the_same(tmp_path, data):
+def test_parameter_server_survives_a_restart_and_a_killed_worker(tmp_path, data):
     """The restart has new ports. `tests/examples/test_demo.py` trains from nothing, with two workers."""
     counts = {"chief": 1, "worker": 1, "ps": 1}
     slow = "parameter_server.py --steps 800 --checkpoint_steps 50 --step_delay 0.01"
@@ -332,6 +332,6 @@ def test_the_namenode_is_found_in_the_configuration(storage, tmp_path, url, site
     assert storage.webhdfs_address(url, {"WEBHDFS_URL": "http://given:1"}) == "http://given:1"
 
 
-def test_an_unknown_namenode_is_said_with_what_to_set(storage):
+def test_unknown_namenode_is_reported_with_the_setting(storage):
     with pytest.raises(ValueError, match="set WEBHDFS_URL to its HTTP address"):
         storage.webhdfs_address("hdfs:///x", {})

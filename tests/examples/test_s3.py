@@ -73,12 +73,12 @@ def test_a_folder_of_more_objects_than_one_page_comes_whole(storage, server):
     assert len(dict(folder._store.walk())) == 1003
 
 
-def test_what_is_not_there_is_said_with_its_url(storage):
+def test_missing_object_is_reported_with_its_url(storage):
     with pytest.raises(FileNotFoundError, match="there is no s3://lake/no/such"):
         storage.read_bytes("s3://lake/no/such")
 
 
 @pytest.mark.parametrize("url", ["s3:///data/digits.npz", "s3://lake/data?versionId=1"])
-def test_a_url_that_is_none_of_s3_is_refused(storage, url):
+def test_url_of_another_scheme_is_refused_by_s3(storage, url):
     with pytest.raises(ValueError, match="is no s3://bucket/key"):
         storage.read_bytes(url)

@@ -74,7 +74,7 @@ def test_a_lease_moves_each_quarter_and_soon_again_after_a_silence():
     assert renewals.due(seen(now[0]))
 
 
-def test_a_lease_does_not_move_while_the_master_is_launched_and_moves_for_each_new_application():
+def test_lease_moves_for_each_application_after_its_launch():
     renewals = Renewals(Lease(100.0), lambda: 0.0)
     assert renewals.due(seen(1, state="ACCEPTED", launchTime=0)) is None
     assert renewals.due(seen(3, state="ACCEPTED", launchTime=0))
@@ -90,7 +90,7 @@ def test_a_usual_lease_outlasts_an_outage_that_its_client_waits_for(unreachable,
     assert lease * 3 / 4 >= min(unreachable, 86400) + 75
 
 
-def test_a_job_without_a_lease_has_none_and_a_leased_one_knows_its_lifetime():
+def test_only_a_leased_job_has_a_lease_and_knows_its_lifetime():
     assert lease_of(job(), "x") is None and lease_of(job(lease=0), "x") is None
     limits = Deadlines(queue=100, total=200)
     lease = lease_of(job(lease=60, deadlines=limits), "x")
@@ -155,7 +155,7 @@ def test_a_kill_leaves_no_note_of_the_holder(place):
     assert list((place.staging / "leases").iterdir()) == []
 
 
-def test_a_refused_lease_is_told_once_and_the_wait_goes_on(place, caplog):
+def test_refused_lease_is_logged_once_and_the_wait_goes_on(place, caplog):
     place.yarn.add(seen(10, user=USER))
     refusals = []
 

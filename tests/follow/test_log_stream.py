@@ -130,7 +130,7 @@ def test_the_application_masters_log_is_followed_too(yarn, nodes, stream):
         assert list(lines.look(application(1, "ACCEPTED", amContainerLogs=""), JobReport(ID))) == []
 
 
-def test_a_look_behind_the_end_tells_nothing_twice(yarn, nodes, stream):
+def test_look_behind_the_end_repeats_nothing(yarn, nodes, stream):
     nodes[FIRST] = b"one\n"
     lines, tasks = stream(), [task(yarn.url, "worker:0", FIRST)]
     assert len(look(lines, yarn, tasks, Reason.SUCCEEDED)) == 1

@@ -220,7 +220,7 @@ def test_a_server_that_adds_nothing():
 @pytest.mark.parametrize("size", [1, 7, 5000])
 @pytest.mark.parametrize("window", [10, 100, 5000])
 @pytest.mark.parametrize("offset", [0, 5, 95, 100, 120])
-def test_what_is_behind_an_offset_or_that_the_window_is_too_small(offset, window, size):
+def test_read_from_an_offset_returns_the_rest_or_reports_the_gap(offset, window, size):
     content = bytes(range(48, 98)) * 2
     text = framed(content[-window:].decode()).replace(f"LogLength:{len(content[-window:])}", f"LogLength:{len(content)}").encode()
     cut = [text[at:at + size] for at in range(0, len(text), size)]
@@ -228,5 +228,5 @@ def test_what_is_behind_an_offset_or_that_the_window_is_too_small(offset, window
     assert grown(cut, offset, window) == (len(content), content[offset:] if reachable else b"")
 
 
-def test_what_is_no_log_has_no_length():
+def test_page_that_is_not_a_log_has_no_length():
     assert grown([b"<html>" * 1000], 0, 100) == grown([], 0, 100) == (-1, b"")

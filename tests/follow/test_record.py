@@ -63,7 +63,7 @@ def test_a_report_of_ours_is_enough(staging):
     assert staging.records().read(ours.application_id)["metrics"] == {"loss": 1.0}
 
 
-def test_applications_of_other_programs_and_those_that_never_began_get_no_record(staging, tmp_path):
+def test_foreign_and_unstarted_applications_get_no_record(staging, tmp_path):
     with contextlib.closing(Session(staging.cluster)) as session:
         session.read(application(8, "FINISHED", user=USER, finalStatus="SUCCEEDED", launchTime=1700000010000,
                                  finishedTime=ENDED * 1000, applicationType="MAPREDUCE"))
@@ -74,7 +74,7 @@ def test_applications_of_other_programs_and_those_that_never_began_get_no_record
     assert staging.records().days() == []
 
 
-def test_a_file_system_that_fails_is_only_told(staging, caplog, tmp_path):
+def test_failing_file_system_is_only_logged(staging, caplog, tmp_path):
     report = ended()
     lay_out(staging, report.application_id)
     (tmp_path / staging.cluster.history.lstrip("/")).write_text("in the way")

@@ -93,7 +93,7 @@ def test_before_each_try_it_is_asked_again(yarn):
     assert paths == ["new-application", "info", "apps", "info", "info", "info", "apps"]
 
 
-def test_what_it_says_of_its_configuration_before_it_is_active_is_asked_again(yarn):
+def test_configuration_is_read_again_after_the_activation(yarn):
     """Until then it may not have read hdfs-site.xml, and HDFS would be looked for at its default port."""
     starting(yarn, 3)
     whole = yarn.conf

@@ -28,7 +28,7 @@ UNSEEN = "application_1_0001 runs, but this client can't show its tasks: proxy:1
 @pytest.mark.parametrize("state, tasks, obstacle, told", [
     ("RUNNING", (), lambda: "", [SILENT]), ("RUNNING", (), lambda: "proxy:1 wants a ticket", [UNSEEN]),
     ("RUNNING", (TaskReport("worker:0"),), lambda: "", []), ("ACCEPTED", (), lambda: "", []), ("RUNNING", (), None, [])])
-def test_a_coordinator_that_does_not_show_itself_is_told_once(caplog, state, tasks, obstacle, told):
+def test_silent_coordinator_is_logged_once(caplog, state, tasks, obstacle, told):
     """An application master whose token does not fit registers, and then hangs until YARN ends it after ten minutes."""
     now = [0.0]
     steps = waiting("application_1_0001", on_change=lambda report: None, clock=lambda: now[0], obstacle=obstacle)
@@ -47,7 +47,7 @@ def test_a_coordinator_that_does_not_show_itself_is_told_once(caplog, state, tas
     assert looks == [[], [], told, told]
 
 
-def test_an_outage_is_told_once_for_each_kind_of_error_and_at_its_end(caplog):
+def test_outage_is_logged_once_for_each_error_and_at_its_end(caplog):
     caplog.set_level("INFO")
     now = [0.0]
     outage = Outage(lambda: now[0])

@@ -91,7 +91,7 @@ def test_ten_thousand_jobs_cost_one_call_per_interval(yarn, cluster):
 
 
 @pytest.mark.slow
-def test_changes_are_told_once(yarn, cluster):
+def test_changes_are_reported_once(yarn, cluster):
     name = add(yarn, 1, state="ACCEPTED")
     told = []
 
@@ -110,7 +110,7 @@ def test_changes_are_told_once(yarn, cluster):
 
 
 @wire_only
-def test_running_is_told(yarn, cluster):
+def test_running_is_reported(yarn, cluster):
     """On a real YARN: test_launcher_cluster.py, where an application master runs."""
     name = add(yarn, 1, state="ACCEPTED")
     states = []
@@ -353,7 +353,7 @@ async def of_two_stagings(cluster, elsewhere):
 
 
 @wire_only
-def test_all_in_one_event_loop_share_a_watcher_and_another_loop_has_its_own(yarn, cluster):
+def test_watcher_is_shared_within_one_event_loop_only(yarn, cluster):
     async def two():
         return watcher_for(cluster, tag=TAG), watcher_for(cluster, tag=TAG), watcher_for(cluster)
 

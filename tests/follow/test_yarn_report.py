@@ -80,7 +80,7 @@ def test_endings_without_a_report(state, final, text, reason):
         assert " ".join(text.split()) in report.message
 
 
-def test_a_java_stack_trace_does_not_hide_what_is_said():
+def test_java_stack_trace_does_not_hide_the_message():
     trace = ("Failure in container allocator: Invalid label resource request\n"
              "\tat org.apache.hadoop.yarn.server.SchedulerUtils.check(SchedulerUtils.java:537)\n"
              "\tat java.base@17.0.1/java.security.AccessController.doPrivileged(Native Method)\n"

@@ -27,7 +27,7 @@ def test_one_address_is_enough(hadoop):
     failover_rows.one_address_is_enough(plain(hadoop))
 
 
-def test_a_gateway_that_asks_the_standby_is_no_obstacle(hadoop, tmp_path):
+def test_gateway_that_asks_the_standby_works(hadoop, tmp_path):
     failover_rows.a_gateway_that_asks_the_standby_is_no_obstacle(hadoop, Authority(tmp_path), tmp_path)
 
 

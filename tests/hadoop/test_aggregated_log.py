@@ -53,18 +53,18 @@ def test_a_large_log_is_read_in_parts():
 @pytest.mark.parametrize(("content", "why"), [
     (b"", "too few"), (b"x" * 100, "not that of a TFile"), (file_of({A: LOGS})[:-1], "not that of a TFile"),
     (file_of({A: LOGS}, compression="lzo"), "'lzo' is not supported")])
-def test_other_files_are_told(content, why):
+def test_other_files_are_refused(content, why):
     with pytest.raises(NotALog, match=why):
         read(content, A, "worker.log")
 
 
-def test_a_file_that_lacks_bytes_is_told():
+def test_truncated_file_is_refused():
     content = file_of({A: LOGS})
     with pytest.raises(NotALog, match="not a complete file"):
         list(read_aggregated_log(len(content), lambda offset, length: content[offset:offset + length] if offset > 100 else b"", A, "x"))
 
 
-def test_a_log_whose_length_is_no_number_is_told():
+def test_log_without_a_numeric_length_is_refused():
     content = file_of({A: {"worker.log": b"12345678901"}}, chunk=10_000)
     damaged = content.replace(b"\0\x0211", b"\0\x02?1")
     assert damaged != content

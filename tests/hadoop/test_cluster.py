@@ -89,7 +89,7 @@ def test_wrong_addresses(text):
 
 
 @pytest.mark.slow
-def test_nobody_there_is_said_in_seconds(tmp_path):
+def test_absent_server_is_reported_in_seconds(tmp_path):
     started = time.monotonic()
     with pytest.raises(ClusterUnreachable, match="no ResourceManager answers"):
         discover(closed_address(), environ(tmp_path))
@@ -102,7 +102,7 @@ def test_not_a_hadoop_at_all(yarn, tmp_path):
         discover(yarn.url, environ(tmp_path))
 
 
-def test_another_json_service_is_no_hadoop(yarn, tmp_path):
+def test_another_json_service_is_refused(yarn, tmp_path):
     yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, '{"status": "UP"}'))
     with pytest.raises(ClusterUnreachable, match="is no YARN ResourceManager"):
         discover(yarn.url, environ(tmp_path))
@@ -200,7 +200,7 @@ def test_another_name_of_a_configured_address_is_not_a_third_one(yarn, tmp_path)
 
 
 @pytest.mark.slow
-def test_no_active_resourcemanager_is_told_in_seconds(yarn, tmp_path):
+def test_missing_active_resourcemanager_is_reported_in_seconds(yarn, tmp_path):
     stand_by(yarn)
     started = time.monotonic()
     with pytest.raises(ClusterUnreachable, match=r"is not active .Can not find any active RM"):

@@ -65,13 +65,13 @@ def test_every_request_carries_the_password_and_no_user_name(gateway, authority,
     assert not any("user.name" in parameters for _, _, parameters, *_ in gateway.requests)
 
 
-def test_the_user_is_whom_the_gateway_names(gateway, authority, tmp_path):
+def test_user_is_the_one_that_the_gateway_names(gateway, authority, tmp_path):
     """A passcode of Knox has the user name Token; a token's subject may be mapped to another name."""
     file = written(tmp_path / "password", "Token:passcode")
     assert discover(gateway.url, ENVIRON, site=site(authority, gateway_password_file=file)).user == "ann"
 
 
-def test_another_user_is_refused_unless_the_gateway_lets_us_act_for_them(gateway, authority, tmp_path):
+def test_another_user_needs_the_right_to_act_for_them(gateway, authority, tmp_path):
     settings = site(authority, gateway_password_file=written(tmp_path / "password", SECRET))
     with pytest.raises(SubmissionRejected, match="the gateway takes us for 'ann', not for 'bob': it does not let us act for "
                                                  "other users; give the password or token of that user"):
@@ -164,13 +164,13 @@ def test_a_refused_password_names_the_setting_and_not_the_password(gateway, auth
     assert "pass:" not in said
 
 
-def test_a_token_that_has_ended_is_told(gateway, authority, tmp_path):
+def test_expired_token_is_reported(gateway, authority, tmp_path):
     said = refused(gateway, authority, gateway_token_file=written(tmp_path / "token", jwt(sub="ann", exp=time.time() - 3600)))
     assert "it does not accept the token, which ended at 20" in said
     assert "write a new one into the file that gateway_token_file names" in said
 
 
-def test_a_gateway_that_wants_a_login_is_told_with_the_settings(gateway, authority):
+def test_gateway_login_is_demanded_with_the_settings(gateway, authority):
     assert ('wants a login that is not Kerberos: Basic realm="application"; for a gateway such as Knox set gateway_password_file '
             "or gateway_token_file in site.yaml") in refused(gateway, authority)
 

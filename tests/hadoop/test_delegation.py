@@ -94,7 +94,7 @@ def test_a_token_of_the_resourcemanagers_names_each_by_address_and_by_name(yarn,
     assert resourcemanager_services(cluster_of(yarn)) == services
 
 
-def test_an_unknown_address_of_the_resourcemanager_is_told_before_a_token_is_asked_for(yarn):
+def test_unknown_resourcemanager_address_is_reported_before_any_token(yarn):
     del yarn.conf["yarn.resourcemanager.address"]
     with pytest.raises(TokensUnavailable, match="'resourcemanager_service: host:8032'"):
         get(cluster_of(yarn))
@@ -150,7 +150,7 @@ def test_a_refusal_says_who_gives_none_and_leaves_none(yarn, kind, what, status)
     assert yarn.tokens == []
 
 
-def test_a_login_that_may_not_act_for_the_user_is_refused_and_not_tried_otherwise(yarn):
+def test_login_without_proxy_right_is_refused_at_once(yarn):
     yarn.tokens_refused["WEBHDFS delegation"] = 403, {
         "exception": "AuthorizationException", "message": "User: gw is not allowed to impersonate bob"}
     with pytest.raises(SubmissionRejected, match="not allowed to impersonate bob") as raised:
@@ -158,7 +158,7 @@ def test_a_login_that_may_not_act_for_the_user_is_refused_and_not_tried_otherwis
     assert not isinstance(raised.value, TokensUnavailable)
 
 
-def test_a_namenode_that_is_away_is_no_reason_to_go_another_way(yarn):
+def test_absent_namenode_does_not_change_the_route(yarn):
     yarn.conf["dfs.namenode.http-address"] = closed_address()[len("http://"):]
     with pytest.raises(ClusterUnreachable):
         get(cluster_of(yarn))

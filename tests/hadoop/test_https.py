@@ -147,18 +147,18 @@ def test_an_unknown_authority_is_named(secure, tmp_path):
     (-9, -2, r"its certificate, or one of its CA's, has expired \(20\d\d-\d\d-\d\d \d\d:\d\d UTC\); the administrator has to renew it"),
     (2, 9, r"its certificate is not valid before 20\d\d-\d\d-\d\d \d\d:\d\d UTC; check this machine's clock"),
 ], ids=["expired", "early"])
-def test_the_dates_of_a_certificate_are_told(authority, begins, ends, said):
+def test_dates_of_a_certificate_are_reported(authority, begins, ends, said):
     with serving(FakeYarn(), authority.server("localhost", "127.0.0.1", days=(begins, ends))) as url:
         assert re.search(said, refusal(url, authority))
 
 
-def test_a_port_that_speaks_plain_http_is_told(yarn, authority):
+def test_port_with_plain_http_is_reported(yarn, authority):
     address = yarn.url.replace("http:", "https:")
     assert (f"no ResourceManager answers at {address}: it does not speak https; if it serves plain HTTP, write {yarn.url}. "
             in refusal(address, authority))
 
 
-def test_a_port_that_speaks_https_is_told(secure, authority):
+def test_port_with_https_is_reported(secure, authority):
     address = secure.url.replace("https:", "http:")
     assert (f"no ResourceManager answers at {address}: it speaks https, not plain HTTP; write {secure.url}. "
             in refusal(address, authority))
@@ -198,7 +198,7 @@ def test_without_a_ca_file_the_machines_certificates_are_trusted(secure, authori
 
 
 @pytest.mark.parametrize("content", [None, "no certificates"], ids=["missing", "something else"])
-def test_a_ca_file_that_is_none_is_a_fault_of_the_site_file(yarn, tmp_path, content):
+def test_invalid_ca_file_is_a_fault_of_the_site_file(yarn, tmp_path, content):
     path = tmp_path / "ca.pem"
     if content:
         path.write_text(content)

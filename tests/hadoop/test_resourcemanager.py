@@ -147,14 +147,14 @@ def test_answers_become_our_errors(yarn, status, message, error, says):
     assert type(raised.value) is error
 
 
-def test_a_submission_that_another_client_sends_at_the_same_moment_is_a_success(yarn):
+def test_simultaneous_submission_of_another_client_is_a_success(yarn):
     duplicate = remote(400, f"Application with id {ID} is already present! Cannot add a duplicate!")
     yarn.faults.append(lambda method, path: duplicate(method, path) if method == "POST" else None)
     client(yarn.url).submit({"application-id": ID})
 
 
 @pytest.mark.parametrize("sent", [False, True], ids=["lost answer", "sent before"])
-def test_a_refused_look_is_no_refusal_of_a_submission_that_yarn_may_have(yarn, sent):
+def test_refused_look_does_not_refuse_a_sent_submission(yarn, sent):
     refused = []
 
     def fault(method, path):
@@ -169,7 +169,7 @@ def test_a_refused_look_is_no_refusal_of_a_submission_that_yarn_may_have(yarn, s
 
 
 @pytest.mark.parametrize("sent", [False, True], ids=["lost answer", "sent before"])
-def test_a_refused_repetition_is_no_refusal_of_a_submission_that_yarn_may_have(yarn, sent):
+def test_refused_repetition_does_not_refuse_a_sent_submission(yarn, sent):
     posts = []
 
     def fault(method, path):
@@ -190,7 +190,7 @@ def test_a_refused_look_before_the_submission_is_a_refusal(yarn):
         client(yarn.url).submit({"application-id": ID})
 
 
-def test_what_is_no_resourcemanager_is_said(yarn):
+def test_server_that_is_not_a_resourcemanager_is_reported(yarn):
     yarn.faults.append(lambda method, path: (200, {"Content-Type": "text/html"}, "<html><b>It works!</b></html>"))
     with pytest.raises(ClusterUnreachable, match="is no YARN ResourceManager: It works!"):
         client(yarn.url).info()
@@ -200,7 +200,7 @@ def test_what_is_no_resourcemanager_is_said(yarn):
 @pytest.mark.parametrize("ask", [
     lambda rm: rm.info(), lambda rm: rm.get(ID), lambda rm: rm.scheduler(), lambda rm: rm.kill(ID, "x"), lambda rm: rm.new_application(),
 ], ids=["info", "get", "scheduler", "kill", "new application"])
-def test_an_answer_that_something_between_us_has_cut_is_no_traceback(yarn, text, ask):
+def test_truncated_answer_is_an_error_of_ours(yarn, text, ask):
     yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
     with pytest.raises(ClusterUnreachable, match="does not answer as YARN does"):
         ask(client(yarn.url))
@@ -208,7 +208,7 @@ def test_an_answer_that_something_between_us_has_cut_is_no_traceback(yarn, text,
 
 @pytest.mark.parametrize("text", [
     "", '{"apps": {"app": [', "[]", '{"apps": "x", "nodes": "x"}', '{"apps": {"app": [1]}, "nodes": {"node": ["x"]}}'])
-def test_a_list_that_something_between_us_has_cut_is_no_traceback(yarn, text):
+def test_truncated_list_is_an_error_of_ours(yarn, text):
     yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
     for ask in (lambda rm: rm.find(), lambda rm: rm.nodes()):
         with pytest.raises(ClusterUnreachable, match=r"does not (answer|list (apps|nodes)) as YARN does"):
@@ -227,7 +227,7 @@ def test_lists_as_yarn_writes_them(yarn, text, found):
     assert (asker.find(), asker.nodes()) == (found, found)
 
 
-def test_nobody_there_is_said_within_the_patience():
+def test_absent_resourcemanager_is_reported_within_the_patience():
     started = time.monotonic()
     address = closed_address()
     with pytest.raises(ClusterUnreachable, match=f"no ResourceManager answers at {address}.*refused.*--resourcemanager"):

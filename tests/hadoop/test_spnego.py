@@ -430,7 +430,7 @@ def test_a_node_is_shown_a_ticket_if_the_resourcemanager_lists_it(yarn, client, 
     all_of_ann(yarn)
 
 
-def test_the_content_of_a_file_goes_to_a_datanode_without_ticket_and_cookie(yarn, client):
+def test_content_goes_to_a_datanode_without_ticket_and_cookie(yarn, client):
     """The NameNode's redirect has a token for it."""
     datanode = FakeYarn()
     datanode.faults.append(lambda method, path: (201, {}, ""))
@@ -531,7 +531,7 @@ print(live.fetch_document({{"id": {ID!r}, "state": "RUNNING", "trackingUrl": "{p
         assert re.match(r"None localhost:\d+ wants a Kerberos ticket. Only an address .*; name .*yarn.web-proxy.address", out)
 
 
-def test_an_open_web_interface_of_a_secured_cluster_is_told_a_name():
+def test_open_web_interface_of_a_secured_cluster_gets_a_user_name():
     yarn = FakeYarn()
     yarn.conf["hadoop.security.authentication"] = "kerberos"
     with serving_simple(yarn) as url:

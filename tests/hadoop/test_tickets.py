@@ -52,7 +52,7 @@ def test_a_keytab_without_the_principal(keytab, principal):
     (b"\5\2" + struct.pack(">i", 3) + b"\0\1\xff", "is not a keytab"),
     (b"\5\2\0\0", "is not a keytab"),
 ])
-def test_a_file_that_is_no_keytab(tmp_path, content, said):
+def test_file_without_keys_is_refused(tmp_path, content, said):
     path = tmp_path / "odd"
     path.write_bytes(content)
     assert said in (keytab_fault(str(path), None) or "")
@@ -63,7 +63,7 @@ def test_a_missing_keytab(tmp_path):
     assert said.startswith(f"the keytab {tmp_path}/none can't be read (No such file or directory). Correct the path, or")
 
 
-def test_a_store_that_is_no_file_is_left_to_the_library():
+def test_store_that_is_not_a_file_is_left_to_the_library():
     assert keytab_fault("MEMORY:x", "ann") is None
 
 

@@ -75,7 +75,7 @@ class NoTickets(Tickets):
         raise TicketMissing("there is no valid Kerberos ticket")
 
 
-def test_a_missing_ticket_is_told_as_such(yarn):
+def test_missing_ticket_keeps_its_hint(yarn):
     """Its next step is kinit, not another address; a wait counts it as another kind of outage."""
     yarn.faults.append(lambda method, path: (401, {"WWW-Authenticate": "Negotiate"}, ""))
     files = WebHdfs((yarn.url,), KerberosAuthentication("ann", tickets=NoTickets()), 10.0)
@@ -146,7 +146,7 @@ def test_a_busy_datanode_may_take_as_long_as_a_look_to_open_a_connection(monkeyp
     assert (to_datanode.connect, to_datanode.read) == (10.0, 30.0)
 
 
-def test_a_datanode_that_this_machine_can_not_reach_is_named_with_what_to_do():
+def test_unreachable_datanode_is_named_with_advice():
     address = closed_address()
     with leading_to(address) as (namenode, _), pytest.raises(ClusterUnreachable) as raised:
         WebHdfs((namenode,), ANN, 10.0).read("/x")
@@ -164,7 +164,7 @@ def test_a_file_that_a_datanode_finds_taken_is_not_created():
         assert WebHdfs((namenode,), ANN, 10.0).create("/x", b"1", 0o600) is False
 
 
-def test_a_second_redirect_is_no_success():
+def test_second_redirect_is_an_error():
     answer = b"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://elsewhere/\r\nContent-Length: 0\r\n\r\n"
     with datanode(answer=answer) as (url, _), leading_to(url) as (namenode, _), \
             pytest.raises(ClusterUnreachable, match="answers 307, not as a NameNode"):
@@ -187,7 +187,7 @@ def test_a_namenode_that_names_no_datanode_has_taken_nothing():
 
 
 @pytest.mark.parametrize("there, renamed", [(200, False), (404, None)], ids=["taken", "another cause"])
-def test_a_rename_tells_whether_the_target_is_taken(there, renamed):
+def test_rename_returns_whether_the_target_was_free(there, renamed):
     """WebHDFS answers false without a cause."""
     yarn = FakeYarn()
     yarn.pages["/webhdfs/v1/a"] = ("application/json", '{"boolean": false}')
@@ -206,7 +206,7 @@ def test_a_rename_tells_whether_the_target_is_taken(there, renamed):
     assert yarn.requests[0][2] == {"op": "RENAME", "user.name": "ann", "destination": "/b"}
 
 
-def test_a_file_is_no_directory():
+def test_listing_a_file_is_an_error():
     yarn = FakeYarn()
     item = '{"pathSuffix": "", "type": "FILE", "length": 1, "modificationTime": 1, "accessTime": 1, "owner": "ann", ' \
            '"permission": "600"}'
@@ -215,7 +215,7 @@ def test_a_file_is_no_directory():
         WebHdfs((url,), ANN, 10.0).list("/x")
 
 
-def test_a_namenode_that_is_down_is_asked_once_and_the_other_one_from_then_on():
+def test_namenode_that_is_down_is_asked_only_once():
     active = FakeYarn()
     active.pages["/webhdfs/v1/x"] = ("application/json", '{"boolean": true}')
     with serving(active) as url:
@@ -271,7 +271,7 @@ def test_what_a_namenode_refuses_becomes_our_error(exception, message, error, sa
             files.makedirs("/user/ann", 0o700)
 
 
-def test_the_failure_of_each_namenode_is_told():
+def test_failure_of_each_namenode_is_reported():
     """After a restart of both: the active one is in safe mode, which the standby's answer must not hide."""
     first, second = namenode((403, "RetriableException", "Name node is in safe mode")), namenode((403, "StandbyException", "no writes"))
     closed = closed_address()
@@ -295,7 +295,7 @@ def test_a_response_of_the_last_address_asks_no_other_address_again(monkeypatch)
     (200, "application/json", "[]"), (200, "application/json", "{}"),
     (200, "application/json", '{"FileStatuses": {"FileStatus": ["x"]}}'),
 ])
-def test_what_is_no_namenode_at_all_is_told_with_its_address(status, kind, text):
+def test_server_that_is_not_a_namenode_is_reported_with_its_address(status, kind, text):
     yarn = FakeYarn()
     yarn.faults.append(lambda method, path: (status, {"Content-Type": kind}, text))
     with serving(yarn) as url:
@@ -311,7 +311,7 @@ def test_a_missing_file_is_none_and_no_error():
         assert files.status("/none") is None and files.list("/none") == [] and files.read("/none") is None
 
 
-def test_a_datanode_that_dies_in_the_middle_of_its_answer_is_an_error_of_ours():
+def test_datanode_that_dies_while_answering_is_an_error_of_ours():
     yarn = FakeYarn()
     yarn.faults.append(lambda method, path: (200, {"Content-Type": "text/plain", "Content-Length": "100"}, "begin."))
     with serving(yarn) as url, pytest.raises(ClusterUnreachable, match="reading /x"):

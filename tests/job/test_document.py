@@ -135,7 +135,7 @@ def test_all_faults_of_a_document_come_together():
     assert len(faults) >= 4
 
 
-def test_what_is_not_yaml():
+def test_document_that_is_not_yaml_is_refused():
     with pytest.raises(SpecInvalid, match="not YAML, line 1, column 5: expected the node content"):
         JobSpec.from_yaml("a: [")
     with pytest.raises(SpecInvalid, match="not YAML: ValueError"):

@@ -72,7 +72,7 @@ def test_a_default_in_words_stands_only_where_no_value_is_the_default():
 @pytest.mark.parametrize("option", [option for name, option in OPTIONS.items() if name in OPTION_NAMES and option.path
                                     and option.type in ("count", "seconds", "memory", "choice", "text")
                                     and name not in IN_WORDS and default_of(option)], ids=lambda option: option.name)
-def test_a_job_that_is_given_the_shown_default_is_the_job_that_is_given_nothing(option):
+def test_shown_defaults_equal_the_defaults_of_the_job(option):
     plain = {"task_command": "x", "cluster_requirement": "worker:1", "output": "/o", "tensorboard": True}
     assert build_job({**plain, option.name: default_of(option)}) == build_job(plain)
 

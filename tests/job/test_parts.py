@@ -86,7 +86,7 @@ def test_environments(text, scheme, location):
                       "docker://image, or an archive (.tar.gz, .tgz, .zip)"),
     ],
 )  # fmt: skip
-def test_what_is_no_environment(text, message):
+def test_invalid_environment_is_refused(text, message):
     with pytest.raises(SpecInvalid) as error:
         Environment.parse(text)
     assert str(error.value) == message

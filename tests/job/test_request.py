@@ -154,7 +154,7 @@ def test_numbers_may_come_as_texts_and_flags_as_yaml_writes_them():
     assert spec.env == {"FLAG": "true", "N": "3"}
 
 
-def test_a_pattern_with_brackets_is_no_fault_of_a_path():
+def test_pattern_with_brackets_is_a_valid_path():
     assert doubts_about_job(build_job({"task_command": "x", "cluster_requirement": "worker:1", "input": "hdfs://data[0-9]/x"})) == []
 
 

@@ -67,7 +67,7 @@ def test_memory(value, mebibytes):
 
 
 @pytest.mark.parametrize("value", ["", "lots", "-1", "8 GiBs", "1e3", "8,5g", True, "0x10"])
-def test_what_is_no_memory(value):
+def test_invalid_memory_is_refused(value):
     with pytest.raises(ValueError) as error:
         parse_memory(value)
     assert str(error.value) == f"{value!r} is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)"
@@ -84,7 +84,7 @@ def test_gibibytes_are_1024_mebibytes(number):
 
 
 @pytest.mark.parametrize("value", ["٣", "1_000", "+1", "", "1 2", True])
-def test_what_is_no_count(value):
+def test_invalid_count_is_refused(value):
     with pytest.raises(ValueError, match="is not a whole number of at least 1"):
         parse_count(value)
 

@@ -44,7 +44,7 @@ def test_a_task_has_the_resources_of_its_index():
     assert (task.resources(0).memory, task.resources(1).memory, task.resources(1).vcores) == (1024, 4096, 2)
 
 
-def test_roles_come_from_the_table_unless_the_task_says_otherwise():
+def test_roles_come_from_the_table_unless_the_task_sets_them():
     assert TaskSpec().role("ps") == (True, False, True)
     assert TaskSpec().role("evaluator") == (False, True, True)
     assert TaskSpec().role("anything") == (True, True, True)

@@ -65,14 +65,14 @@ def test_tags_are_what_yarn_takes_and_read_back(key, deployment, generation, att
     assert len(identity.tags) == (4 if deployment else 3)
 
 
-def test_the_key_alone_tells_one_training_from_another():
+def test_key_alone_distinguishes_trainings():
     assert Identity("a").tag == Identity("a", 3, 4).tag != Identity("b").tag
     assert Identity("a", deployment="x").tag != Identity("a", deployment="y").tag
     assert deployment_tag("x") in Identity("a", deployment="x").tags
 
 
 @pytest.mark.parametrize("values", [{"key": ""}, {"key": "a", "generation": -1}, {"key": "a", "attempt": "1"}])
-def test_what_is_no_identity(values):
+def test_invalid_identity_is_refused(values):
     with pytest.raises(SpecInvalid, match="identity"):
         Identity(**values)
 
@@ -168,7 +168,7 @@ def test_a_claim_is_made_once_and_whole(place):
     assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
 
 
-def test_a_claim_that_is_none_is_said(place):
+def test_malformed_claim_is_reported(place):
     claims = claims_of(place)
     claims.make(0, number(1))
     (place.staging / "claims" / ME.hash / "0").write_text("{}")
@@ -217,7 +217,7 @@ def test_success_is_never_repeated_and_failure_only_by_another_attempt(place):
 
 
 @pytest.mark.slow
-def test_an_older_generation_is_killed_and_a_stale_one_is_told(place):
+def test_older_generation_is_killed_and_a_stale_caller_superseded(place):
     place.launcher().ensure(job(), ME)
     newer = place.launcher().ensure(job(), again(0, generation=2))
     assert live(place) == [newer.application_id]
@@ -248,7 +248,7 @@ def test_a_newer_generation_that_comes_during_the_submission_wins(place):
     assert place.directories() == []
 
 
-def test_a_strangers_application_with_the_same_tags_is_neither_attached_nor_killed(place):
+def test_foreign_application_with_our_tags_is_left_alone(place):
     for at, generation in ((50, 0), (51, 1), (52, 2)):
         place.yarn.add(mine(at, generation=generation, user="stranger"))
     assert place.launcher().ensure(job(), ME).application_id == ID
@@ -272,7 +272,7 @@ def test_a_claim_that_was_never_submitted_is_submitted_under_its_id(place):
 
 
 @pytest.mark.slow
-def test_a_submitted_claim_that_yarn_forgot_is_lost_and_never_submitted_again(place):
+def test_forgotten_submitted_claim_is_lost_and_never_resubmitted(place):
     place.launcher().ensure(job(), ME)
     place.yarn.apps.clear()
     for identity in (ME, again(3)):
@@ -374,7 +374,7 @@ def test_a_wait_for_one_of_two_goes_on_with_the_other(place):
     assert place.launcher().wait(number(3), identity=ME, poll_interval=0.02).reason is Reason.KILLED
 
 
-def test_what_yarn_could_not_launch_is_submitted_again_twice_in_one_attempt():
+def test_unlaunched_job_is_submitted_twice_more_in_one_attempt():
     """Seen on 3.4.3 as an EOFException: nothing has trained, so nothing trains twice."""
     lost = "Application x failed 1 times due to Error launching appattempt_1_0001_000001. Got exception: EOFException"
     ended = [mine(n, "FAILED", finalStatus="FAILED", diagnostics=lost) for n in (1, 2, 3)]
@@ -423,7 +423,7 @@ def test_claims_hold_ids_and_nothing_of_the_key(place):
 
 
 @pytest.mark.slow
-def test_a_cancelled_older_attempt_does_not_kill_what_a_newer_one_submitted(place):
+def test_cancelled_older_attempt_spares_a_newer_submission(place):
     """It hangs between claim and submission; the next attempt goes on with the claim; then it is told to end."""
     go_on, seen = threading.Event(), []
 

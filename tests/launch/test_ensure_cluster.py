@@ -170,7 +170,7 @@ def outage(hadoop, tmp_path_factory):
         launcher.close()
 
 
-def test_an_id_from_before_a_restart_is_submitted_and_live_jobs_are_found_again(outage):
+def test_id_reserved_before_a_restart_is_submitted(outage):
     """YARN answers 202 for an id that an earlier life of the ResourceManager reserved, and runs it."""
     assert outage.after == outage.claimed
     assert outage.reserved.reason is Reason.SUCCEEDED

@@ -108,7 +108,7 @@ def test_a_job_is_submitted_followed_read_and_killed_through_knox(knox, miniclus
     assert {path.split("/")[3] for _, path, _ in knox.requests} <= {"yarn", "webhdfs"}
 
 
-def test_the_command_line_needs_no_more_than_the_site_file(knox, minicluster, tmp_path):
+def test_command_line_needs_only_the_site_file(knox, minicluster, tmp_path):
     """By its services WEBHDFS and RESOURCEMANAGER, which empties addresses, with a password."""
     settings = {**knox.site, "resourcemanager": f"{knox.topology}/resourcemanager", "staging": "'/user/{user}/by-knox-rest'",
                 "gateway_password_file": knox.folder / "password"}
@@ -121,7 +121,7 @@ def test_the_command_line_needs_no_more_than_the_site_file(knox, minicluster, tm
     assert "guest-password" not in done.stdout + done.stderr
 
 
-def test_a_gateway_without_a_login_is_told(knox):
+def test_gateway_without_a_login_is_reported(knox):
     def said(**settings):
         with pytest.raises((ClusterUnreachable, SubmissionRejected)) as raised:
             discover(f"{knox.topology}/yarn", ENVIRON, site=Site(**knox.site, **settings))

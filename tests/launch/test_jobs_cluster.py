@@ -161,7 +161,7 @@ def good(launcher, minicluster, tmp_path_factory):
         return seen
 
 
-def test_success_is_told_with_tasks_times_and_metrics(launcher, minicluster, good):
+def test_success_is_reported_with_tasks_times_and_metrics(launcher, minicluster, good):
     report = good.report
     assert (report.reason, report.state, report.final_status) == (Reason.SUCCEEDED, "FINISHED", "SUCCEEDED")
     assert (report.name, report.queue, report.output_path) == ("good", "default", good.output)
@@ -175,7 +175,7 @@ def test_success_is_told_with_tasks_times_and_metrics(launcher, minicluster, goo
     assert_gone(launcher, minicluster, good.id)
 
 
-def test_progress_in_yarn_moves_with_the_tasks_that_have_finished_whatever_becomes_of_tensorboard(good):
+def test_progress_in_yarn_counts_finished_tasks_without_tensorboard(good):
     assert task(good.live, "worker:1").state == "running"
     assert (good.report.reason, good.report.first_failure) == (Reason.SUCCEEDED, None)
     board = task(good.report, "tensorboard:0")
@@ -183,7 +183,7 @@ def test_progress_in_yarn_moves_with_the_tasks_that_have_finished_whatever_becom
     assert good.progress == 100
 
 
-def test_a_failing_worker_restarts_the_cluster_on_new_ports_and_is_told_with_its_traceback(
+def test_failing_worker_restarts_the_cluster_on_new_ports(
         launcher, minicluster, submitted, tmp_path):
     """The containers stay; each round has a cluster spec of its own."""
     program = "import os; os.environ['TASK_INDEX'] == '1' and 1 / 0; import time; time.sleep(600)"
@@ -211,7 +211,7 @@ def test_a_failing_evaluator_fails_the_job(run):
         Reason.TASK_FAILED, "evaluator:0", 5)
 
 
-def test_report_of_a_waiting_job_says_which_containers_are_missing(launcher, submitted):
+def test_report_of_a_waiting_job_names_missing_containers(launcher, submitted):
     application = submitted(job(FOREVER, tasks={"worker": TaskSpec(instances=3, memory=7168)}))
 
     def text():
@@ -546,7 +546,7 @@ def test_parameter_server_training_reaches_its_accuracy(run, digits, tmp_path):
     assert (tmp_path / "out" / "model" / "saved_model.pb").exists()
 
 
-def test_multi_worker_training_reads_its_data_from_hdfs_and_writes_its_model_there(run, launcher, digits, minicluster):
+def test_multi_worker_training_reads_and_writes_hdfs(run, launcher, digits, minicluster):
     env = {"WEBHDFS_URL": minicluster.namenode_url}
     output = f"{minicluster.default_filesystem}/tmp/multi-worker"
     report = run(training("multi_worker.py", {"worker": 2}, digits[1], output, env=env), timeout=180)

@@ -93,7 +93,7 @@ def read_proto(place):
     return message
 
 
-def test_the_specification_has_every_file_resolved_and_every_script_wrapped(place, tmp_path):
+def test_specification_has_resolved_files_and_wrapped_scripts(place, tmp_path):
     data = tmp_path / "data #1 ü.csv"
     data.write_text("1,2")
     folder = tmp_path / "package"
@@ -211,7 +211,7 @@ def test_a_name_that_no_file_can_have_is_a_missing_file(place):
         place.launcher().submit(job(script="x" * 300))
 
 
-def test_what_is_neither_a_file_nor_a_folder_is_a_fault(place, tmp_path):
+def test_path_that_is_neither_file_nor_folder_is_a_fault(place, tmp_path):
     """A pipe, as `--file conf=<(make)` gives, can be read once, and a job's files are read twice."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SpecInvalid, match=r"files\.a: .*/pipe is neither a file nor a folder"):
@@ -411,7 +411,7 @@ def finish(place, reason=Reason.SUCCEEDED, final="SUCCEEDED", state="FINISHED", 
                                diagnostics=compose_diagnostics(own))
 
 
-def test_wait_tells_each_change_once_and_deletes_the_directory(place):
+def test_wait_reports_each_change_once_and_deletes_the_directory(place):
     launcher = place.launcher()
     launcher.submit(job())
     assert place.directories() == [ID]
@@ -669,7 +669,7 @@ def test_kill_of_a_reserved_id_that_yarn_does_not_know_is_a_success(place):
     assert place.directories() == []
 
 
-def test_kill_that_is_not_allowed_is_said(place):
+def test_refused_kill_is_reported(place):
     place.yarn.add(application(1, user="bob"))
     place.yarn.faults.append(lambda method, path: (
         403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "bob only"}}')
@@ -692,7 +692,7 @@ NOT_LAUNCHED = "failed 1 times (local limit is =1) due to Error launching appatt
 
 
 @pytest.mark.slow
-def test_a_refused_kill_at_the_queue_deadline_is_told_once_and_the_wait_goes_on(place, caplog):
+def test_refused_kill_at_the_queue_deadline_keeps_the_wait_going(place, caplog):
     launcher = place.launcher()
     launcher.submit(job(deadlines=Deadlines(queue=30)))
     place.yarn.apps[ID].update(state="ACCEPTED", elapsedTime=31_000)
@@ -746,7 +746,7 @@ def test_a_job_that_missed_its_allocation_is_submitted_again(place, monkeypatch)
 
 @pytest.mark.parametrize("reason, submitted", [
     (Reason.SUCCEEDED, 0), (Reason.TASK_FAILED, 0), (Reason.KILLED, 0), (Reason.ALLOCATION_TIMEOUT, 1)])
-def test_after_an_end_that_the_caller_knows_only_a_job_without_training_is_submitted(place, monkeypatch, reason, submitted):
+def test_only_a_job_without_training_is_submitted_after_a_known_end(place, monkeypatch, reason, submitted):
     monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.01)
     end_each(place, Reason.SUCCEEDED)
     known = JobReport("application_1_0001", state="FINISHED", reason=reason)

@@ -300,7 +300,7 @@ def test_a_queue_that_is_not_there_is_refused(by_way, way):
         assert "the cluster has default, low" in str(raised.value)
 
 
-def test_the_master_killed_by_sigkill_leaves_nothing_of_what_skein_submitted(minicluster):
+def test_master_killed_by_sigkill_leaves_nothing_of_skeins(minicluster):
     """The same by REST is a row of the fault matrix."""
     launcher = launcher_on(minicluster, submit_with="skein")
     application_id = launcher.submit(job("sleep 600"))
@@ -350,7 +350,7 @@ def test_more_than_the_maximum_is_refused_before_submission(launcher):
         launcher.submit(job(tasks={"worker": TaskSpec(memory=256, gpus=3)}))
 
 
-def test_a_user_without_a_home_is_told_what_to_do(minicluster):
+def test_user_without_a_home_gets_advice(minicluster):
     hadoop = launcher_on(minicluster)
     cluster = discover(minicluster.resourcemanager_url, {**os.environ, "HADOOP_USER_NAME": "nobody_here"})
     message = r"Permission denied.*staging directory.*ask the administrator"
@@ -363,14 +363,14 @@ def test_somebody_elses_name_is_not_taken_without_proxyuser_settings(minicluster
         launcher_on(minicluster, user="bob").submit(job())
 
 
-def test_an_id_that_was_never_submitted_is_killed_and_one_that_was_never_there_is_lost(launcher):
+def test_unsubmitted_id_is_killed_and_unknown_id_is_lost(launcher):
     application_id, _ = launcher.resourcemanager.new_application()
     assert launcher.kill(application_id, "no more").reason is Reason.KILLED
     assert launcher.report(application_id).reason is Reason.LOST
     assert launcher.wait("application_1_0001", poll_interval=0.1).reason is Reason.LOST
 
 
-def test_a_namenode_is_no_resourcemanager(minicluster):
+def test_namenode_is_refused_as_a_resourcemanager(minicluster):
     with pytest.raises(ClusterUnreachable, match="is no YARN ResourceManager"):
         discover(minicluster.namenode_url)
 

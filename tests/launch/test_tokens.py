@@ -133,7 +133,7 @@ def test_a_refused_look_at_a_submitted_application_keeps_its_tokens(place, monke
 
 
 @pytest.mark.slow
-def test_a_client_without_files_and_tokens_submits_nothing_when_yarn_forgets_the_others_submission(place):
+def test_client_without_files_does_not_repeat_anothers_submission(place):
     first, second = launcher(place), launcher(place)
     first.ensure(job(), Identity("a"))
     looks = []
@@ -161,7 +161,7 @@ def test_rest_refuses_before_it_stages_when_there_are_no_tokens(place):
 
 
 @pytest.mark.parametrize("identity", [None, Identity("a")], ids=["submit", "ensure"])
-def test_auto_takes_skeins_client_where_there_are_no_tokens_and_says_why(place, caplog, tmp_path, identity):
+def test_auto_takes_skeins_client_where_there_are_no_tokens(place, caplog, tmp_path, identity):
     place.yarn.tokens_refused["RM_DELEGATION_TOKEN"] = 403, REFUSED
     client = launcher(place, environ={"PATH": str(tmp_path), "HOME": str(tmp_path)})
     with caplog.at_level(logging.INFO), pytest.raises(SubmissionRejected, match="yarn"):
@@ -179,7 +179,7 @@ def test_where_both_ways_are_closed_the_message_says_why(place, tmp_path, identi
     assert raised.value.hint == "Correct Hadoop's client on this machine, or what closes HTTP, as the message says."
 
 
-def test_who_has_chosen_skein_is_told_of_http(place, tmp_path):
+def test_failed_skein_submission_names_the_http_route(place, tmp_path):
     client = launcher(place, submit_with="skein", environ={"PATH": str(tmp_path), "HOME": str(tmp_path)})
     with pytest.raises(HadoopClientUnfit, match=r"Put the bin folder of Hadoop there$") as raised:
         client.submit(job())

@@ -186,7 +186,7 @@ def test_two_ups_at_once_make_one_cluster(full, two_ups):
     assert len(daemons.find_all(full.directory)) == 4
 
 
-def test_up_tells_how_to_go_on_and_changes_nothing_the_second_time(ready):
+def test_up_shows_the_next_step_and_is_idempotent(ready):
     before = list_pids(ready)
     assert all(before.values())
     ran = run_cli("up", "--dir", ready.directory)
@@ -252,7 +252,7 @@ def test_pages_answer(ready):
     assert "NameNode" in get(ready.namenode_url, accept="text/html")
 
 
-def test_the_resourcemanager_tells_clients_all_they_need(ready):
+def test_resourcemanager_shows_clients_all_they_need(ready):
     properties = get_json(f"{ready.resourcemanager_url}/conf?format=json")["properties"]
     told = {entry["key"]: entry["value"] for entry in properties}
     assert told["fs.defaultFS"] == ready.default_filesystem

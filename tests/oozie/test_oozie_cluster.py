@@ -65,7 +65,7 @@ BRANCH = """
 
 
 @row
-def test_the_next_action_reads_the_outputs_and_a_branch_depends_on_a_metric(site):
+def test_next_action_reads_the_outputs_and_a_branch_the_metric(site):
     """The first try fails, so retry-max trains again."""
     command = in_turn(site.folder / "tries", "exit 1", result(accuracy=0.93, odd=ODD, large="x" * 3000) + "\n")
     run = site.run("success", command, more=BRANCH, ok="judge", retry=' retry-max="1" retry-interval="0"')
@@ -150,7 +150,7 @@ def test_the_workflows_user_trains(site):
 
 
 @row
-def test_the_example_retrains_from_the_earlier_model_and_promotes_by_its_metric(site):
+def test_example_retrains_the_earlier_model_and_promotes_by_metric(site):
     """Packed by one command; the launcher's interpreter has no package, so the bundle brings it."""
     retrain_twice(site.server, site.folder / "example")
 
@@ -345,7 +345,7 @@ def test_a_restart_of_yarn_and_of_oozie_is_survived(site, restarted):
     assert site.yarn.settled(restarted.one, SUCCEEDED) == [restarted.ids[0]] == [restarted.one.outputs()["application_id"]]
 
 
-def test_an_end_while_oozie_is_down_is_told_when_it_is_back(site, restarted):
+def test_end_while_oozie_is_down_is_reported_when_it_is_back(site, restarted):
     restarted.other.wait("SUCCEEDED")
     assert site.yarn.settled(restarted.other, SUCCEEDED) == [restarted.ids[1]] == [restarted.other.outputs()["application_id"]]
 

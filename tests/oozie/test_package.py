@@ -106,7 +106,7 @@ def faults_of_flow(place, *changes):
     return [fault.text for fault in caught.value.faults]
 
 
-def test_a_flow_that_oozie_would_refuse_is_refused_before_anything_is_written(place):
+def test_flow_that_oozie_would_refuse_is_refused_before_writing(place):
     schema, other, nowhere = faults_of_flow(place, ('<default to="end"/>', '<default/><otherwise to="0"/>'))
     assert "line 32: " in schema + other and "The attribute 'to' is required but missing" in schema + other
     assert "leads to '0', and there is no such node" in nowhere
@@ -326,7 +326,7 @@ def test_unknown_property_is_rejected(place):
     ((500, {}, "<html>broken</html>"), 4, "/oozie answers 500: broken"),
     ((200, {}, "<html>login</html>"), 4, "/oozie answers, but not as an Oozie server: login"),
 ])  # fmt: skip
-def test_what_oozie_says_is_told(place, answer, code, message):
+def test_answer_of_oozie_is_reported(place, answer, code, message):
     with cluster(place) as url, oozie(*answer) as (server, _):
         run("package", "job.yaml", "--out", "app", YTF_RESOURCEMANAGER=url)
         done = run("run", "app", "--oozie", server, YTF_RESOURCEMANAGER=url)
@@ -351,7 +351,7 @@ def launch(folder, python, *words, **env):
                           env={"PATH": "/usr/bin:/bin", **env})
 
 
-def test_a_node_without_the_interpreter_or_the_package_says_which_option_helps(tmp_path):
+def test_node_without_interpreter_or_package_names_the_option(tmp_path):
     none = launch(tmp_path, "/nowhere/python")
     assert none.returncode == 2 and "has no interpreter '/nowhere/python'; pack the application again with --python" in none.stderr
     bare = tmp_path / "python"

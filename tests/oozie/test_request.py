@@ -47,7 +47,7 @@ def test_a_request_is_the_job_its_files_and_the_application(place):
     assert request.application.properties == {"rate": "0.1"}
 
 
-def test_every_fault_is_told_at_once(place):
+def test_every_fault_is_reported_at_once(place):
     text = JOB.replace("nominalStamp", "nominalStmp").replace("{worker: 2}", "{worker: 0}").replace("train.py: train.py",
                                                                                                     "train.py: nowhere.py")
     assert faults_of(place, text, schedule="0 2 * *", data=["clicks/${YER}", "x-y=hdfs:///a", "hdfs:///b"], timeout="5",
@@ -134,7 +134,7 @@ def test_the_launcher_is_in_the_queue_of_the_job(place):
     assert read(place, text, launcher_queue="oozie").application.launcher_queue == "oozie"
 
 
-def test_values_replace_names_except_in_commands_which_find_them_as_variables():
+def test_values_replace_names_and_reach_commands_as_variables():
     document = {"command": "echo ${day} $day", "output": "/m/${day}/${other}", "env": {"A": "${day}", "day": "own"},
                 "tasks": {"worker": {"command": "${day}", "env": {"B": "x${day}"}}}, "tags": ["t-${day}"], "priority": 3}
     filled = fill(document, {"day": "2026-11-21", "user": "ann"})

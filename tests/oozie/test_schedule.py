@@ -39,7 +39,7 @@ def test_cron_of_oozie_is_taken(cron):
     ("0 2-3-4 * * *", "schedule: '2-3-4' is not a value for the hour"),
     ("? 2 * * *", "schedule: '?' is not a value for the minute"),
 ])  # fmt: skip
-def test_what_is_no_cron_of_oozie_is_a_fault(cron, fault):
+def test_invalid_cron_is_rejected(cron, fault):
     schedule, faults = read(cron)
     assert schedule is None and len(faults) == 1 and faults[0].startswith(fault), faults
 
@@ -72,7 +72,7 @@ def test_a_frequency_is_a_number_and_a_unit(text, expression):
     ({"start": "2026-11-21", "zone": "UTC"}, ["timezone: needs schedule or frequency: only a coordinator has it",
                                               "start: needs schedule or frequency: only a coordinator has it"]),
 ])  # fmt: skip
-def test_what_is_no_schedule_is_a_fault(given, faults):
+def test_invalid_schedule_is_rejected(given, faults):
     if "end" in given and "start" not in given:
         given = {**given, "start": "2026-11-21T10:07Z"}
     assert read(**given) == (None, faults)

@@ -47,7 +47,7 @@ def test_standard_input_of_a_command_is_empty(tmp_path):
     assert "EOFError" in (tmp_path / "error").read_text()
 
 
-def test_a_child_that_is_forked_after_sigterm_and_left_behind_is_ended_at_once(tmp_path):
+def test_child_forked_after_sigterm_is_ended_at_once(tmp_path):
     """The race of a shell that forks at the moment of SIGTERM, made certain by a trap that does so."""
     told = end(tmp_path, f"trap '{FOREVER} & exit 3' TERM; touch ready; while :; do sleep 0.05; done", grace=200)
     assert (told["code"], told["seconds"] < 60, told["left"]) == (3, True, 0), told
@@ -61,7 +61,7 @@ def test_an_orphan_that_refuses_sigterm_has_the_short_grace_only(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_child_that_refuses_sigterm_is_killed_after_the_grace_and_not_later(tmp_path):
+def test_child_that_refuses_sigterm_is_killed_after_the_grace(tmp_path):
     told = end(tmp_path, f"trap '' TERM; {STUBBORN} & while :; do sleep 0.05; done", grace=1)
     assert (told["signal"], 0.9 < told["seconds"] < 60, told["left"]) == (9, True, 0), told
 
@@ -89,7 +89,7 @@ CHAIN = "f() { touch ready; [ $SECONDS -gt 10 ] || { sleep 0.02; f & }; }; f"
 
 
 @pytest.mark.slow
-def test_processes_that_fork_faster_than_they_are_found_do_not_hold_the_ending_for_ever(tmp_path):
+def test_forking_processes_do_not_hold_the_ending_for_ever(tmp_path):
     """At the latest the grace and 5 s later the ending is told; the container's end takes the rest."""
     told = end(tmp_path, f"{CHAIN}; while :; do sleep 0.05; done", grace=1)
     assert told["seconds"] < 9, told

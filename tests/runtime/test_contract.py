@@ -66,7 +66,7 @@ def test_a_worker_sees_the_seeds_and_tensorflows_variables():
     assert "DTF_EVALUATOR_HOSTS" not in env and "DTF_DOCKER_IMAGE" not in env
 
 
-def test_the_docker_image_is_told():
+def test_docker_image_reaches_the_program():
     spec = JobSpec(command="x", tasks={"worker": TaskSpec()}, environment=Environment.parse("docker://tf:2.16.1"))
     job = load_job(dump_job(build_runtime_job(spec, JobContext(1))))
     env = task_environment(job, TaskId("worker", 0), {"worker": ["h:1"]}, {}, application_id="a", round_number=1,
@@ -88,7 +88,7 @@ def test_the_client_gets_the_jobs_variables_without_a_place_in_the_cluster():
     assert not {"YTF_PORT", "YTF_HOST", "TF_GRPC_REUSE_PORT"} & set(env)
 
 
-def test_a_program_that_can_not_share_its_port_is_told_nothing_of_it():
+def test_program_that_does_not_share_its_port_lacks_the_variable():
     assert "TF_GRPC_REUSE_PORT" not in environment("evaluator:0")
 
 

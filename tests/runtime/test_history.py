@@ -53,7 +53,7 @@ def test_the_path_has_the_day_in_utc():
     assert f"{FOLDER}/2023/11/14/{APPLICATION}.json.gz" == PATH
 
 
-def test_a_record_is_complete_when_its_name_appears_and_only_its_owner_reads_it(files):
+def test_record_appears_whole_and_only_its_owner_reads_it(files):
     assert history.keep(job_with(plan(files.url)), APPLICATION, status()) == PATH
     record = unpack_record(files.files[PATH])
     assert (record["name"], record["reason"], record["written_by"]) == ("digits", "SUCCEEDED", "coordinator")
@@ -81,7 +81,7 @@ def test_without_acls_in_hdfs_the_record_stays_its_owners(files):
     assert files.modes[PATH] == "600"
 
 
-def test_the_coordinators_record_replaces_the_one_of_a_client_that_was_faster(files):
+def test_record_of_the_coordinator_replaces_that_of_a_client(files):
     files.files[PATH] = b"poorer"
     assert history.keep(job_with(plan(files.url)), APPLICATION, status()) == PATH
     assert unpack_record(files.files[PATH])["written_by"] == "coordinator" and len(files.files) == 1
@@ -103,7 +103,7 @@ def test_it_gives_up_at_the_deadline_and_says_why(files, caplog):
     assert re.search(r"was not written: MKDIRS \S+: http://\S+: SafeModeException: Name node is in safe mode", caplog.text)
 
 
-def test_the_tokens_of_the_container_are_tried_one_after_the_other_and_never_logged(files, tmp_path, monkeypatch, caplog):
+def test_tokens_of_the_container_are_tried_in_turn_and_never_logged(files, tmp_path, monkeypatch, caplog):
     made = [token("HDFS_DELEGATION_TOKEN", "127.0.0.1:8020", number) for number in (1, 2)]
     (tmp_path / "tokens").write_bytes(credentials_file(made))
     other, good = map(encode_token, made)
@@ -115,7 +115,7 @@ def test_the_tokens_of_the_container_are_tried_one_after_the_other_and_never_log
     assert "InvalidToken" in caplog.text and other not in caplog.text and good not in caplog.text
 
 
-def test_yarn_tells_when_the_job_was_submitted_and_launched(files):
+def test_times_of_submission_and_launch_come_from_yarn(files):
     yarn = FakeYarn()
     yarn.add(application(42, startedTime=1_700_000_000_000, launchTime=1_700_000_030_000, id=APPLICATION))
     with serving(yarn) as url:
@@ -236,7 +236,7 @@ def test_without_a_change_there_is_no_further_snapshot_for_a_minute(files, quick
     leaving(files, check)
 
 
-def test_a_file_system_that_fails_costs_a_snapshot_and_is_told_once(files, quick, caplog):
+def test_failing_file_system_costs_a_snapshot_and_is_logged_once(files, quick, caplog):
     caplog.set_level("INFO")
     files.faults.append(lambda operation, path: (403, "SafeModeException", "in safe mode"))
 

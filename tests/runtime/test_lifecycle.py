@@ -116,7 +116,7 @@ def test_back_off_doubles_and_has_a_limit():
     assert delays == [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0]
 
 
-def test_quick_failures_of_several_tasks_are_no_row_when_each_is_restarted_alone():
+def test_quick_failures_of_several_tasks_count_separately():
     names = [f"worker:{n}" for n in range(4)]
     rules, state = start(*names, mode="task", restarts=50)
     state, _ = play(rules, state, *registered(*names), *(Exited(task, 1, 1.0) for task in tasks(*names)))
@@ -166,7 +166,7 @@ def test_memory_kills_are_not_retried():
     assert state.verdict.reason is Reason.OUT_OF_MEMORY
 
 
-def test_a_tensorboard_with_too_little_memory_fails_once_and_another_loss_replaces_it():
+def test_tensorboard_without_memory_fails_and_a_lost_one_is_replaced():
     rules, state = start("worker:0", "tensorboard:0")
     state, _ = play(rules, state, *registered("worker:0", "tensorboard:0"), Lost(BOARD, Reason.NODE_LOST, "gone"))
     state, actions = play(rules, state, *registered("tensorboard:0"), Lost(BOARD, Reason.OUT_OF_MEMORY, "2 GB of 1 GB"),

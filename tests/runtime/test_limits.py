@@ -27,7 +27,7 @@ def run(folder, spec):
         return am.wait()
 
 
-def test_a_taken_port_of_a_task_outside_the_cluster_is_the_programs_own_failure(tmp_path):
+def test_taken_port_outside_the_cluster_is_a_failure_of_the_program(tmp_path):
     """An evaluator listens on nothing that we have promised to anybody."""
     tasks = {"worker": TaskSpec(command=FOREVER), "evaluator": TaskSpec(command=TAKEN, hold_port=False)}
     report = run(tmp_path, JobSpec(command="x", tasks=tasks, deadlines=QUICK))

@@ -39,7 +39,7 @@ def ask(am, name):
 
 
 @pytest.mark.slow
-def test_the_page_tells_a_restart_usage_metrics_and_log_of_a_job(tmp_path):
+def test_page_shows_restart_usage_metrics_and_log_of_a_job(tmp_path):
     spec = job(TRAIN, ps=False, restart=RestartPolicy("task", backoff=0), env={"API_TOKEN": "letmein-1234"},
                name="<script>alert(1)</script>", tasks={"worker": TaskSpec(instances=2, memory=2048, vcores=2)})
     with AppMaster(tmp_path / "job", spec) as am:
@@ -80,7 +80,7 @@ def test_the_page_tells_a_restart_usage_metrics_and_log_of_a_job(tmp_path):
     assert task(report, "worker:1").starts == 2
 
 
-def test_what_is_missing_is_told_before_the_cluster_spec_is_published():
+def test_missing_tasks_are_shown_before_the_cluster_spec_is_published():
     coordinator = coordinator_of(wire_job())
     document = coordinator.status()
     assert document["waiting"]["tasks"] == [f"{name} (container running)" for name in ("ps:0", "worker:0", "worker:1")]
@@ -105,7 +105,7 @@ async def running(spec=None):
     return coordinator, wires["worker_0"]
 
 
-def test_an_end_by_the_clock_of_a_node_that_is_behind_is_not_before_the_start():
+def test_end_by_a_late_clock_of_a_node_is_not_before_the_start():
     timeline, name = Timeline(wire_job(), 100.0), TaskId("worker", 1)
     timeline.note(name, "running", at=200.0)
     timeline.note(name, "failed", at=199.5)

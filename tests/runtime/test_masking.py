@@ -22,7 +22,7 @@ def test_a_variable_is_known_by_its_name(name, secret):
     assert mask_variables({name: "v"}) == {name: MASK if secret else "v"}
 
 
-def test_secret_values_are_masked_in_every_text_also_where_one_contains_another():
+def test_secrets_are_masked_also_where_one_contains_another():
     secrets = secrets_of([{"API_KEY": "hunter2", "EPOCHS": "100000"}, {"TOKEN": "hunter2-long"}, {"KEY": "ab"}])
     assert secrets == {"hunter2", "hunter2-long"}
     document = {"message": "no hunter2-long, no hunter2", "tasks": [{"log_tail": "key=hunter2\n"}], "hunter2": 1, "n": None}

@@ -42,7 +42,7 @@ def test_a_broken_line_costs_only_itself(path, broken):
     assert MetricsFile(str(path)).read() == ({"loss": [[1.0, 0.5], [2.0, 0.25]]}, 1)
 
 
-def test_nan_and_infinity_are_told(path):
+def test_nan_and_infinity_are_kept(path):
     append(path, '{"step": 1, "loss": NaN}', '{"step": 2, "loss": Infinity}')
     (_, first), (_, second) = MetricsFile(str(path)).read()[0]["loss"]
     assert math.isnan(first) and math.isinf(second)

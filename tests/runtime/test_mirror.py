@@ -131,7 +131,7 @@ def test_a_file_that_grows_is_copied_from_where_it_was(mirror, node, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_file_that_is_being_written_is_copied_beyond_what_the_namenode_knows(mirror, node, tmp_path):
+def test_open_file_is_copied_beyond_the_length_at_the_namenode(mirror, node, tmp_path):
     node.files, node.known = {TRAIN: b"abc"}, {TRAIN: 0}
     mirror.refresh()
     for grown in (b"abcdef", b"x" * BLOCK, b"x" * BLOCK, b"x" * (BLOCK + 5)):
@@ -201,7 +201,7 @@ def test_the_containers_own_token_proves_who_reads(node, tmp_path):
     assert str(refused.value) == f"LISTSTATUS /models: {node.url}: InvalidToken: InvalidToken of a test"
 
 
-def test_a_namenode_that_does_not_answer_is_told_without_the_request(tmp_path):
+def test_unanswering_namenode_is_reported_without_the_request(tmp_path):
     with pytest.raises(StorageRefused, match=r"LISTSTATUS /models: http://127\.0\.0\.1:1: .*refused"):
         Hdfs(["http://127.0.0.1:1"], "ann", {}).list("/models")
     assert not Path(tmp_path / "copy").exists()

@@ -59,7 +59,7 @@ def test_a_resourcemanager_that_never_answered_holds_up_nothing(yarn, tmp_path):
         assert "the verdict waits for none" in said and "the verdict waits for it" not in said
 
 
-def test_a_kill_that_yarn_has_forgotten_is_repeated_and_never_counts_as_done(monkeypatch):
+def test_forgotten_kill_is_repeated_and_never_counts_as_done(monkeypatch):
     """An exit with 0 would be the first word in YARN: 'completed successfully', whatever the verdict."""
     asked = []
     monkeypatch.setattr(ending, "kill_by_rest", lambda *words: asked.append(words))
@@ -130,7 +130,7 @@ def test_a_standby_leads_to_the_active_one(yarn):
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", b"\x16\x03\x01\r\n\r\n", b""])
-def test_a_server_that_dies_in_the_middle_of_its_answer_is_no_answer(answer):
+def test_server_that_dies_while_answering_has_not_answered(answer):
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve():
@@ -179,7 +179,7 @@ def test_the_nodes_cas_are_read_only_for_https(monkeypatch, fresh_opener):
 
 
 @pytest.mark.parametrize("of_the_job", [True, False], ids=["of the job", "of the node"])
-def test_cas_that_can_not_be_used_are_told_once_and_end_nothing(tmp_path, monkeypatch, caplog, fresh_opener, of_the_job):
+def test_unusable_cas_are_logged_once_and_end_nothing(tmp_path, monkeypatch, caplog, fresh_opener, of_the_job):
     """A successful job must not fail over them: https counts as no answer, plain HTTP goes on."""
     monkeypatch.setattr(ending, "KILL_SECONDS", 0.0)
     wrong = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"

@@ -115,7 +115,7 @@ def play_deadline(coordinator, overseer, began):
     (play_nobody_is_coming, "registration", r"no container is left for worker:0, .*worker:7{more}"),
     (play_deadline, "total", rf".*; waiting {SINCE} for: worker:0 \(container .*worker:7 \([^)]*\){{more}}"),
     (play_deadline, "execution", rf".*; running: worker:0 \(on h {SINCE}\), .*worker:7 \(on h {SINCE}\){{more}}")])
-def test_a_message_names_the_first_eight_where_since_when_and_how_many_more(play, deadline, words, workers, more):
+def test_message_names_the_first_eight_tasks_and_the_number_of_others(play, deadline, words, workers, more):
     async def run():
         coordinator = crowd(workers, deadlines=Deadlines(**{deadline: 30}))
         if deadline == "execution":

@@ -153,7 +153,7 @@ def test_a_reader_sees_state_timeline_usage_and_curves(browser):
 
 
 @pytest.mark.slow
-def test_hovering_over_a_bar_tells_times_host_and_exit_code(browser):
+def test_hovering_over_a_bar_shows_times_host_and_exit_code(browser):
     with served(status) as url, browsing(browser) as page:
         page.goto(url)
         page.hover(".row[data-task='worker:1'] rect.run >> nth=0")

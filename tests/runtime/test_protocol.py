@@ -40,7 +40,7 @@ def test_any_bytes_are_a_message_or_a_protocol_error(line):
 
 
 @pytest.mark.parametrize("line", [b"", b"[" * 100_000, b'{"type": 1}', b"null", b'"register"', b"\xff\xfe", b"{}"])
-def test_what_is_no_message_is_refused(line):
+def test_invalid_message_is_refused(line):
     with pytest.raises(ProtocolError):
         decode(line)
 
@@ -154,7 +154,7 @@ def test_an_agent_that_was_given_up_is_not_heard_any_more():
     asyncio.run(play())
 
 
-def test_a_replacement_takes_the_vacated_index_and_its_own_number_when_that_is_free():
+def test_replacement_takes_the_vacated_index_or_its_own_number():
     registry = Registry(job())
     second, _ = registry.admit(registration("worker_1"))
     first, _ = registry.admit(registration("worker_0"))

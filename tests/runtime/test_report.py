@@ -93,7 +93,7 @@ def test_sheds_tasks_before_metrics_and_the_first_failure_last():
      '{"schema":1,"application_id":"x","reason":"NEW"}', '{"schema":1,"application_id":"x","tasks":[3]}',
      '{"schema":1,"application_id":"x","tasks":[{}]}'],
 )  # fmt: skip
-def test_what_is_no_report(text):
+def test_text_without_a_report_is_not_one(text):
     assert parse_diagnostics(text) is None
 
 

@@ -67,7 +67,7 @@ def test_all_workers_end_well_and_the_ps_is_ended(run):
     assert processes_of(am) == []
 
 
-def test_a_secret_that_the_program_writes_into_its_result_is_masked_like_its_log(run):
+def test_secret_in_the_result_is_masked_like_the_log(run):
     command = """printf '{"accuracy": 0.9, "seen": {"of": ["the key is %s"]}}' $API_KEY > $YTF_RESULT_FILE"""
     am, report = run(job(command, ps=False, workers=1, env={"API_KEY": "hunter2-long", "METRIC_KEY": "accuracy"}))
     assert report.metrics == {"accuracy": 0.9, "seen": {"of": ["the key is ***"]}}, "names stay"
@@ -94,7 +94,7 @@ def test_a_signal_is_reported_as_a_signal(run):
 
 
 @pytest.mark.slow
-def test_an_early_exit_0_of_the_ps_is_no_failure(run):
+def test_early_exit_0_of_the_ps_does_not_fail_the_job(run):
     tasks = {"ps": TaskSpec(command="true"), "worker": TaskSpec(command="sleep 0.5")}
     _, report = run(job("x", tasks=tasks))
     assert report.reason is Reason.SUCCEEDED
@@ -162,14 +162,14 @@ def test_a_command_that_ignores_sigterm_is_killed_after_the_grace(run):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("content", ["[1, 2]", "{broken", '{"big": "' + "x" * 9000 + '"}'])
-def test_an_unusable_result_is_said_in_the_log_and_is_no_failure(run, content):
+def test_unusable_result_is_logged_and_does_not_fail_the_job(run, content):
     am, report = run(job("printf %s \"$CONTENT\" > $YTF_RESULT_FILE", ps=False, workers=1, env={"CONTENT": content}))
     assert report.reason is Reason.SUCCEEDED
     assert report.metrics is None
     assert "the result file is not used" in am.container("worker_0").log
 
 
-def test_the_command_is_in_the_containers_process_group_and_writes_to_its_log_itself(run):
+def test_command_shares_the_process_group_and_writes_its_log(run):
     """NodeManagers kill by group; and no pipe stands between a program and its log."""
     am, report = run(job("cut -d' ' -f5 /proc/$$/stat > group; readlink /proc/$$/fd/1 /proc/$$/fd/2 > outputs",
                          ps=False, workers=1))
@@ -343,7 +343,7 @@ def test_a_verdict_that_skein_does_not_take_travels_with_a_kill(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_ending_that_is_too_long_for_a_line_is_told_with_less_of_the_log(run):
+def test_too_long_ending_is_sent_with_less_of_the_log(run):
     shout = f"{sys.executable} -c \"print('\\U0001F600' * 30000); raise SystemExit(3)\""
     _, report = run(job(shout, ps=False, workers=1, report_log_tail=8192))
     assert (report.reason, task(report, "worker:0").exit_code) == (Reason.TASK_FAILED, 3)
@@ -409,7 +409,7 @@ class Network:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["while the command runs", "while it ends"])
-def test_a_reset_connection_is_no_failure(tmp_path, when):
+def test_reset_connection_does_not_fail_the_job(tmp_path, when):
     """The agent comes back with its nonce, and tells again what was not acknowledged."""
     network = Network()
     spec = job("until [ -e go ]; do sleep 0.05; done", ps=False)
@@ -553,7 +553,7 @@ def test_registrations_that_do_not_fit_are_refused_with_the_reason(tmp_path, cha
 
 
 @pytest.mark.slow
-def test_the_next_free_port_is_taken_and_found_though_a_stranger_listens_on_the_first(tmp_path):
+def test_next_free_port_is_found_behind_a_strangers_port(tmp_path):
     with socket.create_server(("", 0)) as stranger:
         base = stranger.getsockname()[1]
         with AppMaster(tmp_path / "job", job("true", ps=False, workers=1), base_port=base) as am:
@@ -602,7 +602,7 @@ SINCE = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
     (Deadlines(total=1, stop_grace=1), {"worker_1"}, Reason.TOTAL_TIMEOUT,
      rf"longer than 1 s; waiting {SINCE} for: .*worker:1 \(container .*requested\)"),
 ])
-def test_every_wait_has_a_deadline_and_names_who_is_missing_where_since_when(run, deadlines, hold, reason, words):
+def test_every_wait_has_a_deadline_and_names_who_is_missing(run, deadlines, hold, reason, words):
     am, report = run(job(FOREVER, ps=False, deadlines=deadlines), hold=frozenset(hold))
     assert report.reason is reason
     assert re.search(words, report.message), report.message
@@ -657,7 +657,7 @@ def test_progress_moves_with_the_tasks_that_have_finished(tmp_path):
 
 
 @pytest.mark.slow
-def test_tensorboard_is_ended_with_the_job_and_its_failure_is_no_matter(tmp_path):
+def test_tensorboard_ends_with_the_job_and_may_fail(tmp_path):
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "tensorboard").write_text("#!/bin/bash\nexit 1\n")
@@ -673,7 +673,7 @@ def test_tensorboard_is_ended_with_the_job_and_its_failure_is_no_matter(tmp_path
     assert (task(report, "tensorboard:0").state, task(report, "tensorboard:0").exit_code) == ("failed", 1)
 
 
-def test_agents_and_coordinator_can_be_told_apart_in_ps(tmp_path):
+def test_agents_and_coordinator_differ_in_ps(tmp_path):
     with AppMaster(tmp_path / "job", job(FOREVER, ps=False, workers=1)) as am:
         am.log_says("Published the cluster spec")
         words = Path(f"/proc/{am.container('worker_0').process.pid}/cmdline").read_bytes().split(b"\0")

@@ -74,7 +74,7 @@ def status_of(am):
 
 
 @pytest.mark.slow
-def test_the_page_leads_to_tensorboard_on_the_loopback_interface_and_to_nobody_else(tmp_path, board):
+def test_page_leads_to_tensorboard_on_the_loopback_only(tmp_path, board):
     spec = job(GATE, ps=False, workers=1, output="/out", env=board(PROGRAM),
                tensorboard=TensorBoard(args="--samples_per_plugin 'images=100'", logdir="/logs"))
     with AppMaster(tmp_path / "job", spec) as am:
@@ -99,7 +99,7 @@ def test_the_page_leads_to_tensorboard_on_the_loopback_interface_and_to_nobody_e
 
 
 @pytest.mark.slow
-def test_a_tensorboard_that_fails_is_told_with_its_last_line(tmp_path, board):
+def test_failing_tensorboard_is_reported_with_its_last_line(tmp_path, board):
     spec = job(GATE, ps=False, workers=1, output="/out", tensorboard=TensorBoard(linger=600),
                env=board("#!/bin/bash\necho 'No scheme for hdfs://x' >&2; exit 3\n"))
     with AppMaster(tmp_path / "job", spec) as am:
@@ -116,7 +116,7 @@ def test_a_tensorboard_that_fails_is_told_with_its_last_line(tmp_path, board):
 
 
 @pytest.mark.slow
-def test_a_tensorboard_with_too_little_memory_is_told_and_not_started_again(tmp_path, board):
+def test_tensorboard_without_memory_is_reported_and_not_restarted(tmp_path, board):
     spec = job(GATE, ps=False, workers=1, output="/out", env=board(PROGRAM), tensorboard=TensorBoard(memory=512))
     with AppMaster(tmp_path / "job", spec) as am:
         until(lambda: "ytf" in am.pages and status_of(am)["tensorboard_url"])
@@ -209,7 +209,7 @@ def test_large_answers_redirects_and_refusals_pass(front):
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"type": "a", "body": "%"}', b'{"type": "a", "body": 1}', b"\xff"])
-def test_another_body_is_no_post(body):
+def test_another_body_is_not_a_post(body):
     assert page_script.decode_post(body) is None
 
 

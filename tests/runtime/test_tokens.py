@@ -60,7 +60,7 @@ def test_a_token_shows_no_secret():
 
 
 @pytest.mark.parametrize("text", ["", "\u00fc", "not base64!", RECORDED[:-8], RECORDED + "AAAA", "f39_", "gA", "iP__________8"])
-def test_another_text_is_no_token_and_is_not_shown(text):
+def test_another_text_is_not_a_token_and_is_not_shown(text):
     with pytest.raises(ValueError) as raised:
         decode_token(text)
     assert not text or text not in str(raised.value)

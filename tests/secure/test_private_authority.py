@@ -23,7 +23,7 @@ def run(environ, program, *words):
                           timeout=180)
 
 
-def test_what_is_wrong_with_a_certificate_or_an_address_is_told(secure_cluster, as_alice, tmp_path):
+def test_faulty_certificate_or_address_is_reported(secure_cluster, as_alice, tmp_path):
     def said(address, authority):
         (tmp_path / "site.yaml").write_text(f"ca_file: {authority}\n")
         environ = as_alice | {"YTF_SITE": str(tmp_path / "site.yaml"), "YTF_RESOURCEMANAGER": address}

@@ -44,7 +44,7 @@ def run_by_azkaban(cluster, environ, folder):
         str(file): file.read_bytes() for file in job.folder.rglob("*") if file.is_file()}
 
 
-def test_secrets_are_told_base64_and_all():
+def test_secrets_are_found_in_base64_too():
     for offset in range(3):
         text = base64.b64encode(b"x" * (offset + 30) + b"a secret of 20 bytes" + b"yy")
         assert any(way in text for way in spell(b"a secret of 20 bytes"))

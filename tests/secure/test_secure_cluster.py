@@ -113,7 +113,7 @@ def test_a_job_of_alice_runs_only_she_ends_it_and_its_logs_stay(secure_cluster, 
     assert "\nI am worker 0\n" in run(as_alice, "yarn", "logs", "-applicationId", application)
 
 
-def test_env_tells_a_shell_all_that_it_needs(secure_cluster, tmp_path):
+def test_env_prints_all_that_a_shell_needs(secure_cluster, tmp_path):
     own = Path(sys.executable).with_name("ytf")
     directory, cache = secure_cluster.directory, f"FILE:{tmp_path}/ticket"
     env = [sys.executable, "-m", "support.hadoop", "env", "--dir", directory]

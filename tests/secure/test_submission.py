@@ -179,7 +179,7 @@ def clients(secure_cluster, tmp_path_factory):
             process.wait(30)
 
 
-def test_a_running_job_shows_its_page_and_its_logs_and_only_its_user_ends_it(clients):
+def test_running_job_shows_page_and_logs_and_only_its_user_ends_it(clients):
     application = clients.submitted("long")
 
     def look():
@@ -261,14 +261,14 @@ def test_three_racing_clients_have_one_application(clients):
     assert clients.is_deleted("alice", ends[0][1]["application_id"])
 
 
-def test_a_token_that_yarn_can_not_renew_is_told_with_what_to_do(clients):
+def test_token_that_yarn_cannot_renew_is_reported_with_advice(clients):
     code, report = clients.report("wrong renewer")
     assert (code, report["reason"]) == (3, "SUBMISSION_REJECTED")
     assert re.search(r"Failed to renew token.*set token_renewer in site\.yaml", report["message"])
     assert clients.is_deleted("alice", report["application_id"])
 
 
-def test_a_token_of_another_service_is_told_with_what_to_do(clients):
+def test_token_of_another_service_is_reported_with_advice(clients):
     """YARN starts the application master, which asks for itself in vain: Hadoop finds no token for its ResourceManager."""
     code, report = clients.report("wrong service")
     assert (code, report["reason"]) == (3, "SUBMISSION_REJECTED"), report

@@ -43,7 +43,7 @@ def test_a_record_is_found_by_its_application_and_listed_by_its_day(records):
     assert records.summaries("2023/11/14") == [summarise(made)]
 
 
-def test_a_client_finds_the_record_that_a_coordinator_wrote_before_midnight(records):
+def test_client_finds_the_record_written_before_midnight(records):
     midnight = float(STAMP - STAMP % DAY + DAY)
     made = record(1, ended=midnight - 2)
     keep(records.filesystem, records.folder, made)

@@ -61,7 +61,7 @@ def test_a_cached_file_of_another_length_is_not_used(staging, directory, root, c
     assert f"/{ID}/" in staging.store(directory, b"code", "code.py").url
 
 
-def test_a_cached_file_of_a_stranger_is_not_used_and_of_the_trusted_owner_is(staging, directory, root):
+def test_cached_file_of_the_trusted_owner_alone_is_used(staging, directory, root):
     staging.store(directory, b"code", "code.py")
     others = cluster_at(root).acting_for("somebody")
     stranger = StagingDirectory(Cluster(**{**vars(others), "staging_template": staging.cluster.staging}))
@@ -95,7 +95,7 @@ def edited(staging, monkeypatch):
     return edit
 
 
-def test_a_file_that_is_edited_while_it_is_uploaded_is_never_another_ones_content(
+def test_file_edited_during_the_upload_never_has_a_wrong_digest(
         staging, directory, root, tmp_path, edited, caplog):
     file = tmp_path / "train.py"
     file.write_bytes(b"old")
@@ -115,7 +115,7 @@ def test_a_file_that_never_comes_to_rest_is_a_fault_of_the_request(staging, dire
         staging.store(directory, file, "log")
 
 
-def test_a_file_that_grows_is_uploaded_as_it_was_and_one_that_shrinks_is_looked_at_again(
+def test_growing_file_is_cut_and_a_shrinking_one_read_again(
         staging, directory, root, tmp_path, edited, caplog):
     """Its length has been announced: the other side would wait for the rest."""
     file = tmp_path / "log"
@@ -214,7 +214,7 @@ def test_no_http_address_names_the_lines_for_the_site_file():
         cluster.open_filesystem()
 
 
-def test_a_file_of_the_default_file_system_is_not_looked_for_on_that_of_the_staging(root):
+def test_file_of_the_default_file_system_is_not_sought_in_staging(root):
     """A path there would be another file, or none."""
     cluster = Cluster(**{**vars(cluster_at(root)), "default_filesystem": "hdfs://a:8020", "filesystem": "hdfs://b:8020"})
     (root / "x.zip").write_bytes(b"1")
@@ -280,7 +280,7 @@ def test_a_folder_whose_files_can_not_be_read_is_a_fault_of_the_request(tmp_path
 
 
 @pytest.mark.parametrize("size", [1, 1 << 20], ids=["small", "large"])
-def test_a_full_disk_is_no_fault_of_the_request(tmp_path, size):
+def test_full_disk_is_not_a_fault_of_the_request(tmp_path, size):
     """A small one is written when the file is closed, no earlier."""
     (tmp_path / "file").write_bytes(os.urandom(size))
     with pytest.raises(ClusterUnreachable, match=r"can't be packed on this machine: .* No space left") as raised:

@@ -40,6 +40,6 @@ def test_docker_gets_yarns_variables_and_the_seeds_mounts(paths, mounts):
 
 
 @pytest.mark.parametrize("text", ["tf", "venv://opt/tf", "python://", "http://x/y.rpm", "docker://"])
-def test_what_is_no_environment_is_refused(text):
+def test_unknown_environment_is_refused(text):
     with pytest.raises(SpecInvalid, match=r"environment|absolute|nothing"):
         Environment.parse(text)

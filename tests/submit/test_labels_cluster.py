@@ -81,7 +81,7 @@ def test_a_label_that_can_not_be_had_is_refused_before_an_id_is_reserved(hadoop,
     (["-q", "low", "--node_label", "worker:gpu"], {"nodeLabels": "unknown"},
      "queue=low doesn't have permission to access all labels"),
 ], ids=["unknown", "of the queue"])
-def test_what_yarn_refuses_behind_our_look_is_no_failure_of_the_cluster(hadoop, launcher, words, hidden, says):
+def test_late_refusal_of_yarn_does_not_blame_the_cluster(hadoop, launcher, words, hidden, says):
     """YARN refuses when the master asks for the containers, and that ends Skein's; on the wire labels look different."""
     with Proxy(hadoop.resourcemanager_url) as proxy:
         proxy.replaced, proxy.rewritten = hidden, {"/ws/v1/cluster/get-node-labels", "/ws/v1/cluster/scheduler"}
@@ -116,7 +116,7 @@ def test_a_type_has_its_own_label_command_and_environment(hadoop, restarted):
     assert restarted.lines == ["its own command", f"ps {ports['nm']} everyone", f"worker {ports['nm2']} ann"]
 
 
-def test_a_label_without_a_node_is_a_warning_and_a_restarted_resourcemanager_knows_the_labels(hadoop, launcher, restarted):
+def test_label_without_a_node_is_a_warning_also_after_a_restart(hadoop, launcher, restarted):
     assert restarted.labels["nodeLabelInfo"]["name"] == "gpu"
     assert restarted.done.returncode == 0, restarted.done.stderr
     ports = hadoop.settings.ports

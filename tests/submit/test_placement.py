@@ -205,7 +205,7 @@ JSON = {"Content-Type": "application/json"}
     (200, JSON, '{"nodeLabels": ["gpu"]}'), (200, JSON, '{"nodeLabelInfo": "gpu"}'), (200, JSON, ""),
 ])
 @pytest.mark.parametrize("labels", [{"worker": "gpu"}, {}])
-def test_where_yarn_does_not_tell_its_labels_it_decides_itself(place, answer, labels):
+def test_yarn_decides_where_it_hides_its_labels(place, answer, labels):
     yarn, launcher = place
     yarn.nodes.append(node("gpu"))
     yarn.faults.append(lambda method, path: answer if path.endswith("/get-node-labels") else None)
@@ -216,7 +216,7 @@ def test_where_yarn_does_not_tell_its_labels_it_decides_itself(place, answer, la
 @pytest.mark.parametrize("page, text", [
     *((page, text) for page in ("scheduler", "nodes") for text in ("", "[]", '{"nodes": "x", "scheduler": "x"}')),
     ("scheduler", '{"subCluster": []}')])
-def test_what_is_no_list_of_yarns_is_said_as_such(place, page, text):
+def test_answer_that_is_not_a_list_is_reported(place, page, text):
     yarn, launcher = place
     yarn.faults.append(lambda method, path: (200, JSON, text) if path.endswith(f"/{page}") else None)
     with pytest.raises(ClusterUnreachable, match=r"does not (answer|list nodes) as YARN does"):

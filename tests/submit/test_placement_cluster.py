@@ -70,7 +70,7 @@ NO_NODE = ("no node could hold worker, which asks for 18000 MiB, 1 vcores, 1 GPU
            "the largest of 2 nodes: 20000 MiB, 32 vcores, 2 GPUs")
 
 
-def test_memory_of_one_node_and_gpus_of_another_are_a_warning_and_the_job_waits(hadoop, launcher):
+def test_memory_and_gpus_of_different_nodes_are_a_warning(hadoop, launcher):
     nodes_are(hadoop, launcher)
     until(lambda: launcher.resourcemanager.new_application()[1] == Allocation(20000, 32, 2), 60, 0.1)
     refused = submit(hadoop, "--strict_placement", "--json", *BOTH, "true")
@@ -90,7 +90,7 @@ def test_memory_of_one_node_and_gpus_of_another_are_a_warning_and_the_job_waits(
     until(lambda: directories(launcher) == [])
 
 
-def test_more_gpus_than_any_node_has_while_the_nodes_come_back_is_a_warning(hadoop, launcher):
+def test_more_gpus_than_present_nodes_have_is_a_warning(hadoop, launcher):
     hadoop.stop_daemon("rm", signal.SIGKILL)
     configure(hadoop, **{WAIT: 3600_000})
     hadoop.start_daemon("rm")

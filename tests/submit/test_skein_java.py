@@ -155,7 +155,7 @@ def test_skeins_answer_is_the_id_and_its_environment_names_nobody_else(place):
     ("import sys; sys.exit('java.net.ConnectException: Connection refused')", ClusterUnreachable),
     ("import sys; sys.exit('no such class')", SubmissionRejected),
 ])
-def test_a_cluster_that_is_away_is_no_refusal(place, monkeypatch, child, error):
+def test_absent_cluster_is_not_a_refusal(place, monkeypatch, child, error):
     """What may succeed in a moment is retryable; a scheduler gives up for good what is refused."""
     monkeypatch.setattr(skeinsubmitter, "_START", child)
     monkeypatch.setattr(submitting, "_LEFTOVER_SECONDS", 0.1)
@@ -170,7 +170,7 @@ class Alarm(BaseException):
 
 @pytest.mark.parametrize("error", [Alarm("time is up"), KeyboardInterrupt(), ClusterUnreachable("no answer in time")], ids=repr)
 @pytest.mark.parametrize("identity", [ME, None], ids=["identity", "no identity"])
-def test_what_was_submitted_before_its_id_was_told_is_taken_back(place, monkeypatch, identity, error):
+def test_submission_without_an_id_is_taken_back(place, monkeypatch, identity, error):
     def submit(self, spec, tags):
         self.uncertain = True
         place.yarn.add(application(1, "RUNNING", user=USER, applicationTags=",".join(tags)))
@@ -220,7 +220,7 @@ def test_what_the_java_client_had_submitted_before_it_died_is_killed(place, iden
     assert {name: app["state"] for name, app in place.yarn.apps.items()} == {ID: "KILLED"}
 
 
-def test_a_machine_that_can_not_write_is_no_fault_of_the_request(place, monkeypatch):
+def test_machine_that_cannot_write_is_not_a_fault_of_the_request(place, monkeypatch):
     def full(self, spec, folder, tags):
         raise OSError(28, "No space left on device")
 
@@ -230,7 +230,7 @@ def test_a_machine_that_can_not_write_is_no_fault_of_the_request(place, monkeypa
 
 
 @pytest.mark.parametrize("why", ["no ticket", "no process"])
-def test_a_client_that_did_not_start_leaves_the_application_of_another_client(place, monkeypatch, why):
+def test_unstarted_client_spares_the_application_of_another(place, monkeypatch, why):
     """Its tags are on an application of the same training that another client submits at the same moment."""
     cluster = place.launcher().cluster
     if why == "no ticket":
@@ -327,7 +327,7 @@ def test_the_java_client_does_not_outlive_a_killed_launcher(place):
     assert place.yarn.apps == {}
 
 
-def test_a_client_that_submits_as_somebody_else_is_told_once(place):
+def test_client_that_submits_as_another_user_is_logged_once(place):
     launcher = place.launcher(user="ceo")
     with pytest.raises(SubmissionRejected, match=f"{ID} runs as 'ceo', not as '{USER}': the Hadoop client here submits"):
         launcher.ensure(job(), ME)
@@ -365,7 +365,7 @@ def test_an_unfinished_upload_leaves_no_key(place, tmp_path, number, known):
     assert not alive(pid)
 
 
-def test_a_key_that_can_not_be_deleted_is_told(place, tmp_path, caplog):
+def test_undeletable_key_is_reported(place, tmp_path, caplog):
     left = tmp_path / f"user/{USER}/.skein/{ID}"
     launcher = place.launcher(hangs=True, left=left)
     place.yarn.faults.append(lambda method, path: (500, {}, "no") if path.endswith(ID) else None)
@@ -377,7 +377,7 @@ def test_a_key_that_can_not_be_deleted_is_told(place, tmp_path, caplog):
     assert f"could not delete file:{left}: asking for {ID}" in caplog.text
 
 
-def test_a_deletion_that_takes_too_long_is_told_before_its_process_is_killed(place, tmp_path, monkeypatch, caplog):
+def test_slow_deletion_is_reported_before_its_process_is_killed(place, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(skeinsubmitter, "_DELETION", 1.0)
     left, over = tmp_path / f"user/{USER}/.skein/{ID}", threading.Event()
     launcher = place.launcher(hangs=True, left=left)
@@ -396,7 +396,7 @@ def test_the_deletion_has_less_time_than_its_process():
 
 
 @pytest.mark.parametrize("client", [True, False], ids=["hadoop", "no hadoop"])
-def test_a_key_outside_the_file_system_of_staging_url_is_deleted_by_hadoops_client(place, tmp_path, caplog, client):
+def test_key_outside_of_staging_url_is_deleted_by_hadoops_client(place, tmp_path, caplog, client):
     """Skein's client stages on the default file system."""
     left = tmp_path / f"user/{USER}/.skein/{ID}"
     place.launcher(hangs=True, left=left)
@@ -437,7 +437,7 @@ def test_a_hidden_cause_gets_a_sentence(place, monkeypatch, said, sentence):
         place.launcher().submit(job())
 
 
-def test_a_configuration_without_a_cluster_is_told_before_java_starts(place, tmp_path):
+def test_configuration_without_a_cluster_is_reported_before_java(place, tmp_path):
     with pytest.raises(SubmissionRejected, match=r"HADOOP_CONF_DIR \S+ has no core-site.xml. Copy core-site.xml"):
         place.launcher(HADOOP_CONF_DIR=str(tmp_path)).submit(job())
     assert not place.seen.exists()

@@ -30,7 +30,7 @@ FAILED = JobReport(
 )  # fmt: skip
 
 
-def test_failure_ends_with_the_task_its_exit_code_its_log_and_the_next_command():
+def test_failure_ends_with_task_exit_code_log_and_next_command():
     assert list(failure(FAILED, " --resourcemanager http://rm:8088")) == [
         "worker:1 failed first: exit 3 on node1",
         "--- last lines of worker:1",
@@ -84,7 +84,7 @@ def test_lines_say_only_what_is_new():
         f"{APP} FINISHED", "failed with exit 3: worker:1", "stopped: ps:0"]  # fmt: skip
 
 
-def test_lines_tell_yarns_reason_and_break_a_silence():
+def test_lines_show_yarns_reason_and_break_a_silence():
     lines = Lines()
     full = ("[Sun Nov 22 12:00:0{0} +0000 2026] Application is added to the scheduler and is not yet activated. Queue's AM "
             "resource limit exceeded.  Details : AM Partition = <DEFAULT_PARTITION>; Queue AM Resource Usage = {0}")  # fmt: skip
@@ -101,7 +101,7 @@ def test_lines_tell_yarns_reason_and_break_a_silence():
     assert lines.changes(running, 230.0) == ["still RUNNING, 2 running, followed for 2 min 10 s"]
 
 
-def test_lines_tell_metrics_while_the_job_trains_but_not_at_each_step():
+def test_lines_show_metrics_but_not_at_each_step():
     lines = Lines()
 
     def at(step):

@@ -127,13 +127,13 @@ def test_reasons_are_counted_per_day():
     assert [piece.tip for piece in found.bars[1].pieces] == ["1970-01-02: 1 SUCCEEDED", "1970-01-02: 1 TASK_FAILED"]
 
 
-def test_waits_are_told_by_queue():
+def test_waits_are_shown_by_queue():
     jobs = [{"queue": "low", "queue_seconds": float(seconds)} for seconds in range(1, 101)]
     assert [tuple(wait) for wait in count_waits([*jobs, {"queue": "x", "queue_seconds": None}])] == [
         ("low", 100, 50.0, 95.0, 100.0)]
 
 
-def test_a_taken_port_is_told():
+def test_taken_port_is_reported():
     with listen_on_loopback(0) as listener, pytest.raises(SpecInvalid, match=r"can't be used .*; give another one with --port"):
         listen_on_loopback(listener.getsockname()[1])
 
