@@ -37,7 +37,8 @@ hypothesis.settings.load_profile("all")
 def pytest_xdist_make_scheduler(config, log):
     """Let one worker drive Airflow in a run of everything: a second scheduler would mostly be idle, at a cost.
 
-    One worker, too, takes the tests of the secured cluster, as some of them kill its daemons.
+    One worker, too, takes the tests of the secured cluster, as some of them kill its daemons, and one all doors, on one
+    cluster.
     """
     if config.getoption("dist") != "loadfile":
         return None
@@ -46,22 +47,29 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadFileScheduling
 
     everything = config.args_source is config.ArgsSource.TESTPATHS
-    users = {f"tests/{file.relative_to(FOLDER).as_posix()}" for file in FOLDER.rglob("test_*.py") if drives_airflow(file)}
+    doors = re.match(r"door\b", config.getoption("markexpr"))
 
     class ByPlace(LoadFileScheduling):
         def _split_scope(self, nodeid):
             file = super()._split_scope(nodeid)
+            if doors and "mark.door" in read_test(file):
+                return "doors"
             if file.startswith("tests/secure/"):
                 return "secure"
-            return "airflow" if everything and file in users else file
+            return "airflow" if everything and drives_airflow(file) else file
 
     return ByPlace(config, log)
 
 
 @functools.cache
+def read_test(file):
+    """Return the text of a test file, ``tests/.../test_*.py``."""
+    return (FOLDER.parent / file).read_text()
+
+
 def drives_airflow(file):
     """Tell whether a test or a fixture of the file takes the fixture ``airflow_site``."""
-    return re.search(r"def \w+\([^)]*\bairflow_site\b", file.read_text()) is not None
+    return re.search(r"def \w+\([^)]*\bairflow_site\b", read_test(file)) is not None
 
 
 @pytest.hookimpl(trylast=True)
@@ -104,7 +112,7 @@ def pytest_terminal_summary(terminalreporter, config):
         folders += [f"{folder} all" for folder in ignored]
         terminalreporter.section("left out")
         terminalreporter.write_line(f"tests that are not ({config.getoption('markexpr')}), by folder: {', '.join(folders)}")
-        terminalreporter.write_line("run those of a folder: ./dev test FOLDER; all: ./dev test")
+        terminalreporter.write_line("run those of a folder: ./dev test FOLDER; all: ./dev test all")
 
 
 @pytest.hookimpl(trylast=True)

@@ -115,6 +115,7 @@ def test_execution_timeout(site, yarn, kind):
     assert (kind, status) == ("sync", None) or status["reason"] == "EXECUTION_TIMEOUT"
 
 
+@pytest.mark.door
 @row(*KINDS)
 def test_retries_and_clears_train_again_and_success_has_metrics(site, yarn, kind):
     """One DAG run: its program fails; the retry succeeds; cleared after that; cleared again while that trains."""

@@ -56,6 +56,7 @@ def test_an_older_airflow_is_refused(tmp_path):
         "ImportError: tf-yarn-ops needs Airflow 2.11 or later; this is Airflow 2.10.5")
 
 
+@pytest.mark.matrix
 @pytest.mark.timeout(800)
 def test_in_airflow_2_a_cancelled_trigger_kills_only_if_its_task_is_over(tmp_path):
     """A triggerer of Airflow 2 also cancels a trigger that another triggerer continues."""

@@ -69,6 +69,7 @@ def retried(site, tmp_path_factory):
     return execution, folder
 
 
+@pytest.mark.door
 def test_a_flow_succeeds_and_its_outputs_are_used_downstream(site, retried):
     execution, folder = retried
     application = site.applications(execution)[-1]

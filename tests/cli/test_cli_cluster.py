@@ -73,6 +73,7 @@ def task_of(report, name):
     return next(task for task in report["tasks"] if task["task"] == name)
 
 
+@pytest.mark.door
 def test_submit_and_walk_away(run, tmp_path):
     """The seed's simple submission: variables are expanded on the node, the job needs no client."""
     command = """'python3' -c 'import sys; print("args:", *sys.argv[1:])' \\

@@ -64,6 +64,7 @@ BRANCH = """
 <action name="keep"><fs><mkdir path="{filesystem}/kept"/></fs><ok to="end"/><error to="failed"/></action>"""
 
 
+@pytest.mark.door
 @row
 def test_next_action_reads_the_outputs_and_a_branch_the_metric(site):
     """The first try fails, so retry-max trains again."""

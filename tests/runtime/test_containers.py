@@ -42,6 +42,7 @@ def agent_of(folder, index):
     return int(until(lambda: file.exists() and file.read_text(), 120, what=f"the start of task {index}"))
 
 
+@pytest.mark.door
 def test_success_has_tasks_lines_and_a_record(launcher):
     tasks = {"worker": TaskSpec(instances=2, memory=256), "ps": TaskSpec(command=FOREVER, memory=256)}
     command = """echo "$TF_CONFIG"; echo '{"accuracy": 0.9}' > $YTF_RESULT_FILE"""

@@ -38,7 +38,7 @@ def ask(am, name):
         return answer.read().decode()
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_page_shows_restart_usage_metrics_and_log_of_a_job(tmp_path):
     spec = job(TRAIN, ps=False, restart=RestartPolicy("task", backoff=0), env={"API_TOKEN": "letmein-1234"},
                name="<script>alert(1)</script>", tasks={"worker": TaskSpec(instances=2, memory=2048, vcores=2)})

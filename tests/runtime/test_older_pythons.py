@@ -16,7 +16,7 @@ from support.waiting import until
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.runtime.common.reasons import Reason
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.matrix
 
 
 @pytest.fixture(params=["3.9", "3.10"])

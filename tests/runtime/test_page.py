@@ -136,7 +136,7 @@ def proxied(log=lambda name: f"log of {name}\n"):
             thread.join(30)
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_a_reader_sees_state_timeline_usage_and_curves(browser):
     with served(status) as url, browsing(browser) as page:
         page.goto(url)
@@ -152,7 +152,7 @@ def test_a_reader_sees_state_timeline_usage_and_curves(browser):
         assert "n1:2, n2:3" in page.inner_text("#cluster")
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_hovering_over_a_bar_shows_times_host_and_exit_code(browser):
     with served(status) as url, browsing(browser) as page:
         page.goto(url)
@@ -165,7 +165,7 @@ def test_hovering_over_a_bar_shows_times_host_and_exit_code(browser):
         assert "the job waits in the queue" in page.inner_text("#tip")
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_the_page_renews_itself_and_leaves_the_readers_place_alone(browser):
     now = {"points": 3}
     with served(lambda: status(**now)) as url, browsing(browser) as page:
@@ -179,7 +179,7 @@ def test_the_page_renews_itself_and_leaves_the_readers_place_alone(browser):
         assert page.locator("details[open]").count() == 1
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_the_end_of_a_log_is_shown_when_it_is_asked_for(browser):
     with served(status, lambda name: f"step 1 of {name}\n<b>bold</b>") as url, browsing(browser) as page:
         page.goto(url)
@@ -191,7 +191,7 @@ def test_the_end_of_a_log_is_shown_when_it_is_asked_for(browser):
         assert page.is_hidden("#logbox")
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_a_page_without_news_says_so(browser):
     with browsing(browser, errors=("Failed to load resource",)) as page:
         with served(status) as url:
@@ -200,7 +200,7 @@ def test_a_page_without_news_says_so(browser):
         assert f"ytf report {APP}" in page.inner_text("#stale")
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_open_page_shows_the_verdict_while_its_request_is_held(browser):
     now = {}
     with coordinated(lambda: status(**now)) as (url, renew), browsing(browser) as page:
@@ -216,7 +216,7 @@ def test_open_page_shows_the_verdict_while_its_request_is_held(browser):
         until(lambda: "the tasks are stopped" in page.inner_text("#verdict"), 60)
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize("answer", ["redirect", 404, 503, "page"])
 def test_page_of_a_job_that_yarn_ended_says_so_and_is_quiet(browser, answer):
     with proxied() as proxy, browsing(browser, errors=("Failed to load resource",)) as page:
@@ -236,7 +236,7 @@ def test_page_of_a_job_that_yarn_ended_says_so_and_is_quiet(browser, answer):
         assert len(proxy.asked) == before and page.inner_text("#log") == "log of worker:1\n"
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_open_log_keeps_its_text_when_its_agent_ends(browser):
     tails = ["step 7\n"]
     with served(status, lambda name: tails[0]) as url, browsing(browser, errors=("Failed to load resource",)) as page:
@@ -248,7 +248,7 @@ def test_open_log_keeps_its_text_when_its_agent_ends(browser):
         assert page.inner_text("#log") == "step 7\n"
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_silent_proxy_is_reported_until_it_answers_again(browser):
     with proxied() as proxy, browsing(browser) as page:
         page.clock.install()
@@ -302,7 +302,7 @@ def test_controls_of_a_program_are_shown_on_the_page():
     assert not set(text) & {"\u202e", "\x1b"} and "document.\\u202e\\u001b[2J" in text
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_a_job_named_script_is_a_name_in_the_browser(browser):
     with served(lambda: status(name=EVIL)) as url, browsing(browser) as page:
         page.goto(url)
@@ -311,6 +311,7 @@ def test_a_job_named_script_is_a_name_in_the_browser(browser):
         assert page.title().startswith("<script>")
 
 
+@pytest.mark.matrix
 def test_the_browser_would_not_run_a_script_of_others(browser):
     with served(lambda: status()) as url, browsing(browser, errors=("Content Security Policy",)) as page:
         page.goto(url)
@@ -319,7 +320,7 @@ def test_the_browser_would_not_run_a_script_of_others(browser):
         assert page.complaints
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize("dark", [False, True])
 def test_it_fits_a_phone_in_light_and_dark(browser, dark):
     with served(status) as url, browsing(browser, dark=dark, width=390, height=844) as page:
@@ -329,6 +330,7 @@ def test_it_fits_a_phone_in_light_and_dark(browser, dark):
         assert back == ("rgb(20, 25, 31)" if dark else "rgb(255, 255, 255)")
 
 
+@pytest.mark.matrix
 def test_without_scripts_the_page_is_complete(browser):
     with served(status) as url, browsing(browser, scripts=False) as page:
         page.goto(url)

@@ -86,6 +86,7 @@ def run(environ, *command):
     return ran.stdout
 
 
+@pytest.mark.door
 def test_a_job_of_alice_runs_only_she_ends_it_and_its_logs_stay(secure_cluster, as_alice, as_bob, tmp_path):
     flag, rm = tmp_path / "go on", secure_cluster.resourcemanager_url
     command = f'echo "I am worker $DTF_TASK_INDEX"; until [ -e "{flag}" ]; do sleep 0.1; done'

@@ -18,7 +18,7 @@ from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Facts, Series, build_status
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.matrix
 
 LIVE = application_id(7)
 
