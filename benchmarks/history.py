@@ -13,6 +13,7 @@ from support.many_records import read_all, write_many
 from support.records import DAY, application_id, record
 from support.records_served import serving_pages
 from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.history.records import records_of
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.master import record_writer as history
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
@@ -35,7 +36,7 @@ def measure(runs: int, quick: bool) -> Samples:
         write_many(Path(folder), files.history, number, time.time() - DAY, user=files.user)
         _copy(Path(folder), stored)
         for place in (files, stored):
-            read_all(StagingDirectory(place).records())  # as submissions do now and then: it writes the indexes
+            read_all(records_of(StagingDirectory(place)))  # as submissions do now and then: it writes the indexes
         cases = {f"write, {count} tasks": lambda count=count: _write(cluster, count) for count in (4, 1000)}
         return interleave({**cases, f"ytf ui, {number:,} records in HDFS": lambda: _look(stored),
                            f"ytf ui, {number:,} records in a folder": lambda: _look(files)}, runs, Samples())

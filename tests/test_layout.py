@@ -15,7 +15,7 @@ from support.source import MODULES, PACKAGE, ROOT, imported_modules, name_of, tr
 
 RUNTIME = sorted((PACKAGE / "runtime").rglob("*.py"))
 #: docs/design.md, section "Rooms". A room imports itself and the rooms that its row names, and no other.
-CORE = ("runtime.common", "errors", "validation", "job", "hadoop", "staging", "follow", "submit", "launch", "doctor")
+CORE = ("runtime.common", "errors", "validation", "job", "hadoop", "staging", "history", "follow", "submit", "launch", "doctor")
 ALLOWED = {
     **{room: set(CORE[:number]) for number, room in enumerate(CORE)},
     "hadoop": {"runtime.common", "errors", "validation"},
@@ -23,7 +23,6 @@ ALLOWED = {
     "runtime.page": {"runtime.common"},
     "runtime.master": {"runtime.common", "runtime.page"},
     "runtime.entry": {"runtime.agent", "runtime.master"},
-    "history": {"runtime.common", "errors", "validation", "hadoop", "staging", "follow"},
     "terminal": {"runtime.common", "errors"},
     **{door: {*CORE, "history", "terminal"} for door in ("airflow", "azkaban", "oozie")},
     "ui": {*CORE, "history", "terminal", "runtime.page"},

@@ -12,6 +12,7 @@ from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.history.histories import read_record
+from tf_yarn_ops.history.records import records_of
 from tf_yarn_ops.job.parts import Acls
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -46,7 +47,7 @@ def test_an_ended_job_leaves_its_record_whoever_writes_it(minicluster, launcher)
                                 acls=Acls(view_users=["bob"]), env={"API_KEY": "hunter2-long"}))
     killed = launcher.submit(job(f"{METRICS}; sleep 600", name="killed"))
     report = launcher.wait(ended, timeout=120)
-    records = launcher.staging().records()
+    records = records_of(launcher.staging())
     record = until(lambda: records.read(ended), 60)
     assert record["written_by"] == "coordinator", "the client was faster"
     told = JobReport.from_dict(record)

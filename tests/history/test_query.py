@@ -7,8 +7,8 @@ from support.staging_place import USER, cluster_at
 from tf_yarn_ops.history.compare import compare
 from tf_yarn_ops.history.histories import Histories, read_record
 from tf_yarn_ops.history.query import Query, parse_states
+from tf_yarn_ops.history.record_summary import summarise
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.record import summarise
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
 EVERY = Query()

@@ -19,12 +19,12 @@ from support.programs import YTF
 from support.two_nodes import directories
 from support.waiting import until
 from tf_yarn_ops.errors import ApplicationNotFound, ClusterUnreachable
+from tf_yarn_ops.follow.sweep import sweep_directories
 from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.launch.identity import Identity, deployment_tag
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.staging.sweep import sweep
 
 #: A client that knows one address, and stops in a gap.
 CLIENT = """\
@@ -191,7 +191,7 @@ def nothing_is_lost_when_the_namenode_is_killed(access, launcher):
             words, capture_output=True, text=True, timeout=90, env=access.environ).stdout, 60, 1)
         for client in clients.values():
             client.wait(60)
-        sweep(launcher.staging(), launcher.resourcemanager)
+        sweep_directories(launcher.staging(), launcher.resourcemanager)
         assert directories(launcher) == []
         assert hadoop.active("nn") == after
     finally:

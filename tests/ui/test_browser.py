@@ -12,6 +12,7 @@ from support.many_records import read_all, write_many
 from support.records import application_id, keep, record
 from support.staging_place import USER
 from support.waiting import until
+from tf_yarn_ops.history.records import records_of
 from tf_yarn_ops.runtime.common.contract import TENSORBOARD_PAGE
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
@@ -31,7 +32,7 @@ def test_ten_thousand_jobs_in_the_browser(place, pages, tmp_path, yarn):
     write_many(tmp_path, place.history, JOBS, now - 3600, user=USER)
     keep(staging.filesystem, place.history,
          record(JOBS + 1, user=USER, name=EVIL, reason=Reason.TASK_FAILED, ended=now, tail=EVIL, options={EVIL: EVIL}))
-    assert len(read_all(staging.records())) == JOBS + 1  # as the sweep of a submission does, which writes the indexes
+    assert len(read_all(records_of(staging))) == JOBS + 1  # as the sweep of a submission does, which writes the indexes
     with browsing() as page:
         page.goto(pages)
         assert page.title() == "Jobs" and page.locator("#jobs tbody tr").count() == 50

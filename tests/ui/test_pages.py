@@ -10,6 +10,7 @@ from support.fake_yarn import application
 from support.records import DAY, application_id, keep, record
 from support.staging_place import USER
 from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.history.records import records_of
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 from tf_yarn_ops.ui.commands import listen_on_loopback, ui
@@ -109,7 +110,7 @@ def test_pages_are_read_only_and_for_this_machine_only(site, pages):
 def test_a_look_writes_no_record(site, place, yarn):
     yarn.add(application(9, "FINISHED", user=USER, finalStatus="SUCCEEDED", finishedTime=1700000300000))
     assert "SUCCEEDED" in site(f"/jobs/{application_id(9)}").text
-    assert not StagingDirectory(place).records().has(application_id(9), 1700000300)
+    assert not records_of(StagingDirectory(place)).has(application_id(9), 1700000300)
 
 
 def test_a_sparkline_spans_its_box():

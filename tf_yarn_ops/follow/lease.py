@@ -29,10 +29,11 @@ from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..staging.staging_directory import PASSABLE, StagingDirectory
-from ..staging.sweep import LEASES_FOLDER
 
 logger = logging.getLogger(__name__)
 
+#: The folder of the notes about the holders of leases.
+LEASES_FOLDER = "leases"
 #: The lease of a door that has it on by default, seconds.
 USUAL_LEASE = 900.0
 #: A lease is moved after this part of it.

@@ -11,12 +11,12 @@ from typing import Any
 
 from ..errors import ApplicationNotFound, Cancelled, TfYarnError
 from ..hadoop.cluster import Cluster
+from ..history.missing_record import keep_record
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..staging.staging_directory import StagingDirectory
 from .lease import holder_path, with_holder
 from .live_report import LiveReports
-from .missing_record import keep_record
 from .shortage import Shortages
 from .yarn_report import lost_report, read_yarn_report
 

@@ -1,5 +1,5 @@
 """Jobs that have ended: find their records, read one, compare several.
 
-In come a cluster and a query; out go summaries, records and comparisons. This room only reads: it never submits, and
-never changes a record.
+`records` holds paths, indexes and retention, `missing_record` writes what a coordinator could not; the rest only reads.
+This room never submits, and never changes a record.
 """

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..runtime.common.record import last_metrics
+from .record_summary import last_metrics
 
 RESULT, METRICS, OPTIONS, ENVIRONMENT = "result", "metrics", "options", "environment"
 #: Keys of the record that count as its result.

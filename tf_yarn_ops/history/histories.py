@@ -11,8 +11,8 @@ from typing import Any
 from ..errors import SubmissionRejected
 from ..hadoop.cluster import Cluster
 from ..hadoop.filesystem import FileSystem
-from ..staging.records import Records
 from .query import Query
+from .records import Records
 
 #: Days that are read at the same time.
 _DAYS_AT_ONCE = 6

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Cancelled, ClusterUnreachable, HadoopClientUnfit, SubmissionRejected, TfYarnError
 from ..follow.kill import take_back
 from ..follow.lease import Lease, lease_of, lifetime_of
-from ..follow.missing_record import sweep_ended
 from ..follow.session import Session
+from ..follow.sweep import sweep_ended
 from ..hadoop.resourcemanager import LIVE, has_launched
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec

@@ -22,7 +22,6 @@ from ..hadoop.filesystem import FileSystem
 from ..runtime.common.file_storage import Content, FileStatus
 from .application_directory import ApplicationDirectory
 from .local_resource import PRIVATE, PUBLIC, LocalResource, type_of
-from .records import Records
 
 logger = logging.getLogger(__name__)
 #: Tells how far the transfer of a large file is; the command line shows it always.
@@ -91,10 +90,6 @@ class StagingDirectory:
     def directory(self, application_id: str) -> ApplicationDirectory:
         """Return the directory of an application, for this submitter to fill."""
         return ApplicationDirectory(self.cluster, self.filesystem, application_id)
-
-    def records(self) -> Records:
-        """Return the history of the user."""
-        return Records(self.filesystem, self.cluster.history, owned=True)
 
     def delete(self, application_id: str) -> bool:
         """Delete an application's directory with the key in it; return False if there was none.

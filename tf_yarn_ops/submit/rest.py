@@ -21,7 +21,7 @@ from ..errors import (
     ResourcesImpossible,
     SubmissionRejected,
 )
-from ..follow.missing_record import sweep_ended
+from ..follow.sweep import sweep_ended
 from ..follow.yarn_report import read_yarn_report
 from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import ResourceManager

@@ -26,9 +26,10 @@ from ..runtime.common.record import (
     SUFFIX,
     record_path,
     snapshot_paths,
-    summarise,
     unpack_record,
 )
+from ..staging.staging_directory import StagingDirectory
+from .record_summary import summarise
 
 logger = logging.getLogger(__name__)
 
@@ -263,3 +264,8 @@ def _above(day: str) -> Iterator[str]:
 
 def _utc(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, timezone.utc)
+
+
+def records_of(staging: StagingDirectory) -> Records:
+    """Return the history of the user of a staging directory."""
+    return Records(staging.filesystem, staging.cluster.history, owned=True)

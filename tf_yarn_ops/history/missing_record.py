@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import TfYarnError
-from ..hadoop.resourcemanager import ResourceManager
 from ..runtime.common.contract import Job, load_job
 from ..runtime.common.masking import mask_texts, secrets_of
 from ..runtime.common.record import CLIENT, build_record, pack_record
@@ -13,9 +12,7 @@ from ..runtime.common.report import JobReport
 from ..runtime.common.status import Facts, build_status
 from ..staging.application_directory import JOB_NAME
 from ..staging.staging_directory import StagingDirectory
-from ..staging.sweep import sweep
-from .lease import with_holder
-from .yarn_report import read_yarn_report
+from .records import records_of
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +40,7 @@ def keep_record(staging: StagingDirectory, report: JobReport) -> bool:
     if not staging.cluster.site.history_days or report.submitted_at is None or ended is None:
         return False
     try:
-        records = staging.records()
+        records = records_of(staging)
         if records.has(report.application_id, ended):
             return False
         job, snapshot = read_job_file(staging, report.application_id), records.snapshot(report.application_id)
@@ -57,23 +54,6 @@ def keep_record(staging: StagingDirectory, report: JobReport) -> bool:
     if written:
         logger.info("wrote the record of %s , because its coordinator has not", report.application_id)
     return written
-
-
-def sweep_ended(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str) -> None:
-    """Delete what ended applications have left, and write their missing records; an error is only logged.
-
-    Parameters
-    ----------
-    staging : StagingDirectory
-    resourcemanager : ResourceManager
-    keep : str
-        The id of the application that is being submitted.
-    """
-    try:
-        sweep(staging, resourcemanager, keep=keep, on_ended=lambda application: keep_record(
-            staging, with_holder(lambda user: staging, read_yarn_report(application))))
-    except TfYarnError as error:
-        logger.debug("could not sweep the staging directory: %s", error)
 
 
 def read_job_file(staging: StagingDirectory, application_id: str) -> Job | None:

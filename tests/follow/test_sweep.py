@@ -1,23 +1,37 @@
 """What a submission deletes of earlier applications: only directories of the user, of applications that have ended."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
-from support.fake_yarn import FakeYarn, serving
+from support.fake_yarn import FakeYarn, application, serving
 from support.staging_place import USER, cluster_at
+from tf_yarn_ops.follow.sweep import sweep_directories, sweep_old
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
-from tf_yarn_ops.staging.sweep import sweep, sweep_old
 
 STATES = {"application_1_0001": "FINISHED", "application_1_0002": "RUNNING", "application_1_0003": "KILLED"}
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path
+
+
+@pytest.fixture
+def staging(root):
+    made = StagingDirectory(cluster_at(root))
+    with ThreadPoolExecutor(2) as pool:
+        made.prepare(pool)
+    return made
 
 
 @pytest.fixture
 def resourcemanager(root):
     yarn = FakeYarn()
     for name, state in STATES.items():
-        yarn.add({"id": name, "state": state})
+        yarn.add(application(int(name[-4:]), state, id=name, user=USER))
     with serving(yarn) as url:
         yield replace(cluster_at(root), resourcemanagers=(url,)).resourcemanager()
 
@@ -30,7 +44,7 @@ def test_only_directories_of_ended_applications_are_deleted(staging, root, resou
     for name in [*STATES, "application_1_0009", "application_1_0010"]:
         staging.directory(name).make()
     os.utime(root / f"user/{USER}/.skein/application_1_0010", (1, 1))
-    assert sorted(sweep(staging, resourcemanager, keep="application_1_0003")) == ["application_1_0001", "application_1_0010"]
+    assert sorted(sweep_directories(staging, resourcemanager, keep="application_1_0003")) == ["application_1_0001", "application_1_0010"]
     assert left(root) == ["application_1_0002", "application_1_0003", "application_1_0009"]
 
 
@@ -38,9 +52,8 @@ def test_directories_of_another_owner_are_kept(staging, root, resourcemanager):
     """A staging directory that several users share: HDFS would refuse, a mounted folder would not."""
     staging.directory("application_1_0001").make()
     shared = replace(cluster_at(root), user="bob", staging_template=f"/user/{USER}/.skein")
-    asked = []
-    assert sweep(StagingDirectory(shared), resourcemanager, on_ended=asked.append) == []
-    assert (asked, left(root)) == ([], ["application_1_0001"])
+    assert sweep_directories(StagingDirectory(shared), resourcemanager) == []
+    assert left(root) == ["application_1_0001"]
 
 
 @pytest.mark.parametrize("folder", ["claims", "leases"])
@@ -49,6 +62,6 @@ def test_only_old_files_of_the_user_are_deleted(staging, root, monkeypatch, fold
     place.mkdir()
     (place / "note").write_text("{}")
     assert sweep_old(staging, folder) == 0
-    monkeypatch.setattr("tf_yarn_ops.staging.sweep.CLAIMS_FORGOTTEN_AFTER", -1000)
+    monkeypatch.setattr("tf_yarn_ops.follow.sweep.CLAIMS_FORGOTTEN_AFTER", -1000)
     assert sweep_old(StagingDirectory(replace(cluster_at(root), user="bob", staging_template=f"/user/{USER}/.skein")), folder) == 0
     assert sweep_old(staging, folder) == 1

@@ -8,15 +8,16 @@ import time
 import pytest
 
 from support.records import DAY, STAMP, application_id, keep, record
+from tf_yarn_ops.follow.sweep import sweep_records
+from tf_yarn_ops.history.record_summary import summarise
+from tf_yarn_ops.history.records import LOOSE, Records, records_of
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.record import pack_record, summarise, unpack_record
-from tf_yarn_ops.staging.records import LOOSE, Records
-from tf_yarn_ops.staging.sweep import sweep_records
+from tf_yarn_ops.runtime.common.record import pack_record, unpack_record
 
 
 @pytest.fixture
 def records(staging):
-    return staging.records()
+    return records_of(staging)
 
 
 class Counting:

@@ -4,14 +4,14 @@ import contextlib
 import json
 from dataclasses import replace
 
-import pytest
-
 from support.fake_yarn import FakeYarn, application, serving
 from support.records import record as made_up
 from support.staging_place import USER, cluster_at
-from tf_yarn_ops.follow.missing_record import keep_record
 from tf_yarn_ops.follow.session import Session
+from tf_yarn_ops.follow.sweep import sweep_snapshots
 from tf_yarn_ops.follow.yarn_report import read_yarn_report
+from tf_yarn_ops.history.missing_record import keep_record
+from tf_yarn_ops.history.records import records_of
 from tf_yarn_ops.job.parts import Acls
 from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.runtime.common.contract import dump_job
@@ -20,7 +20,6 @@ from tf_yarn_ops.runtime.common.record import pack_record, snapshot_paths
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
 from tf_yarn_ops.staging.application_directory import JOB_NAME
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
-from tf_yarn_ops.staging.sweep import sweep_snapshots
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job, plan_history
 
 ENDED = 1700000300
@@ -29,11 +28,6 @@ ENDED = 1700000300
 def ended(**fields):
     return read_yarn_report(application(7, "KILLED", user=USER, finalStatus="KILLED", launchTime=1700000010000,
                                         finishedTime=ENDED * 1000, **fields))
-
-
-@pytest.fixture
-def staging(tmp_path):
-    return StagingDirectory(cluster_at(tmp_path))
 
 
 def lay_out(staging, application_id, **fields):
@@ -48,7 +42,7 @@ def test_the_record_of_a_killed_job_has_its_options_and_no_secret(staging):
     report = ended(diagnostics="no hunter2-long left")
     lay_out(staging, report.application_id, env={"API_KEY": "hunter2-long"}, acls=Acls(view_users=["*"]))
     assert keep_record(staging, report) is True
-    record = staging.records().read(report.application_id)
+    record = records_of(staging).read(report.application_id)
     assert (record["reason"], record["written_by"], record["queue_seconds"]) == ("KILLED", "client", 10.0)
     assert "hunter2" not in json.dumps(record) and "***" in record["message"]
     status = staging.filesystem.list(f"{staging.cluster.history}/2023/11/14")[0]
@@ -60,7 +54,7 @@ def test_a_report_of_ours_is_enough(staging):
     ours = JobReport(application(7)["id"], reason=Reason.TASK_FAILED, message="worker:0 failed", metrics={"loss": 1.0},
                      versions={"tf_yarn_ops": "1.0"})
     assert keep_record(staging, ended(diagnostics=compose_diagnostics(ours))) is True
-    assert staging.records().read(ours.application_id)["metrics"] == {"loss": 1.0}
+    assert records_of(staging).read(ours.application_id)["metrics"] == {"loss": 1.0}
 
 
 def test_foreign_and_unstarted_applications_get_no_record(staging, tmp_path):
@@ -71,7 +65,7 @@ def test_foreign_and_unstarted_applications_get_no_record(staging, tmp_path):
     lay_out(staging, ended().application_id)
     without = StagingDirectory(cluster_at(tmp_path, history_days=0))
     assert keep_record(without, ended()) is False
-    assert staging.records().days() == []
+    assert records_of(staging).days() == []
 
 
 def test_failing_file_system_is_only_logged(staging, caplog, tmp_path):
@@ -100,14 +94,14 @@ def test_the_record_has_what_the_killed_coordinator_left_last(staging):
     leave(staging, 100.0, metrics={"loss": 0.5})
     leave(staging, 101.0)
     assert keep_record(staging, report) is True
-    record = staging.records().read(report.application_id)
+    record = records_of(staging).read(report.application_id)
     assert (record["reason"], record["written_by"], record["finished_at"]) == ("KILLED", "client", ENDED)
     assert (record["metrics"], len(record["series"][0]["points"])) == ({"loss": 0.25}, 40)
     [task] = record["tasks"]
     assert (task["state"], task["events"][-1]["kind"], task["given"]["memory_mib"]) == ("lost", "running", 2048)
     assert task["peak_memory_mib"] == 700.0
     assert record["verdict"]["reason"] == "KILLED" and record["options"]["command"] == "python train.py"
-    assert staging.records().snapshots() == {}
+    assert records_of(staging).snapshots() == {}
 
 
 def test_what_yarn_has_kept_of_the_tasks_is_newer_than_the_snapshot(staging):
@@ -115,7 +109,7 @@ def test_what_yarn_has_kept_of_the_tasks_is_newer_than_the_snapshot(staging):
     ours = JobReport(application(7)["id"], reason=Reason.TASK_FAILED, message="worker:0 failed", metrics={"loss": 0.125},
                      tasks=(TaskReport("worker:0", "failed", 3), TaskReport("ps:0", "stopped")))
     assert keep_record(staging, ended(diagnostics=compose_diagnostics(ours))) is True
-    record = staging.records().read(ours.application_id)
+    record = records_of(staging).read(ours.application_id)
     assert [(task["task"], task["state"], task["exit_code"]) for task in record["tasks"]] == [
         ("worker:0", "failed", 3), ("ps:0", "stopped", None)]
     assert record["metrics"] == {"loss": 0.125} and record["tasks"][0]["events"] and record["series"]
@@ -126,16 +120,17 @@ def test_a_snapshot_that_is_cut_off_is_left_out(staging):
     broken = snapshot_paths(staging.cluster.history, ended().application_id)[1]
     staging.filesystem.create(broken, b"\x1f\x8b\x08", 0o600)
     assert keep_record(staging, ended()) is True
-    assert staging.records().read(ended().application_id)["series"]
+    assert records_of(staging).read(ended().application_id)["series"]
 
 
 def test_snapshots_of_ended_applications_become_records_and_are_deleted(staging):
     leave(staging, 100.0)
-    yarn, told = FakeYarn(), []
+    yarn = FakeYarn()
     yarn.add(application(7, "KILLED", user=USER, finalStatus="KILLED", finishedTime=ENDED * 1000))
     with serving(yarn) as url, contextlib.closing(replace(staging.cluster, resourcemanagers=(url,)).resourcemanager()) as known:
-        sweep_snapshots(staging, known, lambda item: told.append(keep_record(staging, read_yarn_report(item))))
-        assert told == [True] and staging.records().snapshots() == {}
+        sweep_snapshots(staging, known)
+        assert records_of(staging).read(application(7)["id"])["reason"] == "KILLED"
+        assert records_of(staging).snapshots() == {}
         yarn.add(application(7, "RUNNING", user=USER))
         name = leave(staging, 102.0)
         sweep_snapshots(staging, known)

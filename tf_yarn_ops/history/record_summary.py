@@ -1,0 +1,50 @@
+"""`summarise`: what tables show of a record; pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+#: The most metrics in the summary of a record, the points of its curve, and the characters of its message.
+_METRICS, _POINTS, _MESSAGE = 8, 24, 300
+#: The keys of a record that its summary repeats.
+_REPEATED = ("application_id", "name", "queue", "user", "state", "final_status", "reason", "submitted_at", "started_at",
+             "finished_at", "queue_seconds", "output_path", "first_failure", "written_by")
+
+
+def summarise(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a table of records shows of one: the report's keys, ``tasks``, ``rounds``, ``metrics``, ``curve``.
+
+    Returns
+    -------
+    dict
+        ``metrics``: numbers by name, the last values. ``curve``: the name and at most 24 values of the first metric
+        that has a curve; None if none has.
+    """
+    summary = {name: record.get(name) for name in _REPEATED}
+    summary["message"] = str(record.get("message") or "")[:_MESSAGE]
+    summary["tasks"], summary["rounds"] = len(record.get("tasks") or ()), len(record.get("rounds") or ())
+    summary["metrics"] = last_metrics(record)
+    summary["curve"] = _curve(record)
+    return summary
+
+
+def last_metrics(record: Mapping[str, Any], most: int = _METRICS) -> dict[str, float]:
+    """Return the last value of each metric: of the program's result, else of the first task's curve."""
+    found: dict[str, float] = {}
+    for item in record.get("series") or ():
+        found.setdefault(str(item.get("name")), item.get("value"))
+    found.update(record.get("metrics") or {})
+    numbers = {name: value for name, value in found.items()
+               if isinstance(value, (int, float)) and not isinstance(value, bool)}
+    return dict(list(numbers.items())[:most])
+
+
+def _curve(record: Mapping[str, Any]) -> list[Any] | None:
+    for item in record.get("series") or ():
+        points = [point for point in item.get("points") or () if len(point) > 1]
+        values = [point[1] for point in points if isinstance(point[1], (int, float))]
+        if len(values) > 1:
+            step = max(1.0, (len(values) - 1) / (_POINTS - 1))
+            chosen = [values[min(len(values) - 1, round(step * number))]
+                      for number in range(min(_POINTS, len(values)))]
+            return [str(item.get("name")), [float(f"{value:.5g}") for value in chosen]]
+    return None
