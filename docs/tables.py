@@ -61,25 +61,27 @@ def meaning(option: Option) -> str:
 
 
 def azkaban_keys(rows: tuple[keys.Key, ...]) -> str:
-    """Return keys of a ``.job``, with the option of the command line and TonY's names of each."""
+    """Return keys of a ``.job``, with the option of the command line, TonY's names, and what differs from the option."""
     typed = options_of(COMMAND_LINE)
-    return table(("key", "`ytf-submit`", "TonY", "default", "meaning"), [
-        (f"`{row.name}`",
-         "the command" if row.option == "task_command" else f"`--{row.option}`" if row.option in typed else "",
-         ", ".join(f"`{name}`" for name in row.alias.split()), row.default, re.sub(r"<(?=\w+>)", r"\\<", row.help))
-        for row in rows])
+    lines = []
+    for row in rows:
+        option = typed.get(row.option)
+        named = "the command" if row.option == "task_command" else f"`--{row.option}`" if option else ""
+        help_text = row.help.replace(option.help, "").strip() if option else row.help
+        lines.append((f"`{row.name}`", named, ", ".join(f"`{name}`" for name in row.alias.split()), row.default,
+                      re.sub(r"<(?=\w+>)", r"\\<", help_text)))
+    return table(("key", "`ytf-submit`", "TonY", "default", "meaning"), lines)
 
 
 def doctor_checks() -> str:
     """Return the checks of ``ytf doctor`` in their order."""
-    return table(("check", "question", "needs"), [
-        (f"`{check.name}`", check.question, ", ".join(f"`{name}`" for name in check.needs)) for check in CHECKS])
+    return table(("check", "question"), [(f"`{check.name}`", check.question) for check in CHECKS])
 
 
 def doctor_symptoms() -> str:
-    """Return everything that ``ytf doctor`` may complain about; values in messages are in angle brackets."""
-    return table(("symptom", "check", "outcome", "message", "usual cause", "what to do"), [
-        (f"`{symptom.name}`", row.check, row.outcome.value, _shown(row.text), _shown(row.cause), _shown(row.advice))
+    """Return everything that ``ytf doctor`` may find; it prints the advice itself. Values are in angle brackets."""
+    return table(("symptom", "outcome", "message", "usual cause"), [
+        (f"`{symptom.name}`", row.outcome.value, _shown(row.text), _shown(row.cause))
         for symptom in Symptom for row in [symptom.value]])
 
 

@@ -1,6 +1,6 @@
 """The settings of a cluster, its daemons, and Hadoop's configuration files, without touching a disk.
 
-``docs/guides/minicluster.md`` gives the reason for each value. A subclass of `Settings` describes another cluster: the
+A subclass of `Settings` describes another cluster: the
 project's own tests have one with Kerberos, pairs of daemons and archives of classes.
 """
 

@@ -1,7 +1,4 @@
-"""Two ResourceManagers with ZooKeeper, and two NameNodes with one folder of shared edits: names and Hadoop properties.
-
-``docs/guides/minicluster.md`` gives the reason for each value.
-"""
+"""Two ResourceManagers with ZooKeeper, and two NameNodes with one folder of shared edits: names and Hadoop properties."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""The Kerberos realm of a secured cluster: its names and files, and the Hadoop properties that use them.
-
-``docs/guides/minicluster.md`` gives the reason for each value.
-"""
+"""The Kerberos realm of a secured cluster: its names and files, and the Hadoop properties that use them."""
 
 from dataclasses import dataclass
 from pathlib import Path
