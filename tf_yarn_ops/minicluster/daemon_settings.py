@@ -1,7 +1,6 @@
 """The settings of a cluster, its daemons, and Hadoop's configuration files, without touching a disk.
 
-A subclass of `Settings` describes another cluster: the
-project's own tests have one with Kerberos, pairs of daemons and archives of classes.
+A subclass of `Settings` describes another cluster, such as the tests' own with Kerberos and pairs of daemons.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 `SimpleAuthentication` names a user, and Hadoop believes it; `KerberosAuthentication` sends a ticket when a service
 asks for one; `GatewayAuthentication` logs in at a gateway; `TokenAuthentication` shows a token of the container in
-which the program runs. No other module but `cluster` distinguishes them.
+which the program runs.
 """
 
 from collections.abc import Iterable
