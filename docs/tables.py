@@ -61,7 +61,7 @@ def meaning(option: Option) -> str:
 
 
 def azkaban_keys(rows: tuple[keys.Key, ...]) -> str:
-    """Return keys of a ``.job``, with the option of the command line, TonY's names, and what differs from the option."""
+    """Return keys of a ``.job``, with the option, TonY's names, and what differs from the option."""
     typed = options_of(COMMAND_LINE)
     lines = []
     for row in rows:
