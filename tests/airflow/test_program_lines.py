@@ -60,7 +60,6 @@ def test_the_lines_come_masked_while_it_trains_and_the_rest_at_the_end(site, mon
 
 def test_nodes_that_do_not_answer_do_not_end_the_wait(site, monkeypatch, capsys):
     monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr("tf_yarn_ops.follow.log_reader.AGGREGATION_TIME", 0.1)
     asked = []
     site.yarn.faults.append(lambda method, path: "/containerlogs/" in path and (asked.append(path) or (503, {}, "away")))
     task = Running(site.operator(stream_logs="worker:*"))

@@ -31,13 +31,13 @@ def report(url, **fields):
     return JobReport(ID, reason=Reason.TASK_FAILED, message="x", tasks=(TaskReport("ps:0"), task), **fields)
 
 
-def logs(yarn, environ=None, clock=lambda: STAMP / 1000 + 3600, services=(), tail="", **facts):
+def logs(yarn, environ=None, services=(), tail="", aggregation="SUCCEEDED", **facts):
     own = report(yarn.url, first_failure="worker:0")
     own = JobReport(**{**vars(own), "tasks": (own.tasks[0], TaskReport(**{**vars(own.tasks[1]), "log_tail": tail}))})
     yarn.add(application(1, "FINISHED", finalStatus="FAILED", finishedTime=STAMP, diagnostics=compose_diagnostics(own),
-                         amContainerLogs=f"{yarn.url}/node/containerlogs/{MASTER}/ann"))
+                         logAggregationStatus=aggregation, amContainerLogs=f"{yarn.url}/node/containerlogs/{MASTER}/ann"))
     cluster = Cluster((yarn.url,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein", log_services=services, **facts)
-    return Logs(cluster, cluster.resourcemanager(), environ=environ or {"PATH": "/none"}, clock=clock,
+    return Logs(cluster, cluster.resourcemanager(), environ=environ or {"PATH": "/none"},
                 sleep=lambda seconds: None)
 
 
@@ -105,12 +105,17 @@ def test_the_nodes_and_the_file_system_are_asked_for_once_in_all_looks(yarn, sec
     make, close = WebHdfs.__init__, WebHdfs.close
     monkeypatch.setattr(WebHdfs, "__init__", lambda self, *words: opened.append(self) or make(self, *words))
     monkeypatch.setattr(WebHdfs, "close", lambda self: closed.append(self) or close(self))
-    reader = logs(yarn, clock=lambda: STAMP / 1000 + 2 + 5 * len(looks), secure=secure, log_directory="/tmp/logs",
-                  webhdfs=(yarn.url,))
-    reader._sleep = looks.append
+    reader = logs(yarn, aggregation="RUNNING", secure=secure, log_directory="/tmp/logs", webhdfs=(yarn.url,))
+
+    def sleep(seconds):
+        looks.append(seconds)
+        if len(looks) == 2:
+            yarn.apps[ID]["logAggregationStatus"] = "FAILED"
+
+    reader._sleep = sleep
     with pytest.raises(LogMissing):
         list(reader.read(ID))
-    assert len(looks) == 3 and yarn.count("GET", "/webhdfs/v1/tmp/logs/ann/") == 4
+    assert len(looks) == 2 and yarn.count("GET", "/webhdfs/v1/tmp/logs/ann/") == 4
     assert yarn.count("GET", "/ws/v1/cluster/nodes") == (1 if secure else 0)
     assert len(opened) == 1 and closed == opened
 
@@ -129,19 +134,25 @@ def test_then_by_the_program_yarn(yarn, yarn_program):
         f"logs -applicationId {ID} -containerId {CONTAINER} -log_files worker.log -appOwner ann ann\n")
 
 
-def test_aggregation_is_waited_for_when_it_has_just_ended(yarn, yarn_program):
-    reader = logs(yarn, {"PATH": f"{yarn_program}:/bin:/usr/bin"}, clock=lambda: STAMP / 1000 + 2)
+def test_aggregation_is_waited_for_while_yarn_says_that_it_goes_on(yarn, yarn_program):
+    """However long ago the application has ended; a log that comes with the last answer counts."""
+    reader = logs(yarn, {"PATH": f"{yarn_program}:/bin:/usr/bin"}, aggregation="NOT_START")
+    states = iter(["RUNNING", "RUNNING", "SUCCEEDED"])
 
-    def finish(seconds):
-        (yarn_program / "output").write_text(framed(CONTENT))
+    def go_on(method, path):
+        if path.endswith(ID) and yarn.count("GET", path) > 2:
+            yarn.apps[ID]["logAggregationStatus"] = state = next(states)
+            if state == "SUCCEEDED":
+                (yarn_program / "output").write_text(framed(CONTENT))
+        return None
 
-    reader._sleep = finish
-    assert "".join(reader.read(ID)) == CONTENT
+    yarn.faults.append(go_on)
+    assert "".join(reader.read(ID)) == CONTENT and not list(states)
 
 
-def test_a_clock_that_is_behind_yarns_does_not_prolong_the_wait(yarn, monkeypatch):
+def test_wait_for_an_aggregation_that_hangs_ends_with_the_tail(yarn, monkeypatch):
     monkeypatch.setattr(tf_yarn_ops.follow.log_reader, "AGGREGATION_TIME", 0.2)
-    assert "".join(logs(yarn, clock=lambda: STAMP / 1000 - 3600, tail="the tail").read(ID)).startswith("the tail")
+    assert "".join(logs(yarn, aggregation="RUNNING", tail="the tail").read(ID)).startswith("the tail")
 
 
 def test_at_last_the_tail_with_the_command_to_type(yarn):

@@ -39,8 +39,9 @@ LogPart = TypeVar("LogPart")
 #: Names of the application master's own logs, beside those of the tasks.
 COORDINATOR, MASTER = "coordinator", "master"
 _MASTER_FILES = {COORDINATOR: "application.driver.log", MASTER: "application.master.log"}
-#: Seconds after the end in which `Logs.read` looks again; aggregation takes two.
-AGGREGATION_TIME = 15.0
+#: Seconds for which `Logs.content` waits at most while YARN says that it still aggregates an ended application's logs.
+AGGREGATION_TIME = 120.0
+_AGGREGATING = ("NOT_START", "RUNNING", "RUNNING_WITH_FAILURE")
 #: Seconds of that time after which a line says what is waited for.
 _SILENT = 3.0
 _YARN_TIMEOUT = 120.0
@@ -145,20 +146,18 @@ class Logs:
     resourcemanager : ResourceManager
     environ : mapping of str to str, optional
         For the program ``yarn``. Default: the process's environment.
-    clock, sleep : callable, optional
+    sleep : callable, optional
         For tests.
     """
 
     def __init__(self, cluster: Cluster, resourcemanager: ResourceManager, *,
-                 environ: Mapping[str, str] | None = None, clock: Callable[[], float] = time.time,
-                 sleep: Callable[[float], None] = time.sleep):
+                 environ: Mapping[str, str] | None = None, sleep: Callable[[float], None] = time.sleep):
         self._cluster = cluster
         self._resourcemanager = resourcemanager
         self._environ = dict(os.environ if environ is None else environ)
         self._live = LiveReports(cluster)
         self._clients: dict[str | None, Any] = {}
         self._lock = threading.Lock()
-        self._clock = clock
         self._sleep = sleep
 
     def read(self, application_id: str, task: str | None = None) -> Iterator[str]:
@@ -184,7 +183,7 @@ class Logs:
         report = read_yarn_report(application, self._live.fetch(application))
         task = task or default_task(report)
         file = find_log(application, report, task)
-        chunks = self.content(file, report.finished_at)
+        chunks = self.content(file, report.finished_at is not None)
         first = next(chunks, None)
         if first is None:
             yield from _tail(application, report, task, file)
@@ -194,17 +193,16 @@ class Logs:
         yield from map(decoder.decode, chunks)
         yield decoder.decode(b"", True)
 
-    def content(self, file: LogFile, finished_at: float | None) -> Iterator[bytes]:
+    def content(self, file: LogFile, ended: bool) -> Iterator[bytes]:
         """Yield the whole log in chunks of bytes; yield nothing if it is nowhere.
 
         Parameters
         ----------
         file : LogFile
-        finished_at : float or None
-            The end of the application. Just behind it, wait for the aggregation, at most `AGGREGATION_TIME` seconds.
+        ended : bool
+            Whether the application has ended. Then wait for the aggregation, at most `AGGREGATION_TIME` seconds.
         """
-        began = time.monotonic()  # the ResourceManager's clock may be ahead of ours
-        told = False
+        began, last, told = time.monotonic(), not ended, False
         with closing(LogSources(self._cluster, self._resourcemanager)) as known:
             while True:
                 for source in (self._from_node, self._from_server, self._from_file_system, self._from_yarn):
@@ -214,14 +212,22 @@ class Logs:
                         yield first
                         yield from chunks
                         return
-                waited = time.monotonic() - began
-                if finished_at is None or max(self._clock() - finished_at, waited) > AGGREGATION_TIME:
+                if last:
                     return
+                waited = time.monotonic() - began
+                last = waited > AGGREGATION_TIME or not self._is_aggregating(file)
                 if not told and waited > _SILENT:
                     told = True
-                    logger.warning("waiting up to %.0f s for YARN to aggregate the log of %s",
-                                   AGGREGATION_TIME - waited, file.container_id)
-                self._sleep(0.5)
+                    logger.warning("waiting for YARN to aggregate the log of %s", file.container_id)
+                if not last:
+                    self._sleep(0.5)
+
+    def _is_aggregating(self, file: LogFile) -> bool:
+        try:
+            application = self._resourcemanager.get(file.application_id)
+        except TfYarnError:
+            return False
+        return application.get("logAggregationStatus") in _AGGREGATING
 
     def open_known(self) -> "LogSources":
         """Return the facts that many calls of `new_bytes` share; close them at the end."""

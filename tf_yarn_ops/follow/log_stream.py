@@ -57,10 +57,10 @@ class _Reader:
         """Return the new whole lines of a log on its node."""
         return self._lines(logs.new_bytes(self.file, self._offset, known) or b"")
 
-    def finish(self, logs: Logs, finished_at: float | None) -> Iterator[str]:
+    def finish(self, logs: Logs, ended: bool) -> Iterator[str]:
         """Yield the lines behind those that were read, wherever the log is now; the last may lack its line feed."""
         passed = 0
-        for chunk in logs.content(self.file, finished_at):
+        for chunk in logs.content(self.file, ended):
             new = chunk[max(0, self._offset - passed):]
             passed += len(chunk)
             if new:
@@ -121,7 +121,7 @@ class LogStream:
                 yield from reader.named(lines)
         if ended:
             for reader in self._readers.values():
-                yield from reader.named(reader.finish(self._logs, report.finished_at))
+                yield from reader.named(reader.finish(self._logs, report.finished_at is not None))
             self._readers.clear()
             self._ended = report.application_id
         else:
