@@ -231,10 +231,10 @@ def test_variables_of_a_job_are_replaced_by_those_of_the_executor(tmp_path):
 
 
 def test_a_dry_run_submits_nothing_and_shows_no_secret(azkaban, yarn):
-    job = azkaban({"tf.dry_run": "true", "tf.env.MY_TOKEN": "s3cret"}).start()
+    job = azkaban({"tf.dry_run": "true", "tf.env.MY_TOKEN": "s3cret", "tf.args": "--password=s3cret"}).start()
     assert job.end() == 0
     log = "\n".join(job.lines)
-    assert "command: train" in log and "MY_TOKEN: '***'" in log and "s3cret" not in log
+    assert "command: train --password=***" in log and "MY_TOKEN: '***'" in log and "s3cret" not in log
     assert job.lines[-1] == "SUCCEEDED: nothing was submitted, tf.dry_run is set"
     assert yarn.requests == [] and job.outputs.read_bytes() == b""
 

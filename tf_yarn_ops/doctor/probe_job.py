@@ -66,7 +66,7 @@ def _end_slow(launcher: Launcher, application_id: str, seconds: float) -> Findin
 
 def _failed(report: JobReport) -> Finding:
     reason = report.reason or Reason.AM_FAILED
-    follow = f"Next: ytf logs {report.application_id} --task coordinator" if report.application_id else ""
+    follow = f"Next: ytf logs {report.application_id} --task {report.master_log}" if report.application_id else ""
     if reason is Reason.AM_FAILED:
         follow = f"To try another Python: ytf doctor --submit --environment venv:///FOLDER. {follow}"
     finding = ill(Symptom.APPLICATION_FAILED, application=report.application_id, reason=reason.value,
