@@ -334,7 +334,8 @@ class TaskExecution:
         self.application_id = application_id
         resourcemanager = launcher.resourcemanager.addresses.current()
         self.log.info("YARN application %s", application_id)
-        self.log.info("tracking URL %s", tracking_page(resourcemanager, application_id))
+        if page := tracking_page(resourcemanager, application_id):
+            self.log.info("tracking URL %s", page)
         self.operator.tf_yarn_links = push_application(self.ti, application_id, spec, resourcemanager,
                                                        spec.user or launcher.cluster.user, self.identity)
 

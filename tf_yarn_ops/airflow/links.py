@@ -58,6 +58,10 @@ class TensorBoardLink(_Link):
     name = "TensorBoard"
 
 
+#: Of a job of this machine, which YARN does not know.
+_NO_LINKS = {link().xcom_key: "" for link in (TrainingLink, YarnApplicationLink, YarnLogsLink, TensorBoardLink)}
+
+
 def urls_of(resourcemanager: str, application_id: str, tensorboard: bool) -> dict[str, str]:
     """Return the URL of each link by the key of its XCom.
 
@@ -73,6 +77,8 @@ def urls_of(resourcemanager: str, application_id: str, tensorboard: bool) -> dic
     attempt = f"{application_id.replace('application_', 'appattempt_')}_000001"
     from ..hadoop import gateway
 
+    if not gateway.tracking_page(resourcemanager, application_id):
+        return _NO_LINKS
     pages = gateway.pages(resourcemanager)
     board = f"{gateway.tracking_page(resourcemanager, application_id)}pages/tensorboard/" if tensorboard else ""
     return {
@@ -96,6 +102,8 @@ def urls_of_ended(resourcemanager: str, report: "JobReport") -> dict[str, str]:
     """
     from ..hadoop import gateway
 
+    if not gateway.tracking_page(resourcemanager, report.application_id):
+        return _NO_LINKS
     page = f"{gateway.pages(resourcemanager)}/cluster/app/{report.application_id}"
     first = [task for task in report.tasks if task.task == report.first_failure]
     log = next((task.log_url for task in (*first, *report.tasks) if task.log_url), None)

@@ -361,6 +361,32 @@ class Watcher:
         return read_applications(await asyncio.to_thread(read_json, response, "looking for applications"))
 
 
+class LocalWatcher(Watcher):
+    """Watches jobs of this machine. Their states are files, and their coordinators hold the leases."""
+
+    def __init__(self, cluster: Cluster, **options: Any):
+        super().__init__(cluster, **options)
+        self._jobs = cluster.resourcemanager()
+
+    async def _list(self) -> list[dict[str, Any]]:
+        return self._jobs.find([self._tag] if self._tag else [], LIVE)
+
+    async def _ask_for(self, application_ids: Iterable[str]) -> dict[str, Mapping[str, Any] | Exception]:
+        answers: dict[str, Mapping[str, Any] | Exception] = {}
+        for application_id in application_ids:
+            try:
+                answers[application_id] = self._jobs.get(application_id)
+            except ApplicationNotFound as error:
+                answers[application_id] = error
+        return answers
+
+    async def _activation(self) -> int:
+        return 0
+
+    async def _renew(self, application_id: str, end: End) -> None:
+        pass
+
+
 def _resolve(looking: "Iterable[tuple[str, asyncio.Future[Mapping[str, Any]]]]",
              answers: Mapping[str, Mapping[str, Any] | Exception]) -> None:
     for application_id, seen in looking:
@@ -389,5 +415,6 @@ def watcher_for(cluster: Cluster, *, tag: str | None = None, interval: float = W
     watchers = _watchers.setdefault(asyncio.get_running_loop(), {})
     key = (cluster, tag, interval, pages)
     if key not in watchers:
-        watchers[key] = Watcher(cluster, tag=tag, interval=interval, pages=pages)
+        kind = LocalWatcher if cluster.is_local else Watcher
+        watchers[key] = kind(cluster, tag=tag, interval=interval, pages=pages)
     return watchers[key]

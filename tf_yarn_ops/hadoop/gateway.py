@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from ..runtime.common.local_job import SCHEME
+
 #: Knox's services, as the last part of an address.
 _REST, _PAGES = "/resourcemanager", "/yarn"
 _SERVICES = (_REST, _PAGES)
@@ -27,7 +29,7 @@ _CONTENT = re.compile(r"<pre>(.*?)</pre>", re.DOTALL)
 
 def is_gateway(address: str) -> bool:
     """Return whether an address has a path, so that a gateway serves it."""
-    return bool(urlsplit(address).path)
+    return bool(urlsplit(address).path) and not address.startswith(SCHEME)
 
 
 def place(address: str, path: str) -> str:
@@ -50,7 +52,9 @@ def topology(address: str) -> str | None:
 
 
 def tracking_page(address: str, application_id: str) -> str:
-    """Return the URL at which an application's own pages are shown."""
+    """Return the URL at which an application's own pages are shown; empty for one of this machine."""
+    if address.startswith(SCHEME):
+        return ""
     return f"{pages(address)}/proxy/{application_id}/"
 
 
