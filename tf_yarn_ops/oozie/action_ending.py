@@ -95,6 +95,8 @@ class ActionEnding:
         before the answer, the training is left to the next attempt or to its lease. A launcher that still runs after
         all is not being ended: somebody has sent the signal to the action alone.
         """
+        if not self._launched.container:  # there is no launcher
+            return True
         until = time.monotonic() + _HASTE
         while time.monotonic() < until:
             try:

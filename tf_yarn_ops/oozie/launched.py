@@ -12,6 +12,7 @@ docs/operations/oozie.md. Oozie 5.2.1, ``LauncherAM``, ``JavaActionExecutor``.
 
 import hashlib
 import re
+import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from ..errors import SpecInvalid
 from ..follow.yarn_report import read_yarn_report
 from ..hadoop.resourcemanager import ENDED
 from ..launch.identity import Identity, attempt_of, generation_of, order
+from ..runtime.common.local_job import SCHEME
 from .packed_job import values_of
 
 #: The variable with the path of the action's configuration, which Oozie's launcher sets.
@@ -50,7 +52,7 @@ class Launched:
     attempt : int
         The attempt of the launcher, from 1.
     container : str
-        The id of the container of this attempt.
+        The id of the container of this attempt; empty without Oozie.
     tag : str
         The YARN tag by which Oozie kills the applications of the action; may be empty.
     """
@@ -68,6 +70,8 @@ class Launched:
     def read(cls, environ: Mapping[str, str]) -> "Launched":
         """Read the environment of the action and the configuration that it names.
 
+        With ``YTF_RESOURCEMANAGER=local://`` a person tries the action: each start is a request of its own.
+
         Raises
         ------
         SpecInvalid
@@ -75,6 +79,8 @@ class Launched:
         """
         container = _CONTAINER.match(environ.get("CONTAINER_ID", ""))
         path = environ.get(CONFIGURATION)
+        if path is None and environ.get("YTF_RESOURCEMANAGER", "").startswith(SCHEME):
+            return cls("local", "", 0, f"local {time.time_ns()}", 0, 1, "", "")
         if not path or container is None:
             raise SpecInvalid(f"{CONFIGURATION} or CONTAINER_ID is not set: only Oozie starts this program, in an "
                               "application that `ytf oozie package` has packed")
