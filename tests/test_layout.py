@@ -15,7 +15,7 @@ from support.source import MODULES, PACKAGE, ROOT, imported_modules, name_of, tr
 
 RUNTIME = sorted((PACKAGE / "runtime").rglob("*.py"))
 #: docs/design.md, section "Rooms". A room imports itself and the rooms that its row names, and no other.
-CORE = ("runtime.common", "errors", "validation", "job", "hadoop", "staging", "history", "follow", "submit", "launch", "doctor")
+CORE = ("runtime.common", "errors", "validation", "job", "hadoop", "staging", "history", "follow", "submit", "terminal", "launch", "doctor")
 ALLOWED = {
     **{room: set(CORE[:number]) for number, room in enumerate(CORE)},
     "hadoop": {"runtime.common", "errors", "validation"},

@@ -128,7 +128,7 @@ def test_the_last_call_passes_over_a_resourcemanager_that_hangs(yarn):
         cluster = discover(yarn.url, {"HOME": "/nowhere"})
         run._cluster = replace(cluster, resourcemanagers=(f"http://127.0.0.1:{hung.getsockname()[1]}", yarn.url),
                                site=replace(cluster.site, request_timeout=120.0))
-        run._ids.append(ID)
+        run._run.application_ids.append(ID)
         started = time.monotonic()
         run._last_call()
     assert yarn.apps[ID]["state"] == "KILLED"

@@ -7,7 +7,6 @@ import pytest
 
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, JobUsage, Round, TaskReport
-from tf_yarn_ops.terminal.dry_run import format_dry_run
 from tf_yarn_ops.terminal.progress import Lines
 from tf_yarn_ops.terminal.summary import describe, describe_usage, failure
 
@@ -132,11 +131,3 @@ def test_a_line_a_minute_has_states_metrics_cpu_and_memory():
     assert "  usage         cpu 3.4 cores" in "\n".join(describe(at(2, usage=usage), 0.0))
     ended = replace(FAILED, usage=usage)
     assert not any("cores" in line for line in (*lines.changes(ended, 200.0), *describe(ended, 200.0)))
-
-
-def test_a_dry_run_masks_secrets_and_leaves_its_argument_alone():
-    job = {"command": "x --password=hush1 https://ann:hush2@host/", "env": {"API_TOKEN": "hush", "STEPS": "3"}, "tasks": {"worker": {"env": {"DB_PASSWD": "hush"}}}}
-    text = format_dry_run(job, "name: digits\n")
-    assert "hush" not in text and "command: x --password=*** https://ann:***@host/" in text and "API_TOKEN: '***'" in text and "DB_PASSWD: '***'" in text and "STEPS: '3'" in text
-    assert text.endswith("---\n# The application, as Skein reads it\nname: digits\n")
-    assert job["env"]["API_TOKEN"] == job["tasks"]["worker"]["env"]["DB_PASSWD"] == "hush"

@@ -6,7 +6,6 @@ the last line. Azkaban decides by the exit code alone, and reads the output prop
 
 import logging
 import os
-import time
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,15 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import Cancelled, ClusterUnreachable, Fault, SpecInvalid, Superseded, TfYarnError
+from ..errors import Cancelled, Fault, SpecInvalid, Superseded, TfYarnError
 from ..job.request import doubts_about_job
 from ..job.spec import JobSpec
+from ..launch.run import EngineRun, dry_run_text, leftover, with_lease
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.dry_run import format_dry_run
-from ..terminal.progress import Lines
 from ..terminal.signals import Interruption
-from ..terminal.summary import describe
 from ..validation import check_faults, noting
 from .console import Console, tame
 from .inherited import allowed, ignored, plugin_variables, replace_own
@@ -45,7 +42,6 @@ logger = logging.getLogger(__name__)
 JOBTYPE_POLL_INTERVAL = 1.0
 #: Seconds for the answer to the last call, and for its repetitions.
 _HASTE = 2.0
-_NEXT = "next: ytf kill {}"
 _IGNORED = "{}: ignored, because a job sets no variables of its launcher; tf.env.NAME sets a variable of its tasks"
 
 _OPTIONS = ArgumentParser("the launcher", add_help=False, allow_abbrev=False)
@@ -82,34 +78,38 @@ class JobRun:
         self._plugin = plugin
         self._launcher: Launcher | None = None
         self._cluster: Cluster | None = None
-        self._ids: list[str] = []
+        self._run = EngineRun(self._say, self._say, JOBTYPE_POLL_INTERVAL)
         self._ending = LimitedEnding(self._stop, self._last_call, self._no_answer)
 
     def __call__(self) -> int:
         """Run the job; return the exit code."""
         self._ending.start(self._interruption.wakeup())
         try:
-            return self._run()
-        except Cancelled as error:
-            return self._conclude(Reason.KILLED, f"{self._ending.why or error}")
-        except TfYarnError as error:
-            if self._ending.why:
-                self._warn_of_leftover(str(error))
-                return self._conclude(Reason.KILLED, self._ending.why)
-            lines = str(error).splitlines()
-            for line in lines if len(lines) > 1 else ():
-                self._say(line)
-            self._say(error.hint)
-            if isinstance(error, ClusterUnreachable):
-                self._warn_of_leftover("a retry goes on with it")
-            return self._conclude(error.reason, _gist(error))
-        except Exception as error:  # A fault of this program must not leave an application that no launcher follows.
+            outcome = self._run.settle(self._train)
+        except Exception as fault:  # A fault of this program must not leave an application that no launcher follows.
             logger.exception("the launcher has failed")
-            self._ending.ask(f"its launcher has failed: {type(error).__name__}", 1)
+            self._ending.ask(f"its launcher has failed: {type(fault).__name__}", 1)
             self._last_call()
             return 1
+        report, error = outcome.report, outcome.error
+        if isinstance(error, Cancelled):
+            return self._conclude(Reason.KILLED, f"{self._ending.why or error}")
+        if error is not None and self._ending.why:
+            self._warn_of_leftover(str(error))
+            return self._conclude(Reason.KILLED, self._ending.why)
+        if report.application_id or error is not None:
+            alone = error is not None and "\n" not in str(error)  # the last line says it
+            for line in outcome.lines("a retry goes on with it")[1 if alone else 0:]:
+                self._say(line)
+        return self._conclude(report.reason or Reason.AM_FAILED, report.message if error is None else _gist(error))
 
-    def _run(self) -> int:
+    def _train(self) -> JobReport:
+        """Return the report of the training; without an id if nothing was to be submitted."""
+        from ..follow.lease import usual_lease
+        from ..hadoop.cluster import discover
+        from ..hadoop.site import find_site
+        from ..launch.launcher import Launcher
+        from .previous import tell_previous
         from .project import project_folder
 
         properties = read_job_properties(self._environ)
@@ -123,21 +123,36 @@ class JobRun:
         folder = project_folder(properties, execution)
         job, request = self._read_job(properties, execution, limits, folder)
         if request.dry_run:
-            self._print_dry_run(job)
-            return self._conclude(Reason.SUCCEEDED, "nothing was submitted, tf.dry_run is set")
-        report = self._train(job, execution, request, limits, folder)
-        if report.reason is Reason.SUCCEEDED:
-            self._hand_on(report)
-        for line in describe(report, time.time()):
-            self._say(line)
-        return self._conclude(report.reason or Reason.AM_FAILED, report.message)
-
-    def _print_dry_run(self, job: JobSpec) -> None:
-        from ..submit.application import build
-
-        application = build(job).to_yaml()
-        for line in format_dry_run(job.to_dict(), application).splitlines():
-            self._say(line)
+            for line in dry_run_text(job).splitlines():
+                self._say(line)
+            return JobReport("", reason=Reason.SUCCEEDED, message="nothing was submitted, tf.dry_run is set")
+        cluster = discover(environ=self._environ, user=job.user, site=limits.identify(find_site(self._environ)))
+        self._cluster = cluster
+        launcher = Launcher(cluster, strict_placement=request.strict_placement, environ=self._environ,
+                            holder=f"the launcher of {execution}")
+        job = with_lease(launcher, job)
+        # From here a signal only sets a flag: the launcher kills the application at a point where that is safe.
+        self._launcher = launcher
+        with self._interruption.noted(self._signalled):
+            if self._ending.why:
+                raise Cancelled(self._ending.why)
+            patience = job.lease or usual_lease(cluster.site.unreachable_timeout)
+            identity = execution.identity(request.previous, patience, folder)
+            tell_previous(launcher, identity, job.user or cluster.user, self._say)
+            over = not execution.may_retry
+            try:
+                report = self._run.train(launcher, job, identity)
+                over |= report.reason is Reason.SUCCEEDED
+            except Superseded:
+                over = True
+                raise
+            finally:
+                with suppress(TfYarnError):  # A newer execution that waits then waits until the lease runs out.
+                    launcher.end_run(identity, job.user, over or bool(self._ending.why))
+        path = self._environ.get("JOB_OUTPUT_PROP_FILE")
+        if path and report.reason is Reason.SUCCEEDED:
+            write_job_outputs(path, output_properties(report))
+        return report
 
     def _read_job(self, properties: Mapping[str, str], execution: JobExecution, limits: Limits,
                   folder: Path) -> tuple[JobSpec, AzkabanRequest]:
@@ -170,57 +185,6 @@ class JobRun:
         os.chdir("/")
         return job, request
 
-    def _train(self, job: JobSpec, execution: JobExecution, request: AzkabanRequest, limits: Limits,
-               folder: Path) -> JobReport:
-        from ..follow.lease import usual_lease
-        from ..hadoop.cluster import discover
-        from ..hadoop.site import find_site
-        from ..launch.launcher import Launcher
-        from .previous import tell_previous
-
-        self._cluster = discover(environ=self._environ, user=job.user, site=limits.identify(find_site(self._environ)))
-        usual = usual_lease(self._cluster.site.unreachable_timeout)
-        if job.lease is None:
-            job = replace(job, lease=usual)
-        launcher = Launcher(self._cluster, strict_placement=request.strict_placement, environ=self._environ,
-                            holder=f"the launcher of {execution}")
-        lines = Lines()
-
-        def show(report: JobReport) -> None:
-            if report.application_id not in self._ids:  # The training goes on in another application.
-                self._reserved(report.application_id)
-            for line in lines.changes(report, time.monotonic()):
-                self._say(line)
-
-        # From here a signal only sets a flag: the launcher kills the application at a point where that is safe.
-        self._launcher = launcher
-        with self._interruption.noted(self._signalled):
-            if self._ending.why:
-                raise Cancelled(self._ending.why)
-            identity = execution.identity(request.previous, job.lease or usual, folder)
-            tell_previous(launcher, identity, job.user or self._cluster.user, self._say)
-            over = not execution.may_retry
-            try:
-                report = launcher.run(job, identity, on_reserved=self._reserved, on_change=show,
-                                      poll_interval=JOBTYPE_POLL_INTERVAL)
-                over |= report.reason is Reason.SUCCEEDED
-            except Superseded:
-                over = True
-                raise
-            finally:
-                with suppress(TfYarnError):  # A newer execution that waits then waits until the lease runs out.
-                    launcher.end_run(identity, job.user, over or bool(self._ending.why))
-            return report
-
-    def _reserved(self, application_id: str) -> None:
-        self._ids.append(application_id)
-        self._say(application_id)
-
-    def _hand_on(self, report: JobReport) -> None:
-        path = self._environ.get("JOB_OUTPUT_PROP_FILE")
-        if path:
-            write_job_outputs(path, output_properties(report))
-
     def _signalled(self) -> None:
         """Request the end of the process; this runs in a signal handler."""
         self._ending.signalled(self._interruption.number or 15)
@@ -233,15 +197,16 @@ class JobRun:
 
     def _last_call(self) -> None:
         """Kill the application over a new connection, because the ordinary ending has taken too long."""
-        if self._cluster is not None and self._ids:
+        last = "".join(self._run.application_ids[-1:])
+        if self._cluster is not None and last:
             # Write nothing before the kill: without a reader the pipe may block.
             from ..follow.kill import kill_application
             from ..follow.session import Session
 
             session = Session.hasty(self._cluster, _HASTE, _HASTE)
             try:
-                kill_application(session, self._ids[-1], self._ending.why, timeout=None, look_first=False)
-                self._say(f"killed {self._ids[-1]} by a last call")
+                kill_application(session, last, self._ending.why, timeout=None, look_first=False)
+                self._say(f"killed {last} by a last call")
             except TfYarnError as error:
                 self._warn_of_leftover(str(error))
         self._conclude(Reason.KILLED, self._ending.why)
@@ -251,12 +216,11 @@ class JobRun:
         self._conclude(Reason.KILLED, self._ending.why)
 
     def _warn_of_leftover(self, why: str) -> None:
-        if self._ids:
-            self._say(f"{self._ids[-1]} may still run: {why}")
-            self._say(_NEXT.format(self._ids[-1]))
+        for line in leftover(self._run.application_ids[-1], why) if self._run.application_ids else ():
+            self._say(line)
 
     def _say(self, line: str) -> None:
-        self._console.say(tame(line, self._ids))
+        self._console.say(tame(line, self._run.application_ids))
 
     def _conclude(self, reason: Reason, message: str) -> int:
         """Write the last line; return the exit code."""

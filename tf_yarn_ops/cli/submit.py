@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import __version__
-from ..errors import Cancelled, ClusterUnreachable, Fault, FaultCode, GeneralFault, SpecInvalid, TfYarnError
+from ..errors import Cancelled, Fault, FaultCode, GeneralFault, SpecInvalid, TfYarnError
 from ..job.document import read_document
 from ..job.options import OPTIONS
 from ..job.request import build_job, doubts_about_job
 from ..job.spec import JobSpec
+from ..launch.run import EngineRun, RunOutcome, dry_run_text, leftover
 from ..runtime.common.local_job import SCHEME
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.dry_run import format_dry_run
 from ..terminal.output import configure_logging, print_json, report_of_error, say, show
 from ..terminal.output_properties import format_outputs, outputs_of, write_output_file
 from ..terminal.progress import make_progress
@@ -90,11 +90,6 @@ class Submission:
     settings : mapping of str to value
         The options of `SUBMISSION` by their keys.
     interruption : Interruption
-
-    Attributes
-    ----------
-    application_id : str
-        Empty until an id is reserved.
     """
 
     def __init__(self, settings: Mapping[str, Any], interruption: Interruption):
@@ -102,10 +97,15 @@ class Submission:
             raise SpecInvalid(Fault("local", CommandLineFault.TWO_PLACES, {"other": "resourcemanager"}))
         self.settings = {**settings, **({"resourcemanager": SCHEME, "wait": True} if settings["local"] else {})}
         self.interruption = interruption
-        self.application_id = ""
         self._printed = ""
         self._log_tasks: tuple[str, ...] = ()
         self._user: str | None = None
+        self._run = EngineRun(say, lambda application_id: None, 0.2 if _is_local(self.settings) else 0.5)
+
+    @property
+    def application_id(self) -> str:
+        """The id of the last application; empty until one is reserved."""
+        return self._run.application_ids[-1] if self._run.application_ids else ""
 
     def run(self, values: dict[str, Any]) -> int:
         """Submit the job, and follow it if the options ask for that; return the exit code."""
@@ -125,10 +125,7 @@ class Submission:
         for doubt in doubts_about_job(job):
             say(f"warning: {doubt}")
         if self.settings["dry_run"]:
-            from ..submit.application import build
-
-            application = build(job).to_yaml()
-            show(format_dry_run(job.to_dict(), application), data=True, nl=False)
+            show(dry_run_text(job), data=True, nl=False)
             return 0
         from ..hadoop.cluster import discover
         from ..launch.launcher import Launcher
@@ -152,65 +149,54 @@ class Submission:
 
                 client = LocalTask(job, client_command)
                 try:
-                    return self._follow(launcher, job, identity, client)
+                    return self._end(launcher, self._run.settle(lambda: self._follow(launcher, job, identity, client)))
                 finally:
                     client.end()
             if self.settings["wait"]:
-                return self._follow(launcher, job, identity)
-            return self._submit(launcher, job, identity)
-
-    def _submit(self, launcher: "Launcher", job: JobSpec, identity: "Identity | None") -> int:
-        """Submit the job, or attach to its application, without following it."""
-        try:
-            if identity:
-                report = launcher.ensure(job, identity, self._reserved)
+                return self._end(launcher, self._run.settle(lambda: self._follow(launcher, job, identity)))
+            outcome = self._run.settle(lambda: self._submit(launcher, job, identity))
+            if outcome.error is not None or outcome.report.reason is Reason.LOST:
+                return self._end(launcher, outcome)  # YARN may have forgotten an earlier submission of this identity
+            if self.settings["json"]:
+                print_json(launcher.report(self.application_id).to_dict())
             else:
-                report = JobReport(launcher.submit(job, self._reserved))
-        except TfYarnError as error:
-            return self._interrupted(launcher, error)
-        if report.reason is Reason.LOST:  # YARN has forgotten an earlier submission of this identity.
-            self._conclude(report)
-            return report.exit_code
-        if self.settings["json"]:
-            print_json(launcher.report(report.application_id).to_dict())
-        else:
-            click.echo(report.application_id)
-        return 0
+                click.echo(self.application_id)
+            return 0
+
+    def _submit(self, launcher: "Launcher", job: JobSpec, identity: "Identity | None") -> JobReport:
+        """Submit the job, or attach to its application, without following it."""
+        if identity:
+            return launcher.ensure(job, identity, self._run.reserved)
+        return JobReport(launcher.submit(job, self._run.reserved))
 
     def _follow(self, launcher: "Launcher", job: JobSpec, identity: "Identity | None",
-                client: "LocalTask | None" = None) -> int:  # fmt: skip
+                client: "LocalTask | None" = None) -> JobReport:  # fmt: skip
         """Submit the job, or attach to its application, and follow it to its end."""
-        try:
-            with make_progress(plain=client is not None or bool(self._log_tasks)) as progress:
+        with make_progress(plain=client is not None or bool(self._log_tasks)) as progress:
 
-                def show(report: JobReport) -> None:
-                    self._print_id(report)
-                    if client is None or not client.running:
-                        progress.show(report)
-                    if client is not None and report.state == "RUNNING":
-                        client.start(report.application_id, launcher.cluster_spec(report.application_id))
+            def show(report: JobReport) -> None:
+                self._print_id(report)
+                if client is None or not client.running:
+                    progress.show(report)
+                if client is not None and report.state == "RUNNING":
+                    client.start(report.application_id, launcher.cluster_spec(report.application_id))
 
-                report = launcher.run(job, identity, on_reserved=self._reserved, on_change=show,
-                                      tasks=self._log_tasks, on_line=self._show_line if self._log_tasks else None,
-                                      poll_interval=0.2 if _is_local(self.settings) else 0.5)
-        except TfYarnError as error:
-            return self._interrupted(launcher, error)
+            report = self._run.train(launcher, job, identity, show, tasks=self._log_tasks,
+                                     on_line=self._show_line if self._log_tasks else None)
         self._print_id(report)
-        self._conclude(report)
-        return report.exit_code
+        return report
 
-    def _interrupted(self, launcher: "Launcher", error: TfYarnError) -> int:
-        """Report the application's state after a signal; raise the error again if there was no signal."""
-        number = self.interruption.number
-        report = report_of_error(error, self.application_id)
-        if number is None:
-            if not (self.application_id and isinstance(error, ClusterUnreachable)):
-                raise error
+    def _end(self, launcher: "Launcher", outcome: RunOutcome) -> int:
+        """Show how the job has ended, after a signal by its state in YARN; return the exit code."""
+        report, error, number = outcome.report, outcome.error, self.interruption.number
+        if error is not None and number is None and not outcome.left:
+            raise error
+        if error is None or number is None:
             self._conclude(report)
             return report.exit_code
         if not isinstance(error, Cancelled):
-            say(f"{self.application_id} may still run: {error}")
-            say(f"next: ytf kill {self.application_id}{self._next_options()}")
+            for line in leftover(self.application_id, str(error), self._next_options()):
+                say(line)
         elif self.application_id:
             found = launcher.report(self.application_id)
             # YARN does not know an id that was reserved and never submitted.
@@ -233,9 +219,6 @@ class Submission:
         except SpecInvalid as error:
             say(f"warning: {error}")
 
-    def _reserved(self, application_id: str) -> None:
-        self.application_id = application_id
-
     def _show_line(self, line: "LogLine") -> None:
         """Show a line of a task: on stdout for a job on this machine, else beside the id on stdout."""
         text = f"{line.task} | {line.text}"
@@ -249,7 +232,7 @@ class Submission:
         shown = sys.stdout.isatty() and sys.stderr.isatty()
         taken = self.settings["json"] or self.settings["output_properties"] == "-"
         if report.application_id != self._printed and not taken and not shown:
-            self.application_id = self._printed = report.application_id
+            self._printed = report.application_id
             click.echo(report.application_id)
 
     def _next_options(self) -> str:

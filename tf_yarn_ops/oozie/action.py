@@ -10,23 +10,22 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from ..errors import Cancelled, ClusterUnreachable, TfYarnError
+from ..errors import Cancelled, TfYarnError
 from ..job.document import read_document
 from ..job.request import doubts_about_job
 from ..job.spec import JobSpec
+from ..launch.run import EngineRun, with_lease
 from ..runtime.common.clock import local_clock
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, plain_values
-from ..terminal.output import configure_logging, report_of_error, say
+from ..terminal.output import configure_logging, say
 from ..terminal.output_properties import format_outputs, outputs_of
-from ..terminal.progress import Lines
 from ..terminal.signals import Interruption
-from ..terminal.summary import describe
 from .action_ending import ActionEnding
 from .fields import fill
 from .launched import Launched
@@ -35,7 +34,6 @@ from .packed_job import FAIL, PACKED_JOB_FILE, STATUS, values_of
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
     from ..hadoop.filesystem import FileSystem
-    from ..launch.launcher import Launcher
 
 logger = logging.getLogger(__name__)
 
@@ -64,29 +62,20 @@ class ActionRun:
         self._environ = dict(environ)
         self._interruption = interruption
         self._folder = folder
-        self._ids: list[str] = []
+        self._run = EngineRun(tell, self._announce, ACTION_POLL_INTERVAL)
         self._cluster: Cluster | None = None
         self._ending: ActionEnding | None = None
-        self._lines = Lines()
 
     def __call__(self) -> tuple[JobReport, str | None]:
         """Train, or go on with the training; return its report, and the path of the report in the file system."""
-        try:
-            report = self._train()
-        except Cancelled:
-            raise
-        except TfYarnError as error:
-            report = report_of_error(error, self._ids[-1] if self._ids else "")
-            self._say_all(str(error).splitlines())
-            self._say_all([error.hint])
-            if isinstance(error, ClusterUnreachable) and self._ids:
-                self._say_all([f"{self._ids[-1]} may still run; the next attempt of the action goes on with it"])
-            return report, None
-        self._say_all(describe(report, time.time()))
-        return report, self._store(report)
+        outcome = self._run.settle(self._train)
+        if isinstance(outcome.error, Cancelled):
+            raise outcome.error
+        for line in outcome.lines("the next attempt of the action goes on with it"):
+            tell(line)
+        return outcome.report, None if outcome.error else self._store(outcome.report)
 
     def _train(self) -> JobReport:
-        from ..follow.lease import usual_lease
         from ..hadoop.cluster import discover
         from ..hadoop.security.container_tokens import ContainerTokens
         from ..launch.launcher import Launcher
@@ -98,38 +87,28 @@ class ActionRun:
         if values.get("user"):
             self._environ.setdefault("HADOOP_USER_NAME", values["user"])
         self._cluster = discover(environ=self._environ, user=job.user, tokens=ContainerTokens.read(self._environ))
-        if job.lease is None:  # Oozie gives up after the last attempt of a launcher, and leaves its applications.
-            job = replace(job, lease=usual_lease(self._cluster.site.unreachable_timeout))
         launcher = Launcher(self._cluster, environ=self._environ, holder="an action of Oozie")
         self._ending = ActionEnding(self._cluster, launched, launcher.cancel)
         self._ending.watch(self._interruption.wakeup())
         with self._interruption.noted(lambda: None):  # `ActionEnding` reacts, in its thread
-            identity = launched.identify(self._listed(launcher, launched))
+            listed = launcher.resourcemanager.find(tags=[launched.request_tag], user=launcher.cluster.user)
             job = replace(job, tags=tuple(dict.fromkeys([*job.tags, *launched.tags])))
-            return launcher.run(job, identity, on_reserved=self._reserved, on_change=self._show,
-                                poll_interval=ACTION_POLL_INTERVAL)
-
-    def _listed(self, launcher: "Launcher", launched: Launched) -> list[dict[str, object]]:
-        return launcher.resourcemanager.find(tags=[launched.request_tag], user=launcher.cluster.user)
+            # Oozie gives up after the last attempt of a launcher, and leaves its applications.
+            return self._run.train(launcher, with_lease(launcher, job), launched.identify(listed))
 
     def _read_job(self, values: Mapping[str, str]) -> JobSpec:
         from ..submit.preflight import with_absolute_sources
 
         job = JobSpec.from_dict(fill(read_document(PACKED_JOB_FILE, self._folder), values))
-        self._say_all(f"warning: {doubt}" for doubt in doubts_about_job(job))
+        for doubt in doubts_about_job(job):
+            tell(f"warning: {doubt}")
         return with_absolute_sources(job)
 
-    def _reserved(self, application_id: str) -> None:
-        self._ids.append(application_id)
+    def _announce(self, application_id: str) -> None:
         assert self._ending is not None
         self._ending.follow(application_id)
         # Not into the launcher's file externalChildIDs, by which Oozie would show it: that replaces the outputs.
-        self._say_all([f"training in {application_id}"])
-
-    def _show(self, report: JobReport) -> None:
-        if report.application_id not in self._ids:  # The training goes on in another application.
-            self._reserved(report.application_id)
-        self._say_all(self._lines.changes(report, time.monotonic()))
+        tell(f"training in {application_id}")
 
     def _store(self, report: JobReport) -> str | None:
         """Write the report into the file system; return its URL, or None if that failed."""
@@ -150,9 +129,10 @@ class ActionRun:
             return None
         return f"{self._cluster.filesystem}{path}"
 
-    def _say_all(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            say(f"{local_clock(time.time())} {line}")
+
+def tell(line: str) -> None:
+    """Write a line into the launcher's log, with the time."""
+    say(f"{local_clock(time.time())} {line}")
 
 
 def forget_reports(filesystem: "FileSystem", folder: str, days: float) -> None:
@@ -182,7 +162,7 @@ def run_action(arguments: Sequence[str], environ: Mapping[str, str], interruptio
     try:
         report, path = ActionRun(environ, interruption, Path.cwd())()
     except Cancelled as error:
-        say(f"{local_clock(time.time())} {error}")
+        tell(str(error))
         return 128 + (interruption.number or 15)
     text = format_outputs(outputs_of(report, report_path=path)).encode()
     while text:
