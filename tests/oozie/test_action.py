@@ -1,0 +1,59 @@
+"""The action in Oozie's launcher, on a fake YARN: its outputs, its log, its exit code."""
+
+import os
+
+import pytest
+
+from support.place import ID, USER, Place
+from tf_yarn_ops.oozie.action import run_action
+from tf_yarn_ops.terminal.signals import Interruption
+
+CONFIGURATION = """<configuration>
+<property><name>oozie.job.id</name><value>0000004-oozie-W</value></property>
+<property><name>oozie.action.id</name><value>0000004-oozie-W@train</value></property>
+</configuration>"""
+
+
+@pytest.fixture
+def act(yarn, tmp_path, monkeypatch):
+    """Return a function that runs the action; it returns the exit code and the outputs."""
+    Place(yarn, tmp_path / "fs")
+    (tmp_path / "job.yaml").write_text("tasks: {worker: {instances: 2, memory: 512}}\ncommand: 'true'\n")
+    (tmp_path / "action.xml").write_text(CONFIGURATION)
+    monkeypatch.chdir(tmp_path)
+    environ = {"HOME": "/nowhere", "YTF_RESOURCEMANAGER": yarn.url, "HADOOP_USER_NAME": USER,
+               "CONTAINER_ID": "container_1700000000000_0042_01_000001", "OOZIE_ACTION_CONF_XML": "action.xml"}
+
+    def run(*arguments):
+        read, write = os.pipe()
+        with Interruption() as interruption:
+            code = run_action(arguments, environ, interruption, write)
+        os.close(write)
+        with open(read, encoding="utf-8") as outputs:
+            return code, dict(line.rstrip("\n").split("=", 1) for line in outputs)
+
+    return run
+
+
+def ends(yarn, *end):
+    yarn.faults.append(lambda method, path: yarn.end(ID, *end) if path.endswith(ID) and method == "GET" else None)
+
+
+def test_action_trains_and_prints_its_outputs(act, yarn, capfd, tmp_path):
+    ends(yarn, "", "FINISHED", "SUCCEEDED")
+    code, outputs = act()
+    assert (code, outputs["status"], outputs["application_id"]) == (0, "SUCCEEDED", ID)
+    assert outputs["report_path"].endswith(f"/reports/{ID}.json")
+    assert len(list((tmp_path / "fs").rglob(f"reports/{ID}.json"))) == 1
+    log = capfd.readouterr().err
+    assert f" training in {ID}\n" in log and f"{ID} SUCCEEDED" in log
+    assert yarn.apps[ID]["body"]["application-tags"]["tag"]
+
+
+@pytest.mark.parametrize("arguments, code", [((), 3), (("--on-failure", "status"), 0)])
+def test_action_names_the_refusal_of_a_submission(act, capfd, tmp_path, arguments, code):
+    with open(tmp_path / "job.yaml", "a", encoding="utf-8") as file:
+        file.write("queue: nowhere\n")
+    found, outputs = act(*arguments)
+    assert (found, outputs["reason"], outputs["status"]) == (code, "SUBMISSION_REJECTED", "FAILED")
+    assert outputs["message"] in capfd.readouterr().err
