@@ -87,6 +87,12 @@ def killed_by_yarn(rig):
     return rig.strike(job(), blow, expect=says("worker:0 was lost"))
 
 
+@MATRIX.row("YARN's kill while a task ignores SIGTERM", Reason.KILLED, 60)
+def killed_while_ignoring(rig):
+    stubborn = f"trap '' TERM; while :; do sleep 1; done; {FOREVER}"
+    return rig.strike(job(stubborn), lambda application: rig.launcher.resourcemanager.kill(application, "by hand"))
+
+
 @MATRIX.row("containers are preempted by the other queue", Reason.PREEMPTED, 90, alone=True)
 def preempted(rig):
     hungry = {"worker": TaskSpec(instances=7, memory=2048)}

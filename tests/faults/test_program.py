@@ -1,16 +1,16 @@
-"""Faults of the user's program, on the real daemons. See faults.py and docs/operations/reliability.md."""
+"""Faults of the user's program, on this machine: YARN has no part in them. See faults.py and docs/operations/reliability.md."""
 
 import signal
 
 import pytest
 
-from support.faults import FOREVER, Matrix, Rig, check, job, kill
+from support.faults import LocalRig, Matrix, check, job, kill
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
 
-# The first row waits for the cluster, each later one for what is played before it.
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+# Each row waits for what is played before it.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 MATRIX = Matrix()
 SMALL = {"memory": 256}
@@ -65,7 +65,7 @@ def ignores_sigterm(rig):
         assert (ended["worker:1"].signal, ended["worker:1"].exit_code) == (signal.SIGKILL, None), report
         assert told.exists() and 2 <= grace <= 2 + STOP_SLACK, report
 
-    told = rig.hadoop.directory / "ignored-sigterm"
+    told = rig.folder / "ignored-sigterm"
     stubborn = f"if [ $TASK_INDEX = 0 ]; then sleep 2; exit 3; fi; trap 'touch {told}' TERM; while :; do sleep 0.1; done"
     return rig.run(job(stubborn, workers=2, deadlines=Deadlines(stop_grace=2)), expect)
 
@@ -142,15 +142,9 @@ def port_taken(rig):
     return rig.run(job(tasks={"worker": TaskSpec(command=TAKES, hold_port=False, **SMALL)}, losses=1), expect)
 
 
-@MATRIX.row("YARN's kill while a task ignores SIGTERM", Reason.KILLED, 60)
-def killed_while_ignoring(rig):
-    stubborn = f"trap '' TERM; while :; do sleep 1; done; {FOREVER}"
-    return rig.strike(job(stubborn), lambda application: rig.launcher.resourcemanager.kill(application, "by hand"))
-
-
 @pytest.fixture(scope="module")
-def rig(minicluster):
-    return Rig(minicluster)
+def rig(tmp_path_factory):
+    return LocalRig(tmp_path_factory.mktemp("rig"))
 
 
 @pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)

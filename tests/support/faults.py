@@ -21,9 +21,11 @@ from pathlib import Path
 from support.access import plain
 from support.waiting import until
 from tf_yarn_ops.errors import ApplicationNotFound, TfYarnError
+from tf_yarn_ops.hadoop.cluster import local
 from tf_yarn_ops.hadoop.resourcemanager import ENDED
 from tf_yarn_ops.job.parts import Deadlines, Environment, RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
 
@@ -295,6 +297,14 @@ class Rig:
     def container(self, application, task="worker:0"):
         """Return YARN's id of a task's container."""
         return next(t.container_id for t in self.launcher.report(application).tasks if t.task == task)
+
+
+class LocalRig(Rig):
+    """This machine in place of a cluster; jobs lie below ``folder``."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.launcher = Launcher(local(folder))
 
 
 def kill(pids, number=signal.SIGKILL):
