@@ -12,12 +12,12 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
-from tf_yarn_ops.azkaban import keys  # noqa: E402
+from tf_yarn_ops.azkaban import keys, tony  # noqa: E402
 from tf_yarn_ops.cli.parameters import ALL, names_of, value_of  # noqa: E402
 from tf_yarn_ops.doctor.symptoms import Symptom  # noqa: E402
 from tf_yarn_ops.doctor.table import CHECKS  # noqa: E402
-from tf_yarn_ops.job.defaults import default_of  # noqa: E402
-from tf_yarn_ops.job.options import COMMAND_LINE, OPTION_SECTIONS, OPTIONS, Option, options_of  # noqa: E402
+from tf_yarn_ops.job.declaration import OPTION_SECTIONS, Option  # noqa: E402
+from tf_yarn_ops.job.options import OPTIONS  # noqa: E402
 
 
 def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -31,7 +31,7 @@ def options_of_section(section: str) -> str:
     rows = []
     for option in OPTIONS.values():
         if option.section == section and (option in ALL or option.path):
-            rows.append((names(option), key(option), default(option), meaning(option)))
+            rows.append((names(option), key(option), option.default_with_unit, meaning(option)))
     return table(("command line", "YAML", "default", "meaning"), rows)
 
 
@@ -48,29 +48,51 @@ def key(option: Option) -> str:
     return f"`{'.'.join(option.path)}`" if option.path else ""
 
 
-def default(option: Option) -> str:
-    """Return the default with its unit."""
-    value = default_of(option)
-    return f"{value} {option.unit}".strip() if value and value[0].isdigit() and " " not in value else value
-
-
 def meaning(option: Option) -> str:
     """Return the help of an option, with how it may be given."""
     form = " Per task." if option.per_task else " Repeatable." if option.many else ""
     return option.help.replace("<", "\\<") + form
 
 
-def azkaban_keys(rows: tuple[keys.Key, ...]) -> str:
+#: What differs between Azkaban's keys and their options.
+NOTES = {
+    "tf.command": "`${...}` is Azkaban's, so write `$NAME` for a variable of the node.",
+    "tf.cluster_requirement": "tf.<type>.instances says the same of one type.",
+    "tf.<type>.instances": "0 for none. A job has at least one type.",
+    **{f"tf.<type>.<index>.{what}": "For a single task." for what in ("memory", "vcores", "gpus")},
+    **{f"tf.task_{what}": "For every task, unless its type has another value."
+       for what in ("memory", "vcores", "gpus")},
+    "tf.node_label": "Of the application.", "tf.tags": "At most two, besides those of Azkaban. Comma-separated.",
+    **dict.fromkeys(("tf.custom_types", "tf.file_systems", "tf.retry_exit_codes", "tf.fatal_exit_codes"),
+                    "Comma-separated."),
+    **dict.fromkeys(("tf.files.<n>", "tf.archives.<n>"), "Written as `[NAME=]path or URI`."),
+    "tf.output": "It is also in tf.result.output_path.", "tf.spec": "A file of the project.",
+}  # fmt: skip
+#: Defaults of Azkaban's keys that differ from those of their options.
+DEFAULTS = {"tf.name": "project.flow.job", "tf.lease": "900", "tf.<type>.memory": "8192; 2g for TonY's types",
+            "tf.success": "all_workers; chief for a TonY job with a chief", "tf.<type>.instances": ""}
+
+
+def azkaban_keys(section: str) -> str:
     """Return keys of a ``.job``, with the option, TonY's names, and what differs from the option."""
-    typed = options_of(COMMAND_LINE)
-    lines = []
-    for row in rows:
-        option = typed.get(row.option)
-        named = "the command" if row.option == "task_command" else f"`--{row.option}`" if option else ""
-        help_text = row.help.replace(option.help, "").strip() if option else row.help
-        lines.append((f"`{row.name}`", named, ", ".join(f"`{name}`" for name in row.alias.split()), row.default,
-                      re.sub(r"<(?=\w+>)", r"\\<", help_text)))
-    return table(("key", "`ytf-submit`", "TonY", "default", "meaning"), lines)
+    rows = []
+    for name, option in keys.ALL_KEYS:
+        if option.section == section:
+            typed = "the command" if option.name == "task_command" else f"`--{option.name}`" if option in ALL else ""
+            text = " ".join(filter(None, ("" if typed else option.help, NOTES.get(name))))
+            rows.append((f"`{name}`", typed, ", ".join(f"`{one}`" for one in tony_names(name)),
+                         DEFAULTS.get(name, option.shown_default), re.sub(r"<(?=\w+>)", r"\\<", text)))
+    return table(("key", "`ytf-submit`", "TonY", "default", "meaning"), rows)
+
+
+def tony_names(key: str) -> list[str]:
+    """Return TonY's names of a key."""
+    pairs = [*tony.OURS.items(), *tony.MILLISECONDS.items(),
+             *((f"tony.<type>.{name}", f"tf.<type>.{ours}") for name, ours in tony.ROLE_FIELDS.items()),
+             *((name, f"tf.<type>.{field}") for name, fields in tony.ROLE_LISTS.items() for field, _ in fields),
+             *((name, "tf.env.<NAME>") for name in (f"{tony.WORKER_ENV}<NAME>", *tony.ENVIRONMENTS, *tony.DATASETS)),
+             *((name, "tf.heartbeat_timeout") for name in tony.BEATS), *tony.OTHERS]
+    return [name for name, ours in pairs if ours == key]
 
 
 def doctor_checks() -> str:
@@ -91,7 +113,7 @@ def _shown(text: str) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     **{f"options: {section}": (lambda section=section: options_of_section(section)) for section in OPTION_SECTIONS},
-    **{f"azkaban: {section}": (lambda rows=rows: azkaban_keys(rows)) for section, rows in keys.KEY_SECTIONS.items()},
+    **{f"azkaban: {section}": (lambda section=section: azkaban_keys(section)) for section in OPTION_SECTIONS},
     "doctor: checks": doctor_checks,
     "doctor: symptoms": doctor_symptoms,
 }

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from support.doc_tables import tables
 from tf_yarn_ops.azkaban import keys
 from tf_yarn_ops.azkaban.commands import install_jobtype
 from tf_yarn_ops.azkaban.job import read_azkaban_job
@@ -29,18 +30,14 @@ def rows_of(heading):
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
 
 
-def test_the_sections_hold_every_key():
-    assert set(keys.ALL_KEYS) == {key for rows in keys.KEY_SECTIONS.values() for key in rows}
-
-
 def test_every_alias_is_translated():
     """Each name of TonY's in the tables reaches the key in whose row it stands."""
     values = {"src_dir": "src", "tony.docker.containers.image": "i", "python_venv": "v.zip"}
     context = {"tony.docker.enabled": "true", "tony.worker.instances": "1", "tony.ps.instances": "1"}
     for key in keys.ALL_KEYS:
-        for alias in key.alias.split():
+        for alias in tables.tony_names(key.name):
             name = alias.replace("<type>", "worker").replace("<NAME>", "A")
-            text = values.get(name, "hdfs:///a.zip#archive" if key.option == "archive" else "/usr/bin/x" if "python" in name
+            text = values.get(name, "hdfs:///a.zip#archive" if key.option.name == "archive" else "/usr/bin/x" if "python" in name
                               else "A=1" if name.endswith("envs") else "worker" if "jobtypes" in name else "1000")
             beside = {} if name == "tony.containers.command" else {"executes": "x"}
             found = translate({**context, **beside, name: text})
@@ -51,7 +48,7 @@ def test_every_alias_is_translated():
 
 def test_the_defaults_are_those_of_the_job():
     job = JobSpec(tasks={"worker": TaskSpec()}, command="x", output="/o", tensorboard=True)
-    defaults = {key.name: key.default for key in keys.ALL_KEYS}
+    defaults = {key.name: tables.DEFAULTS.get(key.name, key.option.shown_default) for key in keys.ALL_KEYS}
     expected = {
         "tf.task_memory": 8192, "tf.task_vcores": 1, "tf.task_gpus": 0, "tf.queue": job.queue, "tf.priority": job.priority,
         "tf.am_memory": job.am_memory, "tf.am_vcores": job.am_vcores, "tf.report_log_tail": job.report_log_tail,

@@ -9,7 +9,8 @@ import click
 from tf_yarn_ops.cli.cache import cache
 from tf_yarn_ops.cli.parameters import ALL
 from tf_yarn_ops.cli.ytf import ytf
-from tf_yarn_ops.job.parts import RESTART_MODES, Deadlines, RestartPolicy
+from tf_yarn_ops.job.options import OPTIONS
+from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 FOLDER = Path(__file__).parents[2] / "docs" / "operations"
@@ -66,7 +67,7 @@ def test_a_deadline_ends_as_a_reason_of_the_table():
 
 def test_policies_and_budgets_are_those_of_the_code():
     assert [row[0].split("`")[0] for row in rows("Restarts and the two budgets", "policy (`--restart`)")] == \
-        list(RESTART_MODES)
+        list(OPTIONS["restart"].kind.choices)
     budgets = {row[0]: row[1] for row in rows("Restarts and the two budgets", "budget")}
     assert budgets == {
         "max_restarts": f"{RestartPolicy().max_restarts} with `never`, else {RestartPolicy('task').max_restarts}",

@@ -1,22 +1,18 @@
 """The tables of the documents that come from the code are what the code has; so are the report's keys and the rooms."""
 
-import importlib.util
 import re
 from dataclasses import fields
 
 import pytest
 
 import tf_yarn_ops
+from support.doc_tables import tables
 from support.source import ROOT
 from tf_yarn_ops import JobReport, JobSpec, TaskReport, TaskSpec
 from tf_yarn_ops.cli.parameters import ALL, names_of
 from tf_yarn_ops.runtime.common import report
 from tf_yarn_ops.runtime.common.contract import TaskId, task_environment
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
-
-_FOUND = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "tables.py")
-tables = importlib.util.module_from_spec(_FOUND)
-_FOUND.loader.exec_module(tables)
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))

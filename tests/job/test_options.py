@@ -1,53 +1,25 @@
 """The table of options: complete, consistent, and with the defaults that hold."""
 
-from dataclasses import fields
-
 import pytest
 
 from tf_yarn_ops.hadoop.site import SUBMIT_WITH, Site
-from tf_yarn_ops.job.defaults import default_of
-from tf_yarn_ops.job.options import (
-    AZKABAN,
-    COMMAND_LINE,
-    DOCUMENT,
-    EVERYWHERE,
-    OPERATOR,
-    OPTION_SECTIONS,
-    OPTIONS,
-    TYPE,
-    options_of,
-)
-from tf_yarn_ops.job.parts import Acls, Deadlines, RestartPolicy, TensorBoard
+from tf_yarn_ops.job.declaration import AZKABAN, COMMAND_LINE, DOCUMENT, EVERYWHERE, OPERATOR, OPTION_SECTIONS
+from tf_yarn_ops.job.options import OPTIONS, options_of
+from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.job.request import OPTION_NAMES, build_job
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 
-PARTS = {"deadlines": Deadlines, "restart": RestartPolicy, "tensorboard": TensorBoard, "acls": Acls}
-TYPES = ("text", "choice", "count", "seconds", "memory", "flag", "texts", "codes", "variables", "sources")
 
-
-def keys_of_a_document():
-    """Yield the path of each key that a job's document may have."""
-    for field in fields(JobSpec):
-        if field.name in PARTS:
-            yield from ((field.name, part.name) for part in fields(PARTS[field.name]))
-        elif field.name == "tasks":
-            yield from (("tasks", TYPE, part.name) for part in fields(TaskSpec))
-        else:
-            yield (field.name,)
-
-
-def test_every_key_of_a_document_is_declared_and_no_other():
-    declared = {option.path for option in OPTIONS.values() if option.path} - {("tasks",), ("tensorboard",)}
-    assert declared == set(keys_of_a_document())
+def test_public_docstrings_have_every_option():
+    for name in ("tasks", "tensorboard", "am_memory"):
+        assert f"\n{name} : " in JobSpec.__doc__
+    assert "\nqueue : text, optional\n    The queue in YARN. Default: default.\n" in JobSpec.__doc__
 
 
 @pytest.mark.parametrize("option", OPTIONS.values(), ids=OPTIONS)
 def test_a_row_is_complete(option):
-    assert option.section in OPTION_SECTIONS and option.type in TYPES and option.help.endswith((".", "..."))
+    assert option.section in OPTION_SECTIONS and option.help.endswith((".", "..."))
     assert set(option.doors) <= set(EVERYWHERE) and option.doors
-    assert bool(option.choices) == (option.type == "choice")
-    assert option.unit == {"seconds": "seconds", "memory": "MiB"}.get(option.type, option.unit)
-    assert not option.per_task or option.many
     if "." in option.name:
         assert option.name == ".".join(option.path) and not {COMMAND_LINE, OPERATOR} & set(option.doors)
 
@@ -65,20 +37,20 @@ IN_WORDS = {"environment", "user", "lease", "max_restarts", "retry_exit_codes", 
 
 
 def test_a_default_in_words_stands_only_where_no_value_is_the_default():
-    words = {name for name, option in OPTIONS.items() if option.default and option.path and option.path[0] != "acls"}
+    words = {name for name, option in OPTIONS.items() if option.in_words and option.path and option.path[0] != "acls"}
     assert words == IN_WORDS
 
 
 @pytest.mark.parametrize("option", [option for name, option in OPTIONS.items() if name in OPTION_NAMES and option.path
-                                    and option.type in ("count", "seconds", "memory", "choice", "text")
-                                    and name not in IN_WORDS and default_of(option)], ids=lambda option: option.name)
+                                    and option.kind.word in ("count", "seconds", "memory", "choice", "text")
+                                    and name not in IN_WORDS and option.shown_default], ids=lambda option: option.name)
 def test_shown_defaults_equal_the_defaults_of_the_job(option):
     plain = {"task_command": "x", "cluster_requirement": "worker:1", "output": "/o", "tensorboard": True}
-    assert build_job({**plain, option.name: default_of(option)}) == build_job(plain)
+    assert build_job({**plain, option.name: option.shown_default}) == build_job(plain)
 
 
 def test_a_job_and_its_site_take_the_same_ways_to_submit():
-    assert OPTIONS["submit_with"].choices == SUBMIT_WITH and OPTIONS["submit_with"].default == Site().submit_with
+    assert OPTIONS["submit_with"].kind.choices == SUBMIT_WITH and OPTIONS["submit_with"].default == Site().submit_with
 
 
 def test_the_defaults_in_words_are_those_of_the_parts():

@@ -1,18 +1,19 @@
 """`TensorFlowYarnOperator`: a training on YARN as an Airflow task.
 
 Airflow parses the file of a DAG at every start and every resumption of a task. This module therefore imports Airflow,
-the standard library and the table of options only; `execution` does the work, and is imported when the task runs.
+the standard library and the options of a job only; `execution` does the work, and is imported when the task runs.
 """
 
 import inspect
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..errors import did_you_mean
-from ..job.options import OPERATOR, options_of
+from ..job.declaration import OPERATOR
+from ..job.options import options_of
 from .links import TensorBoardLink, TrainingLink, YarnApplicationLink, YarnLogsLink
 from .versions import (
     AirflowTaskTimeout,
@@ -41,7 +42,7 @@ _NO_JOB = "there is no job"
 _OPTION_NAMES = {here: name for name, here in RENAMED.items()}
 #: The options of the job, by their names here.
 OPERATOR_OPTIONS = tuple(RENAMED.get(name, name) for name in options_of(OPERATOR, submission=False))
-_CHOICES = {**{name: option.choices for name, option in options_of(OPERATOR).items() if option.choices},
+_CHOICES = {**{name: option.kind.choices for name, option in options_of(OPERATOR).items() if option.kind.choices},
             "on_kill": ("kill", "leave")}  # fmt: skip
 
 #: Options that a check of the DAG file leaves out while they have a template: no other option depends on them.
@@ -50,8 +51,14 @@ _APART = ("script", "name", "user", "env", "file", "archive", "environment", "do
 #: Options that may have any text, so that one with a template can be checked as it is.
 _FREE = ("task_command", "command", "input", "output_path")
 
-Number = int | float | str
-Words = str | Sequence[str] | Mapping[str, Any]
+
+def _with_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of the job to a signature: Airflow reads it for ``default_args``, ``partial`` and ``expand``."""
+    signature = inspect.signature(function)
+    *own, kwargs = signature.parameters.values()
+    options = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in OPERATOR_OPTIONS]
+    vars(function)["__signature__"] = signature.replace(parameters=[*own, *options, kwargs])
+    return function
 
 
 class TensorFlowYarnOperator(BaseOperator):
@@ -67,7 +74,7 @@ class TensorFlowYarnOperator(BaseOperator):
     spec : mapping, JobSpec or str, optional
         A job as ``ytf-submit --dry_run`` prints it, or the path of such a file on the Airflow worker.
     task_command, cluster_requirement, ... : optional
-        The options of the job. None means not given.
+        The options of the job, among ``kwargs``. None means not given.
     tf_yarn_conn_id : str, optional
         A connection of type ``tf_yarn``. Without the default connection, ``YTF_RESOURCEMANAGER``, the site file or
         ``HADOOP_CONF_DIR`` names the cluster.
@@ -115,38 +122,16 @@ class TensorFlowYarnOperator(BaseOperator):
 
     template_fields: Collection[str] = ("spec", *OPERATOR_OPTIONS)
     template_ext: Sequence[str] = ()
-    template_fields_renderers = dict.fromkeys((
-        "spec", "env", "file", "archive", "command", "tag", "task_memory", "task_vcores", "task_gpus", "node_label",
-        "hold_port",
-    ), "json")  # fmt: skip
+    template_fields_renderers = dict.fromkeys(
+        ("spec", *(name for name, option in options_of(OPERATOR).items() if option.many)), "json")
     operator_extra_links = (TrainingLink(), YarnApplicationLink(), YarnLogsLink(), TensorBoardLink())
     ui_color = "#fdecd2"
     renamed_options: Mapping[str, str] = RENAMED
     _needs_job = True
 
+    @_with_options
     def __init__(
-        self, *, spec: Any = None, task_command: str | None = None,
-        cluster_requirement: str | Mapping[str, int] | None = None,
-        input: str | None = None, output_path: str | None = None, script: str | None = None,
-        yarn_queue: str | None = None, name: str | None = None, user: str | None = None,
-        priority: Number | None = None, environment: str | None = None, docker_image: str | None = None,
-        env: Words | None = None, file: Words | None = None, archive: Words | None = None,
-        command: Words | None = None, custom_type: Words | None = None, task_memory: Number | Words | None = None,
-        task_vcores: Number | Words | None = None, task_gpus: Number | Words | None = None,
-        node_label: Words | None = None, hold_port: bool | Words | None = None, tag: Words | None = None,
-        file_system: Words | None = None,
-        success: str | None = None, restart: str | None = None, max_restarts: Number | None = None,
-        max_container_losses: Number | None = None, restart_backoff: Number | None = None,
-        allocation_retries: Number | None = None,
-        retry_exit_codes: Number | Sequence[int] | None = None, fatal_exit_codes: Number | Sequence[int] | None = None,
-        tensorboard: bool | None = None, tensorboard_memory: Number | None = None,
-        tensorboard_vcores: Number | None = None, tensorboard_linger: Number | None = None,
-        tensorboard_logdir: str | None = None, tensorboard_args: str | None = None,
-        am_memory: Number | None = None, am_vcores: Number | None = None, report_log_tail: Number | None = None,
-        queue_timeout: Number | None = None, allocation_timeout: Number | None = None,
-        registration_timeout: Number | None = None, heartbeat_timeout: Number | None = None,
-        job_execution_timeout: Number | None = None, total_timeout: Number | None = None,
-        lease: Number | None = None, stop_grace: Number | None = None,
+        self, *, spec: Any = None,
         tf_yarn_conn_id: str | None = "tf_yarn_default",
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_interval: float = 5.0, on_kill: str = "kill", wait_for_completion: bool = True,
@@ -154,7 +139,7 @@ class TensorFlowYarnOperator(BaseOperator):
         log_tail_lines: int = 50, stream_logs: str | Sequence[str] | None = None, yarn_lifetime: Any = "auto",
         submit_with: str | None = None, strict_placement: bool = False, **kwargs: Any,
     ) -> None:  # fmt: skip
-        given = dict(locals())
+        given = {**locals(), **{option: kwargs.pop(option, None) for option in OPERATOR_OPTIONS}}
         faults = _faults(given, self._needs_job)
         if self._needs_job and not kwargs.get("_airflow_from_mapped"):  # the values of a mapped task are rendered ones
             named = {fault.partition(":")[0] for fault in faults}

@@ -13,28 +13,23 @@ from typing import Any
 
 from ..errors import Fault, SpecInvalid, did_you_mean
 from ..job.document import read_document
-from ..job.options import OPTIONS
 from ..job.request import build_job
 from ..job.requirement import canonical_type, parse_cluster_requirement
 from ..job.spec import JobSpec
 from ..launch.identity import PREVIOUS
 from ..validation import ValueFault, brief, kind_of, parse_count
 from .entry_point import add_program
-from .keys import RESERVED, FoundKey, find_key, unknown_key
+from .keys import OWN_OPTIONS, RESERVED, FoundKey, find_key, unknown_key
 from .request import AzkabanJobFault, AzkabanRequest
 from .tony import translate
 from .values import Property, check_letters, merge, own_values, readable, shown
 
 #: Two ways to say where the interpreter is.
 _PLACES = ("tf.environment", "tf.docker_image")
-#: Options whose value is a list, comma-separated in a ``.job``.
-_LISTS = ("tag", "file_system", "custom_type")
-#: Options with a value for all tasks and a value for a type.
-_FORMS = (*(name for name, option in OPTIONS.items() if option.per_task), "node_label")
 #: Azkaban's names of a job, from which the application has its name.
 _NAMES = ("azkaban.flow.projectname", "azkaban.flow.flowid", "azkaban.job.id")
-#: Options that are read elsewhere.
-_ELSEWHERE = ("", "cluster_requirement", "task_command", "spec", "dry_run", "strict_placement")
+#: Options that are read elsewhere, besides those of the submission.
+_ELSEWHERE = {*(option.name for option in OWN_OPTIONS), "cluster_requirement", "task_command"}
 
 
 def read_azkaban_job(properties: Mapping[str, str], folder: Path,
@@ -181,27 +176,28 @@ def _read_types(request: AzkabanRequest, found: Mapping[str, FoundKey]) -> dict[
 
 def _read_value(request: AzkabanRequest, name: str, found: FoundKey) -> None:
     """Write a value into the options or the document; skip values that other functions read."""
-    key, places = found
+    option, places = found.key.option, found.places
     value = request.values[name]
-    text = value.text if key.text else value.text.strip()
-    if not text and not (key.text and places):
+    text = value.text if option.kind.verbatim else value.text.strip()
+    if option.name in _ELSEWHERE or option.section == "submission" or (
+            not text and not (option.kind.verbatim and places)):
         return
     if "type" in places:
         _read_task_value(request, found, value._replace(text=text))
     elif "NAME" in places:
         request.options.setdefault("env", {})[places["NAME"]] = text
         request.brought[f"env.{places['NAME']}"] = value.key
-    elif "n" in places and key.option:
-        request.ship(key.option, text, value.key)
-    elif key.option == "tensorboard":
-        request.give(key.option, request.flag(name), value.key)
-    elif key.option in _LISTS:
-        request.give(key.option, [part.strip() for part in text.split(",") if part.strip()], value.key)
-    elif key.option in _FORMS:
-        request.options.setdefault(key.option, []).append(text)
-        request.brought.setdefault(key.option, value.key)
-    elif key.option not in _ELSEWHERE:
-        request.give(key.option, text, value.key)
+    elif "n" in places:
+        request.ship(option.name, text, value.key)
+    elif option.kind.word == "flag":
+        request.give(option.name, request.flag(name), value.key)
+    elif option.kind.word == "texts":
+        request.give(option.name, [part.strip() for part in text.split(",") if part.strip()], value.key)
+    elif option.per_task:
+        request.options.setdefault(option.name, []).append(text)
+        request.brought.setdefault(option.name, value.key)
+    else:
+        request.give(option.name, text, value.key)
 
 
 def _read_task_value(request: AzkabanRequest, found: FoundKey, value: Property) -> None:
@@ -218,12 +214,12 @@ def _read_task_value(request: AzkabanRequest, found: FoundKey, value: Property) 
             rest = value.key[len(f"tf.{places['type']}"):]
             hint = did_you_mean(value.key, [f"tf.{name}{rest}" for name in tasks])
             request.refuse(value.key, AzkabanJobFault.NO_SUCH_TYPE, type=kind, types=tuple(tasks), hint=hint)
-    elif field_name in ("memory", "vcores", "gpus"):
+    elif key.option.per_task:
         if "," in value.text or ":" in value.text:
             request.refuse(value.key, AzkabanJobFault.NOT_ONE_AMOUNT, given=shown(value.text))
             return
         where = kind if index is None else f"{kind}[{int(index)}]"
-        request.add(key.option, f"{where}:{value.text}", value.key)
+        request.add(key.option.name, f"{where}:{value.text}", value.key)
     elif field_name == "env":
         before = tasks[kind].get("env") or {}
         if not isinstance(before, Mapping):
@@ -232,7 +228,7 @@ def _read_task_value(request: AzkabanRequest, found: FoundKey, value: Property) 
             return
         tasks[kind]["env"] = {**before, places["NAME"]: value.text}
         request.brought[f"tasks.{kind}.env.{places['NAME']}"] = value.key
-    elif field_name in ("awaited", "fatal", "in_cluster", "hold_port"):
+    elif key.option.kind.word == "flag":
         tasks[kind][field_name] = request.flag(f"tf.{places['type']}.{field_name}")
     else:
         tasks[kind][field_name] = value.text

@@ -21,7 +21,7 @@ DEFAULT_MEMORY = "2g"
 #: The folder into which TonY unpacks python_venv.
 VENV_FOLDER = "venv"
 #: Keys with an equivalent key of ours.
-_RENAMED = {
+OURS = {
     "src_dir": "tf.source", "task_params": "tf.args", "tony.containers.command": "tf.command",
     "tony.yarn.queue": "tf.queue", "tony.application.name": "tf.name", "tony.application.tags": "tf.tags",
     "tony.application.node-label": "tf.node_label", "tony.am.memory": "tf.am_memory", "tony.am.vcores": "tf.am_vcores",
@@ -29,17 +29,17 @@ _RENAMED = {
     "tony.tensorboard.vcores": "tf.tensorboard_vcores",
 }
 #: The same for keys in milliseconds, where -1 means no limit.
-_MILLISECONDS = {
+MILLISECONDS = {
     "tony.application.timeout": "tf.total_timeout", "tony.am.startup-timeout": "tf.queue_timeout",
     "tony.container.allocation.timeout": "tf.allocation_timeout",
     "tony.container.registration.timeout": "tf.registration_timeout",
     "tony.task.executor.execution-timeout-ms": "tf.execution_timeout",
 }
-_ENVIRONMENTS = ("tony.containers.envs", "tony.execution.envs")
-_DATASETS = {"azkaban.input.dataset": "AZKABAN_INPUT_DATASET", "azkaban.output.dataset": "AZKABAN_OUTPUT_DATASET"}
-_WORKER_ENV = "worker_env."
-_BEATS = ("tony.task.heartbeat-interval-ms", "tony.task.max-missed-heartbeats")
-_FIELDS = {"instances": "instances", "memory": "memory", "vcores": "vcores", "gpus": "gpus", "command": "command",
+ENVIRONMENTS = ("tony.containers.envs", "tony.execution.envs")
+DATASETS = {"azkaban.input.dataset": "AZKABAN_INPUT_DATASET", "azkaban.output.dataset": "AZKABAN_OUTPUT_DATASET"}
+WORKER_ENV = "worker_env."
+BEATS = ("tony.task.heartbeat-interval-ms", "tony.task.max-missed-heartbeats")
+ROLE_FIELDS = {"instances": "instances", "memory": "memory", "vcores": "vcores", "gpus": "gpus", "command": "command",
            "node-label": "node_label"}
 _ROLE_KEY = re.compile(r"tony\.(?P<role>[A-Za-z][A-Za-z0-9_]*)\.(?P<field>instances|memory|vcores|gpus|command|"
                        r"node-label|resources)\Z")
@@ -49,9 +49,16 @@ _COMMAND = re.compile(r"tf\.([A-Za-z][A-Za-z0-9_]*\.)?command\Z")
 _JOB_COMMANDS = ("tf.command", "tf.entry_point", "tf.spec", "tony.containers.command")
 #: Words in the place of a role that are not roles.
 _NO_ROLES = ("am", "application", "task", "containers", "container", "tensorboard")
-_ROLE_LISTS = {"tony.application.untracked.jobtypes": (("awaited", "false"),),
+ROLE_LISTS = {"tony.application.untracked.jobtypes": (("awaited", "false"),),
                "tony.application.sidecar.jobtypes": (("awaited", "false"), ("fatal", "false")),
                "tony.application.stop-on-failure-jobtypes": (("fatal", "true"),)}
+#: Keys that have functions of their own below, and ours.
+OTHERS = (("executes", "tf.command"), ("python_binary_path", "tf.command"), ("python_binary_path", "tf.environment"),
+          ("python_venv", "tf.archives.<n>"), ("tony.docker.containers.image", "tf.docker_image"),
+          *((name, f"tf.{kind}.<n>") for kind in ("files", "archives")
+            for name in ("tony.<type>.resources", "tony.containers.resources")),
+          ("hdfs_classpath", "tf.files.<n>"), ("tony.application.tensorboard-log-dir", "tf.tensorboard"),
+          ("tony.application.tensorboard-log-dir", "tf.output"))
 #: Values without an effect here, because they ask for our normal behaviour.
 _HARMLESS = {"tony.application.framework": ("tensorflow", "standalone"), "tony.application.distributed-mode": ("gang",),
              "tony.docker.enabled": ("true", "false"), "tony.am.gpus": ("0",), "tony.am.retry-count": ("0",),
@@ -99,13 +106,13 @@ def translate(properties: Mapping[str, str]) -> Translated:
     for name, text in given.items():
         if name == "tony.containers.command" and "tf.command" not in given:
             found.add("tf.command", f"{_bits(given)}{text}", name)
-        elif name in _RENAMED:
-            found.add(_RENAMED[name], text, name)
-        elif name in _MILLISECONDS:
-            found.add(_MILLISECONDS[name], _seconds(text), name)
-        elif name in _DATASETS:
-            found.add(f"tf.env.{_DATASETS[name]}", text.replace(",", ";"), name)
-        elif name.startswith("tony.") and name not in (*_ENVIRONMENTS, *_BEATS, *_ROLE_LISTS):
+        elif name in OURS:
+            found.add(OURS[name], text, name)
+        elif name in MILLISECONDS:
+            found.add(MILLISECONDS[name], _seconds(text), name)
+        elif name in DATASETS:
+            found.add(f"tf.env.{DATASETS[name]}", text.replace(",", ";"), name)
+        elif name.startswith("tony.") and name not in (*ENVIRONMENTS, *BEATS, *ROLE_LISTS):
             _role_or_ignored(name, text, given, found)
     _variables(properties, found)
     _program(given, found)
@@ -125,8 +132,8 @@ def _docker(given: Mapping[str, str]) -> bool:
 def _role_or_ignored(name: str, text: str, given: Mapping[str, str], found: Translated) -> None:
     match = _ROLE_KEY.match(name)
     if match and match["role"] not in _NO_ROLES:
-        if match["field"] in _FIELDS:
-            own = f"tf.{match['role']}.{_FIELDS[match['field']]}"
+        if match["field"] in ROLE_FIELDS:
+            own = f"tf.{match['role']}.{ROLE_FIELDS[match['field']]}"
             # A command that our key gives too is compared with this one, so it stays unchanged.
             bits = _bits(given) if match["field"] == "command" and own not in given else ""
             found.add(own, f"{bits}{text}", name)
@@ -141,9 +148,9 @@ def _role_or_ignored(name: str, text: str, given: Mapping[str, str], found: Tran
 def _variables(properties: Mapping[str, str], found: Translated) -> None:
     """Add the variables of all tasks; an empty value counts."""
     for name, text in properties.items():
-        if name.startswith(_WORKER_ENV):
-            found.add(f"tf.env.{name[len(_WORKER_ENV):]}", text, name)
-        elif name in _ENVIRONMENTS:
+        if name.startswith(WORKER_ENV):
+            found.add(f"tf.env.{name[len(WORKER_ENV):]}", text, name)
+        elif name in ENVIRONMENTS:
             for part in filter(None, (part.strip() for part in text.split(","))):
                 variable, _, value = part.partition("=")
                 found.add(f"tf.env.{variable}", value, name)
@@ -182,13 +189,13 @@ def _bits(given: Mapping[str, str]) -> str:
 
 
 def _heartbeat(given: Mapping[str, str], found: Translated) -> None:
-    interval, missed = (given.get(name, default).strip() for name, default in zip(_BEATS, ("1000", "25"), strict=True))
-    brought = [name for name in _BEATS if name in given]
+    interval, missed = (given.get(name, default).strip() for name, default in zip(BEATS, ("1000", "25"), strict=True))
+    brought = [name for name in BEATS if name in given]
     if brought:
         try:
             found.add("tf.heartbeat_timeout", f"{max(5.0, float(interval) * float(missed) / 1000):g}", brought[0])
         except ValueError:
-            found.add("tf.heartbeat_timeout", missed if brought[0] == _BEATS[1] else interval, brought[0])
+            found.add("tf.heartbeat_timeout", missed if brought[0] == BEATS[1] else interval, brought[0])
 
 
 def _tensorboard(given: Mapping[str, str], found: Translated) -> None:
@@ -208,7 +215,7 @@ def _roles(given: Mapping[str, str], found: Translated) -> None:
         found.weak.append((f"tf.{role}.memory", Property(DEFAULT_MEMORY, name)))
         if canonical_type(role) == "chief" and given[name].strip() != "0":
             found.weak.append(("tf.success", Property("chief", name)))
-    for name, fields in _ROLE_LISTS.items():
+    for name, fields in ROLE_LISTS.items():
         for role in (part.strip() for part in given.get(name, "").split(",")):
             if role in roles or role in others:
                 for field_name, text in fields:

@@ -8,11 +8,10 @@ from typing import Any
 
 import click
 
-from ..job.defaults import default_of
-from ..job.options import COMMAND_LINE, OPTIONS, Option, options_of
+from ..job.declaration import COMMAND_LINE, Option
+from ..job.options import OPTIONS, options_of
 
 _FORMS = "A value for one task wins over a value for its type, which wins over a value for all tasks."
-_VALUES = {"flag": "", "count": "<n>", "seconds": "<seconds>", "memory": "<memory>"}
 
 #: The options of the YARN-DTF design, in its order.
 DESIGN = tuple(OPTIONS[name] for name in (
@@ -34,7 +33,7 @@ def names_of(option: Option) -> list[str]:
 
 def value_of(option: Option) -> str:
     """Return the placeholder for the option's value in its help; empty for a switch."""
-    value = option.value or " | ".join(option.choices) or _VALUES.get(option.type, f"<{option.name}>")
+    value = option.placeholder
     return f"{value} | <type>:{value} | <type>[<index>]:{value}" if option.per_task else value
 
 
@@ -47,12 +46,12 @@ def help_of(option: Option) -> str:
 
 def shown_default(option: Option) -> str:
     """Return the default for the help; empty if there is none."""
-    return "disabled" if option.type == "flag" else default_of(option)
+    return "disabled" if option.is_switch else option.shown_default
 
 
 def parser_option(option: Option) -> click.Option:
     """Return the option as the parser takes it."""
     settings: dict[str, Any] = {"multiple": option.many, "metavar": value_of(option) or None, "help": help_of(option)}
-    if option.type == "flag":
+    if option.is_switch:
         settings |= {"is_flag": True, "default": None}
     return click.Option([*names_of(option), option.name], **settings)

@@ -118,7 +118,7 @@ class Submission:
         if job.lease and not waits:
             raise SpecInvalid(Fault("lease", CommandLineFault.NEEDS_A_WAITER, {"other": "wait"}))
         self._log_tasks = () if wants_client or not waits else read_log_tasks(self.settings, job)
-        ways = OPTIONS["submit_with"].choices
+        ways = OPTIONS["submit_with"].kind.choices
         if self.settings["submit_with"] not in (None, *ways):
             given = self.settings["submit_with"]
             raise SpecInvalid(Fault("submit_with", GeneralFault.NOT_A_CHOICE, {"given": given, "allowed": ways}))

@@ -4,30 +4,28 @@ Each is a frozen value that can't exist in an invalid state; `spec` puts them to
 """
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..errors import Fault, FaultCode
-from ..validation import (
-    ARCHIVE_SUFFIXES,
-    brief,
-    check_faults,
-    invalid,
-    normalise,
-    optional,
-    read_choice,
-    read_count,
-    read_exit_codes,
-    read_memory,
-    read_seconds,
-    read_text,
-    read_texts,
+from ..validation import ARCHIVE_SUFFIXES, brief, check_faults, invalid, normalise, read_choice, read_text
+from .declaration import (
+    CODES,
+    DOCUMENT,
+    MEMORY,
+    SECONDS,
+    TEXTS,
+    VERBATIM,
+    Kind,
+    Part,
+    choice,
+    count,
+    option,
 )
-from .options import OPTIONS
 
-RESTART_MODES = OPTIONS["restart"].choices
 #: Arguments of TensorBoard that the program in front of it gives itself.
 TENSORBOARD_OWN = ("--logdir", "--logdir_spec", "--host", "--bind_all", "--port", "--reuse_port", "--path_prefix")
 ENVIRONMENT_SCHEMES = ("python", "venv", "conda", "docker")
@@ -50,75 +48,26 @@ _ADVICE = ("give python:///path/to/python3, venv:///folder, conda:///folder, doc
            f"({', '.join(ARCHIVE_SUFFIXES)})")
 
 
+#: The resources of a task; each call makes a field.
+memory_option = partial(option, 8192, MEMORY, "Memory of a task, in MiB or with a unit: 8192, 512m, 8 GiB.",
+                        name="task_memory", short="-m", per_task=True)
+vcores_option = partial(option, 1, count(1), "Virtual cores of a task.", name="task_vcores", short="-c",
+                        value="<vcores>", per_task=True)
+gpus_option = partial(option, 0, count(0), "GPUs (yarn.io/gpu) of a task.", name="task_gpus", value="<gpus>",
+                      per_task=True)
+
+
 @dataclass(frozen=True)
-class Resources:
-    """The resources of one container.
+class Resources(Part):
+    """The resources of one container."""
 
-    Parameters
-    ----------
-    memory : int or str, optional
-        MiB, or an amount such as ``8 GiB``. Default 8192.
-    vcores : int, optional
-        Virtual cores, at least 1. Default 1.
-    gpus : int, optional
-        Devices of ``yarn.io/gpu``, at least 0. Default 0.
-
-    Raises
-    ------
-    SpecInvalid
-        With every fault.
-    """
-
-    memory: int = 8192
-    vcores: int = 1
-    gpus: int = 0
+    memory: int = memory_option()
+    vcores: int = vcores_option()
+    gpus: int = gpus_option()
 
     if TYPE_CHECKING:  # what a caller may give
 
         def __init__(self, memory: int | str = ..., vcores: int = ..., gpus: int = ...) -> None: ...
-
-    def __post_init__(self) -> None:
-        check_faults(normalise(self, {"memory": read_memory, "vcores": read_count(1), "gpus": read_count(0)}))
-
-
-@dataclass(frozen=True)
-class TensorBoard:
-    """The extra task that serves TensorBoard on ``output`` while the job runs.
-
-    Parameters
-    ----------
-    memory : int or str, optional
-        MiB, or an amount such as ``2 GiB``. Default 2048: TensorBoard keeps the data that it reads in memory.
-    vcores : int, optional
-        Virtual cores, at least 1. Default 1.
-    linger : float, optional
-        Seconds for which it continues after the last awaited task has ended. Default 0.
-    logdir : str, optional
-        The folder that it shows: a path of the nodes, or a URL such as ``hdfs:///models/digits/logs``. Default: the
-        job's ``output``.
-    args : str, optional
-        Further arguments of the program, as one types them in a shell: ``--samples_per_plugin=images=100``.
-
-    Raises
-    ------
-    SpecInvalid
-        With every fault.
-    """
-
-    memory: int = 2048
-    vcores: int = 1
-    linger: float = 0.0
-    logdir: str | None = None
-    args: str = ""
-
-    if TYPE_CHECKING:  # what a caller may give
-
-        def __init__(self, memory: int | str = ..., vcores: int = ..., linger: float = ..., logdir: str | None = ...,
-                     args: str = ...) -> None: ...
-
-    def __post_init__(self) -> None:
-        check_faults(normalise(self, {"memory": read_memory, "vcores": read_count(1), "linger": read_seconds,
-                                      "logdir": optional(read_text), "args": _read_arguments}))
 
 
 def _read_arguments(value: object) -> str:
@@ -135,133 +84,105 @@ def _read_arguments(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Deadlines:
-    """How long each wait may take, in seconds; 0 means without limit.
+class TensorBoard(Part):
+    """The extra task that serves TensorBoard on ``output`` while the job runs; it keeps what it reads in memory."""
 
-    Parameters
-    ----------
-    queue : float, optional
-        From submission until the application master runs. Default 86400: a queue
-        may be full for a night, but not for longer than a day.
-    allocation : float, optional
-        Until every task has a container. Default 1800: a job that has only a part of its
-        containers blocks them for others, so it releases them after half an hour.
-    registration : float, optional
-        From the start of a container until its agent calls the coordinator. Default 600:
-        a large archive is copied and unpacked before that.
-    heartbeat : float, optional
-        How long an agent, or the coordinator, may be silent, at least 5. Default 60.
-    execution : float, optional
-        From the first cluster spec until the end of the job. Default 0: only the user
-        knows how long the training takes.
-    total : float, optional
-        From the start of the application master until the end of the job. Default 604800,
-        seven days: then HDFS delegation tokens expire, and the job can't write its result.
-    stop_grace : float, optional
-        Between SIGTERM and SIGKILL, when a command is ended. Default 10.
+    memory: int = option(2048, MEMORY, "Memory of the TensorBoard task, in MiB or with a unit.",
+                         name="tensorboard_memory")
+    vcores: int = option(1, count(1), "Virtual cores of the TensorBoard task.", name="tensorboard_vcores",
+                         value="<vcores>")
+    linger: float = option(0.0, SECONDS, "How long TensorBoard continues after the last awaited task has ended.",
+                           name="tensorboard_linger")
+    logdir: str | None = option(
+        None, VERBATIM, "The folder that TensorBoard shows, if it is not the output path: a path of the nodes, or a "
+        "URL such as hdfs:///models/digits/logs.", name="tensorboard_logdir", value="<path or URL>")
+    args: str = option(
+        "", Kind("text", _read_arguments, verbatim=True),
+        "Further arguments of the program tensorboard: --samples_per_plugin=images=100.", name="tensorboard_args",
+        value="<arguments>")
 
-    Raises
-    ------
-    SpecInvalid
-        With every fault.
-    """
+    if TYPE_CHECKING:  # what a caller may give
 
-    queue: float = 86400.0
-    allocation: float = 1800.0
-    registration: float = 600.0
-    heartbeat: float = 60.0
-    execution: float = 0.0
-    total: float = 604800.0
-    stop_grace: float = 10.0
-
-    def __post_init__(self) -> None:
-        faults = normalise(self, {field.name: read_seconds for field in fields(self)})
-        if not faults and 0 < self.heartbeat < 5:
-            faults.append(Fault("heartbeat", PartFault.SHORT_HEARTBEAT, {"given": self.heartbeat}))
-        check_faults(faults)
+        def __init__(self, memory: int | str = ..., vcores: int = ..., linger: float = ..., logdir: str | None = ...,
+                     args: str = ...) -> None: ...
 
 
 @dataclass(frozen=True)
-class RestartPolicy:
-    """What happens when a task fails or its container is lost.
+class Deadlines(Part):
+    """How long each wait may take, in seconds; 0 means without limit."""
 
-    Parameters
-    ----------
-    mode : {"never", "task", "cluster"}, optional
-        ``never`` (default) ends the job at the first failure. ``task`` starts the failed
-        command again on its port while the others continue. ``cluster`` ends all commands
-        and starts them again with a new cluster spec.
-    max_restarts : int, optional
-        How many failures of the program lead to a restart. Default 0 for ``never``, else 3.
-    max_container_losses : int, optional
-        How many containers may be preempted, lost with their node, killed from outside or silent.
-        Each is replaced, and the cluster restarts with the replacement. Default 3.
-    retry_exit_codes : sequence of int, optional
-        Only these exit codes (1 to 255; 128 + n for signal n) lead to a restart. Default: all.
-    fatal_exit_codes : sequence of int, optional
-        These exit codes end the job, even when restarts are left. Default: none.
-    backoff : float, optional
-        Seconds before the first restart; doubles with each further one, up to 300. Default 1.
-    allocation_retries : int, optional
-        How often a waiting client submits a job again that has missed its allocation
-        deadline. Default 0.
+    queue: float = option(
+        86400.0, SECONDS, "From submission until the application master runs, while a client waits; 0 for no limit.",
+        name="queue_timeout")
+    allocation: float = option(1800.0, SECONDS, "Until every task has a container; 0 for no limit.",
+                               name="allocation_timeout")
+    registration: float = option(
+        600.0, SECONDS, "From the start of a container until its agent calls the coordinator; 0 for no limit.",
+        name="registration_timeout")
+    heartbeat: float = option(60.0, SECONDS, "How long a task may be silent, at least 5; 0 for no limit.",
+                              name="heartbeat_timeout")
+    execution: float = option(0.0, SECONDS, "From the first cluster spec until the end of the job; 0 for no limit.",
+                              name="execution_timeout")
+    total: float = option(
+        604800.0, SECONDS, "From the start of the application master until the end of the job; 0 for no limit.",
+        name="total_timeout")
+    stop_grace: float = option(10.0, SECONDS, "Between SIGTERM and SIGKILL when a command is ended.")
 
-    Raises
-    ------
-    SpecInvalid
-        With every fault.
-    """
+    def _faults(self, wrong: set[str]) -> Iterator[Fault]:
+        if "heartbeat" not in wrong and 0 < self.heartbeat < 5:
+            yield Fault("heartbeat", PartFault.SHORT_HEARTBEAT, {"given": self.heartbeat})
 
-    mode: str = "never"
-    max_restarts: int | None = None
-    max_container_losses: int = 3
-    retry_exit_codes: tuple[int, ...] = ()
-    fatal_exit_codes: tuple[int, ...] = ()
-    backoff: float = 1.0
-    allocation_retries: int = 0
+
+@dataclass(frozen=True)
+class RestartPolicy(Part):
+    """What happens when a task fails or its container is lost."""
+
+    mode: str = option(
+        "never", choice("never", "task", "cluster"),
+        "What happens after a failure. never: the job ends. task: the failed command starts again on its port while "
+        "the other tasks continue. cluster: all commands start again with a new cluster spec.", name="restart")
+    max_restarts: int | None = option(None, count(0), "How many failures of the program lead to a restart.",
+                                      in_words="0 with restart never, else 3")
+    max_container_losses: int = option(
+        3, count(0), "How many containers may be preempted, lost with their node, killed from outside or silent. Each "
+        "is replaced.")
+    retry_exit_codes: tuple[int, ...] = option((), CODES, "Only these exit codes lead to a restart.", in_words="all")
+    fatal_exit_codes: tuple[int, ...] = option(
+        (), CODES, "These exit codes end the job, even when restarts are left.", in_words="none")
+    backoff: float = option(
+        1.0, SECONDS, "The pause before the first restart. It doubles with each further restart, up to 300 seconds.",
+        name="restart_backoff")
+    allocation_retries: int = option(
+        0, count(0), "How often a waiting client submits the job again after it has missed its allocation deadline. "
+        "Before each submission it pauses for 10, 20, 30, ... seconds, times a random number from 0.5 to 1.5.")
 
     def __post_init__(self) -> None:
         if self.max_restarts is None:
             object.__setattr__(self, "max_restarts", 0 if self.mode == "never" else 3)
-        faults = normalise(self, {
-            "mode": read_choice(*RESTART_MODES), "max_restarts": read_count(0), "max_container_losses": read_count(0),
-            "backoff": read_seconds, "allocation_retries": read_count(0), "retry_exit_codes": read_exit_codes,
-            "fatal_exit_codes": read_exit_codes,
-        })
-        if not faults and self.mode == "never" and self.max_restarts:
-            faults.append(
-                Fault("max_restarts", PartFault.NEEDS_RESTARTS, {"given": self.max_restarts, "other": "mode"})
-            )
-        if not faults and (both := sorted(set(self.retry_exit_codes) & set(self.fatal_exit_codes))):
-            faults.append(Fault("retry_exit_codes", PartFault.IN_BOTH_LISTS,
-                                {"codes": tuple(both), "other": "fatal_exit_codes"}))
-        check_faults(faults)
+        super().__post_init__()
+
+    def _faults(self, wrong: set[str]) -> Iterator[Fault]:
+        if wrong:
+            return
+        if self.mode == "never" and self.max_restarts:
+            yield Fault("max_restarts", PartFault.NEEDS_RESTARTS, {"given": self.max_restarts, "other": "mode"})
+        if both := sorted({*self.retry_exit_codes} & {*self.fatal_exit_codes}):
+            yield Fault("retry_exit_codes", PartFault.IN_BOTH_LISTS,
+                        {"codes": tuple(both), "other": "fatal_exit_codes"})
+
+
+_names = partial(option, (), TEXTS, in_words="none", doors=(DOCUMENT,))
 
 
 @dataclass(frozen=True)
-class Acls:
-    """Who may view or change the application, besides the submitting user.
+class Acls(Part):
+    """Who may view or change the application besides the submitting user, by the names that the cluster knows."""
 
-    Parameters
-    ----------
-    view_users, view_groups, modify_users, modify_groups, ui_users : sequence of str, optional
-        Names as the cluster knows them; ``*`` for all. ``ui_users`` may open the pages of the job, besides
-        ``view_users`` and ``view_groups``. Default: no others.
-
-    Raises
-    ------
-    SpecInvalid
-        With every fault.
-    """
-
-    view_users: tuple[str, ...] = ()
-    view_groups: tuple[str, ...] = ()
-    modify_users: tuple[str, ...] = ()
-    modify_groups: tuple[str, ...] = ()
-    ui_users: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_faults(normalise(self, {field.name: read_texts for field in fields(self)}))
+    view_users: tuple[str, ...] = _names("Users who may view the application; * for all.")
+    view_groups: tuple[str, ...] = _names("Groups that may view the application.")
+    modify_users: tuple[str, ...] = _names("Users who may change or kill the application; * for all.")
+    modify_groups: tuple[str, ...] = _names("Groups that may change or kill the application.")
+    ui_users: tuple[str, ...] = _names("Further users who may open the pages of the job.")
 
 
 @dataclass(frozen=True)

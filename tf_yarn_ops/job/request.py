@@ -10,8 +10,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import Fault, FaultCode, SpecInvalid
-from ..validation import ValueFault, check_faults, kind_of, parse_count, parse_memory
-from .options import OPERATOR, Option, options_of
+from ..validation import ValueFault, check_faults, kind_of, parse_count
+from .declaration import OPERATOR, Option
+from .options import options_of
 from .requirement import NotationFault, canonical_type, parse_cluster_requirement, parse_overrides
 from .spec import JobFault, JobSpec
 
@@ -20,14 +21,9 @@ _OPTIONS = options_of(OPERATOR, submission=False)
 OPTION_NAMES = tuple(_OPTIONS)
 #: Options with the three forms of an override.
 _PER_TASK = {name: option for name, option in _OPTIONS.items() if option.per_task}
-#: Options of the part ``tensorboard``.
-_TENSORBOARD = {name: option for name, option in _OPTIONS.items()
-                if option.path[:1] == ("tensorboard",) and len(option.path) == 2}
-#: Options that `_apply_tasks` and `_apply_tensorboard` put into the document.
-_SPECIAL = (*_PER_TASK, "cluster_requirement", "command", "hold_port", "node_label",
-            "tensorboard", *_TENSORBOARD)  # fmt: skip
-#: Options that are one key of the document.
-_SIMPLE = {name: option for name, option in _OPTIONS.items() if option.path and name not in _SPECIAL}
+#: Options that are one key of the document; `_apply_tasks` and `_apply_tensorboard` write the others.
+_SIMPLE = {name: option for name, option in _OPTIONS.items()
+           if option.path and option.path[0] not in ("tasks", "tensorboard", "node_label")}
 #: Names that often stand first in a path and seldom name a host.
 FOLDERS = ("data", "home", "mnt", "project", "projects", "tmp", "user", "users", "warehouse")
 #: MiB of a task below which the unit of its memory was probably forgotten.
@@ -120,10 +116,10 @@ def doubts_about_job(job: JobSpec) -> list[str]:
 
 def _apply(job: dict[str, Any], option: Option, value: Any, faults: list[Fault]) -> None:
     """Write the value of an option that is one key of the document."""
-    match option.type:
+    match option.kind.word:
         case "texts" | "codes":
             if texts := _texts(value):
-                _put(job, option.path, _numbers(texts) if option.type == "codes" else texts, faults)
+                _put(job, option.path, _numbers(texts) if option.kind.word == "codes" else texts, faults)
         case "variables" | "sources":
             key = option.path[0]
             job[key] = {**_present(job, key, faults), **_pairs(option.name, value, faults)}
@@ -156,7 +152,7 @@ def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fau
     instances = {name: _instances(task) for name, task in tasks.items() if isinstance(task, dict)}
     for option in _PER_TASK.values():
         field = option.path[-1]
-        overrides = parse_overrides(option.name, _texts(given.get(option.name)), instances, _reader(option), faults)
+        overrides = parse_overrides(option.name, _texts(given.get(option.name)), instances, option.kind.read, faults)
         for name in instances:
             value = overrides.by_type.get(name, overrides.general)
             if value is not None:
@@ -187,10 +183,6 @@ def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fau
             job["node_label"] = label
 
 
-def _reader(option: Option) -> Callable[[str], int]:
-    return parse_memory if option.type == "memory" else lambda text: parse_count(text, least=option.least)
-
-
 def _stand_in(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fault]) -> None:
     """Replace faulty tasks, whose fault is already listed, by a valid one, so that the rest can be checked."""
     job["tasks"] = {"worker": {"command": "true"}}
@@ -209,7 +201,9 @@ def _apply_tensorboard(job: dict[str, Any], given: Mapping[str, Any], faults: li
     """Write the options about TensorBoard into the document."""
     if "tensorboard" in given:
         job["tensorboard"] = bool(given["tensorboard"]) and (job.get("tensorboard") or True)
-    for name, option in _TENSORBOARD.items():
+    for name, option in _OPTIONS.items():
+        if len(option.path) < 2 or option.path[0] != "tensorboard":
+            continue
         if name in given and not job.get("tensorboard"):
             faults.append(Fault(name, RequestFault.NO_TENSORBOARD, {"other": "tensorboard"}))
         elif name in given:

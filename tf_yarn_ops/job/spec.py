@@ -5,34 +5,36 @@ of a job are reported together, each with the path of its value.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Fault, FaultCode
 from ..runtime.common.contract import MAX_STRING
 from ..runtime.common.roles import CHIEF, TENSORBOARD, Role, role_of
-from ..validation import (
-    ARCHIVE_SUFFIXES,
-    check_faults,
-    normalise,
-    not_a_mapping,
-    noting,
-    optional,
-    read_choice,
-    read_command,
-    read_count,
-    read_env,
-    read_flag,
-    read_memory,
-    read_part,
-    read_seconds,
-    read_source,
-    read_sources,
-    read_text,
-    read_texts,
+from ..validation import ARCHIVE_SUFFIXES, check_faults, normalise, not_a_mapping, noting, read_count, read_part
+from .declaration import (
+    AZKABAN,
+    COMMAND,
+    COMMAND_LINE,
+    DOCUMENT,
+    ENV,
+    FLAG,
+    MEMORY,
+    OPERATOR,
+    SECONDS,
+    SOURCE,
+    SOURCES,
+    TEXT,
+    TEXTS,
+    VERBATIM,
+    Kind,
+    Part,
+    choice,
+    count,
+    option,
+    part_of_job,
 )
 from .document import format_yaml, parse_yaml
-from .options import OPTIONS
 from .parts import (
     Acls,
     Deadlines,
@@ -40,12 +42,16 @@ from .parts import (
     Resources,
     RestartPolicy,
     TensorBoard,
+    gpus_option,
+    memory_option,
     read_environment,
     values_that_differ,
+    vcores_option,
 )
 from .requirement import TASK_TYPE, NotationFault, canonical_type, misspelt_type
 
-SUCCESS_POLICIES = OPTIONS["success"].choices
+#: The doors of the options of one task type, which the command line does not have.
+_BY_TYPE = (AZKABAN, DOCUMENT)
 #: YARN takes ten tags; four are the job's identity.
 MAX_TAGS_USER = 6
 #: Largest log tail of one task in the report, characters.
@@ -96,49 +102,37 @@ def _read_indices(general: Mapping[str, Any]) -> Callable[[Any], dict[int, Resou
 
 
 @dataclass(frozen=True)
-class TaskSpec:
+class TaskSpec(Part):
     """The tasks of one type.
 
-    Parameters
-    ----------
-    instances : int, optional
-        How many, at least 1. Default 1.
-    memory, vcores, gpus : optional
-        The resources of each task, as in `Resources`.
-    node_label : str, optional
-        YARN node label expression for these containers.
-    command : str, optional
-        Replaces the command of the job; ``bash -c`` runs it on the node.
-    env : mapping of str to str, optional
-        Environment variables of these tasks; they win over those of the job.
-    indices : mapping of int to Resources, optional
-        Other resources for single tasks, by task index. A mapping may replace `Resources`; its missing values come
-        from the task type.
-    in_cluster, awaited, fatal : bool, optional
-        Whether the tasks are part of the cluster spec, whether the job waits for their end, and whether their
-        failure is the failure of the job. Default: the row of the task type in `runtime.common.roles`.
-    hold_port : bool, optional
-        True (default) keeps the reserved port bound with SO_REUSEPORT while the command runs; TensorFlow's
-        servers can bind it then. False is for programs that can't.
-
-    Raises
-    ------
-    SpecInvalid
-        With every fault.
+    A mapping may replace the `Resources` in ``indices``; its missing values come from the task type. ``in_cluster``,
+    ``awaited`` and ``fatal`` have their defaults in the row of the task type in `runtime.common.roles`.
     """
 
-    instances: int = 1
-    memory: int = 8192
-    vcores: int = 1
-    gpus: int = 0
-    node_label: str | None = None
-    command: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    indices: Mapping[int, Resources] = field(default_factory=dict)
-    in_cluster: bool | None = None
-    awaited: bool | None = None
-    fatal: bool | None = None
-    hold_port: bool = True
+    instances: int = option(1, count(1), "How many tasks of this type there are.", doors=_BY_TYPE)
+    memory: int = memory_option()
+    vcores: int = vcores_option()
+    gpus: int = gpus_option()
+    node_label: str | None = option(None, TEXT, "YARN node label expression of the containers of one task type.",
+                                    doors=_BY_TYPE)
+    command: str | None = option(None, COMMAND, "Another command for the tasks of one type.", name="command",
+                                 section="program", value="TYPE=COMMAND", many=True)
+    env: Mapping[str, str] = option(
+        dict, ENV, "Environment variables of the tasks of one type. They win over the variables of the job.",
+        section="program", doors=_BY_TYPE)
+    indices: Mapping[int, Resources] = option(
+        dict, Kind("variables", lambda value: value), "Memory, vcores and gpus of single tasks, by task index; the "
+        "rest comes from their task type.", doors=(DOCUMENT,))
+    in_cluster: bool | None = option(None, FLAG, "Whether these tasks are part of the cluster spec.",
+                                     in_words="true; false for evaluator", doors=_BY_TYPE)
+    awaited: bool | None = option(None, FLAG, "Whether the job waits until these tasks end.",
+                                  in_words="true; false for ps", doors=_BY_TYPE)
+    fatal: bool | None = option(None, FLAG, "Whether the job fails when one of these tasks fails.", in_words="true",
+                                doors=_BY_TYPE)
+    hold_port: bool = option(
+        True, FLAG, "Whether the reserved port of each task stays bound, with SO_REUSEPORT, while the command runs. "
+        "TensorFlow's servers can bind such a port. With false a plain bind succeeds, and another program may take "
+        "the port first; that counts as a loss of the container.", value="false | TYPE=false", many=True)
 
     if TYPE_CHECKING:  # what a caller may give; the fields have what was read from it
 
@@ -147,21 +141,14 @@ class TaskSpec:
                      indices: Mapping[int, Resources | Mapping[str, Any]] = ..., in_cluster: bool | None = ...,
                      awaited: bool | None = ..., fatal: bool | None = ..., hold_port: bool = ...) -> None: ...
 
-    def __post_init__(self) -> None:
-        faults = normalise(self, {
-            "instances": read_count(1), "memory": read_memory, "vcores": read_count(1), "gpus": read_count(0),
-            "node_label": optional(read_text), "command": optional(read_command), "env": read_env,
-            "in_cluster": optional(read_flag), "awaited": optional(read_flag),
-            "fatal": optional(read_flag), "hold_port": read_flag,
-        })
-        wrong = {fault.path for fault in faults}
+    def _faults(self, wrong: set[str]) -> Iterator[Fault]:
         general = {name: getattr(self, name) for name in _RESOURCES if name not in wrong}
-        faults += normalise(self, {"indices": _read_indices(general)})
-        if not faults:
-            faults += [Fault(f"indices.{index}", JobFault.INDEX_OUT_OF_RANGE,
-                             {"given": index, "last": self.instances - 1})
-                       for index in self.indices if index >= self.instances]
-        check_faults(faults)
+        faults = normalise(self, {"indices": _read_indices(general)})
+        yield from faults
+        if not faults and not wrong:
+            yield from (Fault(f"indices.{index}", JobFault.INDEX_OUT_OF_RANGE,
+                              {"given": index, "last": self.instances - 1})
+                        for index in self.indices if index >= self.instances)
 
     def resources(self, index: int) -> Resources:
         """Return the resources of the task with this index."""
@@ -174,98 +161,107 @@ class TaskSpec:
                       for own, default in zip((self.in_cluster, self.awaited, self.fatal), row, strict=True)))
 
 
+def _read_tasks(value: Any) -> dict[str, TaskSpec]:
+    if not isinstance(value, Mapping):
+        raise not_a_mapping(value, "task types to their settings")
+    faults: list[Fault] = []
+    tasks: dict[str, TaskSpec] = {}
+    for given, settings in value.items():
+        name = canonical_type(str(given))
+        if not TASK_TYPE.match(name):
+            faults.append(Fault(name, NotationFault.NOT_A_TYPE, {"given": name}))
+        elif name in tasks:
+            faults.append(Fault(name, JobFault.CHIEF_TWICE))
+        with noting(faults, name):
+            is_number = isinstance(settings, int) and not isinstance(settings, bool)
+            tasks[name] = read_part(TaskSpec)({"instances": settings} if is_number else settings)
+    check_faults(faults)
+    return tasks
+
+
+def _read_tensorboard(value: Any) -> TensorBoard | None:
+    if isinstance(value, bool):
+        value = {} if value else None
+    return None if value is None else read_part(TensorBoard)(value)
+
+
 @dataclass(frozen=True)
-class JobSpec:
+class JobSpec(Part):
     """A distributed TensorFlow job.
 
-    Parts may be given as mappings of their fields, an environment as text, a task type as its number of instances.
-
-    Parameters
-    ----------
-    command : str, optional
-        ``bash -c`` runs it for each task; needed unless every type has its own.
-    tasks : mapping of str to TaskSpec
-        Per task type (``chief``, ``worker``, ``ps``, ``evaluator`` or any other name).
-        ``chiefworker`` and ``master`` are other names of ``chief``. A name that looks like a misspelt ``chief``,
-        ``worker``, ``ps`` or ``evaluator`` must also stand in ``custom_types``.
-    custom_types : sequence of str, optional
-        Task types whose names are meant although they look misspelt.
-    name : str, optional
-        The application's name in YARN. Default ``TensorFlow``.
-    queue : str, optional
-        The queue in YARN. Default ``default``.
-    user : str, optional
-        The owner of the application, if the cluster allows the submitting user to act for others.
-        Default: the submitting user.
-    priority : int, optional
-        YARN's priority in the queue, larger first. Default 0.
-    tags : sequence of str, optional
-        At most 7, ASCII, at most 100 characters; YARN keeps them in lower case.
-    node_label : str, optional
-        Node label expression of the application master and of task types without their own.
-    env : mapping of str to str, optional
-        Environment variables of every task.
-    files, archives : mapping of str to str, optional
-        Name in the working directory to local path or URI. Archives (and local folders) are unpacked.
-    script : str, optional
-        Local file that lies in the working directory under its own name, which is in DTF_TASK_SCRIPT.
-    input, output : str, optional
-        Not interpreted; the tasks find them in DTF_INPUT_PATH and DTF_OUTPUT_PATH.
-    environment : Environment or str, optional
-        Where the interpreter and the packages come from. Default: the nodes' own.
-    tensorboard : TensorBoard or bool, optional
-        True for the defaults of `TensorBoard`. Needs ``output``. Default: no TensorBoard.
-    success : {"all_workers", "chief"}, optional
-        Whether every awaited task (default) or only the chief must end with exit code 0.
-    restart : RestartPolicy, optional
-        Default: never.
-    deadlines : Deadlines, optional
-    lease : float, optional
-        Seconds after which YARN ends the job when no client waits for it any more, at least 20; 0 for no lease.
-        Default: what the door says that submits the job.
-    file_systems : sequence of str, optional
-        Other file systems for which the job needs delegation tokens, ``hdfs://other``.
-    acls : Acls, optional
-        Default: no other users.
-    am_memory : int or str, optional
-        MiB of the application master. Default 1024, for Skein's JVM and the coordinator.
-    am_vcores : int, optional
-        Virtual cores of the application master, at least 1. Default 1.
-    report_log_tail : int, optional
-        How many characters of the log of a failed task the report carries, 0 to 8192. Default 4096.
-
-    Raises
-    ------
-    SpecInvalid
-        With every fault of the request.
+    Parts may be given as mappings of their fields, an environment as text, a task type as its number of instances,
+    ``tensorboard`` as True. ``chiefworker`` and ``master`` are other names of the task type ``chief``.
     """
 
-    tasks: Mapping[str, TaskSpec] = field(default_factory=dict)
-    custom_types: tuple[str, ...] = ()
-    command: str | None = None
-    name: str = "TensorFlow"
-    queue: str = "default"
-    user: str | None = None
-    priority: int = 0
-    tags: tuple[str, ...] = ()
-    node_label: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
-    archives: Mapping[str, str] = field(default_factory=dict)
-    script: str | None = None
-    input: str | None = None
-    output: str | None = None
-    environment: Environment | None = None
-    tensorboard: TensorBoard | None = None
-    success: str = "all_workers"
-    restart: RestartPolicy = field(default_factory=RestartPolicy)
-    deadlines: Deadlines = field(default_factory=Deadlines)
-    lease: float | None = None
-    file_systems: tuple[str, ...] = ()
-    acls: Acls = field(default_factory=Acls)
-    am_memory: int = 1024
-    am_vcores: int = 1
-    report_log_tail: int = 4096
+    tasks: Mapping[str, TaskSpec] = option(
+        dict, Kind("text", _read_tasks, "<requirement>", part=TaskSpec),
+        "The task types and their instances: <type1>:<instances1>,<type2>:<instances2>,... Example: ps:2,worker:4. "
+        "Type names are free. Tasks of type chief, worker and of other names must end with exit code 0. A ps runs "
+        "until the job ends. An evaluator is not part of the cluster spec. Required, unless the file of spec has "
+        "tasks.", name="cluster_requirement", section="tasks", short="-r")
+    custom_types: tuple[str, ...] = option(
+        (), TEXTS, "A task type whose name is meant although it looks like a misspelt chief, worker, ps or evaluator. "
+        "Otherwise such a name is a fault.", name="custom_type", section="tasks", value="TYPE")
+    command: str | None = option(
+        None, COMMAND, "The command of every task. The node runs it with bash, after it has set the variables of the "
+        "task.", name="task_command", section="program")
+    name: str = option("TensorFlow", TEXT, "The name of the application in YARN.", short="-n")
+    queue: str = option("default", TEXT, "The queue in YARN.", short="-q")
+    user: str | None = option(
+        None, TEXT, "The owner of the application, if the cluster allows the submitting user to act for others.",
+        in_words="the submitting user", doors=(COMMAND_LINE, OPERATOR, DOCUMENT))
+    priority: int = option(0, count(0), "The priority in the queue; a larger number comes first.")
+    tags: tuple[str, ...] = option((), TEXTS, "A YARN application tag. A job has at most 6.", name="tag")
+    node_label: str | None = option(
+        None, TEXT, "YARN node label expression of the application, or of the containers of one task type.",
+        section="tasks", value="<label> | <type>:<label>", many=True)
+    env: Mapping[str, str] = option(dict, ENV, "An environment variable of every task.", section="program")
+    files: Mapping[str, str] = option(
+        dict, SOURCES, "A file, or a local folder, that every task finds in its working directory under this name.",
+        name="file", section="program")
+    archives: Mapping[str, str] = option(
+        dict, SOURCES, "An archive that is unpacked into a folder of this name in the working directory of every "
+        "task.", name="archive", section="program")
+    script: str | None = option(
+        None, SOURCE, "A local file that is copied into the working directory of every task. Its name is in "
+        "DTF_TASK_SCRIPT, so a command may read: python ${DTF_TASK_SCRIPT} ...", section="program",
+        value="<script_file>", short="-s")
+    input: str | None = option(
+        None, VERBATIM, "The input path. It is not interpreted; the tasks find it in DTF_INPUT_PATH.",
+        section="program", value="<input_path>", short="-i")
+    output: str | None = option(
+        None, VERBATIM, "The output path. It is not interpreted; the tasks find it in DTF_OUTPUT_PATH. TensorBoard "
+        "needs it.", section="program", value="<output_path>", short="-o")
+    environment: Environment | None = option(
+        None, Kind("text", read_environment), "The interpreter and its packages: python:///usr/bin/python3, "
+        "venv:///folder, conda:///folder, docker://image, or an archive (.tar.gz, .tgz, .zip; a local path or a URI). "
+        "Its bin folder comes first on PATH.", section="program", in_words="the nodes' own")
+    tensorboard: TensorBoard | None = option(
+        None, Kind("flag", _read_tensorboard, part=TensorBoard),
+        "Run TensorBoard on the output path, as a separate task, until the job ends. It is shown through YARN's "
+        "proxy; its address is in the report, on the terminal and on the page of the application.",
+        section="tensorboard", short="-t")
+    success: str = option(
+        "all_workers", choice("all_workers", "chief"),
+        "all_workers: the job succeeds when every awaited task has ended with exit code 0. chief: the job succeeds, "
+        "and ends, when the chief has ended with exit code 0.", section="restarts")
+    restart: RestartPolicy = option(RestartPolicy, part_of_job(RestartPolicy), section="restarts")
+    deadlines: Deadlines = option(Deadlines, part_of_job(Deadlines), section="deadlines")
+    lease: float | None = option(
+        None, SECONDS, "How long the job continues without a client that waits for it; then YARN ends it. The waiting "
+        "client moves the end, so the training ends when the client's machine is gone. At least 20; 0 for no lease.",
+        section="deadlines",
+        in_words="900 on Azkaban and Oozie, for ytf-submit with wait and without run_id, and for Launcher.run without "
+                 "identity; else no lease")
+    file_systems: tuple[str, ...] = option(
+        (), TEXTS, "Another file system for which the job needs a delegation token: hdfs://other.",
+        name="file_system", value="<URI>")
+    acls: Acls = option(Acls, part_of_job(Acls))
+    am_memory: int = option(1024, MEMORY, "Memory of the application master, in MiB or with a unit.")
+    am_vcores: int = option(1, count(1), "Virtual cores of the application master.", value="<vcores>")
+    report_log_tail: int = option(
+        4096, count(0, "characters"),
+        "How much of the log of a failed task the report carries, at most 8192; 0 for none.")
 
     if TYPE_CHECKING:  # as in `TaskSpec`
 
@@ -280,21 +276,10 @@ class JobSpec:
                      lease: float | None = ..., file_systems: Sequence[str] = ..., acls: Acls | Mapping[str, Any] = ...,
                      am_memory: int | str = ..., am_vcores: int = ..., report_log_tail: int = ...) -> None: ...
 
-    def __post_init__(self) -> None:
-        faults = normalise(self, {
-            "tasks": _read_tasks, "custom_types": read_texts,
-            "command": optional(read_command), "name": read_text, "queue": read_text,
-            "user": optional(read_text), "priority": read_count(0), "tags": read_texts,
-            "node_label": optional(read_text), "env": read_env, "files": read_sources, "archives": read_sources,
-            "script": optional(read_source), "input": optional(read_text), "output": optional(read_text),
-            "environment": optional(read_environment), "tensorboard": _read_tensorboard,
-            "success": read_choice(*SUCCESS_POLICIES), "restart": read_part(RestartPolicy),
-            "deadlines": read_part(Deadlines), "lease": optional(read_seconds), "file_systems": read_texts,
-            "acls": read_part(Acls),
-            "am_memory": read_memory, "am_vcores": read_count(1), "report_log_tail": read_count(0),
-        })
-        wrong = {fault.path.partition(".")[0] for fault in faults}
-        check_faults([*faults, *(fault for names, find in _RULES if wrong.isdisjoint(names) for fault in find(self))])
+    def _faults(self, wrong: set[str]) -> Iterator[Fault]:
+        for names, find in _RULES:
+            if wrong.isdisjoint(names):
+                yield from find(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values that differ from the defaults, as plain values; `from_dict` reads them back."""
@@ -346,30 +331,6 @@ def _plain_task(task: TaskSpec) -> dict[str, Any]:
         general = Resources(task.memory, task.vcores, task.gpus)
         plain["indices"] = {index: values_that_differ(own, general) for index, own in task.indices.items()}
     return plain
-
-
-def _read_tasks(value: Any) -> dict[str, TaskSpec]:
-    if not isinstance(value, Mapping):
-        raise not_a_mapping(value, "task types to their settings")
-    faults: list[Fault] = []
-    tasks: dict[str, TaskSpec] = {}
-    for given, settings in value.items():
-        name = canonical_type(str(given))
-        if not TASK_TYPE.match(name):
-            faults.append(Fault(name, NotationFault.NOT_A_TYPE, {"given": name}))
-        elif name in tasks:
-            faults.append(Fault(name, JobFault.CHIEF_TWICE))
-        with noting(faults, name):
-            is_number = isinstance(settings, int) and not isinstance(settings, bool)
-            tasks[name] = read_part(TaskSpec)({"instances": settings} if is_number else settings)
-    check_faults(faults)
-    return tasks
-
-
-def _read_tensorboard(value: Any) -> TensorBoard | None:
-    if isinstance(value, bool):
-        value = {} if value else None
-    return None if value is None else read_part(TensorBoard)(value)
 
 
 def _command_faults(job: JobSpec) -> Iterator[Fault]:

@@ -20,7 +20,8 @@ from ..errors import Fault, FaultCode
 from ..hadoop.cluster import Cluster
 from ..hadoop.local_jobs import LocalJobs
 from ..hadoop.resourcemanager import ENDED, ResourceManager
-from ..job.options import OPTIONS, TYPE
+from ..job.declaration import TYPE
+from ..job.options import OPTIONS
 from ..job.spec import JobSpec
 from ..runtime.common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, dump_job
 from ..runtime.common.local_job import FILES, LOCK_FILE, read_application, write_application

@@ -1,0 +1,218 @@
+"""How an option of a job is declared: once, by `option`, on the field that holds its value.
+
+The fields of `parts` and `spec` are declared this way. `Part` reads its fields by their declarations, and `options`
+collects these for parsers, help and documents.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any
+
+from ..errors import Fault
+from ..validation import (
+    check_faults,
+    normalise,
+    optional,
+    read_choice,
+    read_command,
+    read_count,
+    read_env,
+    read_exit_codes,
+    read_flag,
+    read_memory,
+    read_part,
+    read_seconds,
+    read_source,
+    read_sources,
+    read_text,
+    read_texts,
+)
+
+#: Stands for the name of a task type in a path.
+TYPE = "<type>"
+#: The doors: who may set an option.
+COMMAND_LINE, AZKABAN, OPERATOR, DOCUMENT = "command line", "azkaban", "operator", "document"
+EVERYWHERE = (COMMAND_LINE, AZKABAN, OPERATOR, DOCUMENT)
+
+#: The headings of the sections.
+OPTION_SECTIONS = {
+    "program": "What runs",
+    "tasks": "Tasks and their resources",
+    "application": "The application in YARN",
+    "tensorboard": "TensorBoard",
+    "restarts": "Success and restarts",
+    "deadlines": "Deadlines",
+    "submission": "The submission",
+}
+#: The words of kinds of which the command line takes several values.
+_SEVERAL = ("texts", "codes", "variables", "sources")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the values of an option are.
+
+    Attributes
+    ----------
+    word : str
+        ``text``, ``choice``, ``count`` (a whole number), ``seconds``, ``memory``, ``flag`` or ``part``; of several
+        values: ``texts``, ``codes`` (exit codes), ``variables`` (names to texts) or ``sources`` (names to paths or
+        URIs).
+    read : callable
+        Returns the field of what a user gives, or raises SpecInvalid.
+    value : str
+        The placeholder on the command line; if it is empty, the name of the option is.
+    unit : str
+        ``seconds`` or ``MiB``; empty for none.
+    choices : tuple of str
+        The words that a ``choice`` takes.
+    verbatim : bool
+        Whether every blank of a text counts.
+    part : type, optional
+        The `Part` whose fields are options too.
+    """
+
+    word: str
+    read: Callable[[Any], Any]
+    value: str = ""
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+    verbatim: bool = False
+    part: type["Part"] | None = None
+
+
+FLAG, MEMORY = Kind("flag", read_flag), Kind("memory", read_memory, "<memory>", "MiB")
+SECONDS = Kind("seconds", read_seconds, "<seconds>", "seconds")
+TEXT, VERBATIM, SOURCE = Kind("text", read_text), Kind("text", read_text, verbatim=True), Kind("text", read_source)
+COMMAND = Kind("text", read_command, verbatim=True)
+TEXTS, CODES = Kind("texts", read_texts), Kind("codes", read_exit_codes, "<code,...>")
+ENV = Kind("variables", read_env, "NAME=VALUE", verbatim=True)
+SOURCES = Kind("sources", read_sources, "[NAME=]<path or URI>")
+
+
+def count(least: int, unit: str = "") -> Kind:
+    """Return the kind of whole numbers of at least ``least``."""
+    return Kind("count", read_count(least), f"<{unit or 'n'}>", unit)
+
+
+def choice(*words: str) -> Kind:
+    """Return the kind that takes one of these words."""
+    return Kind("choice", read_choice(*words), " | ".join(words), choices=words)
+
+
+def part_of_job(part: type["Part"]) -> Kind:
+    """Return the kind of a part, which a mapping of its fields may replace."""
+    return Kind("part", read_part(part), part=part)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option.
+
+    Attributes
+    ----------
+    default : value
+        None for none.
+    kind : Kind
+    help : str
+        Its meaning, in sentences that are true at every door. Empty for a part without an option of its own.
+    name : str
+        ``task_memory``: the name for `request.build_job`, and the long name on the command line. Default: that of
+        its field; its path, ``acls.view_users``, where the command line does not have it.
+    section : str
+        A key of `OPTION_SECTIONS`. Default: that of the part.
+    path : tuple of str
+        Its place in the job's document: ``("deadlines", "queue")``. Empty if the document does not have it.
+    in_words : str
+        The default in words, if it is not one value.
+    value : str
+        The placeholder for its value on the command line. Default: that of the kind.
+    short : str
+        Its short name on the command line, ``-m``.
+    many : bool
+        Whether the command line takes it several times.
+    per_task : bool
+        Whether it takes a value for all tasks, for a task type (``worker:4``) and for one task (``worker[0]:4``).
+    doors : tuple of str
+        Who may set it.
+    """
+
+    default: Any
+    kind: Kind
+    help: str = ""
+    name: str = ""
+    section: str = ""
+    path: tuple[str, ...] = ()
+    in_words: str = ""
+    value: str = ""
+    short: str = ""
+    many: bool = False
+    per_task: bool = False
+    doors: tuple[str, ...] = EVERYWHERE
+
+    @property
+    def shown_default(self) -> str:
+        """The default as text, without its unit; empty for none."""
+        if self.in_words or self.kind.word == "flag":
+            return self.in_words or str(bool(self.default)).lower()
+        value = self.default
+        if isinstance(value, float):
+            return f"{value:.0f}" if value.is_integer() else str(value)
+        return str(value) if isinstance(value, int | str) else ""
+
+    @property
+    def default_with_unit(self) -> str:
+        """The default as text, with its unit."""
+        value = self.shown_default
+        return f"{value} {self.kind.unit}".strip() if value.isdigit() else value
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether the command line takes it without a value."""
+        return self.kind.word == "flag" and not self.value
+
+    @property
+    def placeholder(self) -> str:
+        """The placeholder for its value on the command line; empty for a switch."""
+        return "" if self.is_switch else self.value or self.kind.value or f"<{self.name}>"
+
+
+def option(default: Any, kind: Kind, help: str = "", **settings: Any) -> Any:
+    """Return a field of a dataclass that holds an option; a callable ``default`` makes the default."""
+    row = Option(None if callable(default) else default, kind, help, **settings)
+    return field(**{"default_factory" if callable(default) else "default": default}, metadata={"option": row})
+
+
+def declared(part: Any, above: tuple[str, ...] = (), section: str = "") -> Iterable[Option]:
+    """Yield the options of the fields of a part, then those of the parts in its fields."""
+    rows = [replace(row, path=(*above, name), section=row.section or section,
+                    name=row.name or (name if COMMAND_LINE in row.doors else ".".join((*above, name))),
+                    many=row.many or row.per_task or row.kind.word in _SEVERAL)
+            for name, row in ((one.name, one.metadata["option"]) for one in fields(part))]
+    yield from (row for row in rows if row.help)
+    for row in rows:
+        if row.kind.part:
+            yield from declared(row.kind.part, row.path + ((TYPE,) if row.path == ("tasks",) else ()), row.section)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A frozen value whose fields are declared by `option`; it can't exist in an invalid state."""
+
+    def __init_subclass__(cls) -> None:
+        options = {name: one.metadata["option"] for name, one in vars(cls).items() if isinstance(one, Field)}
+        rows = [f"{name} : {row.kind.word}, optional\n    {row.help} Default: {row.default_with_unit or 'none'}."
+                for name, row in options.items()]
+        cls.__doc__ = "\n".join((inspect.cleandoc(cls.__doc__ or ""), "\nParameters\n----------", *rows,
+                                 "\nRaises\n------\nSpecInvalid\n    With every fault."))
+
+    def __post_init__(self) -> None:
+        faults = normalise(self, {one.name: optional(kind.read) if one.default is None else kind.read
+                                  for one in fields(self) for kind in [one.metadata["option"].kind]})
+        wrong = {fault.path.partition(".")[0] for fault in faults}
+        check_faults([*faults, *self._faults(wrong)])
+
+    def _faults(self, wrong: set[str]) -> Iterable[Fault]:
+        """Yield the faults of several values together; ``wrong`` has the names of the fields that have faults."""
+        return ()
