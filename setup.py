@@ -19,7 +19,7 @@ CORE = [
     "protobuf>=4.25",
     "PyYAML>=6",
     "rich>=13",
-    "setuptools>=69",  # skein imports distutils, which Python has no more from 3.12 on
+    "setuptools>=69",  # skein imports distutils, which Python 3.12 removed
     "skein>=0.8.2",
 ]
 EXTRAS = {
@@ -59,6 +59,19 @@ setup(
     long_description_content_type="text/markdown",
     # Airflow's page of providers links to it: a site that hosts the pages of ./dev docs names the URL when it builds.
     project_urls={"Documentation": DOCUMENTS} if DOCUMENTS else {},
+    keywords=["tensorflow", "yarn", "hadoop", "airflow", "azkaban", "oozie", "skein"],
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Framework :: Apache Airflow :: Provider",
+        "Intended Audience :: Developers",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3 :: Only",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: System :: Distributed Computing",
+        "Typing :: Typed",
+    ],
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10",
