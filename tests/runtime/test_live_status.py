@@ -183,3 +183,12 @@ def test_a_log_is_asked_of_its_agent_and_only_its_answer_counts():
         return await asked, await coordinator.tail("worker:7")
 
     assert asyncio.run(ask_agent()) == ("the truth", None)
+
+
+def test_live_job_has_the_queue_time_and_start_of_yarn():
+    coordinator = coordinator_of(wire_job())
+    coordinator.take_times({"startedTime": 1_700_000_000_000, "launchTime": 1_700_000_000_040})
+    for document in (coordinator.status(), coordinator.live_report()):
+        assert (document["queue_seconds"], document["started_at"]) == (0.04, 1_700_000_000.04)
+    coordinator.take_times({})
+    assert coordinator.status()["queue_seconds"] is None

@@ -52,7 +52,12 @@ def test_starts_with_a_sentence_on_one_line():
     report = JobReport(APP, reason=Reason.TASK_FAILED, message="worker:1\nfailed")
     sentence, document = compose_diagnostics(report).split("\n", 1)
     assert sentence == "worker:1 failed"
-    assert document.startswith('{"schema":1,"application_id":"application_1700000000000_0001"')
+    assert document.startswith('{"schema":1,\n"application_id":"application_1700000000000_0001"')
+
+
+def test_diagnostics_fit_the_width_of_yarns_page():
+    tasks = tuple(TaskReport(f"worker:{index}", "running", host="node1.example.com") for index in range(20))
+    assert max(map(len, compose_diagnostics(JobReport(APP, name="digits", tasks=tasks)).splitlines())) < 100
 
 
 def failing(tails):

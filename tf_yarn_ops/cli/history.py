@@ -11,6 +11,7 @@ from ..history.compare import ComparedRow, compare
 from ..history.histories import Histories
 from ..history.query import STATES, Query, parse_states
 from ..runtime.common.clock import duration, local_time
+from ..runtime.common.report import run_seconds
 from ..terminal.output import align, configure_logging, print_json, say, show
 from .command_line import application_ids_only, next_options, read_moment, reading_options
 
@@ -76,11 +77,10 @@ def table(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     heads = ["APPLICATION", "ENDED", "REASON", "TOOK", "QUEUED", *(["USER"] if several else []), "NAME", "METRICS"]
     rows = [heads]
     for summary in summaries:
-        started, finished = summary.get("started_at"), summary.get("finished_at")
         rows.append([
             summary["application_id"],
-            local_time(finished),
-            str(summary.get("reason") or "-"), duration(finished - started if started and finished else None),
+            local_time(summary.get("finished_at")),
+            str(summary.get("reason") or "-"), duration(run_seconds(summary)),
             duration(summary.get("queue_seconds")), *([str(summary.get("user"))] if several else []),
             str(summary.get("name") or ""),
             ", ".join(f"{name} {value:.4g}" for name, value in

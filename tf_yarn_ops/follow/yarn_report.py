@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from ..hadoop.resourcemanager import ENDED, ends_by_lease
 from ..runtime.common.contract import TENSORBOARD_PAGE
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import JobReport, TaskReport, parse_diagnostics
+from ..runtime.common.report import JobReport, TaskReport, from_milliseconds, parse_diagnostics, yarn_times
 from ..runtime.common.status import KILLED, LIVE_TASK
 
 #: Reasons by YARN's own text, for an application that ended without our report. A row holds for a state or status.
@@ -107,21 +107,19 @@ def read_yarn_report(application: Mapping[str, Any], live: JobReport | None = No
         report = replace(report, reason=reason, message=report.message or _message(reason, diagnostics))
     elif not ended:
         report = replace(report, reason=None, message=report.message or _first_line(diagnostics))
-    finished = _seconds(application.get("finishedTime"))
+    # The coordinator's own time is in the record, and YARN's is that of the end of Skein's application master.
+    finished = report.finished_at or from_milliseconds(application.get("finishedTime"))
     tasks = tuple(_killed(task, finished) for task in report.tasks) if ended else report.tasks
     report = replace(report, tasks=_with_scheme(tasks, str(application.get("amContainerLogs") or "")))
     tracking_url = _tracking_url(application) or report.tracking_url
     if not ended and tracking_url and (report.tensorboard_url or "").endswith(TENSORBOARD_PAGE):
         # The coordinator names one of the ResourceManagers; the reader may see it behind a gateway.
         report = replace(report, tensorboard_url=f"{tracking_url.rstrip('/')}/{TENSORBOARD_PAGE}")
-    submitted, launched = _seconds(application.get("startedTime")), _seconds(application.get("launchTime"))
-    started = launched or report.started_at
     return replace(
         report, application_id=str(application["id"]), name=str(application.get("name") or ""),
         queue=str(application.get("queue") or "").removeprefix("root."), user=str(application.get("user") or ""),
         state=state, final_status=final_status, tracking_url=tracking_url,
-        submitted_at=submitted, started_at=started, finished_at=finished,
-        queue_seconds=round(max(0.0, started - submitted), 3) if started and submitted else None)
+        finished_at=finished, **yarn_times(application, report.started_at))
 
 
 def never_launched(report: JobReport) -> bool:
@@ -222,11 +220,6 @@ def _message(reason: Reason, diagnostics: str) -> str:
 
 def _first_line(text: str) -> str:
     return text.strip().splitlines()[0][:500] if text.strip() else ""
-
-
-def _seconds(milliseconds: Any) -> float | None:
-    # YARN writes 0 for a time in the future, and -1 for the launch of an unmanaged application master.
-    return int(milliseconds) / 1000 if milliseconds and int(milliseconds) > 0 else None
 
 
 def _tracking_url(application: Mapping[str, Any]) -> str | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..runtime.common.report import run_seconds
 from .record_summary import last_metrics
 
 RESULT, METRICS, OPTIONS, ENVIRONMENT = "result", "metrics", "options", "environment"
@@ -55,9 +56,9 @@ def _row(section: str, name: str, values: tuple[Any, ...]) -> ComparedRow:
 def _values(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Any]]:
     for name in _RESULT:
         yield (RESULT, name), record.get(name)
-    started, finished = record.get("started_at"), record.get("finished_at")
-    if started and finished:
-        yield (RESULT, "seconds"), round(finished - started, 1)
+    seconds = run_seconds(record)
+    if seconds is not None:
+        yield (RESULT, "seconds"), round(seconds, 1)
     yield (RESULT, "queue_seconds"), record.get("queue_seconds")
     yield (RESULT, "tasks"), len(record.get("tasks") or ())
     yield (RESULT, "rounds"), len(record.get("rounds") or ())

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from ..runtime.common.clock import duration, local_time
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import JobReport, TaskReport
+from ..runtime.common.report import JobReport, TaskReport, run_seconds
 from ..runtime.common.roles import TENSORBOARD
 
 #: Width of a task's timeline, characters.
@@ -73,7 +73,7 @@ def describe(report: JobReport, now: float, options: str = "") -> Iterator[str]:
         "state": f"{report.state} {report.final_status}" if report.state else "",
         "submitted": local_time(report.submitted_at) if report.submitted_at else "",
         "in the queue": duration(report.queue_seconds) if report.queue_seconds is not None else "",
-        "took": duration((report.finished_at or now) - report.submitted_at) if report.submitted_at else "",
+        "took": duration(run_seconds(vars(report), now)) if report.started_at or report.submitted_at else "",
         "rounds": str(len(report.rounds)) if len(report.rounds) > 1 else "",
         "tracking URL": report.tracking_url or "",
         "TensorBoard": describe_tensorboard(report),

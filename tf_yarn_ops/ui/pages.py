@@ -24,6 +24,7 @@ from ..history.compare import compare
 from ..history.query import STATES, Query, parse_states
 from ..runtime.common.clock import duration, utc_time
 from ..runtime.common.escaping import escape_controls
+from ..runtime.common.report import run_seconds
 from ..runtime.page.page import render_page, render_parts
 from ..validation import parse_since
 from . import figures
@@ -99,7 +100,8 @@ def _environment() -> jinja2.Environment:
     made = jinja2.Environment(loader=jinja2.PackageLoader("tf_yarn_ops.ui"), autoescape=True,
                               finalize=lambda value: escape_controls(value) if type(value) is str else value,
                               undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {"duration": duration, "moment": utc_time, "number": _number, "spark": figures.draw_spark}
+    made.filters |= {"duration": duration, "moment": utc_time, "number": _number, "run_seconds": run_seconds,
+                     "spark": figures.draw_spark}
     return made
 
 

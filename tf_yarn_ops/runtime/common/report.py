@@ -19,6 +19,8 @@ MAX_MESSAGE = 800
 #: The most tasks or containers that a message names, because a report must fit into YARN's diagnostics.
 NAMED = 8
 _START = '{"schema":'
+#: YARN's page shows each line of the diagnostics in a row of its own, and breaks no long line.
+_SEPARATORS = (",\n", ":")
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,41 @@ class JobReport:
         return cls(**values)
 
 
+def from_milliseconds(value: Any) -> Optional[float]:
+    """Return a time of YARN in seconds since the epoch; None for 0, -1 and what is no number."""
+    return value / 1000 if isinstance(value, int) and value > 0 else None
+
+
+def yarn_times(application: Mapping[str, Any], started: Optional[float]) -> Dict[str, Optional[float]]:
+    """Return the report's ``submitted_at``, ``started_at`` and ``queue_seconds`` by YARN's object of an application.
+
+    Parameters
+    ----------
+    application : mapping
+    started : float or None
+        When the application master began, for releases of Hadoop without ``launchTime``.
+    """
+    submitted, begun = (from_milliseconds(application.get(name)) for name in ("startedTime", "launchTime"))
+    begun = begun or started
+    waited = round(max(0.0, begun - submitted), 3) if begun and submitted else None
+    return {"submitted_at": submitted, "started_at": begun, "queue_seconds": waited}
+
+
+def run_seconds(job: Mapping[str, Any], now: Optional[float] = None) -> Optional[float]:
+    """Return how long a job has run, seconds; every page and command shows this one number.
+
+    Parameters
+    ----------
+    job : mapping
+        Fields of a report: from ``started_at`` (the launch of the application master; ``submitted_at`` if it is not
+        known) to ``finished_at``.
+    now : float, optional
+        Counts as the end of a job that runs. Default: such a job has no length, None.
+    """
+    begin, end = job.get("started_at") or job.get("submitted_at"), job.get("finished_at") or now
+    return max(0.0, end - begin) if begin and end else None
+
+
 def _known(part: Any, document: Mapping[str, Any]) -> Dict[str, Any]:
     names = {item.name for item in fields(part)}
     return {name: value for name, value in document.items() if name in names}
@@ -275,7 +312,7 @@ def _bare(report: JobReport) -> JobReport:
 
 
 def _diagnostics(report: JobReport) -> str:
-    document = json.dumps(report.to_dict(), separators=(",", ":"))
+    document = json.dumps(report.to_dict(), separators=_SEPARATORS)
     # YARN's protocol buffers refuse text that is not UTF-8, and a program's output may not be.
     sentence = " ".join(report.message.split()).encode("utf-8", "replace").decode()
     return f"{sentence}\n{document}"

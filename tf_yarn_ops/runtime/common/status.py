@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from .clock import duration, utc_clock
 from .reasons import Reason
-from .report import JobReport, JobUsage, list_names, plain_values
+from .report import JobReport, JobUsage, list_names, plain_values, run_seconds
 
 #: Version of the keys that a status adds to the report. A new key does not change it.
 STATUS_SCHEMA = 1
@@ -224,8 +224,8 @@ def describe_state(report: JobReport, at: float, waiting: Optional[Waiting] = No
     waiting : Waiting, optional
     """
     if report.reason is not None:
-        took = f" after {duration(report.finished_at - report.started_at)}" if (
-            report.finished_at and report.started_at) else ""
+        seconds = run_seconds(vars(report))
+        took = "" if seconds is None else f" after {duration(seconds)}"
         if report.reason is Reason.SUCCEEDED:
             return f"The job succeeded{took}."
         first = f": {report.first_failure} failed first" if report.first_failure else ""

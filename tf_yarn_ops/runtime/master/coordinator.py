@@ -18,7 +18,7 @@ from ..common import protocol
 from ..common.contract import MAX_STRING, Job, TaskId, cluster_spec, tf_config
 from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
-from ..common.report import JobReport, Round, list_names, plain_values
+from ..common.report import JobReport, Round, list_names, plain_values, yarn_times
 from ..common.roles import TENSORBOARD
 from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED, Facts, build_status, total_usage
 from . import lifecycle
@@ -89,7 +89,7 @@ class Coordinator:
         self._allocated: Dict[str, float] = {}
         self._tails: Dict[int, Tuple[Peer, "asyncio.Future[str]"]] = {}
         self._tail = 0
-        self._submitted_at: Optional[float] = None
+        self._times: Dict[str, Optional[float]] = {}
         self._installed = installed_versions()
         self._cluster: Dict[str, List[str]] = {}
         self._rounds: List[Round] = []
@@ -539,10 +539,9 @@ class Coordinator:
                       "python": platform.python_version()},
         )
 
-    def submitted(self, milliseconds: Any) -> None:
-        """Take YARN's time of the submission for the page; ignore an answer without it."""
-        if isinstance(milliseconds, int) and milliseconds > 0:
-            self._submitted_at = milliseconds / 1000
+    def take_times(self, application: Mapping[str, Any]) -> None:
+        """Take YARN's times of the submission and of the launch; older releases know no launch."""
+        self._times = yarn_times(application, round(self._started_at, 3))
 
     def status(self, *, live: bool = True) -> Dict[str, Any]:
         """Return the document of ``status.json``, for the page, clients and the history; ``live`` as in `report`."""
@@ -560,11 +559,8 @@ class Coordinator:
 
     def _full_report(self, live: bool) -> JobReport:
         report = self.report(live=live)
-        report = dataclasses.replace(report, versions={**report.versions, **self._installed})
-        if self._submitted_at is not None:
-            report = dataclasses.replace(report, submitted_at=self._submitted_at,
-                                         queue_seconds=round(max(0.0, self._started_at - self._submitted_at), 3))
-        return report
+        times: Dict[str, Any] = self._times if self._times.get("submitted_at") else {}
+        return dataclasses.replace(report, versions={**report.versions, **self._installed}, **times)
 
     async def tail(self, name: str) -> Optional[str]:
         """Return the end of a task's log from its agent; None if there is no such task, or no agent answers.

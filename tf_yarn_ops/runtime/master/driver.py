@@ -96,7 +96,7 @@ async def coordinate(coordinator: Coordinator) -> None:
     reachable.add_done_callback(lambda known: warn_unless(known.result(), job))
     times = asyncio.get_running_loop().run_in_executor(
         None, ask_for_application, job.resourcemanagers, application_id, job.authorities)
-    times.add_done_callback(lambda known: coordinator.submitted(known.result().get("startedTime")))
+    times.add_done_callback(lambda known: coordinator.take_times(known.result()))
     background: List["asyncio.Future[Any]"] = [asyncio.ensure_future(coordinator.watch())]
     if listener:
         background.append(asyncio.ensure_future(coordinator.serve(listener, context)))

@@ -21,6 +21,7 @@ from ..common.file_storage import LocalFolder, Storage, StorageRefused, put_whol
 from ..common.hdfs import Hdfs
 from ..common.masking import mask_texts, secrets_of
 from ..common.record import COORDINATOR, DAY_MODE, build_record, pack_record, record_path, snapshot_paths
+from ..common.report import yarn_times
 from .verdict import ask_for_application
 
 logger = logging.getLogger(__name__)
@@ -191,12 +192,9 @@ def _complete(job: Job, application_id: str, status: Mapping[str, Any]) -> Mappi
     """Return the status with the times that YARN knows, and with the job's secrets masked."""
     known = ask_for_application(job.resourcemanagers, application_id, job.authorities)
     document = dict(status)
-    submitted, launched = (_seconds(known.get(name)) for name in ("startedTime", "launchTime"))
-    if submitted:
-        document["submitted_at"] = submitted
-        began = launched or status.get("started_at")
-        document["started_at"] = began
-        document["queue_seconds"] = round(max(0.0, began - submitted), 3) if began else None
+    times = yarn_times(known, status.get("started_at"))
+    if times["submitted_at"]:
+        document.update(times)
     if "://" in str(known.get("trackingUrl")):
         document["tracking_url"] = known["trackingUrl"]
     return _masked(job, document)
@@ -205,11 +203,6 @@ def _complete(job: Job, application_id: str, status: Mapping[str, Any]) -> Mappi
 def _masked(job: Job, document: Mapping[str, Any]) -> Mapping[str, Any]:
     masked: Mapping[str, Any] = mask_texts(document, secrets_of(plan.env for plan in job.types.values()))
     return masked
-
-
-def _seconds(milliseconds: Any) -> Optional[float]:
-    positive = isinstance(milliseconds, int) and milliseconds > 0
-    return milliseconds / 1000 if positive else None
 
 
 def _storage_of(job: Job) -> Storage:
