@@ -147,7 +147,7 @@ def record_of(files):
 
 @pytest.mark.slow
 def test_a_real_coordinator_writes_what_its_report_says(tmp_path, files):
-    command = f'if [ $TASK_INDEX = 1 ]; then echo "key $API_KEY"; exit 3; fi; {FOREVER}'
+    command = f'echo "$JOB_NAME $TASK_INDEX"; if [ $TASK_INDEX = 1 ]; then echo "key $API_KEY"; exit 3; fi; {FOREVER}'
     with AppMaster(tmp_path / "job", job(command, env={"API_KEY": "hunter2-long"}), history=plan(files.url)) as am:
         report = am.wait()
     record = record_of(files)
@@ -155,6 +155,8 @@ def test_a_real_coordinator_writes_what_its_report_says(tmp_path, files):
     assert {task["task"]: task["state"] for task in record["tasks"]} == {task.task: task.state for task in report.tasks}
     failed = next(task for task in record["tasks"] if task["task"] == record["first_failure"])
     assert "key ***" in failed["log_tail"] and "hunter2" not in json.dumps(record)
+    tails = {task["task"]: task["log_tail"] for task in record["tasks"] if task["state"] == "stopped"}
+    assert tails["worker:0"] == "worker 0\n" and {task.log_tail for task in report.tasks if task.state == "stopped"} == {""}
 
 
 @pytest.mark.slow

@@ -288,8 +288,7 @@ class Agent:
             select.select([], [], [], SIGNAL_PAUSE)
             if self.terminated:
                 return
-        failed = not command.stopping and (ending.signal or ending.code)
-        tail = mask_texts(command.log_tail(self.job.report_log_tail), self.secrets) if failed else ""
+        tail = mask_texts(command.log_tail(self.job.report_log_tail), self.secrets)
         sample = self.sample(command, last=True)
         how = "signal %d" % ending.signal if ending.signal else "exit code %s" % ending.code
         log("the command ended with %s after %.1f seconds", how, ending.seconds)

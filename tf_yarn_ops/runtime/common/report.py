@@ -49,7 +49,7 @@ class TaskReport:
     log_url : str or None
         The NodeManager's page of the log, while the container runs.
     log_tail : str
-        The last lines of its log, if it failed.
+        The last lines of its log, if it failed; in a record also those of a task that succeeded or was stopped.
     """
 
     task: str

@@ -503,7 +503,7 @@ class Coordinator:
         last = next((line.strip() for line in reversed(board.log_tail.splitlines()) if line.strip()), "")
         return f"TensorBoard does not answer; its task is {board.state}" + (f": {last[:300]}" if last else "")
 
-    def report(self, *, live: bool = False) -> JobReport:
+    def report(self, *, live: bool = False, every_tail: bool = False) -> JobReport:
         """Return the present report; it is final if there is a verdict.
 
         Parameters
@@ -511,6 +511,8 @@ class Coordinator:
         live : bool, optional
             True keeps the present states of the tasks. False (default) counts a task as lost that has not ended at the
             verdict: its container ends with the job.
+        every_tail : bool, optional
+            True keeps the ends of the logs of tasks that did not fail. Default false: YARN's diagnostics are small.
         """
         job, board, verdict = self.job, self.job.tensorboard, self.state.verdict
         phases = self.state.phases
@@ -529,7 +531,7 @@ class Coordinator:
             started_at=round(self._started_at, 3),
             finished_at=round(time.time(), 3) if verdict else None,
             rounds=tuple(self._rounds),
-            tasks=self.registry.reports(phases),
+            tasks=self.registry.reports(phases, every_tail),
             first_failure=str(verdict.task) if verdict and verdict.task else None,
             metrics=self.registry.metrics(self._curves),
             tensorboard_url=self._tensorboard_url(),
@@ -545,20 +547,20 @@ class Coordinator:
 
     def status(self, *, live: bool = True) -> Dict[str, Any]:
         """Return the document of ``status.json``, for the page, clients and the history; ``live`` as in `report`."""
-        return build_status(self._full_report(live), Facts(
+        return build_status(self._full_report(live, self.state.verdict is not None), Facts(
             time.time(), self._overseer.waiting(self._view(), time.monotonic()), self._timeline.events,
             self._timeline.given, self._timeline.usage, self._curves.series(), self._curves.left_out, self._cluster,
             self.job.options))
 
     def live_report(self) -> Dict[str, Any]:
         """Return the report in ``status.json`` without the rest of it, as plain values for JSON."""
-        report = self._full_report(True)
+        report = self._full_report(True, False)
         usage = total_usage(report, Facts(time.time(), given=self._timeline.given, usage=self._timeline.usage))
         found: Dict[str, Any] = plain_values({**report.to_dict(), "usage": usage})
         return found
 
-    def _full_report(self, live: bool) -> JobReport:
-        report = self.report(live=live)
+    def _full_report(self, live: bool, every_tail: bool) -> JobReport:
+        report = self.report(live=live, every_tail=every_tail)
         times: Dict[str, Any] = self._times if self._times.get("submitted_at") else {}
         return dataclasses.replace(report, versions={**report.versions, **self._installed}, **times)
 

@@ -4,13 +4,14 @@ Registrations come in; peers and the tasks of the report go out. It opens no con
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ..common import protocol
 from ..common.contract import VERSION, Job, TaskId
 from ..common.report import TaskReport
 from ..common.roles import TENSORBOARD
+from ..common.status import FAILED, LOST
 from .containers import Container
 from .curves import Curves
 
@@ -244,6 +245,7 @@ class Registry:
                 return {**(last or {}), **(result or {})}
         return None
 
-    def reports(self, phases: Mapping[TaskId, str]) -> Tuple[TaskReport, ...]:
-        """Return the tasks of the report, in the order of the request."""
-        return tuple(TaskReport(**{"state": phases[task], **self._records[task]}) for task in self._job.tasks())
+    def reports(self, phases: Mapping[TaskId, str], every_tail: bool = False) -> Tuple[TaskReport, ...]:
+        """Return the tasks of the report, in the order of the request; only failed ones have log tails by default."""
+        found = (TaskReport(**{"state": phases[task], **self._records[task]}) for task in self._job.tasks())
+        return tuple(task if every_tail or task.state in (FAILED, LOST) else replace(task, log_tail="") for task in found)
