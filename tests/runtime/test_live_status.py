@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import urllib.request
 from pathlib import Path
@@ -90,7 +91,8 @@ def test_missing_tasks_are_shown_before_the_cluster_spec_is_published():
 
 def sample(**fields):
     return {"type": "sample", "round": 1, "start": 1, "cpu_seconds": 2.0, "cpu_cores": 1.5, "memory_mib": 100.0,
-            "peak_cpu_cores": 1.5, "peak_memory_mib": 120.0, "metrics": {}, "left_out": 0, **fields}
+            "peak_cpu_cores": 1.5, "peak_memory_mib": 120.0, "idle_seconds": 0.0, "gpus": None,
+            "gpu_percent": None, "gpu_memory_mib": None, "gpu_given_mib": None, "metrics": {}, "left_out": 0, **fields}
 
 
 async def running(spec=None):
@@ -192,3 +194,21 @@ def test_live_job_has_the_queue_time_and_start_of_yarn():
         assert (document["queue_seconds"], document["started_at"]) == (0.04, 1_700_000_000.04)
     coordinator.take_times({})
     assert coordinator.status()["queue_seconds"] is None
+
+
+@pytest.mark.slow
+def test_silence_and_gpus_of_a_task_are_measured(tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "nvidia-smi"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho '80, 1000, 16000'\necho '40, 3000, 16000'\necho '[N/A], [N/A], 16000'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    spec = job("echo begun; exec tail -f /dev/null", ps=False, tasks={"worker": TaskSpec(instances=1, memory=512)})
+    with AppMaster(tmp_path / "job", spec) as am:
+        until(lambda: "ytf" in am.pages, 60)
+        usage = until(lambda: (found := json.loads(ask(am, "status.json"))["tasks"][0]["usage"]) and found["gpus"] and found, 60,
+                      what="the answer of nvidia-smi")
+        assert (usage["gpus"], usage["gpu_percent"], usage["gpu_memory_mib"], usage["gpu_given_mib"]) == (2, 60.0, 4000.0, 32000.0)
+        assert usage["idle_seconds"] >= 0
+        until(lambda: json.loads(ask(am, "status.json"))["tasks"][0]["usage"]["idle_seconds"] > 4, 60, what="silence")
+        assert "60 % of 2, 4000 of 32000 MiB" in ask(am, "")

@@ -54,7 +54,7 @@ def test_a_status_has_what_the_coordinator_knows():
     assert worker["usage"]["peak_memory_mib"] == 600.5
     assert other["events"] == [] and other["given"] is None and other["usage"] is None
     assert document["series"] == [{"task": "worker:0", "name": "loss", "points": [[1.0, 0.5], [2.0, 0.25]], "step": 2.0,
-                                   "value": 0.25, "at": 1098.0}]
+                                   "value": 0.25, "at": 1098.0, "since": None}]
     assert document["waiting"] == {"tasks": ["worker:1 (container requested)"], "since": 1065.0}
     assert document["verdict"] is None
 

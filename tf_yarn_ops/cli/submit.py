@@ -20,7 +20,7 @@ from ..launch.run import EngineRun, RunOutcome, dry_run_text, leftover
 from ..runtime.common.local_job import SCHEME
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.output import configure_logging, print_json, report_of_error, say, show
+from ..terminal.output import configure_logging, print_json, report_of_error, say, show, terminal_columns
 from ..terminal.output_properties import format_outputs, outputs_of, write_output_file
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interruption
@@ -205,7 +205,7 @@ class Submission:
         return 128 + number
 
     def _conclude(self, report: JobReport) -> None:
-        for line in describe(report, time.time(), self._next_options()):
+        for line in describe(report, time.time(), self._next_options(), terminal_columns()):
             say(line)
         if self.settings["json"]:
             print_json(report.to_dict())

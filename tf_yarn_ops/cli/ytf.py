@@ -12,7 +12,7 @@ from ..errors import TfYarnError, WaitTimeout, did_you_mean
 from ..runtime.common.clock import duration, local_time
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.output import align, configure_logging, print_json, report_without_state, say, show
+from ..terminal.output import align, configure_logging, print_json, report_without_state, say, show, terminal_columns
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
 from ..terminal.summary import describe
@@ -111,7 +111,7 @@ def _print_report(application_id: str, resourcemanager: str | None, user: str | 
     if as_json:
         print_json(report.to_dict())
     else:
-        for line in describe(report, time.time(), next_options(resourcemanager, user)):
+        for line in describe(report, time.time(), next_options(resourcemanager, user), terminal_columns()):
             show(line)
     return report.exit_code if report.reason is Reason.LOST else 0
 
@@ -171,7 +171,7 @@ def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: 
         if as_json:
             print_json(report_without_state(error, application_id).to_dict())
         raise
-    for line in describe(final, time.time(), next_options(resourcemanager, user)):
+    for line in describe(final, time.time(), next_options(resourcemanager, user), terminal_columns()):
         say(line)
     if as_json:
         print_json(final.to_dict())

@@ -5,6 +5,7 @@ Programs and people supply parts of most lines, so a terminal gets each control 
 
 import json
 import logging
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -45,6 +46,11 @@ def configure_logging(verbose: bool, requests: bool = False) -> None:
     if requests:
         for name in _REQUESTS:
             logging.getLogger(name).setLevel(logging.DEBUG)
+
+
+def terminal_columns() -> int:
+    """Return the width of the terminal, characters; 100 without one."""
+    return shutil.get_terminal_size((100, 24)).columns
 
 
 def align(rows: Sequence[Sequence[str]]) -> list[str]:

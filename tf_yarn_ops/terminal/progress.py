@@ -11,7 +11,7 @@ from ..runtime.common.clock import duration, local_clock
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.report import JobReport, TaskReport, list_names
 from .output import say
-from .summary import describe_metrics, describe_tensorboard, describe_usage, elapsed, ending
+from .summary import describe_metrics, describe_tensorboard, describe_usage, elapsed, ending, group_report
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -28,6 +28,8 @@ SETTLED_SECONDS = 5.0
 _QUEUED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED")
 #: The time in front of YARN's reason, and the numbers behind it, which change all the time.
 _CAUSE = re.compile(r"(?:\[[^\]]*\])?\s*(?P<cause>.*?)\s*(?:Details\s*:.*)?", re.DOTALL)
+#: Rows of tasks and groups that fit on a screen.
+_ROWS = 24
 _FAILURES = ("failed", "lost")
 _COLOURS = {"running": "cyan", "succeeded": "green", "failed": "bold red", "lost": "bold red", "stopped": "dim",
             "killed": "dim"}
@@ -61,6 +63,7 @@ class Lines:
         self._tensorboard = ""
         self._reminded = -REMINDER_SECONDS
         self._metrics: tuple[float, str] = (-METRICS_SECONDS, "")
+        self._concerns: set[tuple[str, tuple[str, ...]]] = set()
         self._cause = ""
         self._began: float | None = None
         self._told = 0.0
@@ -107,6 +110,9 @@ class Lines:
             lines.append(f"round {last.number}: {last.cause}")
         self._round = len(report.rounds)
         lines += self._task_changes(report)
+        concerns = {(concern.code, concern.tasks): concern.text for concern in report.concerns}
+        lines += [f"look: {text}" for about, text in concerns.items() if about not in self._concerns]
+        self._concerns = set(concerns)
         board = describe_tensorboard(report)
         if board and board != self._tensorboard:
             lines.append(f"TensorBoard {'at ' if board == report.tensorboard_url else ''}{board}")
@@ -203,22 +209,16 @@ class Table:
         )
         links = [Text(f"{name} {escape_controls(url)}", style="dim", overflow="fold")
                  for name, url in (("page", report.tracking_url), ("TensorBoard", describe_tensorboard(report)),
-                                   ("using", describe_usage(report))) if url]
+                                   ("using", describe_usage(report)), ("progress", report.progress)) if url]
         grid = Grid(box=None, pad_edge=False, header_style="dim")
         for column in ("task", "state", "", "for", "host", "starts"):
             grid.add_column(column, no_wrap=True)
-        for task in _most_telling(report.tasks):
-            grid.add_row(task.task, Text(task.state, style=_COLOURS.get(task.state, "")), ending(task),
+        concerns = [Text(f"! {escape_controls(one.text)}", style="yellow") for one in report.concerns]
+        groups = group_report(report)
+        for group in groups[:_ROWS]:
+            task = TaskReport(**group.tasks[0])
+            grid.add_row(group.name, Text(task.state, style=_COLOURS.get(task.state, "")), ending(task),
                          duration(elapsed(task, now)), escape_controls(task.host or "-"), str(task.starts or "-"))
-        hidden = len(report.tasks) - len(_most_telling(report.tasks))
+        hidden = sum(len(group.tasks) for group in groups[_ROWS:])
         rest = [Text(f"and {hidden} more", style="dim")] if hidden else []
-        return Group(head, *links, grid, *rest)
-
-
-def _most_telling(tasks: tuple[TaskReport, ...], rows: int = 24) -> list[TaskReport]:
-    """Return the tasks that fit on a screen, failed and waiting ones first, in the order of the request."""
-    if len(tasks) <= rows:
-        return list(tasks)
-    rank = {**dict.fromkeys(_FAILURES, 0), "pending": 1, "registered": 2, "running": 3}
-    chosen = sorted(tasks, key=lambda task: rank.get(task.state, 4))[:rows]
-    return [task for task in tasks if task in chosen]
+        return Group(head, *links, *concerns, grid, *rest)

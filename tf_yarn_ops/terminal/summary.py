@@ -7,9 +7,10 @@ from ..runtime.common.clock import duration, local_time
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, run_seconds
 from ..runtime.common.roles import TENSORBOARD
+from ..runtime.common.task_groups import TaskGroup, group_tasks
 
-#: Width of a task's timeline, characters.
-WIDTH = 32
+#: Width of a task's timeline and of a report, characters.
+WIDTH, COLUMNS = 32, 100
 #: Lines shown of the failed task's log.
 LOG_LINES = 20
 
@@ -53,7 +54,7 @@ def elapsed(task: TaskReport, now: float) -> float | None:
     return None if task.started_at is None else max(0.0, (task.finished_at or now) - task.started_at)
 
 
-def describe(report: JobReport, now: float, options: str = "") -> Iterator[str]:
+def describe(report: JobReport, now: float, options: str = "", columns: int = COLUMNS) -> Iterator[str]:
     """Yield the lines of a report: the job, its results, its tasks with a timeline, its failure.
 
     Parameters
@@ -63,6 +64,8 @@ def describe(report: JobReport, now: float, options: str = "") -> Iterator[str]:
         Seconds since the epoch; counts as the end of tasks that still run.
     options : str, optional
         Appended to the next command, such as `` --resourcemanager URL``.
+    columns : int, optional
+        As in `timeline`.
     """
     ended = report.reason is not None
     now = report.finished_at or now
@@ -80,36 +83,60 @@ def describe(report: JobReport, now: float, options: str = "") -> Iterator[str]:
         "output": report.output_path or "",
         "metrics": describe_metrics(report),
         "usage": describe_usage(report),
+        "progress": report.progress,
     }  # fmt: skip
     for name, value in facts.items():
         if value.strip():
             yield f"  {name:<13} {value}"
+    yield from (f"  ! {concern.text}" for concern in report.concerns)
     if report.tasks:
         yield ""
-        yield from timeline(report, now)
+        yield from timeline(report, now, columns)
     if ended and report.reason is not Reason.SUCCEEDED:
         yield ""
         yield from failure(report, options)
 
 
-def timeline(report: JobReport, now: float) -> Iterator[str]:
-    """Yield one line per task: its state, its seconds and a bar that shows when its command ran."""
+def group_report(report: JobReport) -> list[TaskGroup]:
+    """Return the tasks of a report in groups, those that deserve a look first."""
+    return group_tasks([vars(task) for task in report.tasks],
+                       [name for concern in report.concerns for name in concern.tasks])
+
+
+def timeline(report: JobReport, now: float, columns: int = COLUMNS) -> Iterator[str]:
+    """Yield one line for each task or group of equal tasks: its state, its seconds and a bar of its last command.
+
+    Parameters
+    ----------
+    report : JobReport
+    now : float
+        As in `describe`.
+    columns : int, optional
+        Width of the lines. Where it is small the bars go first, then the hosts.
+    """
+    tasks = {task.task: task for task in report.tasks}
+    groups = group_report(report)
     starts = [task.started_at for task in report.tasks if task.started_at]
     begin = min(starts, default=now)
     end = max([task.finished_at or now for task in report.tasks if task.started_at], default=now)
     span = max(end - begin, 1e-6)
-    width = max(len(task.task) for task in report.tasks)
-    hosts = max(len(task.host or "-") for task in report.tasks)
-    for task in report.tasks:
-        seconds = elapsed(task, now)
-        bar = ""
+    rows = []
+    for group in groups:
+        task = max((tasks[found["task"]] for found in group.tasks), key=lambda found: found.started_at or 0.0)
+        hosts = {found["host"] or "-" for found in group.tasks}
+        rows.append((task, (group.name, task.state, ending(task), f"{duration(elapsed(task, now)):>9}",
+                            hosts.pop() if len(hosts) == 1 else f"{len(hosts)} nodes")))
+    widths = [max(len(row[column]) for _, row in rows) for column in range(5)]
+    if sum(widths) + 12 > columns:
+        widths.pop()
+    room = min(WIDTH, columns - sum(widths) - 2 * len(widths) - 4)
+    for task, row in rows:
+        line = "".join(f"  {cell:<{width}}" for cell, width in zip(row, widths, strict=False))
+        seconds, bar = elapsed(task, now), ""
         if task.started_at and seconds is not None:
-            left = round((task.started_at - begin) / span * WIDTH)
-            bar = " " * left + "=" * max(1, round(seconds / span * WIDTH))
-        yield (
-            f"  {task.task:<{width}}  {task.state:<10} {ending(task):<9}  {duration(seconds):>11}"
-            f"  {task.host or '-':<{hosts}}  |{bar[:WIDTH]:<{WIDTH}}|"
-        ).rstrip()
+            left = round((task.started_at - begin) / span * room)
+            bar = " " * left + "=" * max(1, round(seconds / span * room))
+        yield (f"{line}  |{bar[:room]:<{room}}|" if room >= 4 else line).rstrip()
 
 
 def failure(report: JobReport, options: str = "") -> Iterator[str]:

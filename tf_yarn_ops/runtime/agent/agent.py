@@ -17,14 +17,17 @@ from ..common import protocol
 from ..common.contract import JOB_FILE, METRICS_FILE, RESULT_FILE, VERSION, TaskId, load_job, task_environment
 from ..common.masking import mask_texts, secrets_of
 from ..common.processes import descendants, send_signal, set_child_subreaper
-from .command import UNKILLABLE_SECONDS, Command, read_log_end
+from .command import UNKILLABLE_SECONDS, Command, log_size, read_log_end
 from .contact import Contact
+from .gpu import GpuMeter
 from .metrics import MetricsFile
 
 #: Longest result, bytes: the whole result must fit into the application's diagnostics.
 MAX_RESULT = 8 * 1024
 #: Seconds between two samples of CPU, memory and metrics.
 SAMPLE_SECONDS = 5.0
+#: Cores below which a command counts as idle: the threads of a waiting TensorFlow take less.
+IDLE_CORES = 0.05
 #: Characters of a log's end that somebody asks for; in JSON a character may take twelve bytes.
 TAIL_CHARACTERS = 8 * 1024
 #: Wait after a command that a signal ended: YARN may be ending the whole container, seconds.
@@ -101,7 +104,8 @@ class Agent:
         }
         self.metrics: Optional[MetricsFile] = None
         self.secrets: Set[str] = set()
-        self.sample_at = 0.0
+        self.sample_at = self.active_at = 0.0
+        self.log_size, self.gpu = 0, GpuMeter()
         self.new_port()
         coordinator = address.rpartition(":")[0] or address
         patience = float(self.job.deadlines["heartbeat"])
@@ -178,8 +182,11 @@ class Agent:
         """Return the line with what the command uses and its new metrics."""
         assert self.metrics is not None
         points, left_out = self.metrics.read(last=last)
+        usage, written, now = command.meter.measure(), log_size(), time.monotonic()
+        if points or written != self.log_size or usage["cpu_cores"] >= IDLE_CORES:
+            self.active_at, self.log_size = now, written
         return protocol.encode("sample", round=self.round, start=self.start, metrics=points, left_out=left_out,
-                               **command.meter.measure())
+                               idle_seconds=round(now - self.active_at, 1), **usage, **self.gpu.measure())
 
     def on_welcome(self, message: Message) -> None:
         """Take the coordinator's round number if the agent is new: it may join a later round than the first."""
@@ -267,7 +274,7 @@ class Agent:
             self.held = None
         self.metrics = MetricsFile(os.path.join(self.folder, METRICS_FILE))
         self.secrets = secrets_of([plan.env])
-        self.sample_at = 0.0
+        self.sample_at, self.active_at = 0.0, time.monotonic()
         log("%s starts, round %d, start %d, on %s", task, self.round, self.start, address)
         self.command = Command(plan.command, env)
         self.contact.send(protocol.encode("running", round=self.round, start=self.start))

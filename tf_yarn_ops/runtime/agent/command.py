@@ -54,7 +54,7 @@ class Command:
         self._kill_at: Optional[float] = None  # when all processes that are left get SIGKILL
         self._told: Dict[int, float] = {}  # time of SIGKILL by process that has got SIGTERM
         self._started = time.monotonic()
-        self._log_start = _log_size()
+        self._log_start = log_size()
         self.meter = Meter()
         agent = os.getpid()
         self.pid = os.fork()
@@ -143,7 +143,7 @@ def read_log_end(limit: int, start: int = 0) -> str:
     """Return at most `limit` characters of the end of the container's log, of what stands behind `start` (bytes)."""
     try:
         with open("/proc/self/fd/1", "rb") as log:
-            size = _log_size()
+            size = log_size()
             log.seek(max(start, size - TAIL))
             content = log.read(TAIL)
     except OSError:
@@ -173,7 +173,8 @@ def _become(text: str, env: Mapping[str, str], agent: int) -> None:
         os._exit(126)
 
 
-def _log_size() -> int:
+def log_size() -> int:
+    """Return the bytes of the container's log; 0 if stdout is not a file."""
     try:
         return os.fstat(1).st_size
     except OSError:

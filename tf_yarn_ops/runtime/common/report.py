@@ -112,6 +112,25 @@ class JobUsage:
 
 
 @dataclass(frozen=True)
+class Concern:
+    """One thing of a running job that deserves a look; see `concerns.find_concerns`.
+
+    Attributes
+    ----------
+    code : str
+        ``silent``, ``memory``, ``slow``, ``waiting``, ``deadline``, ``metrics`` or ``restarts``.
+    text : str
+        A sentence, with the option that helps if there is one.
+    tasks : tuple of str
+        The tasks that it is about; empty if it is about the job.
+    """
+
+    code: str
+    text: str
+    tasks: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class JobReport:
     """The whole job.
 
@@ -146,6 +165,10 @@ class JobReport:
         The engine's attempt whose client killed the application; None for every other end.
     usage : JobUsage or None
         Only in a report of a running job that the coordinator has given to a client.
+    concerns : tuple of Concern
+        What deserves a look now; like ``usage`` and ``progress`` of running jobs only.
+    progress : str
+        ``step 300 of 1000, about 14 min 0 s left``; empty unless the program writes ``step`` and ``steps``.
     versions : mapping of str to str
         Of this package, Skein and Python in the application master.
     """
@@ -172,6 +195,8 @@ class JobReport:
     tensorboard_logdir: Optional[str] = None
     killed_by_attempt: Optional[int] = None
     usage: Optional[JobUsage] = None
+    concerns: Tuple[Concern, ...] = ()
+    progress: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -222,6 +247,9 @@ class JobReport:
         values["tasks"] = tuple(TaskReport(**_known(TaskReport, task)) for task in values.get("tasks") or ())
         usage = values.get("usage")
         values["usage"] = JobUsage(**_known(JobUsage, usage)) if usage else None
+        concerns = values.get("concerns") or ()
+        values["concerns"] = tuple(Concern(str(item["code"]), str(item["text"]), tuple(item["tasks"]))
+                                   for item in concerns)
         rounds = values.get("rounds") or ()
         values["rounds"] = tuple(Round(**_known(Round, item)) for item in rounds)
         return cls(**values)
@@ -232,7 +260,7 @@ def from_milliseconds(value: Any) -> Optional[float]:
     return value / 1000 if isinstance(value, int) and value > 0 else None
 
 
-def yarn_times(application: Mapping[str, Any], started: Optional[float]) -> Dict[str, Optional[float]]:
+def yarn_times(application: Mapping[str, Any], started: Optional[float]) -> Dict[str, Any]:
     """Return the report's ``submitted_at``, ``started_at`` and ``queue_seconds`` by YARN's object of an application.
 
     Parameters

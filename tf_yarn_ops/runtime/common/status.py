@@ -6,9 +6,10 @@ seconds since the epoch, UTC.
 """
 
 from dataclasses import asdict
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .clock import duration, utc_clock
+from .concerns import describe_progress, find_concerns
 from .reasons import Reason
 from .report import JobReport, JobUsage, list_names, plain_values, run_seconds
 
@@ -79,6 +80,14 @@ class Usage(NamedTuple):
         The highest values since the command was started last.
     cpu_seconds : float
         Of the command since its start.
+    idle_seconds : float
+        Since the command used CPU, wrote output or metrics.
+    gpus : int or None
+        The GPUs that ``nvidia-smi`` shows the task; None, like the next three, where there is none.
+    gpu_percent : float or None
+        Their mean use.
+    gpu_memory_mib, gpu_given_mib : float or None
+        Their memory in use, and all of it.
     """
 
     at: float
@@ -87,6 +96,11 @@ class Usage(NamedTuple):
     peak_cpu_cores: float
     peak_memory_mib: float
     cpu_seconds: float
+    idle_seconds: float = 0.0
+    gpus: Optional[int] = None
+    gpu_percent: Optional[float] = None
+    gpu_memory_mib: Optional[float] = None
+    gpu_given_mib: Optional[float] = None
 
 
 class Series(NamedTuple):
@@ -99,6 +113,8 @@ class Series(NamedTuple):
         ``[step, value]``, in the order in which the program wrote them. Thinned where there are too many.
     step, value, at : float
         Of the last point.
+    since : tuple of float or None
+        Step and time of the first point of this start of the program.
     """
 
     task: str
@@ -107,6 +123,7 @@ class Series(NamedTuple):
     step: float
     value: float
     at: float
+    since: Optional[Tuple[float, float]] = None
 
 
 class Waiting(NamedTuple):
@@ -137,6 +154,10 @@ class Facts(NamedTuple):
     cluster_spec : mapping of str to sequence of str
     options : mapping
         The options of the job, secrets masked.
+    deadlines : mapping of str to tuple of float
+        When each deadline of the whole job began and when it ends the job.
+    restarts_left : int or None
+        None if the job does not start again after failures.
     """
 
     at: float
@@ -148,6 +169,8 @@ class Facts(NamedTuple):
     left_out: int = 0
     cluster_spec: Mapping[str, Sequence[str]] = {}
     options: Mapping[str, Any] = {}
+    deadlines: Mapping[str, Tuple[float, float]] = {}
+    restarts_left: Optional[int] = None
 
 
 def build_status(report: JobReport, facts: Facts) -> Dict[str, Any]:
@@ -175,6 +198,7 @@ def build_status(report: JobReport, facts: Facts) -> Dict[str, Any]:
         status_schema=STATUS_SCHEMA,
         at=round(facts.at, 3),
         sentence=describe_state(report, facts.at, waiting),
+        progress="" if report.reason else describe_progress(facts.series, facts.at),
         waiting={"tasks": list(waiting.tasks), "since": round(waiting.since, 3)} if waiting else None,
         verdict=build_verdict(report),
         series=[{**item._asdict(), "points": [list(point) for point in item.points]} for item in facts.series],
@@ -182,7 +206,10 @@ def build_status(report: JobReport, facts: Facts) -> Dict[str, Any]:
         usage=total_usage(report, facts),
         cluster_spec={name: list(hosts) for name, hosts in facts.cluster_spec.items()},
         options=dict(facts.options),
+        deadlines={name: list(times) for name, times in facts.deadlines.items()},
+        restarts_left=facts.restarts_left,
     )
+    document["concerns"] = [asdict(concern) for concern in find_concerns(document)]
     found: Dict[str, Any] = plain_values(document)
     return found
 

@@ -20,7 +20,7 @@ from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
 from ..common.report import JobReport, Round, list_names, plain_values, yarn_times
 from ..common.roles import TENSORBOARD
-from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED, Facts, build_status, total_usage
+from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED, Facts, build_status
 from . import lifecycle
 from .containers import FINISHED, Container, Containers, SkeinFailed
 from .curves import Curves
@@ -89,7 +89,7 @@ class Coordinator:
         self._allocated: Dict[str, float] = {}
         self._tails: Dict[int, Tuple[Peer, "asyncio.Future[str]"]] = {}
         self._tail = 0
-        self._times: Dict[str, Optional[float]] = {}
+        self._times: Dict[str, Any] = {}
         self._installed = installed_versions()
         self._cluster: Dict[str, List[str]] = {}
         self._rounds: List[Round] = []
@@ -547,21 +547,27 @@ class Coordinator:
 
     def status(self, *, live: bool = True) -> Dict[str, Any]:
         """Return the document of ``status.json``, for the page, clients and the history; ``live`` as in `report`."""
-        return build_status(self._full_report(live, self.state.verdict is not None), Facts(
-            time.time(), self._overseer.waiting(self._view(), time.monotonic()), self._timeline.events,
-            self._timeline.given, self._timeline.usage, self._curves.series(), self._curves.left_out, self._cluster,
-            self.job.options))
+        return build_status(self._full_report(live, self.state.verdict is not None), self._facts())
+
+    def _facts(self) -> Facts:
+        now = time.monotonic()
+        began = {"total": self._began, "execution": self._published_at}
+        deadlines = {name: (time.time() - now + since, time.time() - now + since + self.job.deadlines[name])
+                     for name, since in began.items() if since is not None and self.job.deadlines[name]}
+        return Facts(
+            time.time(), self._overseer.waiting(self._view(), now), self._timeline.events, self._timeline.given,
+            self._timeline.usage, self._curves.series(), self._curves.left_out, self._cluster, self.job.options,
+            deadlines, self.state.restarts_left if self.job.restart["max_restarts"] else None)
 
     def live_report(self) -> Dict[str, Any]:
         """Return the report in ``status.json`` without the rest of it, as plain values for JSON."""
         report = self._full_report(True, False)
-        usage = total_usage(report, Facts(time.time(), given=self._timeline.given, usage=self._timeline.usage))
-        found: Dict[str, Any] = plain_values({**report.to_dict(), "usage": usage})
-        return found
+        status = build_status(report, self._facts())
+        return {**plain_values(report.to_dict()), **{name: status[name] for name in ("usage", "concerns", "progress")}}
 
     def _full_report(self, live: bool, every_tail: bool) -> JobReport:
         report = self.report(live=live, every_tail=every_tail)
-        times: Dict[str, Any] = self._times if self._times.get("submitted_at") else {}
+        times = self._times if self._times.get("submitted_at") else {}
         return dataclasses.replace(report, versions={**report.versions, **self._installed}, **times)
 
     async def tail(self, name: str) -> Optional[str]:

@@ -27,11 +27,14 @@ class Curve:
 
     def __init__(self) -> None:
         self.last: Tuple[float, float, float] = (0.0, 0.0, 0.0)
+        self.since: Optional[Tuple[float, float]] = None
         self._steps, self._values = array("d"), array("d")
         self._every, self._number = 1, 0
 
     def add(self, step: float, value: float, at: float, limit: int) -> None:
         """Add a point; keep at most `limit` of them."""
+        if self.since is None or step < self.last[0]:  # the program has started again
+            self.since = step, round(at, 3)
         self.last = step, value, at
         if not math.isfinite(value):
             return
@@ -93,7 +96,7 @@ class Curves:
     def series(self) -> List[Series]:
         """Return all curves, by name, then in the order in which the tasks wrote first."""
         found = sorted(self._curves.items(), key=lambda item: item[0][1])
-        return [Series(task, name, curve.points(), curve.last[0], curve.last[1], round(curve.last[2], 3))
+        return [Series(task, name, curve.points(), curve.last[0], curve.last[1], round(curve.last[2], 3), curve.since)
                 for (task, name), curve in found]
 
     def last_values(self, task: str) -> Optional[Dict[str, Any]]:

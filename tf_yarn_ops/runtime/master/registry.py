@@ -248,4 +248,5 @@ class Registry:
     def reports(self, phases: Mapping[TaskId, str], every_tail: bool = False) -> Tuple[TaskReport, ...]:
         """Return the tasks of the report, in the order of the request; only failed ones have log tails by default."""
         found = (TaskReport(**{"state": phases[task], **self._records[task]}) for task in self._job.tasks())
-        return tuple(task if every_tail or task.state in (FAILED, LOST) else replace(task, log_tail="") for task in found)
+        return tuple(task if every_tail or task.state in (FAILED, LOST) else replace(task, log_tail="")
+                     for task in found)

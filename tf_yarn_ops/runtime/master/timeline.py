@@ -73,7 +73,8 @@ class Timeline:
 
     def measured(self, task: TaskId, sample: Mapping[str, Any]) -> None:
         """Take the usage of a message ``sample``."""
-        self._usage[str(task)] = Usage(round(time.time(), 3), *(float(sample[name]) for name in Usage._fields[1:]))
+        values: List[Any] = [sample[name] for name in Usage._fields[1:]]
+        self._usage[str(task)] = Usage(round(time.time(), 3), *values)
 
     @property
     def events(self) -> Mapping[str, List[TaskEvent]]:

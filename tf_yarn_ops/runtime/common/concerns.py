@@ -1,0 +1,127 @@
+"""What deserves a look at a running job: `find_concerns`, a pure function from the document of ``status.json``.
+
+The page, ``ytf status``, ``--wait`` and the lists show its sentences; the coordinator makes them, once for all.
+"""
+
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
+
+from .clock import duration, utc_clock
+from .report import Concern, list_names
+
+#: Seconds without CPU, output and metrics after which a task counts as silent.
+SILENT_SECONDS = 300.0
+#: Seconds after which a wait for containers, and a pause of the metrics, deserve a look.
+WAIT_SECONDS, METRICS_PAUSE = 60.0, 600.0
+#: The part of its memory from which a task may be killed soon; the part of a deadline that is near its end; the part of
+#: the others' steps below which a task is slow.
+FULL, NEAR, SLOW = 0.9, 0.9, 0.5
+#: The metric with the number of steps of the whole training.
+STEPS = "steps"
+
+
+def find_concerns(document: Mapping[str, Any]) -> List[Concern]:
+    """Return what deserves a look, the most urgent first; nothing of a job that has ended.
+
+    Parameters
+    ----------
+    document : mapping
+        Of ``status.json``; keys may be missing.
+    """
+    if document.get("reason") or not document.get("at"):
+        return []
+    running = [task for task in document.get("tasks") or () if task.get("state") == "running"]
+    return [*_silent(running), *_full(running), *_slow(document, running), *_waiting(document), *_deadlines(document),
+            *_metrics(document, running), *_restarts(document)]
+
+
+def _silent(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
+    """A parameter server and an evaluator may have nothing to do; a task that trains may not."""
+    trains = {task["task"]: (task.get("usage") or {}).get("idle_seconds") or 0.0 for task in running
+              if task["task"].partition(":")[0] not in ("ps", "evaluator", "tensorboard")}
+    silent = [name for name, seconds in trains.items() if seconds >= SILENT_SECONDS]
+    if silent:
+        least = duration(min(trains[name] for name in silent))
+        others = len(trains) - len(silent)
+        while_others = f", while {others} other task{'s go' if others > 1 else ' goes'} on" if others else ""
+        yield Concern("silent", f"{list_names(silent)}: no CPU, no output and no metrics for {least}{while_others}. "
+                      "Look at the log; the program may hang.", tuple(silent))
+
+
+def _full(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
+    by_type: Dict[str, List[Tuple[float, str]]] = {}
+    for task in running:
+        used, given = (task.get("usage") or {}).get("memory_mib"), (task.get("given") or {}).get("memory_mib")
+        if used and given and used >= FULL * given:
+            by_type.setdefault(task["task"].partition(":")[0], []).append((used / given, task["task"]))
+    for kind, full in by_type.items():
+        option = "--tensorboard_memory" if kind == "tensorboard" else f"--task_memory {kind}:..."
+        names = tuple(name for _, name in full)
+        yield Concern("memory", f"{list_names(names)}: {100 * max(full)[0]:.0f} % of the memory is in use, and YARN "
+                      f"kills at 100 %. Raise {option} for the next run.", names)
+
+
+def _slow(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
+    names = {task["task"] for task in running}
+    steps: Dict[str, float] = {}
+    for item in document.get("series") or ():
+        if item["task"] in names:
+            steps[item["task"]] = max(item["step"], steps.get(item["task"], 0.0))
+    if len(steps) < 3:
+        return
+    median = sorted(steps.values())[len(steps) // 2]
+    slow = [name for name, step in steps.items() if step < SLOW * median]
+    if slow:
+        lowest = min(steps[name] for name in slow)
+        yield Concern("slow", f"{list_names(slow)}: at step {lowest:g}, where the median task is at {median:g}.",
+                      tuple(slow))
+
+
+def _waiting(document: Mapping[str, Any]) -> Iterator[Concern]:
+    waiting = document.get("waiting") or {}
+    waited = document["at"] - waiting.get("since", document["at"])
+    if waited >= WAIT_SECONDS:
+        names, number = waiting.get("tasks") or (), len(document.get("tasks") or ())
+        yield Concern("waiting", f"{len(names)} of {number} tasks are missing for {duration(waited)}: "
+                      f"{list_names(names)}.", tuple(name.partition(" ")[0] for name in names))
+
+
+def _deadlines(document: Mapping[str, Any]) -> Iterator[Concern]:
+    for name, (since, until) in (document.get("deadlines") or {}).items():
+        left = until - document["at"]
+        if left <= (1 - NEAR) * (until - since):
+            yield Concern("deadline", f"The deadline --{name}_timeout ends the job in {duration(left)}, at "
+                          f"{utc_clock(until)} UTC.")
+
+
+def _metrics(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
+    last = max((item.get("at") or 0.0 for item in document.get("series") or ()), default=None)
+    if last is not None and running and document["at"] - last >= METRICS_PAUSE:
+        yield Concern("metrics", f"No metrics since {utc_clock(last)} UTC ({duration(document['at'] - last)}).")
+
+
+def _restarts(document: Mapping[str, Any]) -> Iterator[Concern]:
+    left = document.get("restarts_left")
+    starts = max((task.get("starts") or 0 for task in document.get("tasks") or ()), default=0)
+    if left is not None and starts > 1:
+        yield Concern("restarts", f"The job has started again after a failure; {left or 'no'} "
+                      f"restart{'s' * (left != 1)} left.")
+
+
+def describe_progress(series: Iterable[Any], at: float) -> str:
+    """Return ``step 300 of 1000, about 14 min 0 s left``, by the pace since the last start; empty if it is not known.
+
+    Parameters
+    ----------
+    series : iterable of Series
+        A program that wants an estimate writes ``steps`` beside ``step``.
+    at : float
+        Now, seconds since the epoch.
+    """
+    found = next((item for item in series if item.name == STEPS), None)
+    if found is None or not 0 < found.step < found.value < float("inf"):
+        return ""
+    first_step, first_at = found.since or (found.step, found.at)
+    done, took = found.step - first_step, found.at - first_at
+    left = (found.value - found.step) * took / done - (at - found.at) if done > 0 and took > 0 else None
+    return (f"step {found.step:g} of {found.value:g}"
+            + (f", about {duration(max(0.0, left))} left" if left is not None else ""))
