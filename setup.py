@@ -31,6 +31,7 @@ EXTRAS = {
     "ui": ["jinja2>=3.1", "starlette>=0.37", "uvicorn>=0.29"],
     "docs": ["furo>=2024.8", "myst-parser>=4", "sphinx>=8", "sphinxcontrib-mermaid>=1"],
     "dev": [
+        "axe-playwright-python>=0.1.8",  # axe-core, which looks at the pages as a screen reader does
         "dagster>=1.9",  # runs the recipe for it
         "hypothesis>=6.100",
         "jsonschema>=4",  # the provider's description against Airflow's schema

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 import http.server
 import json
 import re
@@ -12,6 +13,7 @@ from html.parser import HTMLParser
 import pytest
 
 from support import wire
+from support.axe import complaints
 from support.browser import browsing, chromium
 from support.waiting import until
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -19,7 +21,7 @@ from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Facts, Given, Series, TaskEvent, Usage, Waiting, build_status
 from tf_yarn_ops.runtime.master.viewers import Viewers
 from tf_yarn_ops.runtime.master.web import Website, serve_page
-from tf_yarn_ops.runtime.page.page import MAX_TASKS, render_page, render_parts
+from tf_yarn_ops.runtime.page.page import MAX_TASKS, changed_parts, render_page, render_parts
 
 APP = "application_1700000000000_0042"
 EVIL = "<script>document.title='caught'</script><img src=x onerror=alert(1)>\"'&{{head}}"
@@ -244,7 +246,7 @@ def test_open_log_keeps_its_text_when_its_agent_ends(browser):
         page.click("button[data-log='worker:1']")
         until(lambda: "step 7" in page.inner_text("#log"), 60)
         tails[0] = None
-        until(lambda: "does not answer" in page.inner_text("#logbox h3"), 60)
+        until(lambda: "does not answer" in page.inner_text("#logbox h2"), 60)
         assert page.inner_text("#log") == "step 7\n"
 
 
@@ -350,8 +352,141 @@ def test_a_report_of_yarn_alone_is_shown_too():
     assert "n2 left" in text and 'class="mark lost"' in text
 
 
-def test_many_tasks_are_cut_and_failed_ones_stay():
-    tasks = tuple(TaskReport(f"worker:{index}", "failed" if index == 900 else "running") for index in range(1000))
-    parts = render_parts(build_status(JobReport(APP, tasks=tasks), Facts(START)), live=True)
-    assert parts["tasks"].count("<tr data-task=") == MAX_TASKS
-    assert 'data-task="worker:900"' in parts["tasks"] and "and 900 more tasks" in parts["timeline"]
+def many(number=1000, failed=900, **fields):
+    """Return the document of a job of many tasks, of which one has failed and one is silent."""
+    tasks = tuple(TaskReport(f"worker:{index}", "failed" if index == failed else "running", host=f"node{index % 4}", starts=1,
+                             exit_code=3 if index == failed else None, started_at=START + 8) for index in range(number))
+    curves = [Series(task.task, "loss", [[step, 1 / (step + 1 + index)] for step in range(20)], 19.0, 0.01 * index, START + 600)
+              for index, task in enumerate(tasks)]
+    return build_status(JobReport(APP, name="digits", state="RUNNING", tasks=tasks, started_at=START, **fields), Facts(
+        START + 600, series=curves, usage={"worker:7": Usage(START + 600, 0.0, 100.0, 1.0, 100.0, 6.0, 1440.0)}))
+
+
+def rows(text):
+    return re.findall(r'<tr data-key="([^"]*)"', text)
+
+
+def test_failed_and_silent_tasks_come_first_and_equal_ones_are_one_row():
+    parts = render_parts(many(), live=True)
+    assert rows(parts["tasks"]) == ["worker:900", "worker:7", "worker:0-6,8-899,901-999"]
+    assert "997 running" not in parts["tasks"] and "998 running" in parts["tasks"]
+    assert parts["timeline"].count('class="row"') == 3 and parts["metrics"].count("<polyline") == 3
+    assert "mean of 1000 tasks" in parts["metrics"] and sum(map(len, parts.values())) < 40_000
+
+
+def test_filter_finds_each_task_of_a_group():
+    assert rows(render_parts(many(), live=True, find="worker:70 node2")["tasks"]) == ["worker:70", "worker:702", "worker:706"]
+    found = rows(render_parts(many(), live=True, find="running")["tasks"])
+    assert len(found) == MAX_TASKS and "and 899 more tasks" in render_parts(many(), live=True, find="running")["tasks"]
+
+
+def test_renewal_has_only_the_parts_that_changed():
+    parts = render_parts(status(), live=True)
+    first = changed_parts(parts, "")
+    assert set(first) == {*parts, "marks"}
+    assert set(changed_parts(parts, first["marks"])) == {"marks"}
+    later = render_parts(status(points=9), live=True)
+    assert set(changed_parts(later, first["marks"])) == {"marks", "metrics"}
+
+
+@pytest.mark.slow
+def test_answers_are_compressed_for_those_who_take_it():
+    with served(status) as url:
+        request = urllib.request.Request(url, headers={"Accept-Encoding": "gzip"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert answer.headers["Content-Encoding"] == "gzip" and b"<main>" in gzip.decompress(answer.read())
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            assert answer.headers["Content-Encoding"] is None and b"<main>" in answer.read()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("live", [True, False])
+def test_reader_sorts_filters_and_opens_groups(browser, tmp_path, live):
+    place = tmp_path / "page.html"
+    place.write_text(render_page(many(40, 30), live=False))
+    with served(lambda: many(40, 30)) as url, browsing(browser) as page:
+        page.goto(url if live else place.as_uri())
+
+        def names():
+            return [row.get_attribute("data-key") for row in page.locator("#tasks tbody tr").all() if row.is_visible()]
+
+        assert names() == ["worker:30", "worker:7", "worker:0-6,8-29,31-39"]
+        page.click("#tasks th button >> nth=0")
+        assert names() == ["worker:0-6,8-29,31-39", "worker:7", "worker:30"]
+        page.fill("#find", "worker:1 node1")
+        until(lambda: names() == ["worker:1", "worker:13", "worker:17"], 60)
+        page.fill("#find", "")
+        until(lambda: len(names()) == 3, 60)
+        page.click("button[data-find]")
+        until(lambda: len(names()) == 39, 60)
+
+
+@pytest.mark.slow
+def test_renewal_keeps_focus_and_selection(browser):
+    now = {"points": 3}
+    with served(lambda: status(**now)) as url, browsing(browser) as page:
+        page.goto(url)
+        page.focus("button[data-log='worker:1']")
+        page.evaluate("getSelection().selectAllChildren(document.querySelector(\"tr[data-task='worker:0'] td\"))")
+        for points in (9, 12):
+            now["points"] = points
+            until(lambda points=points: page.evaluate(
+                "document.querySelector('figure polyline').getAttribute('points').split(' ').length") == points, 60)
+            assert page.evaluate("document.activeElement.dataset.log") == "worker:1"
+            assert page.evaluate("getSelection().toString()") == "worker:0"
+
+
+@pytest.mark.slow
+def test_arrow_keys_reach_each_piece_of_a_bar_and_each_value(browser):
+    with served(status) as url, browsing(browser) as page:
+        page.goto(url)
+        page.focus(".row[data-task='worker:1'] svg")
+        told = [page.inner_text("#tip")]
+        for _ in range(9):
+            page.keyboard.press("ArrowRight")
+            told.append(page.inner_text("#tip"))
+        assert "waits in the queue" in told[0] and any("failed: exit code 3" in text for text in told)
+        page.focus("figure .plot")
+        assert page.inner_text("#tip") == "step 2\nworker:0 0.3333\nworker:1 0.3333"
+        page.keyboard.press("ArrowLeft")
+        assert page.inner_text("#tip").startswith("step 1.9")
+        page.hover("figure .plot", position={"x": 1, "y": 50})
+        assert "worker:0 1" in page.inner_text("#tip")
+
+
+def ended_status():
+    tail = "".join(f"line {number}\n" for number in range(300))
+    tasks = (TaskReport("worker:0", "stopped", signal=15, log_tail=f"{tail}worker 0 was stopped", starts=1),
+             TaskReport("worker:1", "failed", 3, log_tail=f"{tail}ValueError: no data", starts=1))
+    return build_status(JobReport(APP, name="digits", reason=Reason.TASK_FAILED, message="worker:1 failed", tasks=tasks,
+                                  first_failure="worker:1", submitted_at=START - 20, started_at=START - 18, finished_at=START + 60,
+                                  queue_seconds=2.0), Facts(START + 60, events={"worker:1": [TaskEvent("requested", START)]}))
+
+
+@pytest.mark.slow
+def test_ended_page_opens_each_log_at_its_end(browser, tmp_path):
+    place = tmp_path / "page.html"
+    place.write_text(render_page(ended_status(), live=False))
+    with browsing(browser) as page:
+        page.goto(place.as_uri())
+        inside = "box => { const end = box.querySelector('pre').getBoundingClientRect().bottom; " \
+                 "return end <= box.getBoundingClientRect().bottom + 1 && box.scrollHeight > box.clientHeight }"
+        assert page.eval_on_selector("[aria-label='Last lines of worker:1']", inside)
+        page.click("summary >> nth=0")
+        page.click("text=worker:0, stopped")
+        assert page.eval_on_selector("[aria-label='Last lines of worker:0']", inside)
+        page.focus("[aria-label='Last lines of worker:1']")
+        page.hover(".row[data-task='worker:1'] rect.am")
+        assert "the application master starts" in page.inner_text("#tip") and "(18 s)" in page.inner_text("#tip")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("document", [status, ended_status, many, lambda: evil_status()])
+def test_axe_finds_nothing_on_a_jobs_page(browser, tmp_path, document, dark):
+    place = tmp_path / "page.html"
+    place.write_text(render_page(document(), live=False))
+    with browsing(browser, dark=dark) as page:
+        page.goto(place.as_uri())
+        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        assert complaints(page) == []

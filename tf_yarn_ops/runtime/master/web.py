@@ -4,24 +4,28 @@ Below ``<tracking URL>/pages/ytf/``: the page itself, ``status.json`` for progra
 those that need the report only, ``parts.json`` with which the page renews itself, ``log.txt?task=worker:1`` with the
 end of a task's log. However many people look, a document is made at most once a second.
 
-``parts.json?hold=2&news=0`` is answered after 2 s, or at once when the job is decided: an open page has a request
-pending and gets the verdict before the application ends.
+``parts.json?hold=2&news=0&marks=...&find=worker:7`` has only the parts that the page does not have yet. It is answered
+after 2 s, or at once when the job is decided: an open page has a request pending and gets the verdict before the
+application ends.
 """
 
 import asyncio
+import gzip
 import json
 import time
-from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Set, Tuple
 from urllib.parse import parse_qs, urlsplit
 
 from ..common.escaping import escape_controls
-from ..page.page import render_page, render_parts
+from ..page.page import changed_parts, render_page, render_parts
 from .viewers import Viewers
 
 #: Seconds for which an answer is given again.
 FRESH = 1.0
 #: Seconds for a client to send its request.
 REQUEST_SECONDS = 5.0
+#: Bytes from which an answer is compressed.
+PACKED_BYTES = 1024
 #: The most seconds for which a request is held, and the most requests held at a time.
 HOLD_SECONDS = 5
 MAX_HELD = 16
@@ -62,9 +66,8 @@ class Website:
             "": lambda: ("200 OK", _HTML, render_page(self._present(), live=True).encode()),
             "status.json": lambda: ("200 OK", _JSON, json.dumps(self._present()).encode()),
             _REPORT: lambda: ("200 OK", _JSON, compact(self._report())),
-            "parts.json": lambda: ("200 OK", _JSON, json.dumps(
-                {"news": str(self._news), **render_parts(self._present(), live=True)}).encode()),
         }
+        self._parts: Tuple[float, Dict[str, str]] = (-FRESH, {})
 
     async def answer(self, target: str) -> PageAnswer:
         """Return the answer to the target of a request, ``/log.txt?task=worker:1``."""
@@ -79,7 +82,10 @@ class Website:
         if name == "status.json" and "only=report" in url.query.split("&"):
             name = _REPORT
         if name == "parts.json":
-            await self._hold(parse_qs(url.query))
+            query = {key: values[0] for key, values in parse_qs(url.query).items()}
+            await self._hold(query)
+            return "200 OK", _JSON, json.dumps({"news": str(self._news), **changed_parts(
+                self._render(query.get("find", "")), query.get("marks", ""))}).encode()
         if name not in self._makers:
             return "404 Not Found", TEXT, b"There is no such page.\n"
         return self._make(name)
@@ -87,15 +93,15 @@ class Website:
     def renew(self, *, final: bool = False) -> None:
         """Answer the held requests with new documents; hold no further request after the ``final`` one."""
         self._made.clear()
-        self._document = -FRESH, {}
+        self._document, self._parts = (-FRESH, {}), (-FRESH, {})
         self._news, self._final = self._news + 1, final
         for held in self._held:
             if not held.done():
                 held.set_result(None)
 
-    async def _hold(self, query: Mapping[str, Sequence[str]]) -> None:
+    async def _hold(self, query: Mapping[str, str]) -> None:
         """Hold a request that knows the latest renewal, for the seconds that it names."""
-        seconds, known = query.get("hold", ("",))[0], query.get("news", ("",))[0]
+        seconds, known = query.get("hold", ""), query.get("news", "")
         if not seconds.isdecimal() or known != str(self._news) or self._final or len(self._held) >= MAX_HELD:
             return
         held: "asyncio.Future[None]" = asyncio.get_running_loop().create_future()
@@ -111,6 +117,14 @@ class Website:
         if made is None or now - made[0] >= FRESH:
             made = self._made[name] = now, self._makers[name]()
         return made[1]
+
+    def _render(self, find: str) -> Dict[str, str]:
+        if find:
+            return render_parts(self._present(), live=True, find=find)
+        now = self._clock()
+        if now - self._parts[0] >= FRESH:
+            self._parts = now, render_parts(self._present(), live=True)
+        return self._parts[1]
 
     def _present(self) -> Dict[str, Any]:
         now = self._clock()
@@ -129,7 +143,7 @@ class Website:
             elif method not in (b"GET", b"HEAD"):
                 answer = compose("405 Method Not Allowed", TEXT, b"The pages can only be read.\n", "Allow: GET, HEAD")
             else:
-                answer = compose(*await self.answer(target.decode("latin-1")))
+                answer = compose_packed(request, *await self.answer(target.decode("latin-1")))
             writer.write(answer if method != b"HEAD" else answer[:answer.index(b"\r\n\r\n") + 4])
             await writer.drain()
         except (OSError, ValueError, asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -143,6 +157,14 @@ def compose(status: str, kind: str, content: bytes, *headers: str) -> bytes:
     lines = (f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(content)}",
              "X-Content-Type-Options: nosniff", "Cache-Control: no-store", "Connection: close", *headers, "", "")
     return "\r\n".join(lines).encode() + content
+
+
+def compose_packed(request: bytes, status: str, kind: str, content: bytes) -> bytes:
+    """Return a whole answer, compressed if the request allows that and it is worth it."""
+    allows = next((line for line in request.lower().split(b"\r\n") if line.startswith(b"accept-encoding:")), b"")
+    if b"gzip" not in allows or len(content) < PACKED_BYTES:
+        return compose(status, kind, content)
+    return compose(status, kind, gzip.compress(content, 4), "Content-Encoding: gzip", "Vary: Accept-Encoding")
 
 
 def compact(document: Dict[str, Any]) -> bytes:

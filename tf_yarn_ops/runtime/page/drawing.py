@@ -2,11 +2,12 @@
 
 import html
 import math
-from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..common.clock import duration, utc_clock
 from ..common.escaping import escape_controls
 from ..common.status import ALLOCATED, ENDS, FAILED, KILLED, LOST, REGISTERED, REQUESTED, RUNNING, STOPPED, SUCCEEDED
+from ..common.task_groups import TaskGroup
 
 #: How the page shows the time after an event: the look of the bar, and what the task does then.
 _LOOKS = {
@@ -15,9 +16,12 @@ _LOOKS = {
     FAILED: ("down", "has failed"), LOST: ("down", "is lost"), STOPPED: ("down", "is stopped"),
     KILLED: ("down", "is killed"), SUCCEEDED: ("", "has succeeded"),
 }  # fmt: skip
-_LEGEND = (("queue", "waits for its container"), ("starting", "starts"), ("ready", "waits for others"), ("run", "runs"),
+_LEGEND = (("queue", "waits for its container"), ("am", "application master starts"), ("starting", "starts"),
+            ("ready", "waits for others"), ("run", "runs"),
            ("down", "between two starts"), ("mark succeeded", "succeeded"), ("mark failed", "failed or lost"))
-_COLOURS = 8
+CURVE_COLOURS = 8
+#: More tasks than these are drawn as their mean and their spread, in so many steps.
+_APART, _BINS = 6, 60
 #: Size of a plot in its own units; it is stretched to the page.
 _WIDTH, _HEIGHT = 300.0, 130.0
 
@@ -34,34 +38,38 @@ class _Bar(NamedTuple):
     tip: str
 
 
-def draw_timeline(document: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> str:
-    """Return one bar for each task from the submission to the end; hovering over a piece tells times, host and exit.
+def draw_timeline(document: Mapping[str, Any], groups: Sequence[TaskGroup]) -> str:
+    """Return one bar for each task or group from the submission to the end; a piece shows times, host and exit.
 
     Parameters
     ----------
     document : mapping
         Of ``status.json``.
-    tasks : sequence of mapping
-        Its tasks that are drawn.
+    groups : sequence of TaskGroup
+        Its tasks that are drawn. The last one that has started stands for its group.
     """
-    moments = [event["at"] for task in tasks for event in task.get("events") or ()]
+    drawn = [(group.name, max(group.tasks, key=lambda task: task.get("started_at") or 0.0)) for group in groups]
+    moments = [event["at"] for _, task in drawn for event in task.get("events") or ()]
     end = document.get("finished_at") or document.get("at") or max(moments, default=0.0)
     started = document.get("started_at") or min(moments, default=end)
     begin = document.get("submitted_at") or started
     end = max([end, begin + 1.0, *moments])
-    rows = "".join(_row(task, begin, started, end, document.get("submitted_at")) for task in tasks)
+    am = started, min(moments, default=started)
+    rows = "".join(_row(name, task, begin, am, end, document.get("submitted_at")) for name, task in drawn)
     legend = "".join(f'<span><svg aria-hidden="true"><rect class="{look}" width="12" height="12" rx="2"/></svg>{words}'
                      "</span>" for look, words in _LEGEND)
     axis = f"<span>{utc_clock(begin)}</span><span>{utc_clock((begin + end) / 2)}</span><span>{utc_clock(end)}</span>"
     return f'{rows}<div class="axis">{axis}</div><div class="legend">{legend}</div>'
 
 
-def _row(task: Mapping[str, Any], begin: float, started: float, end: float, submitted: Optional[float]) -> str:
-    name, events = task["task"], _events(task)
+def _row(name: str, task: Mapping[str, Any], begin: float, am: Tuple[float, float], end: float,
+         submitted: Optional[float]) -> str:
+    events = _events(task)
     bars: List[_Bar] = []
     if submitted:
-        tip = f"{name}: the job waits in the queue\n{_span(submitted, started)}"
-        bars.append(_Bar("queue", submitted, started, tip))
+        bars.append(_Bar("queue", submitted, am[0], f"{name}: the job waits in the queue\n{_span(submitted, am[0])}"))
+    if am[1] > am[0]:
+        bars.append(_Bar("am", *am, f"{name}: the application master starts\n{_span(*am)}"))
     marks = []
     for number, event in enumerate(events):
         following = events[number + 1] if number + 1 < len(events) else None
@@ -82,8 +90,8 @@ def _row(task: Mapping[str, Any], begin: float, started: float, end: float, subm
     drawn += "".join(
         f'<rect class="mark {text(event["kind"])}" x="{min(99.4, (event["at"] - begin) * scale):.3f}%" y="0" '
         f'width="0.6%" height="18" data-tip="{text(tip)}"/>' for event, tip in marks)
-    return (f'<div class="row" data-task="{text(name)}"><span class="name">{text(name)}</span>'
-            f'<svg role="img" aria-label="{text(name)}: {text(task.get("state"))}">'
+    return (f'<div class="row" data-key="{text(name)}" data-task="{text(name)}"><span class="name">{text(name)}</span>'
+            f'<svg role="img" tabindex="0" aria-label="{text(name)}: {text(task.get("state"))}, with times">'
             f'<rect class="track" width="100%" y="2" height="14"/>{drawn}</svg></div>')
 
 
@@ -124,8 +132,8 @@ def _ending(name: str, event: Mapping[str, Any]) -> str:
     return f"{name} {_how(event)}{_where(event)}\n{utc_clock(event['at'])} UTC{_because(event)}"
 
 
-def draw_curves(name: str, series: Sequence[Mapping[str, Any]]) -> str:
-    """Return the chart of a metric: one curve for each task, with its last value.
+def draw_curves(name: str, series: Sequence[Mapping[str, Any]], colours: Mapping[str, int]) -> str:
+    """Return the chart of a metric: a curve for each task; of many tasks their mean and their spread.
 
     Parameters
     ----------
@@ -133,48 +141,82 @@ def draw_curves(name: str, series: Sequence[Mapping[str, Any]]) -> str:
         Of the metric.
     series : sequence of mapping
         Of ``status.json``.
+    colours : mapping of str to int
+        The number of each task, which keeps its colour in all charts; the order of the legend.
     """
+    series = sorted(series, key=lambda item: colours.get(item["task"], 0))
     points = [point for item in series for point in item["points"] if _finite(point)]
-    last = "".join(
-        f'<span><svg aria-hidden="true"><rect class="c{min(number, _COLOURS - 1)}" width="12" height="12" rx="2"/>'
-        f"</svg>{text(item['task'])} {text(number_text(item['value']))}</span>"
-        for number, item in enumerate(series[:16]))
-    more = f"<span>and {len(series) - 16} more tasks</span>" if len(series) > 16 else ""
-    plot = ""
+    many, plot = len(series) > _APART, ""
     if points:
-        left, right = min(point[0] for point in points), max(point[0] for point in points)
-        low, high = min(point[1] for point in points), max(point[1] for point in points)
-        lines = "".join(_curve(item["points"], min(number, _COLOURS - 1), (left, right), (low, high))
-                        for number, item in reversed(list(enumerate(series))))
+        columns = [point[0] for point in points], [point[1] for point in points]
+        steps, values = ((min(column), max(column)) for column in columns)
+        drawn = _spread(points, steps, values) if many else "".join(
+            _curve(item, colours, steps, values) for item in reversed(series))
         grid = "".join(f'<line class="grid" x1="0" x2="{_WIDTH:g}" y1="{y:g}" y2="{y:g}"/>' for y in (5, 65, 125))
-        plot = (f'<div class="ends"><span>{number_text(high)}</span></div><svg class="plot" role="img" '
-                f'aria-label="{text(name)}" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" preserveAspectRatio="none">'
-                f'{grid}{lines}</svg><div class="ends"><span>{number_text(low)}</span>'
-                f"<span>step {number_text(left)} to {number_text(right)}</span></div>")
-    return (f'<figure data-metric="{text(name)}"><figcaption>{text(name)}</figcaption>{plot}'
-            f'<div class="legend">{last}{more}</div></figure>')
+        plot = (f'<div class="ends"><span>{number_text(values[1])}</span></div><svg class="plot" role="img" '
+                f'tabindex="0" aria-label="{text(name)}, with values" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" '
+                f'preserveAspectRatio="none" data-x="{steps[0]!r} {steps[1]!r}" data-y="{values[0]!r} {values[1]!r}">'
+                f'{grid}{drawn}</svg><div class="ends"><span>{number_text(values[0])}</span>'
+                f"<span>step {number_text(steps[0])} to {number_text(steps[1])}</span></div>")
+    legend = _describe_many(series) if many else "".join(
+        f'<span><svg aria-hidden="true"><rect class="c{_colour(item, colours)}" width="12" height="12" rx="2"/>'
+        f"</svg>{text(item['task'])} {text(number_text(item['value']))}</span>" for item in series)
+    return (f'<figure data-key="{text(name)}" data-metric="{text(name)}"><figcaption>{text(name)}</figcaption>{plot}'
+            f'<div class="legend">{legend}</div></figure>')
+
+
+def _colour(item: Mapping[str, Any], colours: Mapping[str, int]) -> int:
+    return colours.get(item["task"], 0) % CURVE_COLOURS
+
+
+def _describe_many(series: Sequence[Mapping[str, Any]]) -> str:
+    last = sorted((item["value"], item["task"]) for item in series if _finite((item["value"],)))
+    if not last:
+        return f"<span>{len(series)} tasks</span>"
+    mean = number_text(sum(value for value, _ in last) / len(last))
+    ends = " to ".join(f"{number_text(value)} ({text(task)})" for value, task in (last[0], last[-1]))
+    return f"<span>mean of {len(series)} tasks {mean}</span><span>from {ends}</span>"
+
+
+def _spread(points: Sequence[Sequence[float]], steps: Tuple[float, float], values: Tuple[float, float]) -> str:
+    """Return the mean of all points, and the area between the lowest and the highest."""
+    bins: Dict[int, List[float]] = {}
+    across = (steps[1] - steps[0]) or 1.0
+    for step, value in points:
+        bins.setdefault(int((step - steps[0]) / across * (_BINS - 1)), []).append(value)
+    places = {number: steps[0] + across * (number + 0.5) / _BINS for number in bins}
+    low, mean, high = ([_place((places[number], fold(bins[number])), steps, values) for number in sorted(bins)]
+                       for fold in (min, lambda found: sum(found) / len(found), max))
+    return (f'<polygon class="c0" points="{" ".join(low + high[::-1])}"/>'
+            + "".join(f'<polyline class="c0" data-name="{name}" points="{" ".join(run)}"{style}/>'
+                      for name, run, style in (("lowest", low, ' stroke-opacity=".4"'), ("mean", mean, ""),
+                                               ("highest", high, ' stroke-opacity=".4"'))))
+
+
+def _place(point: Sequence[float], steps: Tuple[float, float], values: Tuple[float, float]) -> str:
+    across, up = steps[1] - steps[0], values[1] - values[0]
+    x = (point[0] - steps[0]) / across * _WIDTH if across else _WIDTH / 2
+    y = _HEIGHT - 5 - (point[1] - values[0]) / up * (_HEIGHT - 10) if up else _HEIGHT / 2
+    return f"{x:.1f},{y:.1f}"
 
 
 def _finite(point: Sequence[float]) -> bool:
     return all(isinstance(value, (int, float)) and math.isfinite(value) for value in point)
 
 
-def _curve(points: Sequence[Sequence[float]], colour: int, steps: Tuple[float, float],
+def _curve(item: Mapping[str, Any], colours: Mapping[str, int], steps: Tuple[float, float],
            values: Tuple[float, float]) -> str:
     """Return the lines of one curve: a new one where the steps go back, because the program has started again."""
-    across, up = steps[1] - steps[0], values[1] - values[0]
     runs: List[List[str]] = []
     before = math.inf
-    for step, value in filter(_finite, points):
-        if step < before:
+    for point in filter(_finite, item["points"]):
+        if point[0] < before:
             runs.append([])
-        before = step
-        x = (step - steps[0]) / across * _WIDTH if across else _WIDTH / 2
-        y = _HEIGHT - 5 - (value - values[0]) / up * (_HEIGHT - 10) if up else _HEIGHT / 2
-        runs[-1].append(f"{x:.1f},{y:.1f}")
+        before = point[0]
+        runs[-1].append(_place(point, steps, values))
     return "".join(
-        f'<polyline class="c{colour}" points="{" ".join(run if len(run) > 1 else run * 2)}" stroke-linecap="round"/>'
-        for run in runs)
+        f'<polyline class="c{_colour(item, colours)}" data-name="{text(item["task"])}" stroke-linecap="round" '
+        f'points="{" ".join(run if len(run) > 1 else run * 2)}"/>' for run in runs)
 
 
 def number_text(value: Any) -> str:

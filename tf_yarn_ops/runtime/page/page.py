@@ -11,22 +11,30 @@ import hashlib
 import json
 import pkgutil
 import re
+import zlib
 from typing import Any, Dict, List, Mapping, Sequence
 
 from ..common.clock import duration, utc_clock
+from ..common.concerns import STEPS
+from ..common.report import run_seconds
 from ..common.status import LIVE_TASK
+from ..common.task_groups import SMALL_JOB, TaskGroup, group_tasks, order_tasks
 from . import drawing
 from .drawing import text
 
-#: Tasks that the page shows; the others stand in status.json.
+#: Rows of tasks and groups that the page shows; the other tasks stand in status.json, and the filter finds them.
 MAX_TASKS = 100
 #: Metrics that the page shows.
 MAX_CHARTS = 48
+#: Characters of the logs' ends of tasks that did not fail first.
+MAX_OTHER_TAILS = 100_000
 #: TensorBoard's page, relative to the coordinator's.
 BOARD = "../tensorboard/"
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
-#: Tasks that tell most come first if not all are shown.
-_RANK = {"failed": 0, "lost": 0, "pending": 1, "registered": 2, "running": 3}
+_FIND = ('<p><label>Filter <input id="find" type="search" placeholder="worker:7 failed node3" autocomplete="off">'
+         "</label></p>")
+#: Smooths the curves of a page, by its script.
+SMOOTH = '<p><label>Smoothing <input id="smooth" type="range" min="0" max="0.95" step="0.05" value="0"></label></p>'
 _LINK = re.compile(r"https?://[^\s\"'<>]+\Z")
 
 
@@ -66,26 +74,34 @@ def render_page(document: Mapping[str, Any], *, live: bool, before: str = "", pl
     style, script = _asset("page.css"), _asset("page.js")
     policy = ("default-src 'none'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
               f"style-src {_hash(style)}; script-src {_hash(script)}")
+    parts = render_parts(document, live=live, board=board)
+    many = len(document.get("tasks") or ()) > SMALL_JOB
     values = {
-        **render_parts(document, live=live, board=board), "title": text(_title(document)), "place": text(place),
-        "policy": policy, "style": style, "script": script, "before": before,
+        **parts, "title": text(_title(document)), "place": text(place), "marks": ",".join(mark_parts(parts)),
+        "policy": policy, "style": style, "script": script, "before": before, "find": _FIND if many else "",
         "reload": '<noscript><meta http-equiv="refresh" content="10"></noscript>' if live else "",
     }
     return _PLACE.sub(lambda place: values[place[1]], _asset("page.html"))
 
 
-def render_parts(document: Mapping[str, Any], *, live: bool, board: str = BOARD) -> Dict[str, str]:
+def render_parts(document: Mapping[str, Any], *, live: bool, board: str = BOARD, find: str = "") -> Dict[str, str]:
     """Return the parts of the page that change, as HTML by the id of their element; arguments as in `render_page`.
 
-    The part ``live`` is ``false`` if the page needs no more news.
+    The part ``live`` is ``false`` if the page needs no more news. With words in ``find`` timeline and table have the
+    tasks in which each of them occurs, and no groups.
     """
-    shown = _most_telling(document.get("tasks") or ())
-    more = len(document.get("tasks") or ()) - len(shown)
+    tasks, troubled = document.get("tasks") or (), _troubled(document)
+    groups = group_tasks(tasks, troubled)
+    if find:
+        groups = [TaskGroup(task["task"], (task,)) for task in order_tasks(tasks, troubled) if _occurs(find, task)]
+    shown = groups[:MAX_TASKS]
+    more = sum(len(group.tasks) for group in groups[MAX_TASKS:])
     rest = f'<p class="dim">and {more} more tasks</p>' if more else ""
     return {
         "live": "true" if live else "false",
         "head": _head(document, board),
         "verdict": _verdict(document),
+        "concerns": _concerns(document),
         "timeline": drawing.draw_timeline(document, shown) + rest,
         "tasks": _tasks(shown, live) + rest,
         "metrics": _metrics(document),
@@ -96,12 +112,32 @@ def render_parts(document: Mapping[str, Any], *, live: bool, board: str = BOARD)
     }
 
 
-def _most_telling(tasks: Sequence[Mapping[str, Any]]) -> List[Mapping[str, Any]]:
-    """Return at most `MAX_TASKS` tasks, failed and waiting ones rather than others, in the order of the request."""
-    if len(tasks) <= MAX_TASKS:
-        return list(tasks)
-    ranks = sorted(range(len(tasks)), key=lambda number: (_RANK.get(tasks[number]["state"], 4), number))
-    return [tasks[number] for number in sorted(ranks[:MAX_TASKS])]
+def mark_parts(parts: Mapping[str, str]) -> Dict[str, str]:
+    """Return the name of each part by its mark, which is another one after each change of the part."""
+    return {f"{name}:{zlib.crc32(part.encode()):x}": name for name, part in parts.items()}
+
+
+def changed_parts(parts: Mapping[str, str], known: str) -> Dict[str, Any]:
+    """Return the answer for a page: the marks of all parts, and the parts whose marks are not among the known ones.
+
+    Parameters
+    ----------
+    parts : mapping of str to str
+        Of `render_parts`.
+    known : str
+        The marks of the page's parts, separated by commas.
+    """
+    marks, old = mark_parts(parts), set(known.split(","))
+    return {"marks": ",".join(marks), **{name: parts[name] for mark, name in marks.items() if mark not in old}}
+
+
+def _troubled(document: Mapping[str, Any]) -> List[str]:
+    return [name for concern in document.get("concerns") or () for name in concern["tasks"]]
+
+
+def _occurs(find: str, task: Mapping[str, Any]) -> bool:
+    words = f"{task['task']} {task.get('state')} {task.get('host') or ''}".lower()
+    return all(word in words for word in find.lower().split())
 
 
 def _state(document: Mapping[str, Any]) -> str:
@@ -119,6 +155,11 @@ def _head(document: Mapping[str, Any], board: str) -> str:
     facts = [f"{key} {text(document[key])}" for key in ("queue", "user") if document.get(key)]
     if document.get("queue_seconds") is not None:
         facts.append(f"{text(duration(document['queue_seconds']))} in the queue")
+    ran = run_seconds(document, document.get("at"))
+    if ran is not None and (document.get("started_at") or reason):
+        facts.append(f"{'ran' if reason else 'running for'} {text(duration(ran))}")
+    if document.get("progress"):
+        facts.append(text(document["progress"]))
     if document.get("output_path"):
         facts.append(f"output {text(document['output_path'])}")
     if document.get("tensorboard_url"):
@@ -140,25 +181,84 @@ def _verdict(document: Mapping[str, Any]) -> str:
     good = verdict.get("reason") == "SUCCEEDED"
     command = verdict.get("next")
     following = f"<p>Next: {text(verdict.get('hint'))}" + (f" <code>{text(command)}</code>" if command else "") + "</p>"
-    tails = "" if good else "".join(
-        f"<h3>Last lines of {text(task['task'])}</h3><pre>{text(task['log_tail'])}</pre>"
-        for task in document.get("tasks") or () if task.get("log_tail") and task["task"] == verdict.get("task"))
     told = f"<b>{text(verdict.get('reason'))}</b>: {text(verdict.get('message'))}"
-    return f'<div class="good">{told}</div>' if good else f'<div class="bad">{told}{following}{tails}</div>'
+    tasks = order_tasks(document.get("tasks") or ())
+    first = [task for task in tasks if task["task"] == verdict.get("task") and task.get("log_tail") and not good]
+    tail = "".join(f"<h2>Last lines of {text(task['task'])}</h2>{_tail(task)}" for task in first)
+    box = f'<div class="good">{told}</div>' if good else f'<div class="bad">{told}{following}{tail}</div>'
+    return box + _other_tails([task for task in tasks if task.get("log_tail") and task not in first],
+                              str(document.get("application_id")))
 
 
-def _tasks(tasks: Sequence[Mapping[str, Any]], live: bool) -> str:
-    rows = "".join(_task(task, live) for task in tasks)
-    return ("<table><thead><tr><th>task</th><th>state</th><th class=spare>host</th><th>starts</th><th>exit</th>"
-            "<th>CPU, cores now (peak) of given</th><th>memory, MiB now (peak) of given</th><th>log</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table>")
+def _tail(task: Mapping[str, Any]) -> str:
+    """Return the end of a log in a box that opens at its last line."""
+    return (f'<div class="tail" tabindex="0" role="region" aria-label="Last lines of {text(task["task"])}">'
+            f'<pre>{text(task["log_tail"])}</pre></div>')
 
 
-def _task(task: Mapping[str, Any], live: bool) -> str:
-    state = str(task.get("state") or "")
+def _other_tails(tasks: Sequence[Mapping[str, Any]], application: str) -> str:
+    shown, left = "", MAX_OTHER_TAILS
+    for number, task in enumerate(tasks):
+        left -= len(task["log_tail"])
+        if left < 0:
+            shown += f'<p class="dim">and {len(tasks) - number} more: <code>ytf logs {text(application)}</code></p>'
+            break
+        shown += f"<details><summary>{text(task['task'])}, {text(task['state'])}</summary>{_tail(task)}</details>"
+    return f"<details><summary>Last lines of the other tasks</summary>{shown}</details>" if tasks else ""
+
+
+def _concerns(document: Mapping[str, Any]) -> str:
+    items = "".join(f"<li>{text(concern['text'])}</li>" for concern in document.get("concerns") or ())
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _tasks(groups: Sequence[TaskGroup], live: bool) -> str:
+    """Return the table; a page that asks nobody has the members of each group too, and its filter shows them."""
+    gpus = any((task.get("usage") or {}).get("gpus") for group in groups for task in group.tasks)
+    heads = ["task", "state", "host", "starts", "exit", "CPU, cores now (peak) of given",
+             "memory, MiB now (peak) of given", *(["GPU, use and memory"] if gpus else [])]
+    columns = "".join(f'<th{" class=spare" * (head == "host")}><button type="button">{head}</button></th>'
+                      for head in heads)
+    left, rows = MAX_TASKS, ""
+    for group in groups:
+        rows += _task(group.tasks[0], live, gpus) if len(group.tasks) == 1 else _group(group, gpus)
+        if len(group.tasks) > 1 and not live:
+            rows += "".join(_task(task, live, gpus, " data-member hidden") for task in group.tasks[:left])
+            left = max(0, left - len(group.tasks))
+    return f'<table class="sorted"><thead><tr>{columns}<th>log</th></tr></thead><tbody>{rows}</tbody></table>'
+
+
+def _group(group: TaskGroup, gpus: bool) -> str:
+    first, number = group.tasks[0], len(group.tasks)
+    state = str(first.get("state") or "")
+    usages = [task.get("usage") or {} for task in group.tasks] if state in LIVE_TASK else []
+    given = first.get("given") or {}
+    find = f"{first['task'].partition(':')[0]}: {state}"
+    return (f'<tr data-key="{text(group.name)}" data-group><td>{text(group.name)}</td>'
+            f'<td class="{text(state)}">{number} {text(state)}</td><td class="spare"></td>'
+            f"<td>{text(first.get('starts') or '')}</td><td>{text(_exit(first))}</td>"
+            f"<td>{_mean(usages, 'cpu_cores', given.get('vcores'), '.1f')}</td>"
+            f"<td>{_mean(usages, 'memory_mib', given.get('memory_mib'), '.0f')}</td>"
+            f"{'<td>' + _mean(usages, 'gpu_percent', 100, '.0f') + '</td>' if gpus else ''}"
+            f'<td><button type="button" data-find="{text(find)}" aria-label="show {text(group.name)}">show</button>'
+            "</td></tr>")
+
+
+def _mean(usages: Sequence[Mapping[str, Any]], name: str, given: Any, form: str) -> str:
+    """Return the mean and, as the peak, the highest value of equal tasks."""
+    found = [usage[name] for usage in usages if usage.get(name) is not None]
+    return drawing.draw_meter(sum(found) / len(found), max(found), given, form) if found else ""
+
+
+def _exit(task: Mapping[str, Any]) -> str:
+    if task.get("signal"):
+        return f"signal {task['signal']}"
+    return "" if task.get("exit_code") is None else str(task["exit_code"])
+
+
+def _task(task: Mapping[str, Any], live: bool, gpus: bool, attributes: str = "") -> str:
+    state, name = str(task.get("state") or ""), text(task["task"])
     ended = state not in LIVE_TASK
-    exit_text = f"signal {task['signal']}" if task.get("signal") else (
-        "" if task.get("exit_code") is None else str(task["exit_code"]))
     usage, given = task.get("usage") or {}, task.get("given") or {}
     seconds = task.get("cpu_seconds")
     cpu = drawing.draw_meter(None if ended else usage.get("cpu_cores"), usage.get("peak_cpu_cores"),
@@ -167,20 +267,26 @@ def _task(task: Mapping[str, Any], live: bool) -> str:
         cpu = f"{text(duration(seconds))} CPU{cpu and ', ' + cpu}"
     peak = task.get("peak_memory_mib") if ended else usage.get("peak_memory_mib")
     memory = drawing.draw_meter(None if ended else usage.get("memory_mib"), peak, given.get("memory_mib"), ".0f")
+    gpu = (f"{usage['gpu_percent']:.0f} % of {usage['gpus']}, {usage['gpu_memory_mib']:.0f} of "
+           f"{usage['gpu_given_mib']:.0f} MiB") if usage.get("gpus") and not ended else ""
     url = str(task.get("log_url") or "")
-    link = f'<a href="{text(url)}">all</a> ' if _LINK.match(url) else ""
-    end = f'<button type="button" data-log="{text(task["task"])}">end</button>' if live and task.get("host") else ""
-    return (f'<tr data-task="{text(task["task"])}"><td>{text(task["task"])}</td>'
+    link = f'<a href="{text(url)}" aria-label="whole log of {name}">all</a> ' if _LINK.match(url) else ""
+    end = (f'<button type="button" data-log="{name}" aria-label="end of the log of {name}">end</button>'
+           if live and task.get("host") else "")
+    return (f'<tr data-key="{name}" data-task="{name}"{attributes}><td>{name}</td>'
             f'<td class="{text(state)}">{text(state)}</td><td class="spare">{text(task.get("host") or "")}</td>'
-            f'<td>{text(task.get("starts") or "")}</td><td>{text(exit_text)}</td><td>{cpu}</td><td>{memory}</td>'
-            f"<td>{link}{end}</td></tr>")
+            f'<td>{text(task.get("starts") or "")}</td><td>{text(_exit(task))}</td><td>{cpu}</td><td>{memory}</td>'
+            f"{'<td>' + gpu + '</td>' if gpus else ''}<td>{link}{end}</td></tr>")
 
 
 def _metrics(document: Mapping[str, Any]) -> str:
     curves: Dict[str, List[Mapping[str, Any]]] = {}
     for series in document.get("series") or ():
+        if series["name"] == STEPS:
+            continue
         curves.setdefault(series["name"], []).append(series)
-    charts = "".join(drawing.draw_curves(name, curves[name]) for name in list(curves)[:MAX_CHARTS])
+    colours = {task["task"]: number for number, task in enumerate(document.get("tasks") or ())}
+    charts = "".join(drawing.draw_curves(name, curves[name], colours) for name in list(curves)[:MAX_CHARTS])
     values = "" if curves else _table(document.get("metrics") or {})
     if not (charts or values):
         return ('<p class="dim">None. A program appends lines such as <code>{"step": 100, "loss": 0.3}</code> to '
@@ -189,7 +295,8 @@ def _metrics(document: Mapping[str, Any]) -> str:
     note = f'<p class="dim">{text(left_out)} lines or values were left out: broken, too long or too many.</p>' if (
         left_out) else ""
     hidden = f'<p class="dim">and {len(curves) - MAX_CHARTS} more metrics</p>' if len(curves) > MAX_CHARTS else ""
-    return f'<div class="charts">{charts}</div>{values}{hidden}{note}'
+    smooth = SMOOTH if charts else ""
+    return f'{smooth}<div class="charts">{charts}</div>{values}{hidden}{note}'
 
 
 def _cluster(cluster: Mapping[str, Sequence[str]]) -> str:

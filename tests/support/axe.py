@@ -1,0 +1,13 @@
+"""axe-core, which finds what readers with a keyboard or a screen reader can't use on a page."""
+
+from importlib.resources import files
+
+#: Of the package axe-playwright-python.
+SCRIPT = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+
+
+def complaints(page):
+    """Return what axe-core complains about: the rule and the elements. A content security policy does not stop it."""
+    page.evaluate(SCRIPT)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [(one["id"], [node["html"][:160] for node in one["nodes"]]) for one in found["violations"]]
