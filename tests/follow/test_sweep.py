@@ -1,6 +1,7 @@
 """What a submission deletes of earlier applications: only directories of the user, of applications that have ended."""
 
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -8,7 +9,9 @@ import pytest
 
 from support.fake_yarn import FakeYarn, application, serving
 from support.staging_place import USER, cluster_at
-from tf_yarn_ops.follow.sweep import sweep_directories, sweep_old
+from tf_yarn_ops.follow.sweep import keep_missing_records, sweep_directories, sweep_old
+from tf_yarn_ops.history.histories import Histories
+from tf_yarn_ops.history.query import Query
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
 STATES = {"application_1_0001": "FINISHED", "application_1_0002": "RUNNING", "application_1_0003": "KILLED"}
@@ -65,3 +68,16 @@ def test_only_old_files_of_the_user_are_deleted(staging, root, monkeypatch, fold
     monkeypatch.setattr("tf_yarn_ops.follow.sweep.CLAIMS_FORGOTTEN_AFTER", -1000)
     assert sweep_old(StagingDirectory(replace(cluster_at(root), user="bob", staging_template=f"/user/{USER}/.skein")), folder) == 0
     assert sweep_old(staging, folder) == 1
+
+
+def test_jobs_that_died_before_their_coordinator_get_records(staging, root):
+    yarn, now = FakeYarn(), time.time()
+    for number, tags, ended in ((1, "tfy-job", now), (2, "dask", now), (3, "tfy-0a1b,nightly", now - 3600), (4, "tfy-job", now - 99 * 3600)):
+        yarn.add(application(number, "FAILED", user=USER, finalStatus="FAILED", applicationTags=tags, finishedTime=round(1000 * ended),
+                             startedTime=round(1000 * ended) - 5000, diagnostics="No module named grpc"))
+    with serving(yarn) as url:
+        for _ in range(2):
+            keep_missing_records(staging, replace(cluster_at(root), resourcemanagers=(url,)).resourcemanager(), 24)
+    found = list(Histories(staging.cluster).find(Query()))
+    assert [one["application_id"][-4:] for one in found] == ["0001", "0003"]
+    assert {one["reason"] for one in found} == {"AM_FAILED"} and "grpc" in found[0]["message"]

@@ -59,7 +59,7 @@ def test_the_body_is_what_skeins_driver_would_send(place):
         "application-id": ID, "application-name": "digits", "application-type": "skein", "queue": "low",
         "priority": 3, "max-app-attempts": 1, "unmanaged-AM": False,
         "keep-containers-across-application-attempts": False, "resource": {"memory": 2048, "vCores": 2},
-        "application-tags": {"tag": ["mine"]}, "app-node-label-expression": "gpu",
+        "application-tags": {"tag": ["mine", "tfy-job"]}, "app-node-label-expression": "gpu",
     }
     environment = entries(container["environment"])
     assert environment["CLASSPATH"] == ".ytf.zip<CPS>./*<CPS>/etc/hadoop/conf<CPS>/opt/hadoop/*"
@@ -81,10 +81,9 @@ def test_the_body_is_what_skeins_driver_would_send(place):
         assert resources[name]["visibility"] == "APPLICATION"
 
 
-def test_no_tags_are_left_out(place):
-    """Hadoop 2.10 refuses a list without tags."""
+def test_job_without_identity_has_the_tag_of_our_jobs(place):
     place.launcher().submit(job())
-    assert "application-tags" not in place.body()
+    assert place.body()["application-tags"] == {"tag": ["tfy-job"]}
 
 
 def read_proto(place):

@@ -158,6 +158,7 @@ class FakeYarn:
         states = list(filter(None, parameters.get("states", "").split(",")))
         return ((not tags or tags & set(app["applicationTags"].split(",")))
                 and (not states or app["state"] in states)
+                and app["finishedTime"] >= int(parameters.get("finishedTimeBegin", 0))
                 and parameters.get("user", app["user"]) == app["user"])
 
     def about(self, method, words, body):

@@ -2,11 +2,11 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import ApplicationNotFound
+from ..errors import ApplicationNotFound, TfYarnError
 from ..history.compare import ComparedRow, compare
 from ..history.histories import Histories
 from ..history.query import STATES, Query, parse_states
@@ -15,8 +15,13 @@ from ..runtime.common.report import run_seconds
 from ..terminal.output import align, configure_logging, print_json, say, show
 from .command_line import application_ids_only, next_options, read_moment, reading_options
 
+if TYPE_CHECKING:
+    from ..hadoop.cluster import Cluster
+
 #: The most jobs that a table shows, unless ``--limit`` says more.
 MOST_ROWS = 50
+#: Hours for which YARN is asked about jobs without a record, and seconds for which it may not answer.
+_HOURS, _PATIENCE = 7 * 24, 2.0
 #: Metrics in a row of the table.
 _METRICS = 3
 #: Characters of a value in a comparison.
@@ -48,6 +53,8 @@ def history(name: str, since: float | None, states: tuple[str, ...], user: str |
     Records in HDFS tell of them, also when YARN has forgotten them.
     """
     histories = _open(resourcemanager, verbose, user)
+    if user is None:
+        _complete(histories.cluster)
     found = list(itertools.islice(histories.find(Query(name, since or 0.0, states)), limit + 1))
     histories.close()
     shown = found[:limit]
@@ -67,6 +74,20 @@ def _open(resourcemanager: str | None, verbose: bool, users: str | None) -> Hist
     from ..hadoop.cluster import discover
 
     return Histories(discover(resourcemanager), users)
+
+
+def _complete(cluster: "Cluster") -> None:
+    """Write the records of jobs that died before they could, as long as YARN knows them; without YARN do nothing."""
+    from ..follow.sweep import keep_missing_records
+    from ..staging.staging_directory import StagingDirectory
+
+    resourcemanager = cluster.resourcemanager(_PATIENCE)
+    try:
+        keep_missing_records(StagingDirectory(cluster), resourcemanager, _HOURS)
+    except TfYarnError as error:
+        say(f"jobs that ended without a record are not listed: {error}")
+    finally:
+        resourcemanager.close()
 
 
 def table(summaries: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -9,6 +9,7 @@ from ..errors import ApplicationNotFound, TfYarnError
 from ..hadoop.resourcemanager import ENDED, ResourceManager
 from ..history.missing_record import keep_record
 from ..history.records import records_of
+from ..runtime.common.contract import TAG_PREFIX
 from ..staging.staging_directory import StagingDirectory
 from .lease import LEASES_FOLDER, with_holder
 from .yarn_report import read_yarn_report
@@ -17,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 #: The most directories that one submission checks.
 AT_MOST = 20
+#: Hours after the end of a job in which a submission writes its missing record.
+RECENT_HOURS = 24
 #: Milliseconds after which an application that YARN does not know counts as ended: twice the default total_timeout. A
 #: younger one may run on another cluster with the same file system.
 FORGOTTEN_AFTER = 14 * 24 * 3600 * 1000
@@ -45,6 +48,7 @@ def sweep_ended(staging: StagingDirectory, resourcemanager: ResourceManager, kee
         deleted = sweep_directories(staging, resourcemanager, keep)
         if deleted:
             logger.info("deleted the directories of %s ended applications", len(deleted))
+        keep_missing_records(staging, resourcemanager, RECENT_HOURS)
         if random.random() < CLAIMS_CHANCE:
             sweep_old(staging, "claims")
             sweep_old(staging, LEASES_FOLDER)
@@ -53,6 +57,29 @@ def sweep_ended(staging: StagingDirectory, resourcemanager: ResourceManager, kee
             sweep_snapshots(staging, resourcemanager)
     except TfYarnError as error:
         logger.debug("could not sweep the staging directory: %s", error)
+
+
+def keep_missing_records(staging: StagingDirectory, resourcemanager: ResourceManager, hours: float) -> None:
+    """Write the missing records of our jobs that ended in the last hours, as far as YARN knows them.
+
+    A job that nobody waits for, and that dies before its coordinator starts, leaves nothing else: Skein's application
+    master deletes its directory, and there is no snapshot yet.
+
+    Raises
+    ------
+    TfYarnError
+        YARN or the file system does not answer.
+    """
+    if not staging.cluster.site.history_days:
+        return
+    since = time.time() - 3600 * hours
+    ended = resourcemanager.find(states=ENDED, user=staging.cluster.user, finished_since=since)
+    ours = [application for application in ended if any(
+        tag.strip().startswith(TAG_PREFIX) for tag in str(application.get("applicationTags")).split(","))]
+    recorded = records_of(staging).recorded(since - 86400) if ours else set()
+    for application in ours:
+        if application["id"] not in recorded:
+            keep_record(staging, with_holder(lambda user: staging, read_yarn_report(application)))
 
 
 def sweep_directories(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str = "") -> list[str]:

@@ -85,7 +85,7 @@ class LocalJobs(ResourceManager):
         return {**application, "elapsedTime": round(1000 * time.time()) - application["startedTime"]}
 
     def find(self, tags: Iterable[str] = (), states: Iterable[str] = (),
-             user: str | None = None) -> list[dict[str, Any]]:
+             user: str | None = None, finished_since: float = 0.0) -> list[dict[str, Any]]:
         """Return the jobs with any of these tags, in any of these states."""
         found, tags, states = [], {tag.lower() for tag in tags}, set(states)
         for folder in self._folder.glob("local_*"):

@@ -371,7 +371,7 @@ class ResourceManager:
         return from_outside(self._of_one(ask, patience), self.addresses.current())
 
     def find(self, tags: Iterable[str] = (), states: Iterable[str] = (),
-             user: str | None = None) -> list[dict[str, Any]]:
+             user: str | None = None, finished_since: float = 0.0) -> list[dict[str, Any]]:
         """Return the applications that have any of the tags and are in any of the states.
 
         The list is complete: the same ResourceManager is active before and after it.
@@ -382,13 +382,15 @@ class ResourceManager:
             Default: all.
         user : str, optional
             The user whose applications are returned. Default: all users.
+        finished_since : float, optional
+            Only those that ended at this moment or later, seconds since the epoch. Default: all.
 
         Returns
         -------
         list of dict
             YARN's ``app`` objects.
         """
-        parameters = find_parameters(tags, states, user)
+        parameters = find_parameters(tags, states, user, finished_since)
         found = self._settled(lambda: read_applications(self._get(
             f"{CLUSTER_PATH}/apps", "looking for applications", params=parameters)), self._activation, self._patience)
         return [from_outside(application, self.addresses.current()) for application in found]
@@ -498,9 +500,11 @@ def read_activation(info: Mapping[str, Any], addresses: Addresses) -> int:
     return int(info.get("startedOn") or 0)
 
 
-def find_parameters(tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None) -> dict[str, str]:
+def find_parameters(tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None,
+                    finished_since: float = 0.0) -> dict[str, str]:
     """Build the query of a list call; it leaves out parts of the answer that no caller reads."""
-    parameters = {"applicationTags": ",".join(tags), "states": ",".join(states), "user": user or ""}
+    parameters = {"applicationTags": ",".join(tags), "states": ",".join(states), "user": user or "",
+                  "finishedTimeBegin": str(round(1000 * finished_since)) if finished_since else ""}
     return {"deSelects": "resourceRequests", **{name: value for name, value in parameters.items() if value}}
 
 

@@ -32,10 +32,14 @@ class Histories:
         cluster's user.
     filesystem : FileSystem, optional
         Default: `Cluster.open_filesystem`.
+
+    Attributes
+    ----------
+    cluster : Cluster
     """
 
     def __init__(self, cluster: Cluster, users: str | None = None, filesystem: FileSystem | None = None):
-        self._cluster = cluster
+        self.cluster = cluster
         self._users = users or cluster.user
         self._filesystem = filesystem or cluster.open_filesystem()
         self._known: dict[str, Records] = {}
@@ -45,20 +49,20 @@ class Histories:
         if not _PATTERN.search(self._users):
             return [self._users]
         # The staging directories of all users have one parent: /user of /user/{user}/.skein.
-        parent, place, _ = self._cluster.staging_template.partition("/{user}")
+        parent, place, _ = self.cluster.staging_template.partition("/{user}")
         try:
             listed = [status.name for status in self._filesystem.list(parent or "/") if status.is_directory]
         except SubmissionRejected:
             listed = []
-        names = {*(listed if place else []), self._cluster.user}
+        names = {*(listed if place else []), self.cluster.user}
         return sorted((name for name in names if fnmatchcase(name, self._users)),
-                      key=lambda name: (name != self._cluster.user, name))
+                      key=lambda name: (name != self.cluster.user, name))
 
     def of(self, user: str) -> Records:
         """Return the records of a user."""
         if user not in self._known:
-            folder = self._cluster.acting_for(user).history
-            self._known[user] = Records(self._filesystem, folder, owned=user == self._cluster.user)
+            folder = self.cluster.acting_for(user).history
+            self._known[user] = Records(self._filesystem, folder, owned=user == self.cluster.user)
         return self._known[user]
 
     def find(self, query: Query) -> Iterator[dict[str, Any]]:

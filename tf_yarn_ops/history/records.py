@@ -206,6 +206,12 @@ class Records:
         for path in snapshot_paths(self.folder, application_id):
             self.filesystem.delete(path)
 
+    def recorded(self, since: float) -> set[str]:
+        """Return the applications with a record of a day since this moment, seconds since the epoch."""
+        first = _utc(since).strftime("%Y/%m/%d")
+        names = (status.name for day in self.days() if day >= first for status in self._list(day))
+        return {match[1] for name in names if (match := _RECORD.match(name))}
+
     def has(self, application_id: str, at: float) -> bool:
         """Return whether there is a record of an application that ended for YARN at this moment.
 

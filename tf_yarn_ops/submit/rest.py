@@ -27,7 +27,7 @@ from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import ResourceManager
 from ..hadoop.security.delegation import DelegationTokens, obtain
 from ..job.spec import JobSpec
-from ..runtime.common.contract import dump_job
+from ..runtime.common.contract import JOB_TAG, dump_job
 from ..runtime.common.fast_import import import_skein
 from ..runtime.common.reasons import Reason
 from ..staging.application_directory import JOB_NAME, ApplicationDirectory
@@ -210,8 +210,8 @@ class RestSubmitter:
             for write in writes:
                 write.result()
         return build_body(application, staged, directory.planned(PROTO, proto), application_id=application_id,
-                          cluster=self._cluster, tags={*application.tags, *tags}, priority=spec.priority,
-                          tokens=self._credentials.texts() if self._credentials else None)
+                          cluster=self._cluster, tags={*application.tags, *(tags or (JOB_TAG,))},
+                          priority=spec.priority, tokens=self._credentials.texts() if self._credentials else None)
 
     def _file(self, directory: ApplicationDirectory, source: str, kind: str,
               checkpoint: Callable[[], None]) -> LocalResource:

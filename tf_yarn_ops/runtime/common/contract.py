@@ -23,6 +23,8 @@ ENVIRONMENT_FOLDER = "environment"
 TENSORBOARD_PAGE = "pages/tensorboard/"
 #: The form of the id of an application in YARN, and of a job on this machine: a time in milliseconds, a number.
 APPLICATION_ID = r"(?:application|local)_(\d+)_(\d+)"
+#: How each tag begins that we give an application; the tag of a job without an identity.
+TAG_PREFIX, JOB_TAG = "tfy", "tfy-job"
 #: Longest environment string or argument, bytes: Linux allows 128 KiB, of which the rest is left for the name.
 MAX_STRING = 120 * 1024
 
