@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from support.appmaster import APPLICATION, AppMaster
-from support.fake_yarn import FakeYarn, application, serving
+from support.fake_yarn import FakeYarn, application, closed_address, serving
 from support.runtime_jobs import job
 from support.tls import Authority
 from support.waiting import until
@@ -50,13 +50,29 @@ def test_a_verdict_waits_until_a_resourcemanager_answers(yarn, tmp_path):
         assert am.wait().reason is Reason.SUCCEEDED
 
 
-def test_a_resourcemanager_that_never_answered_holds_up_nothing(yarn, tmp_path):
+def test_unreachable_resourcemanager_holds_up_nothing(tmp_path):
     """The nodes need not reach its web port."""
+    with AppMaster(tmp_path / "job", job("true", ps=False), resourcemanagers=("http://nowhere.invalid:8088",)) as am:
+        assert am.wait().reason is Reason.SUCCEEDED
+        text = am.coordinator_log.read_text()
+        assert "the verdict will not wait for it" in text and "the verdict waits for it" not in text
+
+
+@pytest.mark.slow
+def test_verdict_waits_for_a_resourcemanager_unseen_since_the_start(yarn, tmp_path):
+    """It was restarted before the coordinator began, and the job has ended before it has recovered."""
     yarn.faults.append(away)
     with serving(yarn) as url, AppMaster(tmp_path / "job", job("true", ps=False), resourcemanagers=(url,)) as am:
+        until(lambda: "the verdict waits for it" in am.coordinator_log.read_text())
+        assert am.ended == []
+        yarn.faults.clear()
         assert am.wait().reason is Reason.SUCCEEDED
-        said = am.coordinator_log.read_text()
-        assert "the verdict waits for none" in said and "the verdict waits for it" not in said
+
+
+def test_wait_for_an_unseen_resourcemanager_ends():
+    closed = (closed_address(),)
+    asyncio.run(asyncio.wait_for(ending.until_known(closed, APPLICATION, seconds=0.1, seen=False), 60))
+    assert ending.knows_us(closed, APPLICATION) is False and ending.knows_us((), APPLICATION) is None
 
 
 def test_forgotten_kill_is_repeated_and_never_counts_as_done(monkeypatch):

@@ -327,6 +327,9 @@ class ResourceManager(Handler):
         self.reply(202, {}, "")
         self.server.kills.append((self.path, body))
 
+    def do_GET(self):
+        self.reply(200, {}, '{"state": "RUNNING"}')
+
 
 @pytest.mark.slow
 def test_a_verdict_that_skein_does_not_take_travels_with_a_kill(tmp_path):

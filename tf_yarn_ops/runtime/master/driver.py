@@ -25,7 +25,16 @@ from .containers import SkeinContainers, exit_now
 from .coordinator import Coordinator
 from .lifecycle import Expired
 from .listener import PortsTaken, listen_on_first_free
-from .verdict import VerdictNotTaken, ask_for_application, end_application, kill_by_rest, knows_us, until_known
+from .verdict import (
+    RESOURCEMANAGER_SECONDS,
+    UNSEEN_SECONDS,
+    VerdictNotTaken,
+    ask_for_application,
+    end_application,
+    kill_by_rest,
+    knows_us,
+    until_known,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -120,19 +129,21 @@ async def coordinate(coordinator: Coordinator) -> None:
     website.renew(final=True)
     report = coordinator.report()
     keeping = history.begin_record(job, application_id, coordinator.status(live=False), snapshots)
-    if await reachable:
-        await until_known(job.resourcemanagers, application_id, job.authorities)
+    seen = bool(await reachable)
+    left = RESOURCEMANAGER_SECONDS if seen else max(0.0, UNSEEN_SECONDS - (time.monotonic() - began))
+    await until_known(job.resourcemanagers, application_id, job.authorities, left, seen)
     await asyncio.wait([keeping], timeout=history.RECORD_HOLD_SECONDS)
     await end_application(containers, job, report)
     await asyncio.wait([keeping], timeout=history.WRITE_SECONDS)
     logger.info("Ended after %.1f s", time.monotonic() - began)
 
 
-def warn_unless(known: bool, job: Job) -> None:
+def warn_unless(known: Optional[bool], job: Job) -> None:
     """Log that the coordinator cannot ask a ResourceManager, because of a firewall or a certificate for example."""
     if not known and job.resourcemanagers:
-        logger.warning("No ResourceManager answers the coordinator at %s: the verdict waits for none",
-                       ", ".join(job.resourcemanagers))
+        patience = "not wait for it" if known is None else f"wait for it in the first {UNSEEN_SECONDS:.0f} s"
+        logger.warning("No ResourceManager answers the coordinator at %s: the verdict will %s",
+                       ", ".join(job.resourcemanagers), patience)
 
 
 def allow_many_connections() -> None:

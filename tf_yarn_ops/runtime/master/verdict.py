@@ -11,7 +11,7 @@ import os
 import time
 import urllib.error
 import urllib.request
-from typing import Any, Dict, Mapping, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 from ..common.container_http import NO_ANSWER, container_tokens, opener_of
 from ..common.contract import Job
@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 SHUTDOWN_PAUSES = (0.2, 1.0, 0.0)
 #: Seconds for which a verdict waits for a ResourceManager, as long as Hadoop's own clients try to reach one.
 RESOURCEMANAGER_SECONDS = 900.0
+#: Seconds from the coordinator's start for which it waits for one that has not answered yet: it may be starting, or the
+#: address may be of no use on this node, as that of a tunnel.
+UNSEEN_SECONDS = 120.0
 #: Seconds between two looks, and between two kills.
 RESOURCEMANAGER_LOOKS = 1.0
 #: The number of kills over REST after Skein has failed.
@@ -50,10 +53,22 @@ class VerdictNotTaken(Exception):
         self.report = report
 
 
-async def until_known(resourcemanagers: Sequence[str], application_id: str, authorities: str = "") -> None:
-    """Wait until a ResourceManager knows the application, at most `RESOURCEMANAGER_SECONDS`.
+async def until_known(resourcemanagers: Sequence[str], application_id: str, authorities: str = "",
+                      seconds: float = RESOURCEMANAGER_SECONDS, seen: bool = True) -> None:
+    """Wait until a ResourceManager knows the application.
 
     Without a ResourceManager Skein gives up after 30 s, and YARN would never get the verdict.
+
+    Parameters
+    ----------
+    resourcemanagers : sequence of str
+    application_id : str
+    authorities : str, optional
+        As in `knows_us`.
+    seconds : float, optional
+        How long to wait at most.
+    seen : bool, optional
+        Whether one has answered before. Otherwise the wait ends when none can be reached from this node.
 
     References
     ----------
@@ -61,10 +76,12 @@ async def until_known(resourcemanagers: Sequence[str], application_id: str, auth
     (``hadoop.service.shutdown.timeout``, 30 s).
     """
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + RESOURCEMANAGER_SECONDS
+    deadline = loop.time() + seconds
     logged = False
-    while not await loop.run_in_executor(
-            None, knows_us, resourcemanagers, application_id, authorities) and loop.time() < deadline:
+    while loop.time() < deadline:
+        known = await loop.run_in_executor(None, knows_us, resourcemanagers, application_id, authorities)
+        if known or (known is None and not seen):
+            return
         if not logged:
             logger.warning("No ResourceManager answers at %s: the verdict waits for it", ", ".join(resourcemanagers))
             logged = True
@@ -95,13 +112,14 @@ async def end_application(containers: Containers, job: Job, report: JobReport) -
     raise VerdictNotTaken(report)
 
 
-def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: str = "") -> bool:
-    """Return whether a ResourceManager is active and has recovered the application.
+def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: str = "") -> Optional[bool]:
+    """Return whether a ResourceManager is active and has recovered the application; None if this node reaches none.
 
     An answer that asks for authentication counts too. A standby redirects to the active ResourceManager, whose address
-    may be missing in the job file.
+    may be missing in the job file. A refused connection is a ResourceManager that is down.
     """
     opener = opener_of(authorities)
+    known: Optional[bool] = None
     for base in resourcemanagers:
         request = urllib.request.Request(f"{base}/ws/v1/cluster/apps/{application_id}/state",
                                          headers=token_header(os.environ))
@@ -112,9 +130,11 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: 
         except urllib.error.HTTPError as error:
             if error.code in (401, 403):
                 return True
-        except NO_ANSWER:
-            continue
-    return False
+            known = False
+        except NO_ANSWER as error:
+            if isinstance(getattr(error, "reason", None), ConnectionRefusedError):
+                known = False
+    return known
 
 
 def ask_for_application(resourcemanagers: Sequence[str], application_id: str,
