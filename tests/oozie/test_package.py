@@ -331,6 +331,7 @@ def test_answer_of_oozie_is_reported(place, answer, code, message):
         run("package", "job.yaml", "--out", "app", YTF_RESOURCEMANAGER=url)
         done = run("run", "app", "--oozie", server, YTF_RESOURCEMANAGER=url)
         assert (done.returncode, done.stdout) == (code, "") and message in done.stderr, done.stderr
+        assert code == 3 or done.stderr.endswith("\nnext: curl $OOZIE_URL/v1/admin/status\n")
         # A refused application is deleted again.
         assert [*place.glob("user/*/oozie/*/*")] == [] or code == 4
 

@@ -33,9 +33,11 @@ class OozieRefused(SubmissionRejected):
 class OozieUnreachable(ClusterUnreachable):
     """The Oozie server does not answer, or the answer is not Oozie's."""
 
+    command = "curl $OOZIE_URL/v1/admin/status"
+
     @property
     def hint(self) -> str:
-        return "Check --oozie or $OOZIE_URL: curl $OOZIE_URL/v1/admin/status answers systemMode NORMAL."
+        return "Check --oozie or $OOZIE_URL. A server that works answers systemMode NORMAL."
 
 
 class Oozie:
