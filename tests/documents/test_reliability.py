@@ -7,7 +7,8 @@ import pytest
 
 from support.fault_table import HEAD, PARTS, line
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "operations" / "reliability.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "operations" / "reliability.md").read_text(encoding="utf-8")
 
 
 def lines_below(heading):
@@ -28,3 +29,9 @@ def test_the_table_is_that_of_the_tests_with_what_was_measured(heading):
 
 def test_the_number_of_rows_at_the_top_is_right():
     assert f"{sum(map(len, PARTS.values()))} faults" in PAGE
+
+
+@pytest.mark.parametrize("test", re.findall(r"`(tests/[\w/]+\.py::\w+)`", PAGE))
+def test_row_of_a_scheduler_names_a_test(test):
+    file, _, name = test.partition("::")
+    assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
