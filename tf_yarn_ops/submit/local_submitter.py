@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import Fault, FaultCode
+from ..errors import Fault, FaultCode, SubmissionRejected
 from ..hadoop.cluster import Cluster
 from ..hadoop.local_jobs import LocalJobs
 from ..hadoop.resourcemanager import ENDED, ResourceManager
@@ -103,7 +103,11 @@ class LocalSubmitter:
     def reserve(self, spec: JobSpec) -> str:
         """Make the folder of a new job, and return its id; delete the folders of jobs that ended long ago."""
         jobs = self._jobs.folder(f"local_{round(1000 * time.time())}_1")
-        jobs.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            jobs.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise SubmissionRejected(f"the folder of local jobs, {jobs.parent}, can't be written: {error.strerror}; "
+                                     "name another: --resourcemanager local:///folder, or $XDG_STATE_HOME") from error
         for ended in self._jobs.find(states=ENDED):
             if ended["finishedTime"] < 1000 * (time.time() - KEPT_DAYS * 86400):
                 shutil.rmtree(self._jobs.folder(ended["id"]), ignore_errors=True)
