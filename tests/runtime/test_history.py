@@ -147,14 +147,16 @@ def record_of(files):
 
 @pytest.mark.slow
 def test_a_real_coordinator_writes_what_its_report_says(tmp_path, files):
-    command = f'echo "$JOB_NAME $TASK_INDEX"; if [ $TASK_INDEX = 1 ]; then echo "key $API_KEY"; exit 3; fi; {FOREVER}'
+    command = (f'set -- --token=letmein99; echo "$JOB_NAME $TASK_INDEX"; '
+               f'if [ $TASK_INDEX = 1 ]; then echo "key $API_KEY ${{1#*=}}"; exit 3; fi; {FOREVER}')
     with AppMaster(tmp_path / "job", job(command, env={"API_KEY": "hunter2-long"}), history=plan(files.url)) as am:
         report = am.wait()
     record = record_of(files)
     assert JobReport.from_dict(record).reason is report.reason is Reason.TASK_FAILED
     assert {task["task"]: task["state"] for task in record["tasks"]} == {task.task: task.state for task in report.tasks}
     failed = next(task for task in record["tasks"] if task["task"] == record["first_failure"])
-    assert "key ***" in failed["log_tail"] and "hunter2" not in json.dumps(record)
+    assert "key *** ***" in failed["log_tail"] and "hunter2" not in json.dumps(record)
+    assert "key *** ***" in str(report)
     tails = {task["task"]: task["log_tail"] for task in record["tasks"] if task["state"] == "stopped"}
     assert tails["worker:0"] == "worker 0\n" and {task.log_tail for task in report.tasks if task.state == "stopped"} == {""}
 

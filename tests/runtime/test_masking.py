@@ -23,7 +23,7 @@ def test_a_variable_is_known_by_its_name(name, secret):
 
 
 def test_secrets_are_masked_also_where_one_contains_another():
-    secrets = secrets_of([{"API_KEY": "hunter2", "EPOCHS": "100000"}, {"TOKEN": "hunter2-long"}, {"KEY": "ab"}])
+    secrets = secrets_of([{"env": {"API_KEY": "hunter2", "EPOCHS": "100000"}}, {"env": {"TOKEN": "hunter2-long"}}, {"env": {"KEY": "ab"}}])
     assert secrets == {"hunter2", "hunter2-long"}
     document = {"message": "no hunter2-long, no hunter2", "tasks": [{"log_tail": "key=hunter2\n"}], "hunter2": 1, "n": None}
     assert mask_texts(document, secrets) == {
@@ -48,6 +48,12 @@ def test_the_mask_is_the_one_that_a_job_refuses_as_a_value():
 ])
 def test_a_command_shows_no_values_of_secret_options(command, shown):
     assert mask_command(command) == shown
+
+
+def test_secrets_of_a_command_are_masked_in_every_text():
+    job = {"command": "train --api-key=letmein99 s3://ann:hush-hush@host/data", "tasks": {"worker": {"command": "run letmein99 hush-hush"}}}
+    assert secrets_of([job]) == {"letmein99", "hush-hush"}
+    assert mask_options(job)["tasks"]["worker"]["command"] == "run *** ***"
 
 
 def test_options_show_no_secrets_wherever_they_stand():

@@ -8,10 +8,10 @@ could choose the command of the next job.
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from ..runtime.common.report import JobReport
+from ..runtime.common.report import JobReport, flatten
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,9 @@ def write_job_outputs(path: str, properties: Mapping[str, str]) -> None:
 
 def _metrics(metrics: Mapping[str, Any]) -> dict[str, str]:
     texts: dict[str, str] = {}
-    for name, value in _flat("", metrics):
+    for name, value in flatten(metrics):
+        if value is None:
+            continue
         if len(texts) >= MAX_METRICS:
             logger.warning("more than %s metrics; the others are in the report only", MAX_METRICS)
             break
@@ -73,14 +75,6 @@ def _metrics(metrics: Mapping[str, Any]) -> dict[str, str]:
             continue
         texts[key] = value if isinstance(value, str) else json.dumps(value)
     return texts
-
-
-def _flat(prefix: str, metrics: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in metrics.items():
-        if isinstance(value, Mapping):
-            yield from _flat(f"{prefix}{name}.", value)
-        elif value is not None:
-            yield f"{prefix}{name}", value
 
 
 def _harmless(name: str, text: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..runtime.common.report import run_seconds
+from ..runtime.common.report import flatten, run_seconds
 from .record_summary import last_metrics
 
 RESULT, METRICS, OPTIONS, ENVIRONMENT = "result", "metrics", "options", "environment"
@@ -68,15 +68,7 @@ def _values(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Any]]:
         yield (METRICS, name), value
     options = dict(record.get("options") or {})
     yield (ENVIRONMENT, "environment"), options.pop("environment", None)
-    for name, value in _flat(options):
-        yield (OPTIONS, name), value
+    for name, value in flatten(options):
+        yield (OPTIONS, name), tuple(value) if isinstance(value, list) else value
     for name, value in (record.get("versions") or {}).items():
         yield (ENVIRONMENT, str(name)), value
-
-
-def _flat(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in options.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", tuple(value) if isinstance(value, list) else value

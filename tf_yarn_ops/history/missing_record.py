@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import TfYarnError
 from ..runtime.common.contract import Job, load_job
-from ..runtime.common.masking import mask_texts, secrets_of
+from ..runtime.common.masking import mask_texts
 from ..runtime.common.record import CLIENT, build_record, pack_record
 from ..runtime.common.report import JobReport
 from ..runtime.common.status import Facts, build_status
@@ -73,7 +73,7 @@ def _record_of(report: JobReport, job: Job | None, snapshot: Mapping[str, Any] |
     at = report.finished_at or 0.0
     options = job.options if job else {}
     status = build_status(report, Facts(at, options=options))
-    masked = mask_texts(status, secrets_of(plan.env for plan in job.types.values())) if job else status
+    masked = mask_texts(status, job.secrets) if job else status
     return build_record(complete_status(masked, snapshot) if snapshot else masked, CLIENT, at)
 
 

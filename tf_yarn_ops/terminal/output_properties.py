@@ -7,13 +7,12 @@ action by the value as it is, so a value holds no ``<``, ``>``, ``&`` and no ``$
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ..errors import Fault, GeneralFault, SpecInvalid
 from ..runtime.common.escaping import CONTROLS
-from ..runtime.common.report import JobReport
+from ..runtime.common.report import JobReport, flatten
 from .output import show
 
 #: Bytes with line ends: the default limit of Oozie for the outputs of an action (``oozie.action.max.output.data``).
@@ -56,7 +55,8 @@ def outputs_of(report: JobReport, **others: str | None) -> dict[str, str]:
         **others,
     }
     order = dict.fromkeys([*OUTPUTS, *others])
-    metrics = {METRIC + (_NO_NAME.sub("_", name) or "_"): value for name, value in _flat("", report.metrics or {})}
+    metrics = {METRIC + (_NO_NAME.sub("_", name) or "_"): value if isinstance(value, str) else json.dumps(value)
+               for name, value in flatten(report.metrics or {}) if value is not None}
     return {name: text for name, text in ({name: known.get(name) for name in order} | metrics
                                           | {MESSAGE: report.message}).items() if text}
 
@@ -119,11 +119,3 @@ def _fitting(lines: list[str], limit: int) -> tuple[list[str], int]:
 
 def _plain(text: str) -> str:
     return _UNSAFE.sub("_", _BLANKS.sub(" ", text)).strip()
-
-
-def _flat(prefix: str, metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, value in metrics.items():
-        if isinstance(value, Mapping):
-            yield from _flat(f"{prefix}{name}.", value)
-        elif value is not None:
-            yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value)

@@ -273,7 +273,7 @@ class Agent:
             self.held.close()
             self.held = None
         self.metrics = MetricsFile(os.path.join(self.folder, METRICS_FILE))
-        self.secrets = secrets_of([plan.env])
+        self.secrets = secrets_of([plan._asdict()])
         self.sample_at, self.active_at = 0.0, time.monotonic()
         log("%s starts, round %d, start %d, on %s", task, self.round, self.start, address)
         self.command = Command(plan.command, env)

@@ -7,7 +7,9 @@ function of the job file and the cluster spec.
 import json
 import os
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from .masking import secrets_of
 
 #: Version of the job file and of the protocol between coordinator and agents.
 VERSION = 1
@@ -208,6 +210,11 @@ class Job(NamedTuple):
     def tasks(self) -> List[TaskId]:
         """Return all tasks of the job, in the order of the request."""
         return [TaskId(name, index) for name, plan in self.types.items() for index in range(plan.instances)]
+
+    @property
+    def secrets(self) -> Set[str]:
+        """The secret values of all tasks, as `masking.secrets_of` finds them."""
+        return secrets_of(plan._asdict() for plan in self.types.values())
 
     def leads(self, task: TaskId) -> bool:
         """Return whether a task is the chief or, without a chief, worker 0."""

@@ -14,7 +14,7 @@ SHORTEST = 6
 _ASSIGNED = re.compile(r"(?P<option>(?<![\w-])--?)?(?P<name>[A-Za-z][\w-]*)(?:=|(?(option)\s+(?!-)|(?!)))"
                        r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';|&]+)")
 #: The password in ``scheme://user:password@host``.
-_IN_URL = re.compile(r"(?<=://)([^/\s:@]*):[^/\s@]+@")
+_IN_URL = re.compile(r"(?<=://)([^/\s:@]*):([^/\s@]+)@")
 
 
 def is_secret(variable: str) -> bool:
@@ -29,10 +29,19 @@ def mask_variables(env: Mapping[str, Any], mask: str = MASK) -> Mapping[str, Any
     return {name: mask if is_secret(name) else value for name, value in env.items()}
 
 
-def secrets_of(envs: Iterable[Mapping[str, str]]) -> Set[str]:
-    """Return the secret values of some environments that can be looked for in texts."""
-    return {str(value) for env in envs for name, value in env.items()
-            if is_secret(name) and len(str(value)) >= SHORTEST}
+def secrets_of(holders: Iterable[Mapping[str, Any]]) -> Set[str]:
+    """Return the secret values that can be looked for in texts.
+
+    Parameters
+    ----------
+    holders : iterable of mapping
+        Each may have variables under ``env`` and a ``command``.
+    """
+    found = set()
+    for holder in holders:
+        found |= {str(value) for name, value in (holder.get("env") or {}).items() if is_secret(name)}
+        found |= secrets_in_command(holder.get("command") or "")
+    return {secret for secret in found if len(secret) >= SHORTEST}
 
 
 def mask_texts(value: Any, secrets: Iterable[str], *, names: bool = True) -> Any:
@@ -63,9 +72,9 @@ def mask_command(text: str) -> str:
 
 
 def secrets_in_command(text: str) -> Set[str]:
-    """Return the values that `mask_command` masks behind options and variables, without their quotes."""
-    values = (found["value"].strip("\"'") for found in _ASSIGNED.finditer(text) if is_secret(_name(found)))
-    return {value for value in values if len(value) >= SHORTEST}
+    """Return the values that `mask_command` masks, without their quotes."""
+    values = {found["value"].strip("\"'") for found in _ASSIGNED.finditer(text) if is_secret(_name(found))}
+    return {value for value in values | {found[2] for found in _IN_URL.finditer(text)} if len(value) >= SHORTEST}
 
 
 def _name(found: "re.Match[str]") -> str:
@@ -81,7 +90,7 @@ def mask_options(job: Mapping[str, Any]) -> Dict[str, Any]:
         As ``--spec`` reads it: variables stand under ``env``, also in each entry of ``tasks``.
     """
     holders = (job, *(job.get("tasks") or {}).values())
-    found: Dict[str, Any] = mask_texts(_options(job), secrets_of(holder.get("env") or {} for holder in holders))
+    found: Dict[str, Any] = mask_texts(_options(job), secrets_of(holders))
     return found
 
 

@@ -7,7 +7,7 @@ it there by its first key and add what YARN knows (states, times, tracking URL).
 import json
 import math
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 from .reasons import Reason
 
@@ -369,6 +369,15 @@ def list_names(items: Sequence[Any], name: Callable[[Any], str] = str) -> str:
     """Return the names of the first items, and the number of the others: ``ps:0, worker:0 and 12 more``."""
     more = len(items) - NAMED
     return ", ".join(map(name, items[:NAMED])) + (f" and {more} more" if more > 0 else "")
+
+
+def flatten(values: Mapping[str, Any], above: str = "") -> Iterator[Tuple[str, Any]]:
+    """Yield the names and values of nested mappings; the names are joined by dots."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
 
 
 def plain_values(value: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Any, Callable, Mapping, Optional
 from ..common.contract import HistoryPlan, Job
 from ..common.file_storage import LocalFolder, Storage, StorageRefused, put_whole
 from ..common.hdfs import Hdfs
-from ..common.masking import mask_texts, secrets_of
+from ..common.masking import mask_texts
 from ..common.record import COORDINATOR, DAY_MODE, build_record, pack_record, record_path, snapshot_paths
 from ..common.report import yarn_times
 from .verdict import ask_for_application
@@ -201,7 +201,7 @@ def _complete(job: Job, application_id: str, status: Mapping[str, Any]) -> Mappi
 
 
 def _masked(job: Job, document: Mapping[str, Any]) -> Mapping[str, Any]:
-    masked: Mapping[str, Any] = mask_texts(document, secrets_of(plan.env for plan in job.types.values()))
+    masked: Mapping[str, Any] = mask_texts(document, job.secrets)
     return masked
 
 
