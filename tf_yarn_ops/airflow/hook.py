@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -88,11 +89,8 @@ class YarnHook(BaseHook):
         """
         from .job import operator_job
 
-        launcher = self.get_launcher()
-        try:
+        with closing(self.get_launcher()) as launcher:
             return launcher.submit(operator_job({}, spec, None, None))
-        finally:
-            launcher.close()
 
     def report(self, application_id: str) -> "JobReport":
         """Return the present report of an application: its ``reason`` is None while it runs, LOST if it is unknown.
@@ -102,11 +100,8 @@ class YarnHook(BaseHook):
         ClusterUnreachable
             No ResourceManager answers.
         """
-        launcher = self.get_launcher()
-        try:
+        with closing(self.get_launcher()) as launcher:
             return launcher.report(application_id)
-        finally:
-            launcher.close()
 
     def kill(self, application_id: str, why: str = "Killed by a task of Airflow") -> "JobReport":
         """Kill an application, wait until it is gone, and return its report.
@@ -124,11 +119,8 @@ class YarnHook(BaseHook):
         ClusterUnreachable
             YARN does not answer, or the application has not ended in time.
         """
-        launcher = self.get_launcher()
-        try:
+        with closing(self.get_launcher()) as launcher:
             return launcher.kill(application_id, why)
-        finally:
-            launcher.close()
 
     def logs(self, application_id: str, task: str | None = None) -> Iterator[str]:
         """Yield the log of a task in chunks of text, while it runs and after its end.
@@ -147,11 +139,8 @@ class YarnHook(BaseHook):
         ClusterUnreachable
             YARN does not answer.
         """
-        launcher = self.get_launcher()
-        try:
+        with closing(self.get_launcher()) as launcher:
             yield from launcher.log(application_id, task)
-        finally:
-            launcher.close()
 
     def _settings(self) -> "tuple[str | None, Site] | None":
         """Return the addresses and the site of the connection, and complete `environ`; None without a connection."""

@@ -7,28 +7,14 @@ or to the user who has installed this package.
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Fault, FaultCode, SpecInvalid
+from ..job.declaration import MEMORY, SECONDS, TEXT, TEXTS, Kind, Part, choice, count, option
 from ..job.spec import JobSpec
-from ..validation import (
-    ValueFault,
-    check_faults,
-    invalid,
-    kind_of,
-    normalise,
-    not_a_mapping,
-    optional,
-    read_choice,
-    read_count,
-    read_memory,
-    read_part,
-    read_seconds,
-    read_text,
-    read_texts,
-)
+from ..validation import ValueFault, check_faults, invalid, kind_of, not_a_mapping, read_part, read_text, read_texts
 from .keys import find_key, unknown_key
 
 if TYPE_CHECKING:
@@ -83,69 +69,33 @@ def _read_keytab(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """The limits of a site; None and empty mean no limit.
+class Limits(Part):
+    """The limits of a site; None and empty mean no limit."""
 
-    Parameters
-    ----------
-    user_to_proxy : bool or sequence of str, optional
-        Whether applications run as the ``user.to.proxy`` of the job: true for all users, or the allowed users.
-        Default false: applications run as the user of the launcher.
-    defaults : mapping of str to str, optional
-        Values of ``tf.*`` keys for jobs that do not give them.
-    environ : mapping of str to str, optional
-        Environment variables of the launcher. They win over those of the job.
-    files : {"project", "any"}, optional
-        Which files of the launcher's machine a job may name: those of its project, after links, or all that the
-        launcher can read. Default: ``project`` where the job type is installed with ``--secure``, else ``any``. Values
-        of `defaults` are not limited.
-    keytab, principal : str, optional
-        The Kerberos identity of the launcher, as in the site file, over which they win.
-    queues : sequence of str, optional
-        The allowed queues.
-    tasks : int, optional
-        The most tasks of one job, TensorBoard included.
-    memory, vcores, gpus : int, optional
-        The most for one container, also for the application master and TensorBoard; memory in MiB or with a unit.
-    total_memory, total_vcores, total_gpus : int, optional
-        The most for all containers of a job.
-    total_timeout : float, optional
-        Seconds. Jobs that give a longer total_timeout, or 0, are refused; jobs that give none get this one if the
-        default is longer.
-
-    Raises
-    ------
-    SpecInvalid
-        With every fault.
-    """
-
-    user_to_proxy: bool | tuple[str, ...] = False
-    defaults: Mapping[str, str] = field(default_factory=dict)
-    environ: Mapping[str, str] = field(default_factory=dict)
-    files: str | None = None
-    keytab: str | None = None
-    principal: str | None = None
-    queues: tuple[str, ...] = ()
-    tasks: int | None = None
-    memory: int | None = None
-    vcores: int | None = None
-    gpus: int | None = None
-    total_memory: int | None = None
-    total_vcores: int | None = None
-    total_gpus: int | None = None
-    total_timeout: float | None = None
-
-    def __post_init__(self) -> None:
-        counts = ("tasks", "vcores", "total_vcores")
-        check_faults(normalise(self, {
-            "user_to_proxy": _read_proxy, "defaults": _read_defaults, "environ": _read_environ,
-            "files": optional(read_choice("project", "any")), "queues": read_texts,
-            "keytab": optional(_read_keytab), "principal": optional(read_text),
-            "memory": optional(read_memory), "total_memory": optional(read_memory),
-            **{name: optional(read_count(1)) for name in counts},
-            **{name: optional(read_count(0)) for name in ("gpus", "total_gpus")},
-            "total_timeout": optional(read_seconds),
-        }))
+    user_to_proxy: bool | tuple[str, ...] = option(
+        False, Kind("texts", _read_proxy), "Whether applications run as the ``user.to.proxy`` of the job: true for all "
+        "users, or the allowed users. Otherwise they run as the user of the launcher.")
+    defaults: Mapping[str, str] = option(dict, Kind("variables", _read_defaults),
+                                         "Values of ``tf.*`` keys for jobs that do not give them.")
+    environ: Mapping[str, str] = option(dict, Kind("variables", _read_environ),
+                                        "Environment variables of the launcher. They win over those of the job.")
+    files: str | None = option(
+        None, choice("project", "any"), "Which files of the launcher's machine a job may name: those of its project, "
+        "after links, or all that the launcher can read. Values of ``defaults`` are not limited.",
+        in_words="project where the job type is installed with --secure, else any")
+    keytab: str | None = option(None, Kind("text", _read_keytab), "The keytab of the launcher; wins over the site's.")
+    principal: str | None = option(None, TEXT, "The principal of the launcher; wins over the site's.")
+    queues: tuple[str, ...] = option((), TEXTS, "The allowed queues.")
+    tasks: int | None = option(None, count(1), "The most tasks of one job, TensorBoard included.")
+    memory: int | None = option(None, MEMORY, "The most for one container, also the application master.")
+    vcores: int | None = option(None, count(1), "The most for one container, also the application master.")
+    gpus: int | None = option(None, count(0), "The most for one container.")
+    total_memory: int | None = option(None, MEMORY, "The most for all containers of a job.")
+    total_vcores: int | None = option(None, count(1), "The most for all containers of a job.")
+    total_gpus: int | None = option(None, count(0), "The most for all containers of a job.")
+    total_timeout: float | None = option(
+        None, SECONDS, "Jobs that give a longer total_timeout, or 0, are refused; jobs that give none get this one if "
+        "the default is longer.")
 
     def user(self, properties: Mapping[str, str]) -> str | None:
         """Return the user of the application; None for the user of the launcher.

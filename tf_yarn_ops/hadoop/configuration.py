@@ -31,6 +31,16 @@ CROSS_PLATFORM_CLASSPATH = (
 )
 
 
+def read_configuration_file(path: Path) -> dict[str, str]:
+    """Return the names and values of a file of Hadoop's configuration; raise ValueError for a broken file."""
+    try:
+        root = ElementTree.parse(path).getroot()
+    except ElementTree.ParseError as error:
+        raise ValueError(f"{path} is not XML: {error}") from error
+    pairs = ((item.findtext("name"), item.findtext("value")) for item in root.iter("property"))
+    return {name.strip(): value for name, value in pairs if name and value is not None}
+
+
 class Configuration:
     """The names and values of a Hadoop configuration; ``${...}`` is substituted when a value is read.
 
@@ -54,14 +64,7 @@ class Configuration:
             path = Path(directory) / name
             if not path.is_file():
                 continue
-            try:
-                root = ElementTree.parse(path).getroot()
-            except ElementTree.ParseError as error:
-                raise ValueError(f"{path} is not XML: {error}") from error
-            for item in root.iter("property"):
-                key, value = item.findtext("name"), item.findtext("value")
-                if key and value is not None:
-                    values[key.strip()] = value
+            values |= read_configuration_file(path)
         return cls(values, environ)
 
     @classmethod

@@ -13,13 +13,14 @@ docs/operations/oozie.md. Oozie 5.2.1, ``LauncherAM``, ``JavaActionExecutor``.
 import hashlib
 import re
 import time
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..errors import SpecInvalid
 from ..follow.yarn_report import read_yarn_report
+from ..hadoop.configuration import read_configuration_file
 from ..hadoop.resourcemanager import ENDED
 from ..launch.identity import Identity, attempt_of, generation_of, order
 from ..runtime.common.local_job import SCHEME
@@ -84,7 +85,10 @@ class Launched:
         if not path or container is None:
             raise SpecInvalid(f"{CONFIGURATION} or CONTAINER_ID is not set: only Oozie starts this program, in an "
                               "application that `ytf oozie package` has packed")
-        properties = _read_configuration(path)
+        try:
+            properties = read_configuration_file(Path(path))
+        except (OSError, ValueError) as error:
+            raise SpecInvalid(f"{CONFIGURATION} can't be read: {error}") from error
         workflow = properties.get(_JOB, "")
         if not workflow:
             raise SpecInvalid(f"{path} has no {_JOB}: it is not the configuration of an action of Oozie")
@@ -148,13 +152,3 @@ class Launched:
         again = (latest["state"] in ENDED and told // _ATTEMPTS == self.launcher
                  and read_yarn_report(latest).killed_by_attempt is None)
         return Identity(self.key, generation_of(latest), told if again else self.number)
-
-
-def _read_configuration(path: str) -> dict[str, str]:
-    try:
-        root = ElementTree.parse(path).getroot()
-    except (OSError, ElementTree.ParseError) as error:
-        raise SpecInvalid(f"{CONFIGURATION} can't be read: {error}") from error
-    wanted = (_JOB, _ACTION, _TAG)
-    return {item.findtext("name", ""): item.findtext("value", "") for item in root.iter("property")
-            if item.findtext("name") in wanted}
