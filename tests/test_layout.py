@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.source import MODULES, PACKAGE, ROOT, imported_modules, name_of, tree_of
+from tf_yarn_ops.cli.manual import troff_page
 
 RUNTIME = sorted((PACKAGE / "runtime").rglob("*.py"))
 #: docs/design.md, section "Rooms". A room imports itself and the rooms that its row names, and no other.
@@ -238,9 +239,11 @@ def test_the_package_installs_with_its_programs_and_data(tmp_path):
                    capture_output=True)
     with zipfile.ZipFile(next(tmp_path.glob("dist/tf_yarn_ops-*.whl"))) as wheel:
         names = set(wheel.namelist())
+        page, = (wheel.read(name).decode() for name in names if name.endswith(".data/data/share/man/man1/ytf-submit.1"))
         said = {Path(name).name: wheel.read(name).decode() for name in names if ".dist-info/" in name}
     assert {path.relative_to(ROOT).as_posix() for path in MODULES} <= names
     assert {"tf_yarn_ops/py.typed", "tf_yarn_ops/minicluster/pom.xml", "tf_yarn_ops/ui/templates/list.html"} <= names
+    assert page == troff_page()
     assert "ytf-submit = tf_yarn_ops.cli:submit_main" in said["entry_points.txt"]
     assert re.search(r"^ytf = tf_yarn_ops\.cli:main$", said["entry_points.txt"], re.M)
     assert "Requires-Python: >=3.10" in said["METADATA"]

@@ -423,6 +423,18 @@ def test_completion_is_for_zsh_and_fish_too(shell, line):
     assert line in run(YTF, "completion", shell).stdout
 
 
+@pytest.mark.parametrize("shell, name", [("bash", ".bashrc"), ("zsh", ".zshrc"), ("fish", ".config/fish/config.fish")])
+def test_completion_is_added_once_to_the_shells_own_file(tmp_path, shell, name):
+    words, env = ("completion", "--install-completion"), {"HOME": str(tmp_path), "SHELL": f"/usr/bin/{shell}"}
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("first")
+    assert f"added to {file}" in run(YTF, *words, env=env).stderr
+    assert "has the line already" in run(YTF, *words, env=env).stderr
+    first, line = file.read_text().splitlines()
+    assert first == "first" and f"ytf completion {shell}" in line
+
+
 def test_mistyped_command_is_answered_with_the_nearest():
     done = run(YTF, "minicluter", "up")
     assert done.returncode == 2 and "no command 'minicluter' (did you mean 'minicluster'?)" in done.stderr
