@@ -2,6 +2,7 @@
 
 import os
 
+import javaproperties
 import pytest
 
 from support.place import ID, USER, Place
@@ -24,13 +25,17 @@ def act(yarn, tmp_path, monkeypatch):
     environ = {"HOME": "/nowhere", "YTF_RESOURCEMANAGER": yarn.url, "HADOOP_USER_NAME": USER,
                "CONTAINER_ID": "container_1700000000000_0042_01_000001", "OOZIE_ACTION_CONF_XML": "action.xml"}
 
-    def run(*arguments):
+    def run():
         read, write = os.pipe()
         with Interruption() as interruption:
-            code = run_action(arguments, environ, interruption, write)
+            code = run_action(environ, interruption, write)
         os.close(write)
-        with open(read, encoding="utf-8") as outputs:
-            return code, dict(line.rstrip("\n").split("=", 1) for line in outputs)
+        with open(read, encoding="utf-8") as printed:
+            text = printed.read()
+        outputs = javaproperties.loads(text)
+        kept = (tmp_path / "externalChildIDs").read_text(encoding="utf-8")
+        assert kept == f"{outputs.get('application_id', '')}\n{text}"
+        return code, outputs
 
     return run
 
@@ -50,10 +55,9 @@ def test_action_trains_and_prints_its_outputs(act, yarn, capfd, tmp_path):
     assert yarn.apps[ID]["body"]["application-tags"]["tag"]
 
 
-@pytest.mark.parametrize("arguments, code", [((), 3), (("--on-failure", "status"), 0)])
-def test_action_names_the_refusal_of_a_submission(act, capfd, tmp_path, arguments, code):
+def test_action_names_the_refusal_of_a_submission(act, capfd, tmp_path):
     with open(tmp_path / "job.yaml", "a", encoding="utf-8") as file:
         file.write("queue: nowhere\n")
-    found, outputs = act(*arguments)
-    assert (found, outputs["reason"], outputs["status"]) == (code, "SUBMISSION_REJECTED", "FAILED")
+    code, outputs = act()
+    assert (code, outputs["reason"], outputs["status"]) == (3, "SUBMISSION_REJECTED", "FAILED")
     assert outputs["message"] in capfd.readouterr().err

@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
+import javaproperties
 import pytest
 
 from support.airflow_rows import FAILED, KILLED, SUCCEEDED, in_turn, until_there
@@ -74,6 +75,7 @@ def test_next_action_reads_the_outputs_and_a_branch_the_metric(site):
     _, application_id = site.yarn.settled(run, FAILED, SUCCEEDED)
     assert run.action()["userRetryCount"] == 1
     outputs = run.outputs()
+    assert javaproperties.loads(run.action()["data"]) == {name: value for name, value in outputs.items() if name != "hadoopJobs"}
     assert (outputs["status"], outputs["reason"], outputs["application_id"]) == ("SUCCEEDED", "SUCCEEDED", application_id)
     assert outputs["metric.odd"] == "it's \"5\" = a:b next _u00zz _{wf:id()} _tag_ _ _"
     assert outputs["metric.accuracy"] == "0.93" and outputs["left_out"] == "1"
@@ -96,33 +98,25 @@ def console(site, workflow, node):
 
 
 @row
-def test_console_names_the_log_with_the_reason(site):
-    folder = site.packed("console", {"command": "exit 3"})
-    run = Run(site, "console", site.ytf("run", "app", folder=folder)[0])
-    run.wait("KILLED")
-    site.yarn.settled(run, FAILED)
-    assert f"yarn logs -applicationId {run.action()['externalId']}" in console(site, run.workflow, "failed")
-
-
-@row
-def test_rerun_of_all_nodes_trains_again_after_a_status(site):
-    folder = site.packed("again", {"command": in_turn(site.folder / "agains", "exit 3", "true")}, "--on-failure", "status")
+def test_console_says_why_and_a_rerun_of_failed_nodes_trains_again(site):
+    folder = site.packed("again", {"command": in_turn(site.folder / "agains", "exit 3", "true")})
     run = Run(site, "again", site.ytf("run", "app", folder=folder)[0])
     run.wait("KILLED")
     first, = site.yarn.settled(run, FAILED)
-    assert f"TASK_FAILED {first} worker:0" in console(site, run.workflow, "train-failed")
-    rerun(run, "KILLED", failnodes="true")  # no node has failed for Oozie
-    site.yarn.settled(run, FAILED)
-    rerun(run, "SUCCEEDED", **{"failnodes": "false", "skip.nodes": ","})
+    why = site.server.action(run.workflow, "failed")["errorMessage"]
+    assert why.startswith(f"train: TASK_FAILED {first} worker:0 "), why
+    assert why.endswith(f"; yarn logs -applicationId {run.action()['externalId']}"), why
+    site.server.change(run.workflow, "rerun", properties={"oozie.wf.rerun.failnodes": "true"})
+    run.wait("SUCCEEDED")
     site.yarn.settled(run, FAILED, SUCCEEDED)
 
 
-def rerun(run, state, **options):
-    """Rerun a workflow, and wait for its end."""
-    number = run.site.server.info(run.workflow)["run"]
-    run.site.server.change(run.workflow, "rerun", properties={f"oozie.wf.rerun.{name}": value for name, value in options.items()})
-    until(lambda: run.site.server.info(run.workflow)["run"] > number, WORKFLOW, 0.5)
-    run.wait(state)
+@row
+def test_console_says_why_when_the_node_has_no_interpreter(site):
+    folder = site.packed("bare", {"command": "true"}, "--python", "/nowhere/python")
+    workflow = site.ytf("run", "app", folder=folder)[0]
+    Run(site, "bare", workflow).wait("KILLED")
+    assert "has no interpreter '/nowhere/python'" in site.server.action(workflow, "failed")["errorMessage"]
 
 
 REASON = """<decision name="judge"><switch>
@@ -133,11 +127,25 @@ REASON = """<decision name="judge"><switch>
 
 
 @row
-def test_a_failed_training_is_a_status_for_a_decision(site):
-    run = site.run("status", "exit 3", on_failure="status", more=REASON, ok="judge")
+def test_decision_reads_the_outputs_of_a_failed_training(site):
+    run = site.run("status", "exit 3", more=REASON, error="judge")
     run.wait("SUCCEEDED")
-    site.yarn.settled(run, FAILED)
-    assert run.outputs()["exit_code"] == "1" and site.files.status("/told")
+    application_id, = site.yarn.settled(run, FAILED)
+    assert (run.outputs()["exit_code"], run.outputs()["hadoopJobs"]) == ("1", application_id)
+    assert site.files.status("/told")
+
+
+@row
+def test_kill_between_tries_of_retry_max_ends_the_training(site):
+    """Oozie then has the outputs of the first try where it expects ids of child applications."""
+    command = in_turn(site.folder / "between", "exit 1", until_there(site.folder / "never"))
+    run = site.run("between", command, retry=' retry-max="1" retry-interval="0"')
+    until(lambda: site.yarn.live(run) and len(site.yarn.ids(run)) == 2, WORKFLOW, 0.5)
+    run.training()
+    run.kill()
+    run.wait("KILLED")
+    until(lambda: not site.yarn.live(run) and not alive(run), WORKFLOW)
+    site.yarn.settled(run, FAILED, KILLED)
 
 
 @row
@@ -309,8 +317,8 @@ def test_rerun_supersedes_the_training_of_a_lost_launcher(site):
 
 @row
 def test_a_request_with_faults_names_them_all(site):
-    run = site.run("faults", "true", on_failure="status", memorry=1, queue=5)
-    run.wait("SUCCEEDED")
+    run = site.run("faults", "true", memorry=1, queue=5)
+    run.wait("KILLED")
     outputs = run.outputs()
     assert (outputs["status"], outputs["reason"]) == ("FAILED", "SPEC_INVALID")
     assert "memorry" in outputs["message"] and "queue" in outputs["message"] and not site.yarn.applications(run)

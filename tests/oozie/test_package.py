@@ -52,7 +52,7 @@ FLOW = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="mine">
 </workflow-app>
 """
 REQUESTS = {
-    "plain": {"property": ["rate=0.1 a=b"], "on_failure": "status", "bundle": True, "python": "/opt/tf/bin/python"},
+    "plain": {"property": ["rate=0.1 a=b"], "bundle": True, "python": "/opt/tf/bin/python"},
     "cron": {"schedule": "0 2 * * MON-FRI", "data": ["hdfs:///clicks/${YEAR}-${MONTH}-${DAY}"], "done_flag": "",
              "data_instances": "-6:0", "retry_max": "2", "retry_interval": "1m", "launcher_memory": "512m"},
     "frequency": {"frequency": "1d", "timezone": "Europe/Berlin", "start": "2026-12-01T02:00+01:00", "end": "2027-01-01",
@@ -108,21 +108,21 @@ def faults_of_flow(place, *changes):
 
 def test_flow_that_oozie_would_refuse_is_refused_before_writing(place):
     schema, other, nowhere = faults_of_flow(place, ('<default to="end"/>', '<default/><otherwise to="0"/>'))
-    assert "line 32: " in schema + other and "The attribute 'to' is required but missing" in schema + other
+    assert "line 30: " in schema + other and "The attribute 'to' is required but missing" in schema + other
     assert "leads to '0', and there is no such node" in nowhere
 
 
 @pytest.mark.parametrize(("before", "after", "faults"), [
     ('<error to="end"/>', '<error to="ends"/>',
-     ["line 27: 'train' leads to 'ends', and there is no such node (did you mean 'end'?); nodes: :start:, train, judge, end"]),
+     ["line 25: 'train' leads to 'ends', and there is no such node (did you mean 'end'?); nodes: :start:, train, judge, end"]),
     ('<default to="end"/>', '<default to="train"/>', ["line 5: train -> judge -> train is a loop, and Oozie refuses loops"]),
-    ('<ok to="judge"/>', '<ok to="end"/>', ["line 29: nothing leads to 'judge'; lead a transition to it, or delete it"]),
+    ('<ok to="judge"/>', '<ok to="end"/>', ["line 27: nothing leads to 'judge'; lead a transition to it, or delete it"]),
     ('<end name="end"/>', '<kill name="end"><message>x</message></kill><end name="end"/>',
-     ["line 35: there are two nodes 'end'; names are unique in a workflow"]),
+     ["line 33: there are two nodes 'end'; names are unique in a workflow"]),
     ("wf:actionData('train')", "wf:actonData('wf:nothing(')",
-     ["line 31: 'wf:actonData' is not a function of Oozie's workflows (did you mean 'wf:actionData'?)"]),
+     ["line 29: 'wf:actonData' is not a function of Oozie's workflows (did you mean 'wf:actionData'?)"]),
     ("ge 0.9", "ge coord:nominalTime()",
-     ["line 31: 'coord:nominalTime' is not a function of Oozie's workflows"]),
+     ["line 29: 'coord:nominalTime' is not a function of Oozie's workflows"]),
 ], ids=["node", "loop", "unreached", "name", "function", "coordinator"])  # fmt: skip
 def test_faulty_flow_is_rejected_while_packing(place, before, after, faults):
     assert faults_of_flow(place, (before, after)) == faults
@@ -347,8 +347,8 @@ def test_run_names_what_is_missing(place):
 LAUNCH = ROOT / "tf_yarn_ops" / "oozie" / "launch.sh"
 
 
-def launch(folder, python, *words, **env):
-    return subprocess.run(["bash", str(LAUNCH), python, *words], cwd=folder, capture_output=True, text=True, timeout=120,
+def launch(folder, python, **env):
+    return subprocess.run(["bash", str(LAUNCH), python], cwd=folder, capture_output=True, text=True, timeout=120,
                           env={"PATH": "/usr/bin:/bin", **env})
 
 
@@ -362,14 +362,16 @@ def test_node_without_interpreter_or_package_names_the_option(tmp_path):
     assert lacks.returncode == 2 and "ModuleNotFoundError" in lacks.stderr
     assert "--python /opt/tf/bin/python, or with --bundle, so that the package travels" in lacks.stderr
     assert none.stdout == lacks.stdout == ""
+    kept = javaproperties.loads("hadoopJobs:" + (tmp_path / "externalChildIDs").read_text())
+    assert (kept["reason"], kept["message"]) == ("SPEC_INVALID", lacks.stderr.splitlines()[-1])
 
 
 def test_the_log_of_the_check_never_stands_among_the_outputs(tmp_path):
     loud = tmp_path / "python"
     loud.write_text('#!/bin/bash\n[ "$1" = -c ] && echo noise || echo "action $*"\n')
     loud.chmod(0o755)
-    ran = launch(tmp_path, str(loud), "--on-failure", "status")
-    assert (ran.stdout, ran.stderr) == ("action -m tf_yarn_ops.oozie.action --on-failure status\n", "noise\n")
+    ran = launch(tmp_path, str(loud))
+    assert (ran.stdout, ran.stderr) == ("action -m tf_yarn_ops.oozie.action\n", "noise\n")
 
 
 @pytest.mark.slow
@@ -377,8 +379,9 @@ def test_a_bundle_runs_the_action_on_an_interpreter_without_the_package(place):
     packed = run("package", "job.yaml", "--out", "app", "--bundle", *ADDRESSES)
     assert packed.returncode == 0 and (place / "app" / "ytf.pex").stat().st_size > 10 << 20, packed.stderr
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
-    asked = launch(place / "app", str(base), "--help", HOME="/nowhere")
-    assert asked.returncode == 0 and "--on-failure" in asked.stderr, asked.stderr  # stdout is for the outputs
+    asked = launch(place / "app", str(base), HOME="/nowhere")
+    assert asked.returncode == 2 and "only Oozie starts this program" in asked.stderr, asked.stderr
+    assert "reason=SPEC_INVALID\n" in asked.stdout
     with zipfile.ZipFile(io.BytesIO((place / "app" / "ytf.pex").read_bytes())) as bundle:
         assert {"tf_yarn_ops/oozie/launch.sh", "tf_yarn_ops/oozie/schemas/NOTICE"} <= set(bundle.namelist())
 

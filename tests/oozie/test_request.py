@@ -52,7 +52,7 @@ def test_every_fault_is_reported_at_once(place):
                                                                                                     "train.py: nowhere.py")
     assert faults_of(place, text, schedule="0 2 * *", data=["clicks/${YER}", "x-y=hdfs:///a", "hdfs:///b"], timeout="5",
                      execution="LASTONLY", concurrency="0", retry_max="-1", property=["user=1", "x", "rate=1"],
-                     data_instances="1", sla_start="5m", on_failure="ignore", launcher_memory="much",
+                     data_instances="1", sla_start="5m", launcher_memory="much",
                      include=["job.yaml", "nowhere"], workflow="nowhere.xml") == [
         "schedule: '0 2 * *' has 4 fields; give five: minute, hour, day of month, month, day of week, such as '0 2 * * *'",
         "property: 'user' is a name of Oozie's or ours; choose another one",
@@ -70,7 +70,6 @@ def test_every_fault_is_reported_at_once(place):
         "sla_start: needs sla_end",
         "retry_max: '-1' is not a whole number of at least 0",
         "launcher_memory: 'much' is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)",
-        "on_failure: 'ignore' is not one of fail, status",
         "output: ${nominalStmp} has no value (did you mean 'nominalStamp'?); known: workflowId, workflowName, workflowRun, "
         "user, nominalTime, nominalDate, nominalStamp, actualTime, actionId, coordinatorName, dataIn, rate; --property "
         "NAME=VALUE adds one",

@@ -43,7 +43,7 @@ SHELL = """
 </shell>"""
 WORKFLOW_XML = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="{name}">
 <start to="train"/>
-<action name="train"{retry}>{shell}<ok to="{ok}"/><error to="failed"/></action>
+<action name="train"{retry}>{shell}<ok to="{ok}"/><error to="{error}"/></action>
 {more}
 <kill name="failed"><message>the training has failed</message></kill>
 <end name="end"/>
@@ -123,14 +123,14 @@ class Site:
             "op": "SETOWNER", "owner": user, "group": user, "user.name": self.hadoop.settings.user})
         assert answer.is_success, answer.text
 
-    def package(self, name, command="true", *, on_failure="fail", more="", ok="end", retry="", attempts=2,
+    def package(self, name, command="true", *, more="", ok="end", error="failed", retry="", attempts=2,
                 names=WORKFLOW_NAMES, **job):
         """Write an application whose action ``train`` runs the command once; return its folder in HDFS."""
         folder = f"/apps/{name}"
         document = {"name": name, "command": command, "environment": f"venv://{sys.prefix}", "tags": [name],
                     "tasks": {"worker": {"instances": 1, "memory": 256}}, **job}  # fmt: skip
         self.write(f"{folder}/job.yaml", yaml.safe_dump(document))
-        words = [sys.executable, "-m", "tf_yarn_ops.oozie.action", "--on-failure", on_failure]
+        words = [sys.executable, "-m", "tf_yarn_ops.oozie.action"]
         shell = SHELL.format(
             resourcemanager=f"{self.hadoop.settings.host}:{self.hadoop.settings.ports['rm']}", filesystem=self.filesystem,
             launcher="<configuration><property><name>oozie.launcher.max.attempts</name>"
@@ -138,7 +138,7 @@ class Site:
             arguments="".join(f"<argument>{escape(word)}</argument>" for word in words), folder=folder,
             variables="".join(f"<env-var>{item.variable}={variable(item)}</env-var>" for item in names))  # fmt: skip
         self.write(f"{folder}/workflow.xml", WORKFLOW_XML.format(
-            name=name, shell=shell, retry=retry, ok=ok, more=more.format(filesystem=self.filesystem)))
+            name=name, shell=shell, retry=retry, ok=ok, error=error, more=more.format(filesystem=self.filesystem)))
         return folder
 
     def run(self, name, command="true", user=None, **options):
@@ -178,7 +178,7 @@ class Run:
 
     def outputs(self):
         """Return the outputs of the training as the next action reads them."""
-        return javaproperties.loads(self.action()["data"] or "")
+        return javaproperties.loads("hadoopJobs:" + self.action()["externalChildIDs"])
 
     def kill(self):
         self.site.server.change(self.workflow, "kill", self.user)

@@ -4,13 +4,12 @@ It reads the job's document and what Oozie tells in the environment, trains once
 outputs of the action. Stdout holds nothing but them; progress goes to stderr, which is the launcher's log.
 """
 
-import argparse
 import json
 import logging
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -29,7 +28,7 @@ from ..terminal.signals import Interruption
 from .action_ending import ActionEnding
 from .fields import fill
 from .launched import Launched
-from .packed_job import FAIL, PACKED_JOB_FILE, STATUS, values_of
+from .packed_job import CHILD_IDS, PACKED_JOB_FILE, values_of
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
@@ -107,7 +106,6 @@ class ActionRun:
     def _announce(self, application_id: str) -> None:
         assert self._ending is not None
         self._ending.follow(application_id)
-        # Not into the launcher's file externalChildIDs, by which Oozie would show it: that replaces the outputs.
         tell(f"training in {application_id}")
 
     def _store(self, report: JobReport) -> str | None:
@@ -143,21 +141,16 @@ def forget_reports(filesystem: "FileSystem", folder: str, days: float) -> None:
         filesystem.delete(f"{folder}/{status.name}")
 
 
-def run_action(arguments: Sequence[str], environ: Mapping[str, str], interruption: Interruption, outputs: int) -> int:
+def run_action(environ: Mapping[str, str], interruption: Interruption, outputs: int) -> int:
     """Run the action; return its exit code.
 
     Parameters
     ----------
-    arguments : sequence of str
-        The words after the module's name.
     environ : mapping of str to str
     interruption : Interruption
     outputs : int
         The file descriptor for the outputs of the action.
     """
-    parser = argparse.ArgumentParser("tf_yarn_ops.oozie.action")
-    parser.add_argument("--on-failure", choices=[FAIL, STATUS], default=FAIL)
-    options = parser.parse_args(arguments)
     configure_logging(verbose=True)
     try:
         report, path = ActionRun(environ, interruption, Path.cwd())()
@@ -165,9 +158,13 @@ def run_action(arguments: Sequence[str], environ: Mapping[str, str], interruptio
         tell(str(error))
         return 128 + (interruption.number or 15)
     text = format_outputs(outputs_of(report, report_path=path)).encode()
+    try:
+        Path(CHILD_IDS).write_bytes(f"{report.application_id}\n".encode() + text)
+    except OSError as error:
+        logger.warning("%s can't be written, so Oozie does not show why the training failed: %s", CHILD_IDS, error)
     while text:
         text = text[os.write(outputs, text):]
-    return 0 if options.on_failure == STATUS else (report.reason or Reason.AM_FAILED).exit_code
+    return (report.reason or Reason.AM_FAILED).exit_code
 
 
 def main() -> NoReturn:
@@ -175,7 +172,7 @@ def main() -> NoReturn:
     outputs = os.dup(1)
     os.dup2(2, 1)
     with Interruption() as interruption:
-        code = run_action(sys.argv[1:], os.environ, interruption, outputs)
+        code = run_action(os.environ, interruption, outputs)
     sys.exit(code)
 
 

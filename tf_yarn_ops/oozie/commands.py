@@ -15,7 +15,7 @@ from ..errors import Fault, FaultCode, SpecInvalid, SubmissionRejected
 from ..hadoop.configuration import system_user
 from ..terminal.output import configure_logging, say, show
 from ..validation import check_faults, noting
-from .packed_job import APP_PATH, FAIL, STATUS
+from .packed_job import APP_PATH
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
@@ -78,8 +78,6 @@ _PACKAGE_OPTIONS = (
     _option("python", "<path>", "The nodes' interpreter, with tf_yarn_ops unless bundle is set.  [default: python3]"),
     click.option("--bundle", is_flag=True, help="Pack tf_yarn_ops with its dependencies, for nodes without it. The "
                  "nodes' Python must have the version of this one."),
-    _option("on-failure", f"{FAIL}|{STATUS}", "A training that fails: fail the action, or end it well with "
-            "status=FAILED, for a decision.  [default: fail]"),
     _option("retry-max", "<n>", "How often Oozie repeats the action. It attaches to the training if that runs."),
     _option("retry-interval", "<n>m", "The pause between repetitions.  [default: the server's]"),
     _option("launcher-memory", "<memory>", "Memory of Oozie's launcher.  [default: the server's]"),

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..terminal.output_properties import MESSAGE
 from .data import FIRST_INSTANCE, DataSet
 from .packed_job import (
     ACTION_NAME,
@@ -15,12 +14,10 @@ from .packed_job import (
     BUNDLE,
     COORDINATOR_NAMES,
     COORDINATOR_PATH,
-    FAIL,
     FILES_ARCHIVE,
     FILES_FOLDER,
     LAUNCH,
     PACKED_JOB_FILE,
-    STATUS,
     VARIABLE_PREFIX,
     WORKFLOW_NAMES,
     WORKFLOW_PATH,
@@ -32,7 +29,12 @@ WORKFLOW_SCHEMA = "uri:oozie:workflow:1.0"
 SHELL_SCHEMA = "uri:oozie:shell-action:1.0"
 COORDINATOR_SCHEMA = "uri:oozie:coordinator:0.5"
 SLA_SCHEMA = "uri:oozie:sla:0.2"
-_END, _FAILED, _CHECK = "end", "failed", f"{ACTION_NAME}-status"
+_END, _FAILED = "end", "failed"
+#: The message of the kill node: Oozie's own error where the action had no time for outputs.
+_NODE, _DATA = "wf:lastErrorNode()", "wf:actionData(wf:lastErrorNode())"
+_WHY = (f"${{{_NODE}}}: ${{{_DATA}['reason']}} ${{{_DATA}['application_id']}} ${{{_DATA}['message']}}"
+        f"${{empty {_DATA}['reason'] ? wf:errorMessage({_NODE}) : ''}}; yarn logs -applicationId "
+        f"${{wf:actionExternalId({_NODE})}}")
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,6 @@ class Application:
     name : str
     python : str
         The interpreter on the nodes.
-    on_failure : str
-        ``fail`` or ``status``.
     properties : mapping of str to str
         The request's own values for the job's fields.
     data : tuple of DataSet
@@ -66,7 +66,6 @@ class Application:
 
     name: str
     python: str = "python3"
-    on_failure: str = FAIL
     properties: Mapping[str, str] = field(default_factory=dict)
     data: tuple[DataSet, ...] = ()
     schedule: Schedule | None = None
@@ -100,19 +99,9 @@ def workflow_xml(application: Application) -> str:
                   if (value := getattr(application, key)) is not None}
     action = _add(root, "action", name=ACTION_NAME, **attributes)
     action.append(shell_element(application))
-    _add(action, "ok", to=_CHECK if application.on_failure == STATUS else _END)
+    _add(action, "ok", to=_END)
     _add(action, "error", to=_FAILED)
-    # Oozie drops the outputs of an action that has failed; the launcher's log names the training and the reason.
-    launcher = "wf:actionExternalId(wf:lastErrorNode())"
-    why = (f"${{wf:errorMessage(wf:lastErrorNode())}}${{empty {launcher} ? '' : concat('; the reason and the "
-           f"application of the training: yarn logs -applicationId ', {launcher})}}")
-    if application.on_failure == STATUS:
-        switch = _add(_add(root, "decision", name=_CHECK), "switch")
-        _add(switch, "case", f"${{{_output('status')} eq 'SUCCEEDED'}}", to=_END)
-        _add(switch, "default", to=f"{ACTION_NAME}-failed")
-        told = _add(root, "kill", name=f"{ACTION_NAME}-failed")
-        _add(told, "message", " ".join(f"${{{_output(name)}}}" for name in ("reason", "application_id", MESSAGE)))
-    _add(_add(root, "kill", name=_FAILED), "message", why)
+    _add(_add(root, "kill", name=_FAILED), "message", _WHY)
     _add(root, "end", name=_END)
     return _text(root)
 
@@ -130,7 +119,7 @@ def shell_element(application: Application) -> Any:
             _add(launcher, "queue", application.launcher_queue)
     # Oozie cuts the path of exec to its last part.
     _add(shell, "exec", "bash")
-    for argument in (LAUNCH, application.python, "--on-failure", application.on_failure):
+    for argument in (LAUNCH, application.python):
         _add(shell, "argument", argument)
     for name in WORKFLOW_NAMES:
         _add(shell, "env-var", f"{name.variable}={name.expression}")
@@ -202,10 +191,6 @@ def job_properties(application: Application, path: str, name_node: str, resource
     return {"nameNode": name_node, "resourceManager": resource_manager, APP_PATH: path,
             COORDINATOR_PATH if schedule else WORKFLOW_PATH: path, "oozie.use.system.libpath": "true", **times,
             **application.properties}
-
-
-def _output(name: str) -> str:
-    return f"wf:actionData('{ACTION_NAME}')['{name}']"
 
 
 def _root(namespace: str, tag: str, prefixes: Mapping[str | None, str] = {}, **attributes: str) -> Any:

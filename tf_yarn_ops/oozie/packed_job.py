@@ -6,7 +6,6 @@ The action runs in the working directory of the launcher, where Oozie has put `P
     <exec>bash</exec>
     <argument>launch.sh</argument>
     <argument>PYTHON</argument>
-    <argument>--on-failure</argument><argument>fail</argument>
     <env-var>YTF_OOZIE_user=${wf:user()}</env-var> ...
     <file>launch.sh#launch.sh</file>
     <file>job.yaml#job.yaml</file>
@@ -14,7 +13,7 @@ The action runs in the working directory of the launcher, where Oozie has put `P
     <archive>files.tar.gz#files</archive>     where the job names local files
     <capture-output/>
 
-``launch.sh`` replaces itself by ``PYTHON -m tf_yarn_ops.oozie.action --on-failure fail``, with ``ytf.pex`` behind
+``launch.sh`` replaces itself by ``PYTHON -m tf_yarn_ops.oozie.action``, with ``ytf.pex`` behind
 PYTHON if that file is there, so a signal for the command of the shell action reaches the action itself. Stdout is for
 the output properties alone; each line of the log goes to stderr.
 
@@ -44,9 +43,10 @@ APP_PATH, COORDINATOR_PATH, WORKFLOW_PATH = "appPath", "oozie.coord.application.
 #: All files that an application may have.
 OWN_FILES = (WORKFLOW, COORDINATOR, PROPERTIES, LAUNCH, PACKED_JOB_FILE, FILES_ARCHIVE, BUNDLE)
 
-#: The values of ``--on-failure``. With `FAIL` a training that failed ends the action with the exit code of its reason;
-#: with `STATUS` the exit code is 0, and the outputs ``status`` and ``reason`` tell how it ended.
-FAIL, STATUS = "fail", "status"
+#: The launcher's file for the ids of child applications. Oozie drops the stdout of a failed action and keeps this file:
+#: it puts ``hadoopJobs:`` before the content and reads that as the action's data, so the lines behind the id are outputs.
+#: A success writes it too, because Oozie prefers the content of an earlier try to the stdout of this one.
+CHILD_IDS = "externalChildIDs"
 
 #: How the environment variables begin that carry the values for the job's fields: ``YTF_OOZIE_nominalTime``.
 VARIABLE_PREFIX = "YTF_OOZIE_"

@@ -20,7 +20,7 @@ from .data import DataSet, name_faults, read_data
 from .documents import Application
 from .fields import commands, fill, uses
 from .flow import fill_workflow
-from .packed_job import COORDINATOR_NAMES, DATA_IN, DATA_OUT, FAIL, FILES_FOLDER, OWN_FILES, STATUS, WORKFLOW_NAMES
+from .packed_job import COORDINATOR_NAMES, DATA_IN, DATA_OUT, FILES_FOLDER, OWN_FILES, WORKFLOW_NAMES
 from .schedule import Schedule, ScheduleFault, doubts_about_schedule, read_frequency, read_minutes, read_schedule
 
 EXECUTIONS = ("FIFO", "LIFO", "LAST_ONLY", "NONE")
@@ -115,14 +115,12 @@ def read_oozie_request(job: str, options: Mapping[str, Any], now: datetime) -> O
     properties = _read_properties(given.get("property", ()), faults)
     data = _read_data(given, schedule, properties, faults)
     application = Application(
-        name="", python=given.get("python", "python3"), on_failure=given.get("on_failure", FAIL),
-        properties=properties, data=tuple(data), schedule=schedule,
+        name="", python=given.get("python", "python3"), properties=properties, data=tuple(data), schedule=schedule,
         controls=_read_controls(given, faults), sla=_read_sla(given, faults),
         retry_max=_read_count(given, "retry_max", 0, faults),
         retry_interval=read_minutes("retry_interval", given.get("retry_interval"), faults),
         launcher_memory=_read_memory(given, faults), launcher_queue=given.get("launcher_queue", ""),
         has_bundle=bool(given.get("bundle")))
-    faults += _choice_faults(given, "on_failure", (FAIL, STATUS))
     document: dict[str, Any] = {}
     with noting(faults):
         document = read_document(job, key="job")
@@ -210,7 +208,9 @@ def _read_data(given: Mapping[str, Any], schedule: Schedule | None, properties: 
 
 
 def _read_controls(given: Mapping[str, Any], faults: list[Fault]) -> dict[str, str]:
-    faults += _choice_faults(given, "execution", EXECUTIONS)
+    if given.get("execution", "FIFO") not in EXECUTIONS:
+        faults.append(Fault("execution", GeneralFault.NOT_A_CHOICE,
+                            {"given": given["execution"], "allowed": EXECUTIONS}))
     timeout = given.get("timeout")
     controls = {"timeout": -1 if timeout == "-1" else read_minutes("timeout", timeout, faults),
                 "concurrency": _read_count(given, "concurrency", 1, faults) or 1,
@@ -242,11 +242,6 @@ def _read_memory(given: Mapping[str, Any], faults: list[Fault]) -> int | None:
         with noting(faults, "launcher_memory"):
             return parse_memory(given["launcher_memory"])
     return None
-
-
-def _choice_faults(given: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> Iterator[Fault]:
-    if given.get(name, choices[0]) not in choices:
-        yield Fault(name, GeneralFault.NOT_A_CHOICE, {"given": given[name], "allowed": choices})
 
 
 def _field_faults(document: Mapping[str, Any], known: Mapping[str, str], scheduled: bool) -> Iterator[Fault]:
