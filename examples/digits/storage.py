@@ -5,7 +5,8 @@ gone. This module needs neither: it speaks WebHDFS with the standard library, an
 imported only when a URL asks for it.
 
 HDFS: the NameNode's HTTP address is the first that is found of ``$WEBHDFS_URL`` (several NameNodes: joined by ``;``),
-``dfs.namenode.http-address`` in ``$HADOOP_CONF_DIR/hdfs-site.xml``, and port 9870 on the URL's own host.
+``dfs.namenode.http-address`` in ``$HADOOP_CONF_DIR/hdfs-site.xml`` (of it the port, if the URL names a host), and
+port 9870 on the URL's own host.
 
 S3: keys, region and endpoint are found as boto3 finds them: ``$AWS_...``, the file that ``$AWS_CONFIG_FILE`` names,
 the identity of the machine.
@@ -41,6 +42,8 @@ def webhdfs_address(url, environ=os.environ):
         of_nameservice = [value for name, value in addresses.items() if name.startswith(f"{key}.{authority}.")]
         found = of_nameservice or [value for name, value in addresses.items() if name == key]
         if found:
+            if host and not of_nameservice:  # the site file may be that of another cluster
+                found = [f"{host}:{address.rpartition(':')[2]}" for address in found]
             return ";".join(f"http://{address}" for address in found)
     if not host:
         raise ValueError(f"{url} names no NameNode: set WEBHDFS_URL to its HTTP address, such as http://namenode:9870")

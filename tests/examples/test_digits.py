@@ -318,6 +318,7 @@ def test_a_folder_in_hdfs_is_the_same_on_both_sides(storage, webhdfs):
         ("hdfs://nn.example:8020/x", {}, "http://nn.example:9870"),
         ("hdfs://nn.example/x", {"dfs.namenode.http-address": "nn.example:50070"}, "http://nn.example:50070"),
         ("hdfs:///x", {"dfs.namenode.http-address": "nn.example:50070"}, "http://nn.example:50070"),
+        ("hdfs://other:8020/x", {"dfs.namenode.http-address": "nn.example:50070"}, "http://other:50070"),
         (
             "hdfs://lake/x",
             {"dfs.namenode.http-address.lake.nn1": "a:9870", "dfs.namenode.http-address.lake.nn2": "b:9870"},
