@@ -119,6 +119,35 @@ def test_console_says_why_when_the_node_has_no_interpreter(site):
     assert "has no interpreter '/nowhere/python'" in site.server.action(workflow, "failed")["errorMessage"]
 
 
+@row
+def test_listed_jobs_train_in_their_order_and_only_failed_ones_again(site):
+    both, tries, order = site.folder / "both", site.folder / "wide-tries", site.folder / "order"
+
+    def trains(name, before="true"):
+        return {"command": f"{before} && echo {name} >> {order}"}
+
+    def status(name):
+        return (site.server.action(run.workflow, name) or {}).get("status")
+
+    site.write("/models/wide/old", "")
+    folder = site.packed("listed", [
+        {"name": "features", "job": trains("features")},
+        {"name": "wide", "job": trains("wide", in_turn(tries, f"{until_there(both)}; exit 3", "true")), "needs": "features",
+         "delete": "/models/wide", "mkdir": "/models/wide"},
+        {"name": "deep", "job": trains("deep"), "needs": "features"},
+        {"name": "pick", "job": trains("pick"), "needs": ["wide", "deep"]}])  # fmt: skip
+    run = Run(site, "listed", site.ytf("run", "app", folder=folder)[0])
+    until(lambda: status("deep") == "OK", WORKFLOW, 0.5)
+    assert status("wide") == "RUNNING" and not site.files.list("/models/wide")
+    both.touch()
+    run.wait("KILLED")
+    assert site.server.action(run.workflow, "failed")["errorMessage"].startswith("wide: TASK_FAILED application_")
+    site.server.change(run.workflow, "rerun", properties={"oozie.wf.rerun.failnodes": "true"})
+    run.wait("SUCCEEDED")
+    assert order.read_text().split() == ["features", "deep", "wide", "pick"]
+    assert sorted(site.yarn.ending(one) for one in site.yarn.ids(run)) == [FAILED, *[SUCCEEDED] * 4]
+
+
 REASON = """<decision name="judge"><switch>
   <case to="told">${{wf:actionData('train')['status'] eq 'FAILED' and wf:actionData('train')['reason'] eq 'TASK_FAILED'}}</case>
   <default to="failed"/>

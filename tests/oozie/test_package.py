@@ -34,6 +34,14 @@ GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2026, 11, 21, 10, 7, tzinfo=timezone.utc)
 PLACE = Place("hdfs://nn:8020/apps/digits", "hdfs://nn:8020", "rm:8032")
 JOB = "name: digits \"more\"\ncommand: python3 train.py\ntasks: {worker: 1}\nfiles: {train.py: train.py}\nqueue: science\n"
+SMALL = "command: x\ntasks: {worker: 1}\n"
+JOBS = """name: nightly
+jobs:
+- {name: features, job: job.yaml}
+- {name: wide, job: small.yaml, needs: features, delete: "/models/wide/${nominalStamp}", mkdir: "${models}/${user}"}
+- {name: deep, job: job.yaml, needs: [features]}
+- {job: small.yaml, needs: [wide, deep]}
+"""
 FLOW = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="mine">
     <start to="train"/>
     <!-- kept -->
@@ -59,27 +67,42 @@ REQUESTS = {
                   "data": ["clicks=/clicks/dt=${YEAR}${MONTH}${DAY}", "${nameNode}/stock/${YEAR}"],
                   "output_data": ["/models/${YEAR}${MONTH}${DAY}"], "timeout": "-1", "concurrency": "2", "throttle": "3",
                   "execution": "LAST_ONLY", "sla_end": "6h", "sla_start": "30m", "sla_duration": "2h", "sla_contact": "a@b.c"},
-    "flow": {"frequency": "12h", "workflow": "flow.xml", "include": ["extra.sh"]},
+    "jobs": {"frequency": "1d", "start": "2026-12-01", "property": ["models=hdfs:///models"], "launcher_memory": "512m"},
+    "flow": {"frequency": "12h", "workflow": "flow.xml", "include": ["extra.sh"], "name": "both"},
 }  # fmt: skip
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, text in {"job.yaml": JOB, "train.py": "print()", "flow.xml": FLOW, "extra.sh": "true\n"}.items():
+    for name, text in {"job.yaml": JOB, "small.yaml": SMALL, "jobs.yaml": JOBS, "train.py": "print()", "flow.xml": FLOW, "extra.sh": "true\n"}.items():
         (tmp_path / name).write_text(text)
     return tmp_path
 
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_the_documents_are_what_they_were(place, name):
-    documents = documents_of(read_oozie_request("job.yaml", REQUESTS[name], NOW), PLACE)
+    job = "jobs.yaml" if name == "jobs" else "job.yaml"
+    documents = documents_of(read_oozie_request(job, REQUESTS[name], NOW), PLACE)
     text = "".join(f"# {file}\n{text}" for file, text in documents.items() if file != "launch.sh")
     golden = GOLDEN / f"{name}.txt"
     if os.environ.get("ACCEPT_GOLDEN"):
         golden.write_text(text)
     assert text == golden.read_text(), "if that is meant, accept it with ACCEPT_GOLDEN=1 and read the diff"
     assert javaproperties.loads(documents["job.properties"])["nameNode"] == "hdfs://nn:8020"
+
+
+def test_own_workflow_holds_an_action_for_each_listed_job(place):
+    (place / "jobs.yaml").write_text("jobs:\n- {name: train, job: job.yaml}\n- {name: judge, job: small.yaml}\n")
+    with pytest.raises(SpecInvalid, match="it needs one action 'judge' with an empty shell"):
+        read_oozie_request("jobs.yaml", {"workflow": "flow.xml"}, NOW)
+    (place / "flow.xml").write_text(re.sub("<decision.*</decision>", """<action name="judge">
+        <shell xmlns="uri:oozie:shell-action:1.0"/><ok to="end"/><error to="end"/></action>""", FLOW, flags=re.DOTALL))
+    workflow = documents_of(read_oozie_request("jobs.yaml", {"workflow": "flow.xml"}, NOW), PLACE)["workflow.xml"]
+    assert "<file>job-train.yaml#job.yaml</file>" in workflow and "<file>job-judge.yaml#job.yaml</file>" in workflow
+    (place / "jobs.yaml").write_text("jobs: [{name: train, job: job.yaml, mkdir: /a}]")
+    with pytest.raises(SpecInvalid, match=r"train\.mkdir: the workflow of --workflow says what comes before a training"):
+        read_oozie_request("jobs.yaml", {"workflow": "flow.xml"}, NOW)
 
 
 @pytest.mark.parametrize(("flow", "fault"), [
@@ -108,21 +131,21 @@ def faults_of_flow(place, *changes):
 
 def test_flow_that_oozie_would_refuse_is_refused_before_writing(place):
     schema, other, nowhere = faults_of_flow(place, ('<default to="end"/>', '<default/><otherwise to="0"/>'))
-    assert "line 30: " in schema + other and "The attribute 'to' is required but missing" in schema + other
+    assert "line 12: " in schema + other and "The attribute 'to' is required but missing" in schema + other
     assert "leads to '0', and there is no such node" in nowhere
 
 
 @pytest.mark.parametrize(("before", "after", "faults"), [
     ('<error to="end"/>', '<error to="ends"/>',
-     ["line 25: 'train' leads to 'ends', and there is no such node (did you mean 'end'?); nodes: :start:, train, judge, end"]),
-    ('<default to="end"/>', '<default to="train"/>', ["line 5: train -> judge -> train is a loop, and Oozie refuses loops"]),
-    ('<ok to="judge"/>', '<ok to="end"/>', ["line 27: nothing leads to 'judge'; lead a transition to it, or delete it"]),
+     ["line 7: 'train' leads to 'ends', and there is no such node (did you mean 'end'?); nodes: :start:, train, judge, end"]),
+    ('<default to="end"/>', '<default to="train"/>', ["line 4: train -> judge -> train is a loop, and Oozie refuses loops"]),
+    ('<ok to="judge"/>', '<ok to="end"/>', ["line 9: nothing leads to 'judge'; lead a transition to it, or delete it"]),
     ('<end name="end"/>', '<kill name="end"><message>x</message></kill><end name="end"/>',
-     ["line 33: there are two nodes 'end'; names are unique in a workflow"]),
+     ["line 15: there are two nodes 'end'; names are unique in a workflow"]),
     ("wf:actionData('train')", "wf:actonData('wf:nothing(')",
-     ["line 29: 'wf:actonData' is not a function of Oozie's workflows (did you mean 'wf:actionData'?)"]),
+     ["line 11: 'wf:actonData' is not a function of Oozie's workflows (did you mean 'wf:actionData'?)"]),
     ("ge 0.9", "ge coord:nominalTime()",
-     ["line 29: 'coord:nominalTime' is not a function of Oozie's workflows"]),
+     ["line 11: 'coord:nominalTime' is not a function of Oozie's workflows"]),
 ], ids=["node", "loop", "unreached", "name", "function", "coordinator"])  # fmt: skip
 def test_faulty_flow_is_rejected_while_packing(place, before, after, faults):
     assert faults_of_flow(place, (before, after)) == faults
@@ -184,8 +207,13 @@ def test_a_folder_gets_the_application_and_loses_files_of_an_earlier_one(place):
     document = yaml.safe_load((place / "app" / "job.yaml").read_text())
     assert document["files"] == {"train.py": "files/files/train.py", "d": "files/files/d"}
 
-    (place / "job.yaml").write_text("command: x\ntasks: {worker: 1}\n")
-    assert run("package", "job.yaml", "--out", "app", *ADDRESSES).returncode == 0
+    (place / "job.yaml").write_text(JOB)
+    assert run("package", "jobs.yaml", "--frequency", "1d", "--property", "models=/m", "--out", "app", *ADDRESSES).returncode == 0
+    names = ("features", "wide", "deep", "small")
+    assert {path.name for path in (place / "app").iterdir()} == {
+        "workflow.xml", "coordinator.xml", "job.properties", "launch.sh", "files-features.tar.gz", "files-deep.tar.gz",
+        *(f"job-{name}.yaml" for name in names)}
+    assert run("package", "small.yaml", "--out", "app", *ADDRESSES).returncode == 0
     assert {path.name for path in (place / "app").iterdir()} == files - {"coordinator.xml", "files.tar.gz"}
 
     (place / "other").mkdir()
@@ -206,7 +234,7 @@ def test_a_dry_run_writes_nothing_and_faults_come_together(place):
     assert "\n  - name_node: 'namenode' is not the URL of a file system; give hdfs://host:8020" in refused.stderr
     assert refused.returncode == 2 and "\n  - out: missing; give a folder of this machine" in refused.stderr
     assert "\n  - frequency: 'often' is not a frequency" in refused.stderr
-    assert sorted(path.name for path in place.iterdir()) == ["extra.sh", "flow.xml", "job.yaml", "train.py"]
+    assert not {"app", "workflow.xml"} & {path.name for path in place.iterdir()}
 
 
 class FakeOozie(Handler):

@@ -6,6 +6,7 @@ import pytest
 
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.spec import JobSpec
+from tf_yarn_ops.oozie.documents import shell_element
 from tf_yarn_ops.oozie.fields import fill, uses
 from tf_yarn_ops.oozie.packed_job import values_of
 from tf_yarn_ops.oozie.request import read_oozie_request
@@ -41,9 +42,9 @@ def faults_of(place, text=JOB, **options):
 
 def test_a_request_is_the_job_its_files_and_the_application(place):
     request = read(place, schedule="0 2 * * *", data=["hdfs:///clicks/${YEAR}-${MONTH}-${DAY}"], property=["rate=0.1"])
-    assert request.document["files"] == {"train.py": "files/files/train.py"}
-    assert request.sources == {"files/files/train.py": place / "train.py"}
-    assert (request.application.name, request.application.has_files, request.warnings) == ("digits", True, ())
+    assert request.application.trainings[0].document["files"] == {"train.py": "files/files/train.py"}
+    assert request.application.trainings[0].sources == {"files/files/train.py": place / "train.py"}
+    assert (request.application.name, request.warnings) == ("digits", ())
     assert request.application.properties == {"rate": "0.1"}
 
 
@@ -116,6 +117,24 @@ def test_a_fault_names_its_value(place, text, options, fault):
     assert fault in faults_of(place, text, **options)
 
 
+def test_faults_of_listed_jobs_name_the_job(place):
+    (place / "wide.yaml").write_text("command: x\ntasks: {worker: 0}\noutput: hdfs:///a/${rat}\n")
+    text = """jobs:
+- {name: wide, job: wide.yaml, delete: [/, "hdfs:///models/${nominalTime}"], mkdir: models}
+- {name: deep, job: nowhere.yaml, needs: [wid]}
+"""
+    assert faults_of(place, text, frequency="1d", property=["rate=1"]) == [
+        "deep.needs: there is no job 'wid' (did you mean 'wide'?); jobs: wide, deep",
+        "wide.mkdir: 'models' is not an absolute path or a URI such as hdfs:///clicks/${YEAR}-${MONTH}-${DAY}",
+        "wide.delete: ${nominalTime} has a colon, which HDFS allows in no path; use ${nominalStamp} or ${nominalDate}",
+        "wide.delete: '${nameNode}/' is a whole file system; name a folder in it",
+        "wide.output: ${rat} has no value (did you mean 'rate'?); known: workflowId, workflowName, workflowRun, user, "
+        "nominalTime, nominalDate, nominalStamp, actualTime, actionId, coordinatorName, rate; --property NAME=VALUE adds one",
+        "wide.tasks.worker.instances: 0 is not a whole number of at least 1",
+        "deep.job: 'nowhere.yaml' can't be read: [Errno 2] No such file or directory: 'nowhere.yaml'",
+    ]
+
+
 def test_faulty_property_is_reported_once(place):
     assert faults_of(place, "command: x\ntasks: {worker: 1}\n", property=["a b=1"]) == [
         "property: 'a b' is not a name; use a letter, then letters, digits and _, at most 39"]
@@ -129,8 +148,9 @@ def test_a_variable_of_the_shell_that_looks_like_a_value_is_doubted(place):
 
 def test_the_launcher_is_in_the_queue_of_the_job(place):
     text = "command: x\ntasks: {worker: 1}\nqueue: science\n"
-    assert read(place, text).application.launcher_queue == "science"
-    assert read(place, text, launcher_queue="oozie").application.launcher_queue == "oozie"
+    for options, queue in ({}, "science"), ({"launcher_queue": "oozie"}, "oozie"):
+        application = read(place, text, **options).application
+        assert shell_element(application, application.trainings[0]).findtext(".//{*}queue") == queue
 
 
 def test_values_replace_names_and_reach_commands_as_variables():

@@ -96,12 +96,17 @@ class Site:
         return done.stdout.strip(), done.stderr
 
     def packed(self, name, document, *options, flow=None):
-        """Pack an application of a folder of its own; return the folder."""
+        """Pack an application of a folder of its own; return the folder. Instead of a job's document there may be a list."""
         folder = self.folder / f"packed-{name}"
         folder.mkdir(exist_ok=True)
-        (folder / "job.yaml").write_text(yaml.safe_dump({
-            "name": name, "environment": f"venv://{sys.prefix}", "tags": [name],
-            "tasks": {"worker": {"instances": 1, "memory": 256}}, **document}))  # fmt: skip
+        listed = document if isinstance(document, list) else [{"name": "job", "job": document}]
+        for one in listed:
+            (folder / f"{one['name']}.yaml").write_text(yaml.safe_dump({
+                "name": name, "environment": f"venv://{sys.prefix}", "tags": [name],
+                "tasks": {"worker": {"instances": 1, "memory": 256}}, **one["job"]}))  # fmt: skip
+        if listed is document:
+            (folder / "job.yaml").write_text(yaml.safe_dump({
+                "name": name, "jobs": [one | {"job": f"{one['name']}.yaml"} for one in listed]}))
         if flow:
             (folder / "flow.xml").write_text(flow)
             options += ("--workflow", "flow.xml")

@@ -82,7 +82,7 @@ _PACKAGE_OPTIONS = (
     _option("retry-interval", "<n>m", "The pause between repetitions.  [default: the server's]"),
     _option("launcher-memory", "<memory>", "Memory of Oozie's launcher.  [default: the server's]"),
     _option("launcher-queue", "<queue>", "The queue of Oozie's launcher.  [default: the job's]"),
-    _option("workflow", "<file>", "Your own workflow, whose empty action train is filled in."),
+    _option("workflow", "<file>", "Your own workflow, with an empty action train, or one for each listed job."),
     _option("include", "<file>", "Another file for the application, such as a script of your workflow. Repeatable.",
             multiple=True),
     _option("app-path", "<folder>", "Where the application will lie, if out is a folder of this machine.  "
@@ -115,7 +115,13 @@ def package(job: str, out: str | None, dry_run: bool, app_path: str | None, name
             **options: Any) -> None:
     """Write workflow.xml, coordinator.xml, job.properties and the files of a job.
 
-    JOB.yaml is what ytf-submit --spec reads; ytf-submit --dry_run prints one.
+    JOB.yaml is what ytf-submit --spec reads; ytf-submit --dry_run prints one. Or it lists several jobs, each with the
+    names of those that it needs:
+
+    \b
+      jobs:
+      - {name: features, job: features.yaml}
+      - {name: model, job: model.yaml, needs: [features], delete: "/models/${nominalStamp}"}
     """
     configure_logging(verbose, requests=verbose)
     from .package import Folder, Packed, content_version, documents_of, is_uri, write_folder

@@ -97,10 +97,7 @@ def read_data(path: str, texts: Iterable[str], default: str, schedule: Schedule 
         item = {"item": text}
         faults += [Fault(path, fault.code, {**fault.values, **item})
                    for fault in name_faults(path, name, [one.name for one in found])]
-        if not re.match(r"(/|[A-Za-z][A-Za-z0-9+.-]*:/|\$\{)", uri) or re.search(r"\s", uri):
-            faults.append(Fault(path, DataSetFault.NOT_A_URI, {"given": uri}))
-        if uri.startswith("/"):
-            uri = f"${{nameNode}}{uri}"  # the program gets a URL that says where the data lies
+        uri = read_uri(path, uri, faults)
         used = _USE.findall(uri)
         faults += [Fault(path, DataSetFault.UNKNOWN_VARIABLE, {"given": one, "allowed": allowed, **item})
                    for one in used if one not in allowed]
@@ -111,6 +108,13 @@ def read_data(path: str, texts: Iterable[str], default: str, schedule: Schedule 
         found.append(DataSet(name, uri, every or Frequency(1, "days"), done_flag,
                              (0, 0) if output else _read_instances(instances, faults), output))
     return found
+
+
+def read_uri(path: str, text: str, faults: list[Fault]) -> str:
+    """Return a URL for an absolute path in the cluster's file system, or for a URI."""
+    if not re.match(r"(/|[A-Za-z][A-Za-z0-9+.-]*:/|\$\{)", text) or re.search(r"\s", text):
+        faults.append(Fault(path, DataSetFault.NOT_A_URI, {"given": text}))
+    return f"${{nameNode}}{text}" if text.startswith("/") else text
 
 
 def name_faults(path: str, name: str, others: Iterable[str]) -> list[Fault]:

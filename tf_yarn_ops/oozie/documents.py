@@ -3,19 +3,19 @@
 Texts of the request stand in the XML as data; Oozie evaluates ``${...}`` in them, therefore `request` checks each name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from .data import FIRST_INSTANCE, DataSet
 from .packed_job import (
-    ACTION_NAME,
     APP_PATH,
     BUNDLE,
     COORDINATOR_NAMES,
     COORDINATOR_PATH,
-    FILES_ARCHIVE,
     FILES_FOLDER,
+    FIRST_OUTPUTS,
     LAUNCH,
     PACKED_JOB_FILE,
     VARIABLE_PREFIX,
@@ -23,7 +23,8 @@ from .packed_job import (
     WORKFLOW_PATH,
 )
 from .schedule import Schedule
-from .schemas import lxml, to_text
+from .schemas import lxml
+from .trainings import Fork, TrainingAction, nest
 
 WORKFLOW_SCHEMA = "uri:oozie:workflow:1.0"
 SHELL_SCHEMA = "uri:oozie:shell-action:1.0"
@@ -44,6 +45,8 @@ class Application:
     Attributes
     ----------
     name : str
+    workflow_name : str
+        The name that the user's own workflow gets; empty: it keeps its own.
     python : str
         The interpreter on the nodes.
     properties : mapping of str to str
@@ -60,8 +63,9 @@ class Application:
     launcher_memory : int or None
         MiB of the launcher; None: the server's default.
     launcher_queue : str
-        Empty: the server's default.
-    has_files, has_bundle : bool
+        Empty: that of the job, or the server's default.
+    has_bundle : bool
+    trainings : tuple of TrainingAction
     """
 
     name: str
@@ -75,8 +79,9 @@ class Application:
     retry_interval: int | None = None
     launcher_memory: int | None = None
     launcher_queue: str = ""
-    has_files: bool = False
     has_bundle: bool = False
+    trainings: tuple[TrainingAction, ...] = ()
+    workflow_name: str = ""
 
     @property
     def handed_over(self) -> dict[str, str]:
@@ -88,35 +93,70 @@ class Application:
         return named | {one.name: f"${{coord:{function[one.output]}('{one.name}')}}" for one in self.data}
 
 
-def workflow_xml(application: Application) -> str:
-    """Return the workflow with the single action ``train``."""
+def build_workflow(application: Application) -> Any:
+    """Return the root of the workflow of the trainings."""
     root = _root(WORKFLOW_SCHEMA, "workflow-app", name=application.name)
     parameters = _add(root, "parameters")
     for name in ("nameNode", "resourceManager", *application.handed_over, *application.properties):
         _add(_add(parameters, "property"), "name", name)
-    _add(root, "start", to=ACTION_NAME)
-    attributes = {key.replace("_", "-"): str(value) for key in ("retry_max", "retry_interval")
-                  if (value := getattr(application, key)) is not None}
-    action = _add(root, "action", name=ACTION_NAME, **attributes)
-    action.append(shell_element(application))
-    _add(action, "ok", to=_END)
-    _add(action, "error", to=_FAILED)
+    nodes = _sequence_nodes(application, nest({one.name: one.needs for one in application.trainings}), _END)
+    _add(root, "start", to=nodes[0].get("name"))
+    root.extend(nodes)
     _add(_add(root, "kill", name=_FAILED), "message", _WHY)
     _add(root, "end", name=_END)
-    return _text(root)
+    lxml().indent(root, "    ")
+    return root
 
 
-def shell_element(application: Application) -> Any:
-    """Return the ``shell`` element of the action that trains."""
+def _sequence_nodes(application: Application, steps: "list[str | Fork]", to: str) -> list[Any]:
+    """Return the nodes of a sequence that leads to a node."""
+    nodes: list[Any] = []
+    for step in reversed(steps):
+        if isinstance(step, Fork):
+            join = f"join-{step.number}"
+            branches = [_sequence_nodes(application, branch, join) for branch in step.branches]
+            made = [_root(WORKFLOW_SCHEMA, "fork", name=f"fork-{step.number}"), *chain(*branches),
+                    _root(WORKFLOW_SCHEMA, "join", name=join, to=to)]
+            for branch in branches:
+                _add(made[0], "path", start=branch[0].get("name"))
+        else:
+            made = _training_nodes(application, next(one for one in application.trainings if one.name == step), to)
+        nodes, to = [*made, *nodes], made[0].get("name")
+    return nodes
+
+
+def _training_nodes(application: Application, training: TrainingAction, to: str) -> list[Any]:
+    nodes = []
+    if training.delete or training.mkdir:
+        # Not <prepare>: the launcher runs that again in each of its attempts, when the training may go on.
+        nodes.append(_root(WORKFLOW_SCHEMA, "action", name=f"prepare-{training.name}"))
+        files = _add(nodes[0], "fs")
+        for tag in ("delete", "mkdir"):
+            for path in getattr(training, tag):
+                _add(files, tag, path=path)
+        _add(nodes[0], "ok", to=training.name)
+    attributes = {key.replace("_", "-"): str(value) for key in ("retry_max", "retry_interval")
+                  if (value := getattr(application, key)) is not None}
+    nodes.append(_root(WORKFLOW_SCHEMA, "action", {}, name=training.name, **attributes))
+    nodes[-1].append(shell_element(application, training))
+    _add(nodes[-1], "ok", to=to)
+    for node in nodes:
+        _add(node, "error", to=_FAILED)
+    return nodes
+
+
+def shell_element(application: Application, training: TrainingAction, read: Iterable[str] = ()) -> Any:
+    """Return the ``shell`` element of an action that trains, whose outputs of these names the workflow reads."""
     shell = _root(SHELL_SCHEMA, "shell")
     _add(shell, "resource-manager", "${resourceManager}")
     _add(shell, "name-node", "${nameNode}")
-    if application.launcher_memory or application.launcher_queue:
+    queue = application.launcher_queue or training.queue
+    if application.launcher_memory or queue:
         launcher = _add(shell, "launcher")
         if application.launcher_memory:
             _add(launcher, "memory.mb", str(application.launcher_memory))
-        if application.launcher_queue:
-            _add(launcher, "queue", application.launcher_queue)
+        if queue:
+            _add(launcher, "queue", queue)
     # Oozie cuts the path of exec to its last part.
     _add(shell, "exec", "bash")
     for argument in (LAUNCH, application.python):
@@ -125,16 +165,19 @@ def shell_element(application: Application) -> Any:
         _add(shell, "env-var", f"{name.variable}={name.expression}")
     for passed in (*application.handed_over, *application.properties):
         _add(shell, "env-var", f"{VARIABLE_PREFIX}{passed}=${{{passed}}}")
-    for file in (LAUNCH, PACKED_JOB_FILE, *([BUNDLE] if application.has_bundle else [])):
-        _add(shell, "file", f"{file}#{file}")
-    if application.has_files:
-        _add(shell, "archive", f"{FILES_ARCHIVE}#{FILES_FOLDER}")
+    if first := " ".join(dict.fromkeys(read)):
+        _add(shell, "env-var", f"{FIRST_OUTPUTS}={first}")
+    files = {LAUNCH: LAUNCH, training.document_file: PACKED_JOB_FILE}
+    for file, link in (files | ({BUNDLE: BUNDLE} if application.has_bundle else {})).items():
+        _add(shell, "file", f"{file}#{link}")
+    if training.sources:
+        _add(shell, "archive", f"{training.archive_file}#{FILES_FOLDER}")
     _add(shell, "capture-output")
     return shell
 
 
-def coordinator_xml(application: Application, schedule: Schedule) -> str:
-    """Return the coordinator that runs the workflow."""
+def build_coordinator(application: Application, schedule: Schedule) -> Any:
+    """Return the root of the coordinator that runs the workflow."""
     root = _root(COORDINATOR_SCHEMA, "coordinator-app", {"sla": SLA_SCHEMA} if application.sla else {},
                  name=application.name, frequency=schedule.expression, start="${start}", end="${end}",
                  timezone=schedule.timezone)
@@ -172,7 +215,8 @@ def coordinator_xml(application: Application, schedule: Schedule) -> str:
         info = _add(action, f"{{{SLA_SCHEMA}}}info")
         for name, text in application.sla.items():
             _add(info, name, text)
-    return _text(root)
+    lxml().indent(root, "    ")
+    return root
 
 
 def job_properties(application: Application, path: str, name_node: str, resource_manager: str) -> dict[str, str]:
@@ -204,8 +248,3 @@ def _add(parent: Any, tag: str, text: str | None = None, **attributes: str) -> A
     element = lxml().SubElement(parent, name, attributes)
     element.text = text
     return element
-
-
-def _text(root: Any) -> str:
-    lxml().indent(root, "    ")
-    return to_text(root)

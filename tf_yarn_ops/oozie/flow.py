@@ -1,17 +1,18 @@
-"""The flow of a workflow: the user's own one with the action that trains among others, and what Oozie refuses. Pure.
+"""The flow of a workflow: the user's own one with the actions that train among others, and what Oozie refuses. Pure.
 
-The user writes the workflow with an empty action, ``<action name="train"><shell
-xmlns="uri:oozie:shell-action:1.0"/>...</action>``; `fill_workflow` fills the shell in, and keeps everything else.
+The user writes the workflow with an empty action for each training, ``<action name="train"><shell
+xmlns="uri:oozie:shell-action:1.0"/>...</action>``; `fill_workflow` fills the shells in, and keeps everything else.
 """
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import Fault, FaultCode, SpecInvalid
+from ..errors import Fault, FaultCode
+from ..validation import check_faults
 from .documents import SHELL_SCHEMA, WORKFLOW_SCHEMA, Application, shell_element
-from .packed_job import ACTION_NAME, WORKFLOW
-from .schemas import lxml, parse_xml, to_text
+from .packed_job import WORKFLOW
+from .schemas import lxml, parse_xml
 
 _SHELL = f"{{{SHELL_SCHEMA}}}shell"
 _NODES = ("start", "end", "kill", "action", "decision", "fork", "join")
@@ -24,6 +25,8 @@ _FUNCTIONS = (
     "wf:lastErrorNode", "wf:errorCode", "wf:errorMessage", "wf:run", "wf:actionData", "wf:actionExternalId",
     "wf:actionTrackerUri", "wf:actionExternalStatus", "fs:exists", "fs:isDir", "fs:dirSize", "fs:fileSize",
     "fs:blockSize", "hadoop:counters", "hadoop:conf", "hcat:exists")
+#: An output of an action that an expression reads.
+_READ = r"""wf:actionData\(\s*['"]{}['"]\s*\)\s*\[\s*['"]([^'"\s]+)['"]"""
 _START = ":start:"
 
 
@@ -40,36 +43,35 @@ class WorkflowFault(FaultCode):
     NO_FUNCTION = "line {line}: {given!r} is not a function of Oozie's workflows{hint}"
 
 
-def fill_workflow(text: str, application: Application) -> str:
-    """Return the user's workflow with the action that trains.
+def fill_workflow(text: str, application: Application) -> Any:
+    """Return the root of the user's workflow with the actions that train.
 
     Raises
     ------
     SpecInvalid
-        The text is not XML, or has not one empty action ``train``.
+        The text is not XML, or has not one empty action for each training.
     """
     root = parse_xml("workflow", text)
-    actions = [action for action in root.iter(f"{{{WORKFLOW_SCHEMA}}}action") if action.get("name") == ACTION_NAME]
-    shells = [shell for action in actions for shell in action.findall(_SHELL) if not len(shell)]
-    if len(actions) != 1 or len(shells) != 1:
-        raise SpecInvalid(Fault("workflow", WorkflowFault.NO_ACTION, {
-            "name": ACTION_NAME, "schema": SHELL_SCHEMA, "workflow": WORKFLOW_SCHEMA, "count": len(shells)}))
-    filled = shell_element(application)
-    lxml().indent(filled, "    ", level=2)
-    filled.tail = shells[0].tail
-    shells[0].getparent().replace(shells[0], filled)
-    return to_text(root)
+    if application.workflow_name:
+        root.set("name", application.workflow_name)
+    faults = []
+    for training in application.trainings:
+        actions = [one for one in root.iter(f"{{{WORKFLOW_SCHEMA}}}action") if one.get("name") == training.name]
+        shells = [shell for action in actions for shell in action.findall(_SHELL) if not len(shell)]
+        if len(actions) != 1 or len(shells) != 1:
+            faults.append(Fault("workflow", WorkflowFault.NO_ACTION, {
+                "name": training.name, "schema": SHELL_SCHEMA, "workflow": WORKFLOW_SCHEMA, "count": len(shells)}))
+            continue
+        filled = shell_element(application, training, re.findall(_READ.format(re.escape(training.name)), text))
+        lxml().indent(filled, "    ", level=2)
+        filled.tail = shells[0].tail
+        shells[0].getparent().replace(shells[0], filled)
+    check_faults(faults)
+    return root
 
 
-def flow_faults(text: str) -> Iterator[Fault]:
-    """Yield the faults for which Oozie refuses a workflow that fits its schema, and nodes that nothing reaches.
-
-    Raises
-    ------
-    SpecInvalid
-        The text is not XML.
-    """
-    root = parse_xml(WORKFLOW, text)
+def flow_faults(root: Any) -> Iterator[Fault]:
+    """Yield the faults for which Oozie refuses a workflow that fits its schema, and nodes that nothing reaches."""
     nodes: dict[str, Any] = {}
     for element in root:
         if isinstance(element.tag, str) and element.tag.rpartition("}")[2] in _NODES:

@@ -25,25 +25,23 @@ from ..runtime.common.file_storage import Content
 from ..staging.archive import pack
 from ..validation import check_faults
 from .bundle import write_bundle
-from .documents import coordinator_xml, job_properties, workflow_xml
+from .documents import build_coordinator, build_workflow, job_properties
 from .flow import fill_workflow, flow_faults
 from .packed_job import (
     APP_PATH,
     BUNDLE,
     COORDINATOR,
     COORDINATOR_PATH,
-    FILES_ARCHIVE,
     FILES_FOLDER,
     LAUNCH,
-    OWN_FILES,
-    PACKED_JOB_FILE,
+    OWN_FILE,
     PROPERTIES,
     WORKFLOW,
     WORKFLOW_PATH,
 )
 from .request import OozieRequest
 from .schedule import read_time
-from .schemas import document_faults, parse_xml
+from .schemas import document_faults, parse_xml, to_text
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 #: The job's document may hold secrets in its variables, so other users do not read the application.
@@ -116,12 +114,13 @@ def documents_of(request: OozieRequest, place: Place) -> dict[str, str]:
     """
     application = request.application
     pairs = job_properties(application, place.path, place.name_node, place.resource_manager)
-    texts = {WORKFLOW: fill_workflow(request.flow, application) if request.flow else workflow_xml(application)}
+    roots = {WORKFLOW: fill_workflow(request.flow, application) if request.flow else build_workflow(application)}
     if application.schedule:
-        texts[COORDINATOR] = coordinator_xml(application, application.schedule)
-    check_faults([*document_faults(texts), *flow_faults(texts[WORKFLOW])])
+        roots[COORDINATOR] = build_coordinator(application, application.schedule)
+    check_faults([*document_faults(roots), *flow_faults(roots[WORKFLOW])])
+    texts = {name: to_text(root) for name, root in roots.items()}
     texts[PROPERTIES] = format_oozie_properties(pairs)
-    texts[PACKED_JOB_FILE] = format_yaml(request.document)
+    texts |= {one.document_file: format_yaml(one.document) for one in application.trainings}
     texts[LAUNCH] = (Path(__file__).parent / LAUNCH).read_text(encoding="utf-8")
     return texts
 
@@ -147,7 +146,7 @@ def write_folder(request: OozieRequest, documents: Mapping[str, str], target: Pa
             made = _make(request, documents, Path(folder))
             for name in made:
                 (Path(folder) / name).replace(target / name)
-        for name in present & {*OWN_FILES} - {*made}:
+        for name in filter(OWN_FILE.fullmatch, present - {*made}):
             (target / name).unlink()
     except OSError as error:
         raise SpecInvalid(f"out: {target} can't be written: {error}") from error
@@ -163,17 +162,19 @@ def _make(request: OozieRequest, documents: Mapping[str, str], folder: Path) -> 
     for name, source in request.extra.items():
         shutil.copy(source, folder / name)
         names.append(name)
-    if request.sources:
+    for training in request.application.trainings:
+        if not training.sources:
+            continue
         with tempfile.TemporaryDirectory() as gathered:
-            for place, source in request.sources.items():
+            for place, source in training.sources.items():
                 link = Path(gathered) / Path(place).relative_to(FILES_FOLDER)
                 link.parent.mkdir(parents=True, exist_ok=True)
                 if source.is_dir():
                     shutil.copytree(source, link, symlinks=True)
                 else:
                     shutil.copy(source, link)
-            pack(Path(gathered), folder / FILES_ARCHIVE)
-        names.append(FILES_ARCHIVE)
+            pack(Path(gathered), folder / training.archive_file)
+        names.append(training.archive_file)
     if request.application.has_bundle:
         write_bundle(folder / BUNDLE)
         names.append(BUNDLE)

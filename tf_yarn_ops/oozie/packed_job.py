@@ -23,33 +23,37 @@ Oozie 5.2.1, "Shell action", "Workflow EL functions", "Coordinator EL functions"
 name, therefore the interpreter is an argument.
 """
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-#: The name of the workflow's action that trains; ``${wf:actionData('train')['status']}`` reads its outputs.
+#: The name of the action of a single job; ``${wf:actionData('train')['status']}`` reads its outputs.
 ACTION_NAME = "train"
 #: The script that starts the action.
 LAUNCH = "launch.sh"
 #: The job's document. Its local sources are relative paths below `FILES_FOLDER`.
 PACKED_JOB_FILE = "job.yaml"
-#: The local files and folders that the job names, packed, and the folder into which Oozie unpacks them.
-FILES_ARCHIVE = "files.tar.gz"
+#: The folder into which Oozie unpacks the local files and folders that the job names.
 FILES_FOLDER = "files"
 #: This package with its dependencies in one file.
 BUNDLE = "ytf.pex"
 WORKFLOW, COORDINATOR, PROPERTIES = "workflow.xml", "coordinator.xml", "job.properties"
 #: The keys of job.properties with the application's folder.
 APP_PATH, COORDINATOR_PATH, WORKFLOW_PATH = "appPath", "oozie.coord.application.path", "oozie.wf.application.path"
-#: All files that an application may have.
-OWN_FILES = (WORKFLOW, COORDINATOR, PROPERTIES, LAUNCH, PACKED_JOB_FILE, FILES_ARCHIVE, BUNDLE)
+#: The names of all files that an application may have, apart from included ones.
+OWN_FILE = re.compile(r"workflow\.xml|coordinator\.xml|job\.properties|launch\.sh|ytf\.pex|job(-.+)?\.yaml|"
+                      r"files(-.+)?\.tar\.gz")
 
 #: The launcher's file for the ids of child applications. Oozie drops the stdout of a failed action and keeps this file:
-#: it puts ``hadoopJobs:`` before the content and reads that as the action's data, so the lines behind the id are outputs.
-#: A success writes it too, because Oozie prefers the content of an earlier try to the stdout of this one.
+#: it puts ``hadoopJobs:`` before the content and reads that as data of the action, so the lines behind the id are
+#: outputs. A success writes it too, because Oozie prefers the content of an earlier try to the stdout of this one.
 CHILD_IDS = "externalChildIDs"
 
 #: How the environment variables begin that carry the values for the job's fields: ``YTF_OOZIE_nominalTime``.
 VARIABLE_PREFIX = "YTF_OOZIE_"
+#: The variable with the outputs that the workflow reads, separated by blanks: the last to be left out.
+FIRST_OUTPUTS = "YTF_FIRST_OUTPUTS"
+
 
 class Name(NamedTuple):
     """A value that a job's fields may use as ``${name}``.

@@ -10,18 +10,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid, did_you_mean
+from ..errors import Fault, FaultCode, GeneralFault, did_you_mean
 from ..job.document import read_document
 from ..job.request import doubts_about_job
 from ..job.spec import JobSpec
 from ..submit.preflight import check_files, local_sources
 from ..validation import check_faults, noting, parse_count, parse_memory
-from .data import DataSet, name_faults, read_data
+from .data import DataSet, name_faults, read_data, read_uri
 from .documents import Application
 from .fields import commands, fill, uses
 from .flow import fill_workflow
-from .packed_job import COORDINATOR_NAMES, DATA_IN, DATA_OUT, FILES_FOLDER, OWN_FILES, WORKFLOW_NAMES
+from .packed_job import COORDINATOR_NAMES, DATA_IN, DATA_OUT, FILES_FOLDER, OWN_FILE, WORKFLOW_NAMES
 from .schedule import Schedule, ScheduleFault, doubts_about_schedule, read_frequency, read_minutes, read_schedule
+from .trainings import TrainingAction, read_trainings
 
 EXECUTIONS = ("FIFO", "LIFO", "LAST_ONLY", "NONE")
 #: The options about the times of a run, and the elements of ``sla:info`` that they give.
@@ -31,6 +32,8 @@ _SCHEDULED = ("data", "output_data", "timeout", "concurrency", "throttle", "exec
 _OF_DATA = ("data_frequency", "data_instances", "done_flag")
 #: Values with a colon, which HDFS allows in no path.
 _WITH_COLON = ("nominalTime", "actualTime")
+#: A file system itself.
+_ROOT = re.compile(r"(\$\{nameNode\}|[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?)/*")
 #: Characters of a name in Oozie's tables.
 _LONGEST_NAME = 255
 #: Characters that XML can't hold.
@@ -53,6 +56,8 @@ class OozieRequestFault(FaultCode):
     EMPTY = "'' is not {what}; {instead}"
     LONG_NAME = "the name has {length} characters, and Oozie's database holds {most}; give a shorter one with --name"
     NOT_A_FILE = "{given!r} is not the name of a file; give one such as _SUCCESS, or '' for the folder itself"
+    ROOT = "{given!r} is a whole file system; name a folder in it"
+    OWN_FLOW = "the workflow of --workflow says what comes before a training; leave this away"
     NOT_THE_JOBS_USER = "the user of the workflow submits the job; leave this away"
 
 
@@ -63,20 +68,14 @@ class OozieRequest:
     Attributes
     ----------
     application : Application
-    document : mapping
-        The job as the action reads it: its local sources are paths below ``files/``.
-    sources : mapping of str to Path
-        The local file or folder of each path below ``files/``.
     flow : str
-        The text of the user's own workflow; empty for one with the single action that trains.
+        The text of the user's own workflow; empty for one with only the actions that train.
     extra : mapping of str to Path
         More files of the application by their names, for other actions of the workflow.
     warnings : tuple of str
     """
 
     application: Application
-    document: Mapping[str, Any]
-    sources: Mapping[str, Path]
     flow: str
     extra: Mapping[str, Path]
     warnings: tuple[str, ...]
@@ -88,7 +87,7 @@ def read_oozie_request(job: str, options: Mapping[str, Any], now: datetime) -> O
     Parameters
     ----------
     job : str
-        The path of the job's YAML.
+        The path of the job's YAML, or of a list of jobs.
     options : mapping of str to value
         Those of ``ytf oozie package`` by their names. None, and an absent name, mean not given.
     now : datetime
@@ -121,35 +120,54 @@ def read_oozie_request(job: str, options: Mapping[str, Any], now: datetime) -> O
         retry_interval=read_minutes("retry_interval", given.get("retry_interval"), faults),
         launcher_memory=_read_memory(given, faults), launcher_queue=given.get("launcher_queue", ""),
         has_bundle=bool(given.get("bundle")))
+    known = {**{name.name: "" for name in WORKFLOW_NAMES}, **{name.name: "" for name in COORDINATOR_NAMES},
+             **{one.name: one.uri for one in data}, **properties}
     document: dict[str, Any] = {}
+    trainings: list[TrainingAction] = []
+    warnings: list[str] = []
     with noting(faults):
         document = read_document(job, key="job")
-    spec, warnings = None, []
-    if document:
-        known = {**{name.name: "" for name in WORKFLOW_NAMES}, **{name.name: "" for name in COORDINATOR_NAMES},
-                 **{one.name: one.uri for one in data}, **properties}
-        faults += _field_faults(document, known, scheduled)
-        warnings += _doubts(document, known)
-        with noting(faults):  # with a sample of each value, to check all of the job's rules
-            spec = JobSpec.from_dict(fill(document, {name: value or "value" for name, value in known.items()}))
-    if spec is not None:
-        faults += _local_faults(document, spec)
-        warnings += doubts_about_job(spec)
+        for training in read_trainings(job, document, faults):
+            found: list[Fault] = []
+            trainings.append(_read_training(training, document, known, scheduled, found, warnings))
+            faults += [fault.below(training.name) if training.suffix else fault for fault in found]
+    application = replace(application, name=given.get("name") or _name_of(document, job), trainings=tuple(trainings),
+                          workflow_name=given.get("name", ""))
     flow, extra = _read_flow(given, application, faults)
-    application = replace(application, name=given.get("name") or _name_of(document, job))
     faults += _text_faults(application)
     check_faults(dict.fromkeys(faults))
-    if spec is None:
-        raise SpecInvalid(Fault("job", GeneralFault.SENTENCE, {"sentence": f"{job} is empty"}))
-    packed, sources = _pack_sources(document, spec)
-    if not application.launcher_queue and spec.queue != "default":
-        application = replace(application, launcher_queue=spec.queue)
     if schedule:
         warnings += doubts_about_schedule(schedule, now)
     if "output_data" in given:
         warnings.append("output_data: Oozie deletes this folder when a person runs the coordinator's action again "
                         "without -nocleanup; a path in the job's output is kept")
-    return OozieRequest(replace(application, has_files=bool(sources)), packed, sources, flow, extra, tuple(warnings))
+    return OozieRequest(application, flow, extra, tuple(warnings))
+
+
+def _read_training(training: TrainingAction, document: Mapping[str, Any], known: Mapping[str, str], scheduled: bool,
+                   faults: list[Fault], warnings: list[str]) -> TrainingAction:
+    """Return a training with its document, which is the given one if the job is not in a list."""
+    folders = {tag: [read_uri(tag, text, faults) for text in getattr(training, tag)] for tag in ("delete", "mkdir")}
+    faults += _field_faults(folders, {**known, "nameNode": ""}, scheduled)
+    faults += [Fault(tag, OozieRequestFault.ROOT, {"given": uri}) for tag, uris in folders.items() for uri in uris
+               if _ROOT.fullmatch(uri)]
+    expressions = {name.name: name.expression for name in WORKFLOW_NAMES}
+    filled = {tag: tuple(uris) for tag, uris in fill(folders, expressions).items()}
+    training = replace(training, delete=filled["delete"], mkdir=filled["mkdir"])
+    spec = None
+    with noting(faults):
+        if training.suffix:
+            document = read_document(training.job, key="job")
+        faults += _field_faults(document, known, scheduled)
+        # With a sample of each value, to check all of the job's rules.
+        spec = JobSpec.from_dict(fill(document, {name: value or "value" for name, value in known.items()}))
+    if spec is None:
+        return training
+    faults += _local_faults(document, spec)
+    where = f"{training.name} " if training.suffix else ""
+    warnings += [f"{where}{doubt}" for doubt in (*_doubts(document, known), *doubts_about_job(spec))]
+    packed, sources = _pack_sources(document, spec)
+    return replace(training, document=packed, sources=sources, queue="" if spec.queue == "default" else spec.queue)
 
 
 def _read_flow(given: Mapping[str, Any], application: Application,
@@ -166,8 +184,10 @@ def _read_flow(given: Mapping[str, Any], application: Application,
         else:
             with noting(faults):
                 fill_workflow(text, application)
+        faults += [Fault(f"{one.name}.{key}", OozieRequestFault.OWN_FLOW) for one in application.trainings
+                   for key in ("needs", "delete", "mkdir") if getattr(one, key)]
     for path in map(Path, given.get("include", ())):
-        if path.name in OWN_FILES or path.name in extra:
+        if OWN_FILE.fullmatch(path.name) or path.name in extra:
             faults.append(Fault("include", OozieRequestFault.NAME_TAKEN, {"given": path.name}))
         elif not path.is_file():
             faults.append(Fault("include", OozieRequestFault.NO_FILE, {"given": str(path)}))
@@ -253,7 +273,7 @@ def _field_faults(document: Mapping[str, Any], known: Mapping[str, str], schedul
             yield Fault(path, OozieRequestFault.NOT_SCHEDULED, {"given": name})
         elif name not in known:
             yield Fault(path, OozieRequestFault.UNKNOWN_NAME, {"given": name, "allowed": allowed})
-        elif name in _WITH_COLON and path in ("input", "output"):
+        elif name in _WITH_COLON and path in ("input", "output", "delete", "mkdir"):
             yield Fault(path, OozieRequestFault.COLON, {"given": name})
     if document.get("user"):
         yield Fault("user", OozieRequestFault.NOT_THE_JOBS_USER)
@@ -313,7 +333,9 @@ def _name_of(document: Mapping[str, Any], job: str) -> str:
 def _text_faults(application: Application) -> Iterator[Fault]:
     """Yield the faults of texts that stand in the XML."""
     texts = {"name": application.name, "python": application.python, "launcher_queue": application.launcher_queue,
-             **{f"property {name}": value for name, value in application.properties.items()}}
+             **{f"property {name}": value for name, value in application.properties.items()},
+             **{f"{one.name}.{tag}": " ".join(getattr(one, tag)) for one in application.trainings
+                for tag in ("delete", "mkdir")}}
     for path, text in texts.items():
         if _NOT_IN_XML.search(text):
             yield Fault(path, OozieRequestFault.BAD_CHARACTER, {"given": text})

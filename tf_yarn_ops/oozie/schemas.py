@@ -53,19 +53,11 @@ def parse_xml(name: str, text: str) -> Any:
         raise SpecInvalid(Fault(name, SchemaFault.NOT_XML, {"problem": str(error)})) from error
 
 
-def document_faults(documents: Mapping[str, str]) -> Iterator[Fault]:
-    """Yield a fault for each place of the XML among the files of an application that Oozie's schemas refuse.
-
-    Raises
-    ------
-    SpecInvalid
-        A text is not XML.
-    SchemasMissing
-        The library lxml is not installed.
-    """
-    for name, text in documents.items():
+def document_faults(roots: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield a fault for each place of the documents that Oozie's schemas refuse, with its line in the user's file."""
+    for name, root in roots.items():
         schema = _schema()
-        if not schema.validate(parse_xml(name, text)):
+        if not schema.validate(root):
             for error in schema.error_log:
                 yield Fault(name, SchemaFault.NOT_VALID, {"line": error.line, "problem": error.message})
 
