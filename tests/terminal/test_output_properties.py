@@ -65,6 +65,20 @@ def test_what_does_not_fit_is_counted_and_the_message_is_cut():
     assert pairs["status"] == "FAILED" and set(pairs["message"]) == {"é"}
 
 
+def test_outputs_that_are_read_are_the_last_to_be_left_out():
+    report = JobReport("application_1_1", final_status="SUCCEEDED", reason=Reason.SUCCEEDED,
+                       metrics={**{f"m{number}": number for number in range(300)}, "accuracy": 0.9})
+    assert "metric.accuracy" not in javaproperties.loads(format_outputs(outputs_of(report)))
+    pairs = javaproperties.loads(format_outputs(outputs_of(report), first=["metric.accuracy"]))
+    assert (pairs["metric.accuracy"], pairs["status"]) == ("0.9", "SUCCEEDED")
+
+
+def test_metrics_whose_names_become_the_same_are_kept():
+    report = JobReport("application_1_1", metrics={"a b": 1, "a_b": 2, "a%b": 3})
+    metrics = {name: value for name, value in outputs_of(report).items() if name.startswith("metric.")}
+    assert metrics == {"metric.a_b_": "1", "metric.a_b": "2", "metric.a_b__": "3"}
+
+
 def test_a_file_that_can_not_be_written_is_a_fault(tmp_path):
     write_output_file(str(tmp_path / "out"), "status=SUCCEEDED\n")
     assert (tmp_path / "out").read_bytes() == b"status=SUCCEEDED\n"

@@ -28,7 +28,7 @@ from ..terminal.signals import Interruption
 from .action_ending import ActionEnding
 from .fields import fill
 from .launched import Launched
-from .packed_job import CHILD_IDS, PACKED_JOB_FILE, values_of
+from .packed_job import CHILD_IDS, FIRST_OUTPUTS, PACKED_JOB_FILE, values_of
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
@@ -157,7 +157,8 @@ def run_action(environ: Mapping[str, str], interruption: Interruption, outputs: 
     except Cancelled as error:
         tell(str(error))
         return 128 + (interruption.number or 15)
-    text = format_outputs(outputs_of(report, report_path=path)).encode()
+    first = environ.get(FIRST_OUTPUTS, "").split()
+    text = format_outputs(outputs_of(report, report_path=path), first=first).encode()
     try:
         Path(CHILD_IDS).write_bytes(f"{report.application_id}\n".encode() + text)
     except OSError as error:

@@ -7,7 +7,7 @@ action by the value as it is, so a value holds no ``<``, ``>``, ``&`` and no ``$
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 from ..errors import Fault, GeneralFault, SpecInvalid
@@ -55,13 +55,20 @@ def outputs_of(report: JobReport, **others: str | None) -> dict[str, str]:
         **others,
     }
     order = dict.fromkeys([*OUTPUTS, *others])
-    metrics = {METRIC + (_NO_NAME.sub("_", name) or "_"): value if isinstance(value, str) else json.dumps(value)
-               for name, value in flatten(report.metrics or {}) if value is not None}
+    metrics: dict[str, str] = {}
+    flat = {name: value for name, value in flatten(report.metrics or {}) if value is not None}
+    taken = {*flat}
+    for name, value in flat.items():
+        plain = _NO_NAME.sub("_", name) or "_"
+        while plain != name and plain in taken:
+            plain += "_"
+        taken.add(plain)
+        metrics[METRIC + plain] = value if isinstance(value, str) else json.dumps(value)
     return {name: text for name, text in ({name: known.get(name) for name in order} | metrics
                                           | {MESSAGE: report.message}).items() if text}
 
 
-def format_outputs(outputs: Mapping[str, str], limit: int = MAX_OUTPUT) -> str:
+def format_outputs(outputs: Mapping[str, str], limit: int = MAX_OUTPUT, first: Container[str] = ()) -> str:
     """Return the outputs as lines ``name=value``.
 
     Parameters
@@ -70,6 +77,8 @@ def format_outputs(outputs: Mapping[str, str], limit: int = MAX_OUTPUT) -> str:
         The most important ones first.
     limit : int, optional
         The most bytes of all lines in UTF-8. Default 2048.
+    first : container of str, optional
+        The names that come before all but those of `OUTPUTS`.
 
     Returns
     -------
@@ -77,7 +86,8 @@ def format_outputs(outputs: Mapping[str, str], limit: int = MAX_OUTPUT) -> str:
         Characters that are not safe are replaced by ``_``, runs of blanks and line breaks by one blank. Lines for
         which there is no room any more are left out, and ``left_out`` tells their number; the message is shortened.
     """
-    lines = [f"{name}={_plain(text)}\n" for name, text in outputs.items() if name != MESSAGE]
+    names = sorted(outputs, key=lambda name: (name not in OUTPUTS, name not in first))
+    lines = [f"{name}={_plain(outputs[name])}\n" for name in names if name != MESSAGE]
     kept, left_out = _fitting(lines, limit)
     if left_out:
         # The line about them has at most as many digits as the number of all lines.
