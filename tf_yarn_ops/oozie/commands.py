@@ -124,7 +124,8 @@ def package(job: str, out: str | None, dry_run: bool, app_path: str | None, name
       - {name: model, job: model.yaml, needs: [features], delete: "/models/${nominalStamp}"}
     """
     configure_logging(verbose, requests=verbose)
-    from .package import Folder, Packed, content_version, documents_of, is_uri, write_folder
+    from ..submit.preflight import local_path
+    from .package import Folder, Packed, content_version, documents_of, write_folder
     from .request import read_oozie_request
 
     faults: list[Fault] = []
@@ -137,11 +138,12 @@ def package(job: str, out: str | None, dry_run: bool, app_path: str | None, name
         faults.append(Fault("out", OozieCommandFault.NEEDS_OUT))
     if name_node is not None and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/\s]+/?", name_node):
         faults.append(Fault("name_node", OozieCommandFault.NOT_A_FILE_SYSTEM, {"given": name_node}))
-    if out is not None and app_path is not None and is_uri(out):
+    target = None if out is None else local_path(out)
+    in_cluster = out is not None and target is None
+    if in_cluster and app_path is not None:
         faults.append(Fault("app_path", OozieCommandFault.IS_A_URI, {"given": out}))
     check_faults(faults)
     assert request is not None  # without a request there are faults
-    in_cluster = out is not None and is_uri(out)
     cluster = None
     if not (name_node and resource_manager) or (in_cluster and not dry_run):
         from ..hadoop.cluster import discover
@@ -155,13 +157,12 @@ def package(job: str, out: str | None, dry_run: bool, app_path: str | None, name
         for name, text in documents.items():
             show(f"# {name}\n{text}", data=True)
         return
-    assert out is not None
-    if not in_cluster:
-        written = write_folder(request, documents, Path(out))
+    if target is not None:
+        written = write_folder(request, documents, target)
         say(f"wrote {', '.join(written)} into {out}; the application belongs in {place.path}")
         say(f"next: ytf oozie run {out}")
         return
-    assert cluster is not None
+    assert cluster is not None and out is not None
     with tempfile.TemporaryDirectory() as local:
         write_folder(request, documents, Path(local))
         packed = Packed.read(out, _reader(Path(local)), {})
@@ -202,13 +203,14 @@ def run_application(folder: str, oozie: str | None, property: tuple[str, ...], a
     """
     configure_logging(verbose, requests=verbose)
     from ..hadoop.cluster import discover
-    from .package import Folder, Packed, content_version, is_uri
+    from ..submit.preflight import local_path
+    from .package import Folder, Packed, content_version
     from .rest_api import Oozie
 
     faults = [] if oozie else [Fault("oozie", OozieCommandFault.NEEDS_SERVER)]
     faults += [Fault("property", OozieCommandFault.NOT_A_PAIR, {"given": text}) for text in property if "=" not in text]
     changes = dict(text.split("=", 1) for text in property if "=" in text)
-    local = None if is_uri(folder) else Path(folder)
+    local = local_path(folder)
     packed = None
     if local is not None:
         with noting(faults):

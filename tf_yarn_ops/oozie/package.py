@@ -43,7 +43,6 @@ from .request import OozieRequest
 from .schedule import read_time
 from .schemas import document_faults, parse_xml, to_text
 
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 #: The job's document may hold secrets in its variables, so other users do not read the application.
 _FOLDER_MODE, _FILE_MODE = 0o750, 0o640
 _PIECE = 1 << 20
@@ -76,11 +75,6 @@ class Place:
     path: str
     name_node: str
     resource_manager: str
-
-
-def is_uri(text: str) -> bool:
-    """Return whether a text names a place in a file system of the cluster, not a folder of this machine."""
-    return bool(_URI.match(text))
 
 
 def absolute(path: str, name_node: str) -> str:
