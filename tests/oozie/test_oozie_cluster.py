@@ -121,31 +121,34 @@ def test_console_says_why_when_the_node_has_no_interpreter(site):
 
 @row
 def test_listed_jobs_train_in_their_order_and_only_failed_ones_again(site):
-    both, tries, order = site.folder / "both", site.folder / "wide-tries", site.folder / "order"
+    over, order = site.folder / "listed-over", site.folder / "order"
 
-    def trains(name, before="true"):
-        return {"command": f"{before} && echo {name} >> {order}"}
+    def trains(name, needs=(), first="true", **others):
+        command = f"{in_turn(site.folder / f'listed-{name}', first, 'true')} && echo {name} >> {order}"
+        return {"name": name, "job": {"command": command}, "needs": [*needs], **others}
 
     def status(name):
         return (site.server.action(run.workflow, name) or {}).get("status")
 
     site.write("/models/wide/old", "")
     folder = site.packed("listed", [
-        {"name": "features", "job": trains("features")},
-        {"name": "wide", "job": trains("wide", in_turn(tries, f"{until_there(both)}; exit 3", "true")), "needs": "features",
-         "delete": "/models/wide", "mkdir": "/models/wide"},
-        {"name": "deep", "job": trains("deep"), "needs": "features"},
-        {"name": "pick", "job": trains("pick"), "needs": ["wide", "deep"]}])  # fmt: skip
+        trains("features"), trains("deep", ["features"]),
+        trains("wide", ["features"], f"{until_there(over)}; exit 3", delete="/models/wide", mkdir="/models/wide"),
+        trains("slow", ["features"], until_there(site.folder / "never")),
+        trains("pick", ["wide", "deep", "slow"])])  # fmt: skip
     run = Run(site, "listed", site.ytf("run", "app", folder=folder)[0])
-    until(lambda: status("deep") == "OK", WORKFLOW, 0.5)
-    assert status("wide") == "RUNNING" and not site.files.list("/models/wide")
-    both.touch()
+    until(lambda: status("deep") == "OK" and len(site.yarn.ids(run)) == 4, WORKFLOW, 0.5)
+    assert not site.files.list("/models/wide")
+    over.touch()
     run.wait("KILLED")
+    until(lambda: not site.yarn.live(run) and not alive(run), WORKFLOW)
     assert site.server.action(run.workflow, "failed")["errorMessage"].startswith("wide: TASK_FAILED application_")
+    assert (status("deep"), status("wide"), status("slow")) == ("OK", "ERROR", "KILLED")
     site.server.change(run.workflow, "rerun", properties={"oozie.wf.rerun.failnodes": "true"})
     run.wait("SUCCEEDED")
-    assert order.read_text().split() == ["features", "deep", "wide", "pick"]
-    assert sorted(site.yarn.ending(one) for one in site.yarn.ids(run)) == [FAILED, *[SUCCEEDED] * 4]
+    features, deep, *again, pick = order.read_text().split()
+    assert (features, deep, sorted(again), pick) == ("features", "deep", ["slow", "wide"], "pick")
+    assert sorted(site.yarn.ending(one) for one in site.yarn.ids(run)) == [FAILED, *[SUCCEEDED] * 5, KILLED]
 
 
 REASON = """<decision name="judge"><switch>

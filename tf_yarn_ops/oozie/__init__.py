@@ -1,7 +1,6 @@
-"""The door of Oozie: a job as an application of Oozie, and the program that Oozie's launcher runs.
+"""The door of Oozie: jobs packed as an application of Oozie, and the program that Oozie's launcher runs.
 
-In come a job, its schedule and its data sets as options of a command; out go ``workflow.xml``, ``coordinator.xml``,
-``job.properties`` and the files of the job, and on a node of the cluster the properties that Oozie hands to the next
-action. `contract` holds the names on which both sides agree: what `package` writes, `action` reads. This room never
-schedules anything itself, and never checks the values of a job by rules of its own: `job` has them.
+`package` turns jobs, their schedule and their data sets into ``workflow.xml``, ``coordinator.xml``, ``job.properties``
+and the files of the jobs. On a node, `action` trains and prints properties for the next action. Both sides agree on the
+names in `packed_job`. This room schedules nothing itself, and leaves the rules for the values of a job to `job`.
 """
