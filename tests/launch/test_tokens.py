@@ -92,7 +92,7 @@ def test_a_submission_without_an_answer_keeps_its_tokens(place):
     """YARN may have accepted the application, which would fail without them."""
     client = launcher(place, submit_with="rest")
     place.yarn.faults.append(lambda method, path: (503, {}, "away") if (method, path) == ("POST", APPS) else None)
-    client.session.resourcemanager._patience = 0.0
+    client.resourcemanager._patience = 0.0
     with pytest.raises(ClusterUnreachable):
         client.ensure(job(), Identity("a"))
     assert len(place.yarn.tokens) == 1

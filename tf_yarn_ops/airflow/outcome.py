@@ -7,7 +7,7 @@ from typing import Any
 from ..runtime.common.clock import duration
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import JobReport, TaskReport, compose_diagnostics, parse_diagnostics, plain_values
+from ..runtime.common.report import JobReport, TaskReport, small_document
 from ..terminal.summary import ending, timeline
 from .exceptions import TfYarnFailure, TfYarnInfrastructureError, TfYarnJobFailed
 from .versions import AirflowFailException, AirflowSkipException
@@ -25,13 +25,8 @@ KILLED_BY_AIRFLOW = "Killed by Airflow: the task was cleared, marked or timed ou
 
 
 def to_xcom(report: JobReport) -> dict[str, Any]:
-    """Return a report as plain values of at most 16 KiB of JSON; log tails are dropped first.
-
-    A metric that is not a finite number becomes a text (``"nan"``), which every database accepts and `float` reads.
-    """
-    short = parse_diagnostics(compose_diagnostics(report, MAX_BYTES)) or report
-    document: dict[str, Any] = plain_values(short.to_dict())
-    return document
+    """Return a report as the value of an XCom: plain values of at most 16 KiB of JSON in Airflow's database."""
+    return small_document(report, MAX_BYTES)
 
 
 def mask_with(value: Any, mask: Callable[[str], Any]) -> Any:

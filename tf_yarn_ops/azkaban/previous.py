@@ -1,6 +1,6 @@
 """Lines for the log about what earlier attempts and other executions of a job have left in YARN.
 
-The identity of the training decides about them, see `launch.ensure`.
+The identity of the training decides about them, see `launch.submission`.
 """
 
 from collections.abc import Callable

@@ -70,7 +70,7 @@ def _submit(**values: Any) -> int:
     interruption = click.get_current_context().obj
     settings = {option.name: values.pop(option.name) for option in SUBMISSION}
     configure_logging(bool(settings["verbose"]))
-    submission = Submission(settings, interruption)
+    submission = CommandLineRun(settings, interruption)
     try:
         return submission.run(values)
     except TfYarnError as error:
@@ -82,7 +82,7 @@ def _submit(**values: Any) -> int:
         raise
 
 
-class Submission:
+class CommandLineRun:
     """One call of ``ytf-submit``.
 
     Parameters

@@ -1,7 +1,6 @@
 """`Session`: the cluster, the connections, the staging directories and the cancellation of one client.
 
-A `Launcher` makes a session and hands it to the functions that submit, wait and kill, so that they need not know the
-launcher.
+A `Launcher` is a session that submits. The functions that wait and kill need a session only.
 """
 
 import logging
@@ -68,7 +67,11 @@ class Session:
         return cls(replace(cluster, site=replace(cluster.site, request_timeout=seconds)), patience)
 
     def cancel(self, why: str = "") -> None:
-        """Ask the running call to end at its next checkpoint; safe in a signal handler."""
+        """End the call that this client is in; safe in a signal handler.
+
+        A submission ends before its next step, and its application is killed. The call raises `Cancelled`. YARN keeps
+        the sentence ``why`` with the kill.
+        """
         self.why_cancelled = self.why_cancelled or why
         self.cancelled = True
 
@@ -90,7 +93,7 @@ class Session:
         Raises
         ------
         ClusterUnreachable
-            No ResourceManager answers, or it does not know the application and is not active yet.
+            No ResourceManager answers, or it was restarted and may still have to recover the application.
         """
         try:
             return self.read(self.resourcemanager.get(application_id))

@@ -12,22 +12,21 @@ from ..follow.session import Session
 from ..follow.wait import wait_for
 from ..follow.yarn_report import read_yarn_report
 from ..hadoop.cluster import Cluster
-from ..hadoop.resourcemanager import LIVE, ResourceManager
+from ..hadoop.resourcemanager import LIVE
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..staging.staging_directory import StagingDirectory
 from .claims import Claims
-from .ensure import Ensure
 from .identity import Identity
 from .retry import run_until_trained
 from .route import Route
+from .submission import Ensure, Submission
 
 if TYPE_CHECKING:
     from ..follow.log_stream import LogLine
 
 
-class Launcher:
+class Launcher(Session):
     """Submits, follows and kills applications of one cluster.
 
     Parameters
@@ -45,32 +44,14 @@ class Launcher:
 
     def __init__(self, cluster: Cluster, *, submit_with: str | None = None, strict_placement: bool = False,
                  environ: Mapping[str, str] | None = None, holder: str = "a Python program"):
-        self.cluster = cluster
-        self.session = Session(cluster)
-        self._route = Route(self.session, submit_with or cluster.site.submit_with, strict_placement, environ)
+        super().__init__(cluster)
+        self._route = Route(self, submit_with or cluster.site.submit_with, strict_placement, environ)
         self._environ = environ
         self._holder = holder
         self._limits: dict[str, tuple[float, Lease | None]] = {}
 
     def __repr__(self) -> str:
         return f"<Launcher of {self.cluster.user} on {', '.join(self.cluster.resourcemanagers)}>"
-
-    @property
-    def resourcemanager(self) -> ResourceManager:
-        """The client of the cluster's ResourceManagers."""
-        return self.session.resourcemanager
-
-    def staging(self, user: str | None = None) -> StagingDirectory:
-        """Return the staging directory of a user; default: of the cluster's user."""
-        return self.session.staging(user)
-
-    def cancel(self, why: str = "") -> None:
-        """End the call that this launcher is in; safe in a signal handler.
-
-        A submission ends before its next step, and its application is killed. The call raises `Cancelled`. YARN keeps
-        the sentence ``why`` with the kill.
-        """
-        self.session.cancel(why)
 
     def submit(self, spec: JobSpec, on_reserved: Callable[[str], None] | None = None) -> str:
         """Submit a job.
@@ -98,22 +79,12 @@ class Launcher:
         Cancelled
             `cancel` was called; nothing is left.
         """
-        application_id = self._route.submit(spec, on_reserved)
-        self._remember(application_id, spec)
-        return application_id
+        return self._started(Submission(self, self._route, spec, on_reserved), spec).application_id
 
-    def _remember(self, application_id: str, spec: JobSpec) -> None:
-        self._limits[application_id] = spec.deadlines.queue, lease_of(spec, self._holder)
-
-    def report(self, application_id: str) -> JobReport:
-        """Return the present report of an application; its reason is LOST if YARN does not know it.
-
-        Raises
-        ------
-        ClusterUnreachable
-            No ResourceManager answers, or it was restarted and may still have to recover the application.
-        """
-        return self.session.report(application_id)
+    def _started(self, submission: Submission, spec: JobSpec) -> JobReport:
+        report = submission.run()
+        self._limits[report.application_id] = spec.deadlines.queue, lease_of(spec, self._holder)
+        return report
 
     def log(self, application_id: str, task: str | None = None) -> Iterator[str]:
         """Yield a task's log in chunks of text.
@@ -186,7 +157,7 @@ class Launcher:
         Return None before the coordinator has published it, and after the end.
         """
         try:
-            document = self.session.live.fetch_document(self.resourcemanager.get(application_id))
+            document = self.live.fetch_document(self.resourcemanager.get(application_id))
         except ApplicationNotFound:
             return None
         return (document or {}).get("cluster_spec") or None
@@ -240,7 +211,7 @@ class Launcher:
             queue_timeout = known_timeout
         ours = application_id in self._limits if ours is None else ours
         with self._reading(on_line, tasks) as look:
-            return wait_for(self.session, application_id, timeout=timeout, on_change=on_change, on_look=look,
+            return wait_for(self, application_id, timeout=timeout, on_change=on_change, on_look=look,
                             poll_interval=poll_interval, queue_timeout=queue_timeout, identity=identity, lease=lease,
                             ours=ours)
 
@@ -268,9 +239,7 @@ class Launcher:
             As in `submit`. After ClusterUnreachable the next call continues the same submission. With Skein's Java
             client an application that it may have submitted is killed, and the next attempt submits a new one.
         """
-        report = Ensure(self.session, self._route, spec, identity, on_reserved).run()
-        self._remember(report.application_id, spec)
-        return report
+        return self._started(Ensure(self, self._route, spec, identity, on_reserved), spec)
 
     def run(self, spec: JobSpec, identity: Identity | None = None, *,
             on_reserved: Callable[[str], None] | None = None, on_change: Callable[[JobReport], None] | None = None,
@@ -319,7 +288,7 @@ class Launcher:
             return self.wait(application_id, timeout=timeout, on_change=on_change, poll_interval=poll_interval,
                              identity=identity, on_line=on_line, tasks=tasks)
 
-        return run_until_trained(self.session, start, follow, spec.restart.allocation_retries, after)
+        return run_until_trained(self, start, follow, spec.restart.allocation_retries, after)
 
     def end_run(self, identity: Identity, user: str | None, over: bool) -> None:
         """Record the end of an engine's attempt, for newer generations that wait for this one.
@@ -370,7 +339,7 @@ class Launcher:
         ClusterUnreachable
             YARN has not answered, or the application has not ended in time.
         """
-        return kill_application(self.session, application_id, why, reason=reason, timeout=timeout)
+        return kill_application(self, application_id, why, reason=reason, timeout=timeout)
 
     def list(self, states: Iterable[str] = LIVE, user: str | None = None) -> list[JobReport]:
         """Return the user's applications of type Skein in these states, the latest first, without live reports.
@@ -395,9 +364,3 @@ class Launcher:
         found = self.resourcemanager.find(states=states, user=user or self.cluster.user)
         reports = [read_yarn_report(item) for item in found if str(item.get("applicationType", "")).lower() == "skein"]
         return sorted(reports, key=lambda report: report.submitted_at or 0.0, reverse=True)
-
-    def close(self) -> None:
-        """Close the connections; they open again when they are needed."""
-        self.session.close()
-
-

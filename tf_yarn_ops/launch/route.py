@@ -1,21 +1,19 @@
-"""`Route`: submit over HTTP or through Skein's Java client; a submission that fails leaves nothing behind."""
+"""`Route`: the two ways of one launcher to YARN: over HTTP, and through Skein's Java client."""
 
 import logging
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Cancelled, ClusterUnreachable, HadoopClientUnfit, SubmissionRejected, TfYarnError
 from ..follow.kill import take_back
-from ..follow.lease import Lease, lease_of, lifetime_of
+from ..follow.lease import first_end, lifetime_of
 from ..follow.session import Session
 from ..follow.sweep import sweep_ended
 from ..hadoop.resourcemanager import LIVE, has_launched
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
 from ..submit.placement import check_placement, read_surroundings
-from ..submit.preflight import check_files
 
 if TYPE_CHECKING:
     from ..submit.local_submitter import LocalSubmitter
@@ -64,18 +62,6 @@ class Route:
         self._refusal = error
         return True
 
-    def submit(self, spec: JobSpec, on_reserved: Callable[[str], None] | None) -> str:
-        """Submit a job; see `Launcher.submit`."""
-        check_files(spec)
-        self._session.checkpoint()
-        if self.way() != SKEIN:
-            try:
-                return self._with_rest(spec, on_reserved)
-            except RestUnavailable as error:
-                if not self.falls_back(error):
-                    raise
-        return self.with_skein(spec, on_reserved, (f"tfy-{secrets.token_hex(8)}",), lambda _: True)
-
     def rest_submitter(self, spec: JobSpec) -> "RestSubmitter | LocalSubmitter":
         """Return the submission of this job over HTTP, or on this machine."""
         session = self._session
@@ -90,26 +76,9 @@ class Route:
         return RestSubmitter(cluster, resourcemanager, session.staging(cluster.user),
                              strict_placement=self._strict_placement, checkpoint=session.checkpoint)
 
-    def _with_rest(self, spec: JobSpec, on_reserved: Callable[[str], None] | None) -> str:
-        with self.rest_submitter(spec) as submitter:
-            submitter.check(spec)
-            self._session.checkpoint()
-            application_id = submitter.reserve(spec)
-            if on_reserved is not None:
-                on_reserved(application_id)
-            try:
-                self._session.checkpoint()
-                submitter.submit(spec, application_id)
-                self.submitted(application_id, spec)
-                self._session.checkpoint()
-            except BaseException as error:
-                take_back(self._session, application_id, error)
-                raise
-            return application_id
-
-    def with_skein(self, spec: JobSpec, on_reserved: Callable[[str], None] | None, tags: Sequence[str],
+    def with_skein(self, spec: JobSpec, announce: Callable[[str], None], tags: Sequence[str],
                    is_ours: Callable[[Mapping[str, Any]], bool]) -> str:
-        """Submit through Skein's Java client; ``on_reserved`` is called after the submission.
+        """Submit through Skein's Java client; ``announce`` is called after the submission.
 
         The client returns the id only after YARN has accepted the application. If the client or this process ends
         before that, find the application by the first tag and kill it if ``is_ours`` returns true.
@@ -129,9 +98,8 @@ class Route:
                                         http_closed=True) from error
             raise
         try:
-            self.submitted(application_id, spec)
-            if on_reserved is not None:
-                on_reserved(application_id)
+            self.accepted(application_id, spec)
+            announce(application_id)
             if spec.priority:  # Skein's client has no option for it
                 self._amend(application_id, "priority",
                             lambda _: self._session.resourcemanager.set_priority(application_id, spec.priority))
@@ -156,23 +124,18 @@ class Route:
         else:
             check_placement(spec, around, self._strict_placement)
 
-    def submitted(self, application_id: str, spec: JobSpec) -> None:
+    def accepted(self, application_id: str, spec: JobSpec) -> None:
         """Log that YARN has accepted an application, and set its end in YARN: of its lease, or of its deadlines."""
         logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
-        lifetime, lease = lifetime_of(spec), lease_of(spec, "")
-        if self._session.cluster.is_local:
-            return
-        if lease is not None:
-            self._amend(application_id, "lease", lambda found: self._take_lease(lease, found))
-        elif lifetime is not None:  # YARN ends the job even when no client and no coordinator is left
-            self._amend(application_id, "lifetime", lambda found: self._session.resourcemanager.set_lifetime(
-                application_id, int(found["startedTime"]) / 1000 + lifetime))
 
-    def _take_lease(self, lease: Lease, application: Mapping[str, Any]) -> None:
-        """Set the first end of a lease; the client that waits moves it."""
-        end = lease.end(application)
-        if end is not None:
-            self._session.resourcemanager.set_lifetime(application["id"], *end)
+        def set_end(application: Mapping[str, Any]) -> None:
+            end = first_end(spec, application)  # the client that waits moves that of a lease
+            if end is not None:
+                self._session.resourcemanager.set_lifetime(application_id, *end)
+
+        # With a lifetime YARN ends the job even when no client and no coordinator is left.
+        if not self._session.cluster.is_local and (spec.lease or lifetime_of(spec) is not None):
+            self._amend(application_id, "lease" if spec.lease else "lifetime", set_end)
 
     def _amend(self, application_id: str, what: str, change: Callable[[Mapping[str, Any]], None]) -> None:
         """Change an application that YARN has accepted; when that fails, log it and let the application run."""

@@ -296,40 +296,42 @@ def _known(part: Any, document: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def compose_diagnostics(report: JobReport, limit: int = MAX_DIAGNOSTICS) -> str:
-    """Return the diagnostics of the application: the sentence, a newline, the report as JSON.
+    """Return the diagnostics of the application: the sentence, a newline, the report as JSON; see `shorten_report`."""
+    return _diagnostics(shorten_report(report, limit))
 
-    Parameters
-    ----------
-    report : JobReport
-    limit : int, optional
-        Bytes. Longer diagnostics first lose the log tails (that of the first failure last), then tasks (failed ones
-        last), then the metrics. Default 16 KiB.
+
+def shorten_report(report: JobReport, limit: int) -> JobReport:
+    """Return a report whose diagnostics have at most ``limit`` bytes.
+
+    A longer one first loses the log tails (that of the first failure last), then tasks (failed ones last), then the
+    metrics.
     """
-    text = _diagnostics(report)
-    if len(text.encode()) <= limit:
-        return text
+
+    def fits(short: JobReport) -> bool:
+        return len(_diagnostics(short).encode()) <= limit
+
+    if fits(report):
+        return report
     if len(report.message) > MAX_MESSAGE:
         report = replace(report, message=report.message[:MAX_MESSAGE] + "...")
     for keep in (1024, 0):
-        tasks = tuple(
+        report = replace(report, tasks=tuple(
             replace(task, log_tail=_shorten(task.log_tail, keep * 3 if task.task == report.first_failure else 0))
-            for task in report.tasks
-        )
-        text = _diagnostics(replace(report, tasks=tasks))
-        if len(text.encode()) <= limit:
-            return text
-    kept = sorted(tasks, key=lambda task: (task.task != report.first_failure, task.state not in ("failed", "lost")))
-    metrics = report.metrics
-    while len(text.encode()) > limit:
+            for task in report.tasks))
+        if fits(report):
+            return report
+    kept = sorted(report.tasks, key=lambda task: (task.task != report.first_failure,
+                                                  task.state not in ("failed", "lost")))
+    while not fits(report):
         if kept:
             kept = kept[: len(kept) // 2]
-        elif metrics is not None:
-            metrics = None
+        elif report.metrics is not None:
+            report = replace(report, metrics=None)
         else:
-            return _diagnostics(_bare(report))
+            return _bare(report)
         names = {task.task for task in kept}
-        text = _diagnostics(replace(report, metrics=metrics, tasks=tuple(t for t in tasks if t.task in names)))
-    return text
+        report = replace(report, tasks=tuple(task for task in report.tasks if task.task in names))
+    return report
 
 
 def _bare(report: JobReport) -> JobReport:
@@ -363,6 +365,15 @@ def parse_diagnostics(text: str) -> Optional[JobReport]:
         except (ValueError, TypeError, AttributeError, RecursionError):
             start = text.find(_START, start + 1)  # the sentence may quote another report
     return None
+
+
+def small_document(report: JobReport, limit: int) -> Dict[str, Any]:
+    """Return a report as plain values of at most so many bytes of JSON, for an engine's database.
+
+    A metric that is not a finite number becomes a text (``"nan"``), which every database accepts and `float` reads.
+    """
+    document: Dict[str, Any] = plain_values(shorten_report(report, limit).to_dict())
+    return document
 
 
 def list_names(items: Sequence[Any], name: Callable[[Any], str] = str) -> str:

@@ -1,10 +1,12 @@
-"""`Ensure`: exactly one application trains for an identity, also when several clients ask at the same time.
+"""`Submission`: submit a job once, over HTTP or through Skein's Java client; one that fails leaves nothing behind.
 
-It repeats "look, decide, act" until the table says attach or report. It acts on YARN's list and on the claims only; the
-process keeps no state of its own.
+`Ensure`: exactly one application trains for an identity, also when several clients ask at the same time. It repeats
+"look, decide, act" until the table says attach or report. It acts on YARN's list and on the claims only; the process
+keeps no state of its own.
 """
 
 import logging
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -45,7 +47,70 @@ _MOST_LOOKS = 50
 _WAIT_INTERVAL = 5.0
 
 
-class Ensure:
+class Submission:
+    """One call of `Launcher.submit`.
+
+    Parameters
+    ----------
+    session : Session
+    route : Route
+    spec : JobSpec
+    on_reserved : callable or None
+    """
+
+    def __init__(self, session: Session, route: Route, spec: JobSpec, on_reserved: Callable[[str], None] | None):
+        self._session = session
+        self._route = route
+        self._resourcemanager = session.resourcemanager
+        self._spec = spec
+        self._on_reserved = on_reserved
+        self._user = spec.user or session.cluster.user
+        self._announced = ""
+
+    def run(self) -> JobReport:
+        """Return the first report of the application that YARN has accepted; see `Launcher.submit`."""
+        return self._send() or JobReport(self._announced)
+
+    def _send(self) -> JobReport | None:
+        """Submit over HTTP, or through Skein's Java client where HTTP is closed."""
+        check_files(self._spec)
+        self._session.checkpoint()
+        if self._route.way() != SKEIN:
+            try:
+                with self._route.rest_submitter(self._spec) as submitter:
+                    return self._send_rest(submitter)
+            except RestUnavailable as error:
+                if not self._route.falls_back(error):
+                    raise
+        self._send_skein()
+        return None
+
+    def _send_rest(self, submitter: "RestSubmitter | LocalSubmitter") -> JobReport | None:
+        submitter.check(self._spec)
+        self._session.checkpoint()
+        application_id = submitter.reserve(self._spec)
+        self._announce(application_id)
+        try:
+            self._session.checkpoint()
+            submitter.submit(self._spec, application_id)
+            self._route.accepted(application_id, self._spec)
+            self._session.checkpoint()
+        except BaseException as error:
+            take_back(self._session, application_id, error)
+            raise
+        return None
+
+    def _send_skein(self) -> None:
+        self._route.with_skein(self._spec, self._announce, (f"tfy-{secrets.token_hex(8)}",), lambda _: True)
+
+    def _announce(self, application_id: str) -> None:
+        if self._announced != application_id:
+            self._announced = application_id
+            if self._on_reserved is not None:
+                self._on_reserved(application_id)
+
+
+class Ensure(Submission):
     """One call of `Launcher.ensure`.
 
     Parameters
@@ -59,15 +124,9 @@ class Ensure:
 
     def __init__(self, session: Session, route: Route, spec: JobSpec, identity: Identity,
                  on_reserved: Callable[[str], None] | None):
-        self._session = session
-        self._route = route
-        self._resourcemanager = session.resourcemanager
-        self._spec = spec
+        super().__init__(session, route, spec, on_reserved)
         self._identity = identity
-        self._on_reserved = on_reserved
-        self._user = spec.user or session.cluster.user
         self._submitted = ""
-        self._announced = ""
         self._told: set[str] = set()
 
     def run(self) -> JobReport:
@@ -90,7 +149,7 @@ class Ensure:
             if decision.action in (Action.ATTACH, Action.REPORT):
                 return self._attach(decision)
             if decision.action is Action.SUBMIT:
-                report = self._submit()
+                report = self._send()
                 if report is not None:
                     return report
         raise ClusterUnreachable(f"{_MOST_LOOKS} looks have not settled which application trains: other clients keep "
@@ -166,24 +225,10 @@ class Ensure:
             logger.info("attached to %s (%s)", decision.application_id, report.state)
         return report
 
-    def _announce(self, application_id: str) -> None:
-        if self._on_reserved is not None and self._announced != application_id:
-            self._announced = application_id
-            self._on_reserved(application_id)
-
-    def _submit(self) -> JobReport | None:
-        """Submit, or continue the submission of another client; return None when another look is needed."""
-        check_files(self._spec)
-        if self._route.way() != SKEIN:
-            try:
-                return self._submit_once()
-            except RestUnavailable as error:
-                if not self._route.falls_back(error):
-                    raise
+    def _send_skein(self) -> None:
         if self._submitted:
             self._refuse_strangers()
         self._submitted = self._route.with_skein(self._spec, self._announce, self._identity.tags, self._is_of_this_try)
-        return None
 
     def _refuse_strangers(self) -> None:
         """Kill our application if it runs as another user: no later look would find it, so each would submit again."""
@@ -202,12 +247,8 @@ class Ensure:
         return application["user"] == self._user and (
             generation_of(application), attempt_of(application)) == (ours.generation, ours.attempt)
 
-    def _submit_once(self) -> JobReport | None:
-        """Submit over HTTP, by a claim; return a report when an application has ended, None for another look."""
-        with self._route.rest_submitter(self._spec) as submitter:
-            return self._submit_by_claim(submitter)
-
-    def _submit_by_claim(self, submitter: "RestSubmitter | LocalSubmitter") -> JobReport | None:
+    def _send_rest(self, submitter: "RestSubmitter | LocalSubmitter") -> JobReport | None:
+        """Submit by a claim; return a report when an application has ended, None for another look."""
         claims = self._claims()
         newer, claim = claims.newer(), claims.latest()
         if newer is not None:
@@ -257,7 +298,7 @@ class Ensure:
             submitter.submit(self._spec, application_id, self._identity.tags)
             self._submitted = application_id
             self._mark_submitted(claims, claim)
-            self._route.submitted(application_id, self._spec)
+            self._route.accepted(application_id, self._spec)
             self._session.checkpoint()
         except RestUnavailable:
             raise
