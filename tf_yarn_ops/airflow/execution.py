@@ -24,6 +24,7 @@ from ..launch.identity import latest_of, nothing_trained
 from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
+from ..terminal.output import report_without_state
 from .cleanup import end_some
 from .event import complete_report, is_whole, read_event
 from .exceptions import TfYarnInfrastructureError
@@ -138,7 +139,7 @@ class TaskExecution:
             self._prepare()
             report = self._ensure()
         except TfYarnError as error:
-            report = self._failed(error)
+            report = report_without_state(error, self.application_id)
             self._leave_nothing(report)
         if report.reason is not None:
             return self._conclude(report)
@@ -412,16 +413,13 @@ class TaskExecution:
             except WaitTimeout:
                 return self._end_latest("The task's execution_timeout is over")
         except TfYarnError as error:
-            return self._failed(error)
+            return report_without_state(error, self.application_id)
 
     def _leave_nothing(self, report: JobReport) -> None:
         """Kill the application of a submission that failed for good, because no later try would find it."""
         final = is_final(report, self._is_last_try())
         if final and self._cluster is not None and self.application_id and self.operator.kill_policy == "kill":
             kill_now(self._cluster, self.application_id, f"The submission failed: {report.message}")
-
-    def _failed(self, error: TfYarnError) -> JobReport:
-        return JobReport(self.application_id, reason=error.reason, message=str(error))
 
     def _conclude(self, report: JobReport) -> Any:
         """Write the last lines of the log, push the report, and raise the exception of a failure."""

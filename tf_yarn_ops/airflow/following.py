@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 from ..errors import TfYarnError
@@ -122,9 +123,8 @@ async def _overdue(followed: Followed, application_id: str, log: logging.Logger)
     if not followed.kill:
         log.warning("%s ; %s is left alone", why, application_id)
         return JobReport(application_id, reason=Reason.EXECUTION_TIMEOUT, message=f"{why}; the application continues")
-    launcher = Launcher(followed.cluster)
     until = time.monotonic() + followed.cluster.site.unreachable_timeout
-    try:
+    with closing(Launcher(followed.cluster)) as launcher:
         while True:
             try:
                 report = await asyncio.to_thread(launcher.kill, application_id, why, reason=Reason.EXECUTION_TIMEOUT)
@@ -138,8 +138,6 @@ async def _overdue(followed: Followed, application_id: str, log: logging.Logger)
                     return JobReport(application_id, reason=Reason.EXECUTION_TIMEOUT,
                                      message=f"{why}, and it could not be killed: {error}")
             await asyncio.sleep(_KILL_AGAIN)
-    finally:
-        launcher.close()
 
 
 class _Lines:
