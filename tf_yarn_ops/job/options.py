@@ -25,18 +25,16 @@ _submission = partial(Option, section="submission", doors=(COMMAND_LINE,))
 _ROWS = (
     *declared(JobSpec, section="application"),
     Option(None, TEXT,
-           "Run the tasks in this Docker image, with YARN's Docker runtime; the nodes must be able to pull it. Input "
-           "and output are mounted if they are local paths, and so are the docker_folders of the site file "
-           "(HADOOP_HOME, HADOOP_CONF_DIR, JAVA_HOME of the nodes). The same as environment docker://image.",
+           "Run the tasks in this Docker image, with YARN's Docker runtime. Local input and output paths are mounted, "
+           "and the docker_folders of the site file. The same as environment docker://image.",
            "docker_image", "program", value="<image_name>", doors=_SUBMITTING),
     _submission(None, TEXT,
            "The job as a YAML file. Other options override it. ytf-submit --dry_run prints such a file.",
            "spec", value="<job.yaml>", doors=_SUBMITTING),
     _submission(False, FLAG,
-           "Run the command on this machine too, once the cluster is complete, as a local task that is not part "
-           "of the cluster spec. It has the variables of the other tasks, with DTF_TASK_JOB_NAME=client and "
-           "DTF_TASK_INDEX=0, and keeps the terminal. Implies wait; its failure does not change the result of the "
-           "job.", "client"),
+           "Run the command on this machine too, once the cluster is complete, outside of the cluster spec, with "
+           "the tasks' variables (DTF_TASK_JOB_NAME=client). Implies wait; its failure does not change the result.",
+           "client"),
     _submission(False, FLAG,
            "Follow the job until it ends, and exit with the code of its reason. Ctrl-C and SIGTERM kill the "
            "application.", "wait"),
@@ -50,23 +48,21 @@ _ROWS = (
     _submission(False, FLAG, "The same as logs none.", "no_logs"),
     _submission(False, FLAG, "Print the report as JSON on stdout instead of the application id.", "json"),
     _submission(None, TEXT,
-           "With wait: write status, reason, application_id, exit_code, output_path, tracking_url, the metrics "
-           "and the message as name=value lines to this file, at most 2048 bytes, for Oozie, make or Luigi; - is "
-           "stdout, which then has nothing else.", "output_properties", value="<file> | -"),
+           "With wait: write status, reason, application_id, exit_code, output_path, tracking_url, metrics and "
+           "message as name=value lines, at most 2048 bytes, to this file, or - for stdout alone.",
+           "output_properties", value="<file> | -"),
     _submission(False, FLAG, "Print the job and the application as YAML. Submit nothing and ask no host.", "dry_run",
            doors=(COMMAND_LINE, AZKABAN)),
     _submission(False, FLAG,
            "Refuse a task that no running node can hold, and a job that all of them, or the queue's share, can't "
-           "hold together; without this option the client only warns. A task above the maximum allocation of YARN "
-           "is always refused.", "strict_placement", doors=_SUBMITTING),
+           "hold together, instead of a warning.", "strict_placement", doors=_SUBMITTING),
     _submission("auto", choice("auto", "rest", "skein"),
            "rest submits over plain HTTP, skein with Skein's own client (a JVM); auto uses rest where it can.",
            "submit_with", doors=(COMMAND_LINE, OPERATOR)),
     _submission(None, TEXT,
            "The name of the training. Of all calls with the same name and generation, exactly one submits an "
            "application; the others attach to it, or return its report once it has succeeded. Where Skein's Java "
-           "client submits (see submit_with), two calls at the same moment may both submit. When one sees the "
-           "other by its YARN tags, the younger application is killed.", "run_id", value="<name>"),
+           "client submits, two may train until one sees the other.", "run_id", value="<name>"),
     _submission(0, count(0),
            "Together with run_id: a larger number trains again, and ends the applications of older generations.",
            "generation"),
