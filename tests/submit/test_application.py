@@ -13,7 +13,8 @@ from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Acls, Environment, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.contract import ViewersPlan, dump_job, load_job
-from tf_yarn_ops.submit.application import JobContext, build, build_runtime_job, plan_viewers
+from tf_yarn_ops.submit.application import JobContext, build, build_runtime_job, context_of, plan_viewers
+from tf_yarn_ops.submit.certificate import mint
 
 GOLDEN = Path(__file__).parent / "golden"
 MNIST = "python ${DTF_TASK_SCRIPT} --job_name ${DTF_TASK_JOB_NAME} --task_index ${DTF_TASK_INDEX}"
@@ -106,3 +107,15 @@ def test_viewers_are_those_of_the_job_and_the_administrators(asks, acls, users, 
 
 def json_like(value):
     return json.loads(json.dumps(value))
+
+
+@pytest.mark.parametrize("resourcemanager, namenode, travel", [
+    ("http://rm:8088", "http://nn:9870", False), ("https://rm:8090", "http://nn:9870", True),
+    ("http://rm:8088", "https://nn:9871", True),  # the coordinator writes the record there
+])
+def test_the_cas_travel_where_the_coordinator_asks_over_https(tmp_path, resourcemanager, namenode, travel):
+    (tmp_path / "ca.pem").write_bytes(mint().certificate)
+    cluster = Cluster((resourcemanager,), "ann", "ann", "hdfs://nn", "hdfs://nn", "/user/{user}/.skein",
+                      webhdfs=(namenode,), site=Site(ca_file=str(tmp_path / "ca.pem")))
+    found = context_of(cluster, JOBS["docker"], 1).authorities
+    assert found.startswith("-----BEGIN CERTIFICATE") if travel else found == ""

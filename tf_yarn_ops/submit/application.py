@@ -161,10 +161,12 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int) -> JobContext:
     """
     site, resourcemanagers = cluster.site, cluster.resourcemanagers if cluster.inside is None else cluster.inside
     namenodes = cluster.namenodes_of(_logdir(spec)) if spec.tensorboard else ()
-    encrypted = any(url.startswith("https:") for url in (*resourcemanagers, *namenodes))
+    history = plan_history(cluster)
+    asked = (*resourcemanagers, *namenodes, *(history.urls if history else ()))
+    encrypted = any(url.startswith("https:") for url in asked)
     return JobContext(
         site.base_port(number), tuple(resourcemanagers), cluster.user,
-        read_authorities(site.ca_file) if site.ca_file and encrypted else "", plan_history(cluster), tuple(namenodes),
+        read_authorities(site.ca_file) if site.ca_file and encrypted else "", history, tuple(namenodes),
         plan_viewers(cluster, spec), site.tensorboard_direct)
 
 
