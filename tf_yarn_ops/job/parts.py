@@ -19,7 +19,6 @@ from .declaration import (
     SECONDS,
     TEXTS,
     VERBATIM,
-    Kind,
     Part,
     choice,
     count,
@@ -70,19 +69,6 @@ class Resources(Part):
         def __init__(self, memory: int | str = ..., vcores: int = ..., gpus: int = ...) -> None: ...
 
 
-def _read_arguments(value: object) -> str:
-    """Return the arguments of TensorBoard; refuse those that the front of TensorBoard needs for itself."""
-    text = read_text(value)
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise invalid(PartFault.NOT_WORDS, given=text, error=error) from None
-    taken = [word.partition("=")[0] for word in words if word.partition("=")[0] in TENSORBOARD_OWN]
-    if taken:
-        raise invalid(PartFault.TAKEN_ARGUMENT, given=taken[0], other="logdir")
-    return text
-
-
 @dataclass(frozen=True)
 class TensorBoard(Part):
     """The extra task that serves TensorBoard on ``output`` while the job runs; it keeps what it reads in memory."""
@@ -97,7 +83,7 @@ class TensorBoard(Part):
         None, VERBATIM, "The folder that TensorBoard shows, if it is not the output path: a path of the nodes, or a "
         "URL such as hdfs:///models/digits/logs.", name="tensorboard_logdir", value="<path or URL>")
     args: str = option(
-        "", Kind("text", _read_arguments, verbatim=True),
+        "", VERBATIM,
         "Further arguments of the program tensorboard: --samples_per_plugin=images=100.", name="tensorboard_args",
         value="<arguments>")
 
@@ -105,6 +91,15 @@ class TensorBoard(Part):
 
         def __init__(self, memory: int | str = ..., vcores: int = ..., linger: float = ..., logdir: str | None = ...,
                      args: str = ...) -> None: ...
+
+    def _faults(self, wrong: set[str]) -> Iterator[Fault]:
+        try:
+            words = [word.partition("=")[0] for word in shlex.split(self.args if "args" not in wrong else "")]
+        except ValueError as error:
+            yield Fault("args", PartFault.NOT_WORDS, {"given": self.args, "error": error})
+            return
+        if taken := [word for word in words if word in TENSORBOARD_OWN]:
+            yield Fault("args", PartFault.TAKEN_ARGUMENT, {"given": taken[0], "other": "logdir"})
 
 
 @dataclass(frozen=True)
