@@ -14,13 +14,24 @@ from support.real_yarn import WIRE_AND_REAL, one_of
 from support.waiting import until_async
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
 from tf_yarn_ops.follow.kill import kill_application
-from tf_yarn_ops.follow.lease import End, Lease, Renewals, lease_of, lifetime_of, note_holder, usual_lease
+from tf_yarn_ops.follow.lease import (
+    End,
+    Lease,
+    Renewals,
+    first_end,
+    lease_of,
+    lifetime_of,
+    note_holder,
+    usual_lease,
+    with_holder,
+)
 from tf_yarn_ops.follow.session import Session
 from tf_yarn_ops.follow.wait import wait_for
 from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport
 
 SUBMITTED = STAMP / 1000
 EXCEEDED = "Application is killed by ResourceManager as it has exceeded the lifetime period."
@@ -49,7 +60,8 @@ def clock_of_the_fake(at):
     (None, 50, End(SUBMITTED + 150, True)),
     (1000.0, 50, End(SUBMITTED + 150, True)),
     (120.0, 50, End(SUBMITTED + 120, False)),  # the job's own deadlines come first
-    (120.0, 119.5, None),  # YARN refuses a time in the past
+    (120.0, 118.5, End(SUBMITTED + 120, False)),
+    (120.0, 119, None),  # YARN refuses a time in the past
     (120.0, 500, None),
 ])
 def test_the_end_follows_yarns_clock_and_is_never_later_than_the_deadlines(lifetime, elapsed, end):
@@ -88,6 +100,12 @@ def test_a_usual_lease_outlasts_an_outage_that_its_client_waits_for(unreachable,
     lease = usual_lease(unreachable)
     assert lease == seconds
     assert lease * 3 / 4 >= min(unreachable, 86400) + 75
+
+
+def test_the_first_end_is_that_of_the_deadlines_without_a_lease():
+    limits = Deadlines(queue=10, total=20)
+    assert first_end(job(deadlines=limits), seen(1)) == End(SUBMITTED + lifetime_of(job(deadlines=limits)), False)
+    assert first_end(job(deadlines=limits, lease=20), seen(1)).leased is True
 
 
 def test_only_a_leased_job_has_a_lease_and_knows_its_lifetime():
@@ -137,6 +155,13 @@ def test_the_end_of_a_lease_names_its_last_holder_to_all_who_look_later(place):
                 "exec1), had to renew it within 20 s.")
     assert (report.reason, report.message) == (Reason.LEASE_EXPIRED, sentence)
     assert place.launcher().report(ID).message == sentence
+
+
+def test_another_end_than_that_of_the_lease_names_no_holder(place):
+    session = Session(place.cluster())
+    note_holder(session.staging, ID, USER, Lease(900.0, None, "a client"))
+    report = JobReport(ID, user=USER, reason=Reason.KILLED, message="Killed.")
+    assert with_holder(session.staging, report) is report
 
 
 def test_a_success_leaves_no_note_of_the_holder(place):

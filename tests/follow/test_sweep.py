@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from support.fake_yarn import FakeYarn, application, serving
+from support.records import keep, record
 from support.staging_place import USER, cluster_at
-from tf_yarn_ops.follow.sweep import keep_missing_records, sweep_directories, sweep_old
+from tf_yarn_ops.follow.sweep import keep_missing_records, sweep_directories, sweep_ended, sweep_old
 from tf_yarn_ops.history.histories import Histories
 from tf_yarn_ops.history.query import Query
+from tf_yarn_ops.history.records import records_of
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
 STATES = {"application_1_0001": "FINISHED", "application_1_0002": "RUNNING", "application_1_0003": "KILLED"}
@@ -81,3 +83,18 @@ def test_jobs_that_died_before_their_coordinator_get_records(staging, root):
     found = list(Histories(staging.cluster).find(Query()))
     assert [one["application_id"][-4:] for one in found] == ["0001", "0003"]
     assert {one["reason"] for one in found} == {"AM_FAILED"} and "grpc" in found[0]["message"]
+
+
+@pytest.mark.parametrize("chance", [0.0, 1.0])
+def test_a_submission_sweeps_old_notes_and_records_by_chance(staging, root, resourcemanager, monkeypatch, chance):
+    notes = [root / f"user/{USER}/.skein" / name / "note" for name in ("claims", "leases")]
+    for note in notes:
+        note.parent.mkdir()
+        note.touch()
+        os.utime(note, (1, 1))
+    keep(staging.filesystem, staging.cluster.history, record(1))  # of 2023
+    for name in ("CLAIMS_CHANCE", "RECORDS_CHANCE"):
+        monkeypatch.setattr(f"tf_yarn_ops.follow.sweep.{name}", chance)
+    sweep_ended(staging, resourcemanager, "")
+    assert [note.exists() for note in notes] == [not chance] * 2
+    assert records_of(staging).days() == ([] if chance else ["2023/11/14"])

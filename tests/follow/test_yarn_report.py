@@ -48,6 +48,11 @@ def test_job_has_one_length_in_report_record_and_page():
     assert page["sentence"] == "The job succeeded after 56 s." and "took          56 s" in "\n".join(describe(report, 0.0))
 
 
+@pytest.mark.parametrize("told, url", [("N/A", None), ("", None), ("rm:8088/proxy/x/", "http://rm:8088/proxy/x/")])
+def test_the_tracking_url_is_a_url_or_none(told, url):
+    assert read_yarn_report(application(1, "ACCEPTED", trackingUrl=told)).tracking_url == url
+
+
 @pytest.mark.parametrize("never", [0, -1])
 def test_a_time_that_has_not_come_is_none(never):
     report = read_yarn_report(application(1, "ACCEPTED", launchTime=never, finishedTime=never))

@@ -116,6 +116,14 @@ def test_back_off_doubles_and_has_a_limit():
     assert delays == [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0]
 
 
+def test_a_job_fails_when_its_restarts_are_used_up():
+    rules, state = start("worker:0", mode="task", restarts=2)
+    state, _ = play(rules, state, *registered("worker:0"), Exited(W0, 1, 60.0), Exited(W0, 1, 60.0))
+    assert state.verdict is None
+    state, _ = play(rules, state, Exited(W0, 1, 60.0))
+    assert state.verdict.message == "worker:0 failed with exit code 1; all 2 restarts are used up"
+
+
 def test_quick_failures_of_several_tasks_count_separately():
     names = [f"worker:{n}" for n in range(4)]
     rules, state = start(*names, mode="task", restarts=50)

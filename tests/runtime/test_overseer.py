@@ -10,6 +10,7 @@ import pytest
 from support.wire import Wire, coordinator_of, job, registration
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import lifecycle
 from tf_yarn_ops.runtime.master.containers import Container
@@ -146,3 +147,61 @@ def test_a_silent_agent_is_lost_with_the_time_of_its_last_word():
         return coordinator.state.verdict.message
 
     assert re.search(rf"its agent was silent for 61 s, {SINCE} \(on h\)", asyncio.run(run()))
+
+
+def test_an_ended_container_is_reported_once():
+    overseer = overseer_of(crowd(1), 0.0)
+    failed = Container("worker_0", "worker", "FAILED", "boom")
+    assert [(gone.container, gone.cause) for gone in overseer.ended([RUNNING, WAITING, failed])] == [("worker_0", "boom")]
+    assert overseer.ended([failed]) == []
+
+
+def test_a_silent_agents_container_is_not_reported_again():
+    async def run():
+        coordinator = crowd(1)
+        await call_all(coordinator)
+        began = time.monotonic()
+        overseer = overseer_of(coordinator, began)
+        [gone] = overseer.silent(view_of(coordinator, began), began + 61)
+        return gone.container, overseer.ended([Container("worker_0", "worker", "FAILED", "boom")])
+
+    assert asyncio.run(run()) == ("worker_0", [])
+
+
+def test_a_container_for_which_no_task_waits_does_not_expire():
+    async def run():
+        coordinator = crowd(1, deadlines=Deadlines(allocation=30))
+        await call_all(coordinator)
+        began = time.monotonic()
+        view = view_of(coordinator, began, [Container("tensorboard_0", "tensorboard", "REQUESTED", "")])
+        return overseer_of(coordinator, began).missing(view, began + YEAR)
+
+    assert asyncio.run(run()) is None
+
+
+def test_registration_of_a_later_round_has_the_stop_grace_more():
+    async def run():
+        coordinator = crowd(1, deadlines=Deadlines(registration=30, stop_grace=10),
+                            restart=RestartPolicy("cluster", max_restarts=1))
+        await call_all(coordinator)
+        overseer = overseer_of(coordinator, 100.0)
+        view = view_of(coordinator, 100.0)
+        state, decision = lifecycle.decide(overseer._rules, view.state, lifecycle.Exited(TaskId("worker", 0), 1, 60.0))
+        assert decision.action == "restart"
+        view = view._replace(state=state, restarts_at=100.0)
+        return overseer.missing(view, 139.0), overseer.missing(view, 141.0)
+
+    early, late = asyncio.run(run())
+    assert early is None and late.reason is Reason.REGISTRATION_TIMEOUT
+    assert late.cause == "no agent registered within 30 s from worker:0 (ending its command on h)"
+
+
+def test_an_overdue_job_names_the_start_of_each_running_task():
+    async def run():
+        coordinator = crowd(1, deadlines=Deadlines(total=30))
+        await call_all(coordinator)
+        coordinator.registry.serving[TaskId("worker", 0)].started_at = 1_700_000_000.0
+        began = time.monotonic()
+        return play_deadline(coordinator, overseer_of(coordinator, began), began).cause
+
+    assert asyncio.run(run()).endswith("running: worker:0 (on h since 2023-11-14 22:13:20 UTC)")

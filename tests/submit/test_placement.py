@@ -9,7 +9,7 @@ from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.launch.launcher import Launcher
-from tf_yarn_ops.submit.placement import Surroundings, label_faults, queue_faults, warn_about_nodes
+from tf_yarn_ops.submit.placement import Surroundings, check_placement, label_faults, queue_faults, warn_about_nodes
 
 LABELS = {"gpu": True, "spare": False}
 
@@ -129,6 +129,14 @@ def test_job_larger_than_all_nodes_or_its_queue_is_doubted(spec, described, says
     caplog.clear()
     warn_about_nodes(gang(2, memory=1000, gpus=1), Surroundings(described, nodes, {}), True)
     assert not caplog.text
+
+
+def test_a_job_may_take_all_memory_of_the_nodes():
+    """The application master takes 512 MiB of 8192."""
+    around = Surroundings(SCHEDULER, [node(), node()], {})
+    check_placement(gang(2, memory=3840), around, True)
+    with pytest.raises(ResourcesImpossible, match="the job asks for 8194 MiB"):
+        check_placement(gang(2, memory=3841), around, True)
 
 
 @pytest.mark.parametrize("spec, nodes", [
