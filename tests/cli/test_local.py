@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -88,3 +89,39 @@ def test_address_may_name_a_folder(call, tmp_path):
     with_folder = local(f"{tmp_path}/jobs here").resourcemanager()
     assert isinstance(with_folder, LocalJobs)
     assert [job["finalStatus"] for job in with_folder.find()] == ["SUCCEEDED"]
+
+
+def test_client_has_the_terminal_of_ytf_submit(environ, tmp_path):
+    """An interactive program: it finds a terminal, and reads what the user types."""
+    command = ("if [ $DTF_TASK_JOB_NAME = client ]; then "
+               f"[ -t 0 ] && [ -t 1 ] && read -p 'go on? ' answer && echo $answer > {tmp_path}/answer; fi; "
+               f"until [ -e {tmp_path}/answer ]; do sleep 0.1; done")
+    ours, theirs = pty.openpty()
+    client = subprocess.Popen([*SUBMIT, "--local", "--client", "-r", "worker:1", command], env=environ, stdin=theirs,
+                              stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # the last process has closed the terminal
+            break
+        if b"go on? " in shown + piece and b"go on? " not in shown:
+            os.write(ours, b"yes\n")
+        shown += piece
+    assert client.wait(60) == 0, shown.decode()
+    assert (tmp_path / "answer").read_text() == "yes\n"
+
+
+def test_client_is_not_part_of_the_cluster_and_has_no_port(environ, tmp_path):
+    command = (f"env > {tmp_path}/$DTF_TASK_JOB_NAME.env; until [ -s {tmp_path}/client.env ]; do sleep 0.1; done")
+    done = subprocess.run([*SUBMIT, "--local", "--client", "-r", "worker:1", "-i", "/in", command], env=environ,
+                          capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    client, worker = (dict(line.split("=", 1) for line in (tmp_path / f"{name}.env").read_text().splitlines() if "=" in line)
+                      for name in ("client", "worker"))
+    assert (client["DTF_TASK_JOB_NAME"], client["DTF_TASK_INDEX"]) == ("client", "0")
+    for name in ("DTF_WORKER_HOSTS", "DTF_INPUT_PATH", "DTF_TASK_PROGRAM", "CLUSTER_SPEC", "YTF_APPLICATION_ID"):
+        assert client[name] == worker[name], name
+    assert "client" not in json.loads(client["CLUSTER_SPEC"]) and "DTF_CLIENT_HOSTS" not in worker
+    assert "YTF_PORT" not in client and worker["YTF_PORT"]

@@ -135,6 +135,17 @@ def test_values_reach_the_program_byte_for_byte(run):
     assert (am.container("worker_0").folder / "value").read_text() == nasty
 
 
+def test_every_task_sees_its_type_and_index(run):
+    """The seed's DTF_TASK_JOB_NAME and DTF_TASK_INDEX, for tasks in the cluster spec and outside."""
+    tasks = {"chief": TaskSpec(), "worker": TaskSpec(instances=2), "ps": TaskSpec(), "evaluator": TaskSpec()}
+    am, report = run(job(f'echo "$DTF_TASK_JOB_NAME $DTF_TASK_INDEX" > named; [ $JOB_NAME != ps ] || {FOREVER}', tasks=tasks))
+    assert report.reason is Reason.SUCCEEDED
+    seen = {name: (am.container(name).folder / "named").read_text()
+            for name in ("chief_0", "worker_0", "worker_1", "ps_0", "evaluator_0")}
+    assert {seen.pop("worker_0"), seen.pop("worker_1")} == {"worker 0\n", "worker 1\n"}
+    assert seen == {"chief_0": "chief 0\n", "ps_0": "ps 0\n", "evaluator_0": "evaluator 0\n"}
+
+
 def test_indices_keep_to_their_sizes(run):
     tasks = {"worker": TaskSpec(instances=3, indices={1: Resources(memory=4096)})}
     am, report = run(job("echo $DTF_TASK_INDEX > index", tasks=tasks))
