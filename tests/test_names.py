@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import pytest
 
-from support.source import MODULES, PACKAGE, tree_of
+from support.source import MODULES, PACKAGE, ROOT, tree_of
 
 #: Names that mean the same in every module that has them.
 SHARED = {
@@ -64,3 +64,9 @@ def test_file_names_recur_only_as_patterns():
 ])
 def test_public_names_are_read_from_the_tree(source, names):
     assert list(public_names(ast.parse(source))) == names
+
+
+def test_names_of_tests_have_at_most_70_characters():
+    long = [node.name for path in (ROOT / "tests").rglob("test_*.py") for node in ast.walk(tree_of(path))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_") and len(node.name) > 70]
+    assert long == []

@@ -1,4 +1,4 @@
-"""Identity: tags, the table, claims, and `ensure` with every client that dies on the way."""
+"""`ensure` with every client that dies on the way."""
 
 import json
 import os
@@ -8,172 +8,21 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from support.fake_yarn import STAMP, application
-from support.place import ID, REQUESTS, USER, Place, cancel_at, job
+from support.own_applications import ME, claims_of, mine, number
+from support.place import ID, REQUESTS, Place, cancel_at, job
 from support.waiting import until
-from tf_yarn_ops.errors import Cancelled, SpecInvalid, SubmissionRejected, Superseded
+from tf_yarn_ops.errors import Cancelled, SubmissionRejected, Superseded
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
-from tf_yarn_ops.job.spec import MAX_TAGS_USER
-from tf_yarn_ops.launch.claims import Claims
-from tf_yarn_ops.launch.identity import (
-    Action,
-    Identity,
-    SubmissionDecision,
-    attempt_of,
-    decide_submission,
-    deployment_tag,
-    generation_of,
-    latest_of,
-)
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
-
-ME = Identity("server dag run task", generation=1, attempt=2, deployment="server")
 
 
 @pytest.fixture
 def place(yarn, tmp_path):
     return Place(yarn, tmp_path / "files")
-
-
-def number(value):
-    return f"application_{STAMP}_{value:04d}"
-
-
-def mine(at, state="RUNNING", generation=1, attempt=2, reason=None, **fields):
-    """One application of the identity."""
-    if reason is not None:
-        fields["diagnostics"] = compose_diagnostics(JobReport(number(at), reason=reason, message="x"))
-        fields["finalStatus"] = "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED"
-        state = "FINISHED"
-    tags = ",".join(Identity(ME.key, generation, attempt, ME.deployment).tags)
-    return application(at, state, **{"user": USER, "applicationTags": tags} | fields)
-
-
-@given(st.text(min_size=1), st.text(), st.integers(0, 10**9), st.integers(0, 10**9))
-def test_tags_are_what_yarn_takes_and_read_back(key, deployment, generation, attempt):
-    identity = Identity(key, generation, attempt, deployment)
-    assert len(identity.tags) + MAX_TAGS_USER <= 10
-    for tag in identity.tags:
-        assert tag.isascii() and tag == tag.lower() and 1 <= len(tag) <= 100 and "," not in tag
-    document = {"applicationTags": ",".join(["other", *identity.tags])}
-    assert (generation_of(document), attempt_of(document)) == (generation, attempt)
-    assert len(identity.tags) == (4 if deployment else 3)
-
-
-def test_key_alone_distinguishes_trainings():
-    assert Identity("a").tag == Identity("a", 3, 4).tag != Identity("b").tag
-    assert Identity("a", deployment="x").tag != Identity("a", deployment="y").tag
-    assert deployment_tag("x") in Identity("a", deployment="x").tags
-
-
-@pytest.mark.parametrize("values", [{"key": ""}, {"key": "a", "generation": -1}, {"key": "a", "attempt": "1"}])
-def test_invalid_identity_is_refused(values):
-    with pytest.raises(SpecInvalid, match="identity"):
-        Identity(**values)
-
-
-@pytest.mark.parametrize("tag", ["tfy-0", "TFYG-9", " tfya-1", "tfyd-0", "mine,tfyg-9"])
-def test_no_tag_of_a_job_passes_for_an_identity(tag):
-    with pytest.raises(SpecInvalid, match="would look like a tag of an identity, which begins with tfy-, tfyg-, tfya-, tfyd-"):
-        ME.check(job(tags=["mine", tag]))
-    ME.check(job(tags=["tfy", "tfyx-1", "my-tfy-1"]))
-
-
-TABLE = [
-    ([], SubmissionDecision(Action.SUBMIT)),
-    ([mine(1, generation=2), mine(2)], SubmissionDecision(Action.SUPERSEDED, number(1), (number(2),))),
-    ([mine(1, generation=0), mine(2), mine(3, generation=2), mine(4, generation=2)],
-     SubmissionDecision(Action.SUPERSEDED, number(4), (number(1), number(2)))),
-    ([mine(1, generation=2, reason=Reason.TASK_FAILED)], SubmissionDecision(Action.SUPERSEDED, number(1))),
-    ([mine(1, generation=0), mine(2, generation=0), mine(3)], SubmissionDecision(Action.KILL, kill=(number(1), number(2)))),
-    ([mine(3), mine(1), mine(2, "ACCEPTED", attempt=9)], SubmissionDecision(Action.ATTACH, number(1), (number(2), number(3)))),
-    ([mine(1, attempt=1)], SubmissionDecision(Action.ATTACH, number(1))),
-    ([mine(1, attempt=0, reason=Reason.SUCCEEDED), mine(2, reason=Reason.TASK_FAILED)],
-     SubmissionDecision(Action.REPORT, number(1))),
-    ([mine(1, reason=Reason.TASK_FAILED), mine(2, "KILLED", finalStatus="KILLED")],
-     SubmissionDecision(Action.REPORT, number(2))),
-    ([mine(1, attempt=1, reason=Reason.TASK_FAILED)], SubmissionDecision(Action.SUBMIT)),
-    ([mine(1, generation=0, reason=Reason.SUCCEEDED)], SubmissionDecision(Action.SUBMIT)),
-    ([mine(1, user="stranger"), mine(2, user="stranger", generation=9)], SubmissionDecision(Action.SUBMIT)),
-    ([mine(1, reason=Reason.ALLOCATION_TIMEOUT)], SubmissionDecision(Action.REPORT, number(1))),
-]
-
-
-@pytest.mark.parametrize("found, decision", TABLE)
-def test_the_table(found, decision):
-    assert decide_submission(found, ME, USER) == decision
-
-
-def test_ids_are_ordered_by_number_not_by_letter():
-    ids = ["application_9_10000", "application_9_9999", "application_10_0001"]
-    found = [mine(1) | {"id": name} for name in ids]
-    assert decide_submission(found, ME, USER).application_id == "application_9_9999"
-
-
-def test_a_missed_allocation_may_be_submitted_again_as_often_as_allowed():
-    once, twice = [mine(1, reason=Reason.ALLOCATION_TIMEOUT)], [mine(n, reason=Reason.ALLOCATION_TIMEOUT) for n in (1, 2)]
-    assert decide_submission(once, ME, USER, allocation_retries=1).action is Action.SUBMIT
-    assert decide_submission(twice, ME, USER, allocation_retries=1) == SubmissionDecision(Action.REPORT, number(2))
-    failed = [*once, mine(2, reason=Reason.TASK_FAILED)]
-    assert decide_submission(failed, ME, USER, allocation_retries=5) == SubmissionDecision(Action.REPORT, number(2))
-
-
-def test_the_latest_of_a_generation_is_known_whatever_its_state_and_user():
-    found = [mine(2, user="stranger", reason=Reason.TASK_FAILED), mine(1), mine(3, generation=0), mine(4, generation=2)]
-    assert latest_of(found, ME)["id"] == number(2)
-    assert latest_of(found[2:], ME) is None
-
-
-@pytest.mark.parametrize("reason, listed, successor", [
-    (Reason.KILLED, [mine(1)], number(1)),
-    (Reason.SUPERSEDED, [mine(1, attempt=0), mine(3)], number(1)),
-    (Reason.KILLED, [], None),
-    (Reason.KILLED, [mine(1, reason=Reason.SUCCEEDED), mine(3, "KILLED", finalStatus="KILLED")], None),
-    (Reason.KILLED, [mine(1, generation=2)], None),
-    (Reason.KILLED, [mine(1, user="stranger")], None),
-])
-def test_a_killed_one_has_a_successor_when_another_of_its_generation_lives(reason, listed, successor):
-    ended = JobReport(number(2), user=USER, reason=reason)
-    assert ME.successor_of(ended, listed) == successor
-
-
-def claims_of(place, identity=ME):
-    return Claims(place.launcher().staging(USER), identity)
-
-
-@pytest.mark.slow
-def test_a_claim_is_made_once_and_whole(place):
-    claims = claims_of(place)
-    assert claims.latest() is None
-    with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda n: claims_of(place).make(0, number(n)), range(8)))
-    assert made.count(True) == 1
-    claim = claims.latest()
-    assert (claim.number, claim.application_id, claim.attempt, claim.submitted) == (0, number(made.index(True)), 2, False)
-    claims.mark_submitted(0)
-    assert claims.latest().submitted
-    assert claims.make(1, number(9)) and claims.latest().number == 1 and not claims.latest().submitted
-    newer = claims_of(place, Identity(ME.key, 2, 0, ME.deployment))
-    assert newer.latest().generation == 1 and claims.newer() is None
-    assert newer.make(2, number(10)) and not claims.make(2, number(11)) and claims.newer().application_id == number(10)
-    beside = claims_of(place, Identity(ME.key, 1, previous="ignore", deployment=ME.deployment))
-    assert beside.latest() is None and beside.newer().generation == 2
-    folder = place.staging / "claims" / ME.hash
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
-
-
-def test_malformed_claim_is_reported(place):
-    claims = claims_of(place)
-    claims.make(0, number(1))
-    (place.staging / "claims" / ME.hash / "0").write_text("{}")
-    with pytest.raises(SubmissionRejected, match="holds no claim; delete the file when no application of this"):
-        claims.latest()
 
 
 def live(place):
@@ -372,18 +221,6 @@ def test_a_wait_for_one_of_two_goes_on_with_the_other(place):
     assert (report.application_id, report.reason) == (number(1), Reason.SUCCEEDED)
     place.yarn.add(mine(3, "KILLED", finalStatus="KILLED"))
     assert place.launcher().wait(number(3), identity=ME, poll_interval=0.02).reason is Reason.KILLED
-
-
-def test_unlaunched_job_is_submitted_twice_more_in_one_attempt():
-    """Seen on 3.4.3 as an EOFException: nothing has trained, so nothing trains twice."""
-    lost = "Application x failed 1 times due to Error launching appattempt_1_0001_000001. Got exception: EOFException"
-    ended = [mine(n, "FAILED", finalStatus="FAILED", diagnostics=lost) for n in (1, 2, 3)]
-    assert [decide_submission(ended[:n], ME, USER).action for n in (1, 2, 3)] == [Action.SUBMIT, Action.SUBMIT, Action.REPORT]
-    missed = [mine(n, reason=Reason.ALLOCATION_TIMEOUT) for n in (4, 5)]
-    assert decide_submission([*ended, missed[0]], ME, USER, allocation_retries=1).action is Action.SUBMIT
-    assert decide_submission([*ended, *missed], ME, USER, allocation_retries=1) == SubmissionDecision(Action.REPORT, number(5))
-    crashed = mine(1, "FAILED", finalStatus="FAILED", diagnostics="AM Container exited with  exitCode: 1")
-    assert decide_submission([crashed], ME, USER) == SubmissionDecision(Action.REPORT, number(1))
 
 
 @pytest.mark.slow

@@ -4,15 +4,18 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urljoin
 
 import pytest
 
@@ -87,6 +90,7 @@ def until_exists(gate):
 
 #: Prints what has arrived in the container, then many lines.
 ARRIVED = """\
+echo to the error stream >&2
 package/tool; python3 train.py
 for file in words.txt near/inner.txt far/inner.txt; do echo "$file: $(cat $file)"; done
 grep -q fs.defaultFS conf.xml && echo 'conf.xml: by HTTP'
@@ -132,6 +136,14 @@ def files_below(files, directory):
             yield path, status.permission
 
 
+def yarns_page(log_url):
+    """Return the page of a NodeManager with the whole log of a task, to which its list of files leads."""
+    with urllib.request.urlopen(log_url, timeout=60) as answer:
+        links = re.findall(r'href="([^"]*/worker\.log/)\?start=', answer.read().decode())
+    with urllib.request.urlopen(f"{urljoin(log_url, links[0])}?start=0", timeout=60) as answer:
+        return answer.read().decode()
+
+
 @pytest.fixture(scope="module")
 def ended(minicluster, by_way, tmp_path_factory):
     """Run a job that succeeds, beside one that fails; return what was seen of them, by a wait, a watcher and the logs."""
@@ -151,6 +163,7 @@ def ended(minicluster, by_way, tmp_path_factory):
                 watching = pool.submit(asyncio.run, watch(launcher, good, seen.bad, seen.watched_states))
                 until_it_runs(launcher, good)
                 seen.live = until(lambda: "line 5000" in (text := "".join(launcher.log(good))) and text)
+                seen.page = yarns_page(launcher.report(good).tasks[0].log_url)
                 seen.live_coordinator = "".join(launcher.log(good, "coordinator"))
                 files = launcher.staging(launcher.cluster.user).filesystem
                 directory = f"{launcher.cluster.staging}/{good}"
@@ -208,6 +221,10 @@ def test_logs_live_and_after_the_end(by_way, ended):
     assert "skein" in "".join(by_way.log(ended.good, "master"))
     with pytest.raises(SpecInvalid, match=r"no task 'wroker:0' \(did you mean 'worker:0'\?\); it has worker:0, worker:1, coord"):
         "".join(by_way.log(ended.good, "wroker:0"))
+
+
+def test_yarns_web_pages_show_stdout_and_stderr_of_a_task(ended):
+    assert "line 1\n" in ended.page and "to the error stream\n" in ended.page
 
 
 def test_what_is_shared_is_public_and_what_is_secret_is_not(minicluster, ended, way):
@@ -466,6 +483,27 @@ def test_webhdfs_never_overwrites(minicluster, launcher):
     assert files.rename("/tmp/once/b", "/tmp/once/c") and files.read("/tmp/once/b") is None
     assert sorted(status.name for status in files.list("/tmp/once")) == ["a", "c"]
     assert files.delete("/tmp/once") and not files.delete("/tmp/once")
+
+
+def test_jobs_of_two_users_run_at_the_same_time(minicluster, tmp_path):
+    """Neither ports nor folders are fixed: every task of both jobs has an address of its own."""
+    launchers = [Launcher(discover(minicluster.resourcemanager_url, {**os.environ, "HADOOP_USER_NAME": name},
+                                   site=Site(staging="/tmp/{user}/.skein"))) for name in ("ann", "bob")]
+    with contextlib.ExitStack() as stack:
+        for made in launchers:
+            stack.callback(made.close)
+        spec = job(until_exists(tmp_path / "go"), tasks={"worker": TaskSpec(instances=2, memory=512), "ps": TaskSpec(memory=512)})
+        ids = [made.submit(spec) for made in launchers]
+        try:
+            specs = [until(lambda made=made, name=name: made.cluster_spec(name), 120)
+                     for made, name in zip(launchers, ids, strict=True)]
+            users = [launchers[0].resourcemanager.get(name)["user"] for name in ids]
+        finally:
+            (tmp_path / "go").touch()
+        addresses = [address for found in specs for hosts in found.values() for address in hosts]
+        assert len(set(addresses)) == 6 and users == ["ann", "bob"]
+        reports = [made.wait(name, timeout=120) for made, name in zip(launchers, ids, strict=True)]
+        assert [report.reason for report in reports] == [Reason.SUCCEEDED] * 2
 
 
 def test_two_jobs_that_each_need_60_percent_of_the_cluster_both_finish(minicluster, tmp_path):

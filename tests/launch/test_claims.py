@@ -1,0 +1,86 @@
+"""Claims: the files that make a submission happen once, and those of an engine's runs."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from support.own_applications import ME, claims_of, mine, number
+from support.place import USER, Place
+from tf_yarn_ops.errors import SubmissionRejected
+from tf_yarn_ops.launch.claims import Claims, watching_caller
+from tf_yarn_ops.launch.identity import Identity, Run
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.staging.staging_directory import StagingDirectory
+
+
+@pytest.fixture
+def place(yarn, tmp_path):
+    return Place(yarn, tmp_path / "files")
+
+
+@pytest.mark.slow
+def test_a_claim_is_made_once_and_whole(place):
+    claims = claims_of(place)
+    assert claims.latest() is None
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda n: claims_of(place).make(0, number(n)), range(8)))
+    assert made.count(True) == 1
+    claim = claims.latest()
+    assert (claim.number, claim.application_id, claim.attempt, claim.submitted) == (0, number(made.index(True)), 2, False)
+    claims.mark_submitted(0)
+    assert claims.latest().submitted
+    assert claims.make(1, number(9)) and claims.latest().number == 1 and not claims.latest().submitted
+    newer = claims_of(place, Identity(ME.key, 2, 0, ME.deployment))
+    assert newer.latest().generation == 1 and claims.newer() is None
+    assert newer.make(2, number(10)) and not claims.make(2, number(11)) and claims.newer().application_id == number(10)
+    beside = claims_of(place, Identity(ME.key, 1, previous="ignore", deployment=ME.deployment))
+    assert beside.latest() is None and beside.newer().generation == 2
+    folder = place.staging / "claims" / ME.hash
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+def test_malformed_claim_is_reported(place):
+    claims = claims_of(place)
+    claims.make(0, number(1))
+    (place.staging / "claims" / ME.hash / "0").write_text("{}")
+    with pytest.raises(SubmissionRejected, match="holds no claim; delete the file when no application of this"):
+        claims.latest()
+
+
+def test_the_claim_of_another_user_is_refused(place):
+    claims_of(place).make(0, number(1))
+    cluster = place.cluster()
+    other = StagingDirectory(replace(cluster, user="bob", staging_template=cluster.staging))
+    with pytest.raises(SubmissionRejected, match=rf"/0 belongs to {USER}, not to bob"):
+        Claims(other, ME).latest()
+
+
+@pytest.mark.parametrize("retries, applications, seconds", [
+    (0, [], 60),
+    (0, [mine(1)], 60),
+    (0, [mine(1, reason=Reason.TASK_FAILED)], None),  # no attempt follows
+    (1, [mine(1, reason=Reason.TASK_FAILED, finishedTime=round((time.time() + 1000) * 1000))], 1060),
+    (1, [mine(1, reason=Reason.SUCCEEDED)], None),
+    (1, [mine(1, attempt=1, reason=Reason.SUCCEEDED)], 60),  # of an earlier attempt
+])
+def test_an_older_run_may_train_until_its_patience_is_over(place, retries, applications, seconds):
+    older = Identity(ME.key, ME.generation, ME.attempt, ME.deployment, run=Run(retries, 60.0))
+    claims_of(place, older).start_run()
+    newer = Identity(ME.key, ME.generation + 1, 0, ME.deployment, run=Run(0, 60.0))
+    found = claims_of(place, newer).older_runs(applications)
+    assert set(found) == (set() if seconds is None else {ME.generation})
+    if seconds is not None:
+        assert found[ME.generation] == pytest.approx(time.time() + seconds, abs=120)
+    assert claims_of(place, older).older_runs(applications) == {}
+
+
+def test_the_caller_that_watches_an_application_is_named_by_its_claim(place):
+    watched = Identity(ME.key, ME.generation, ME.attempt, ME.deployment, watched=True)
+    claims_of(place, watched).make(0, number(1))
+    staging = place.launcher().staging(USER)
+    assert watching_caller(staging, mine(1)) == ME.key
+    assert watching_caller(staging, mine(2)) is None
+    assert watching_caller(staging, {**mine(1), "applicationTags": ""}) is None
