@@ -12,17 +12,22 @@ import pytest
 
 from support.appmaster import AppMaster
 from support.browser import browsing
+from support.fake_yarn import application
 from support.runtime_jobs import job, task
 from support.waiting import until
 from support.wire import Wire, coordinator_of, exited, registration
 from support.wire import job as wire_job
+from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.job.parts import RestartPolicy
-from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport
+from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
 from tf_yarn_ops.runtime.master.curves import MAX_CURVE_POINTS, MAX_SERIES, Curves
+from tf_yarn_ops.runtime.master.lifecycle import Expired
 from tf_yarn_ops.runtime.master.timeline import FIRST, LAST, Timeline
+from tf_yarn_ops.runtime.page.page import render_page
+from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "status.schema.json").read_text())
 #: Writes a metric, and fails once as worker 1.
@@ -212,3 +217,17 @@ def test_silence_and_gpus_of_a_task_are_measured(tmp_path, monkeypatch):
         assert usage["idle_seconds"] >= 0
         until(lambda: json.loads(ask(am, "status.json"))["tasks"][0]["usage"]["idle_seconds"] > 4, 60, what="silence")
         assert "60 % of 2, 4000 of 32000 MiB" in ask(am, "")
+
+
+def test_ended_job_leads_to_its_page_at_the_site():
+    spec = JobSpec(command="x", tasks={"ps": TaskSpec(), "worker": TaskSpec(instances=2)})
+    coordinator = coordinator_of(build_runtime_job(spec, JobContext(20000, user="u", ui_url="https://ytf.example.com/")))
+    page = "https://ytf.example.com/jobs/application_1_1"
+    assert coordinator.report().tracking_url is None
+    assert f'data-home="{page}"' in render_page(coordinator.status(), live=True)
+    coordinator.apply(Expired(Reason.TOTAL_TIMEOUT, "too long"))
+    diagnostics = compose_diagnostics(coordinator.report())
+    assert diagnostics.splitlines()[1] == f"Its page: {page}"
+    yarn = application(1, "FINISHED", finalStatus="FAILED", diagnostics=diagnostics, trackingUrl="http://rm:8088/cluster/app/x")
+    assert read_yarn_report(yarn).tracking_url == page
+    assert read_yarn_report({**yarn, "diagnostics": "killed"}).tracking_url == "http://rm:8088/cluster/app/x"

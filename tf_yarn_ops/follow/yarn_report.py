@@ -111,7 +111,8 @@ def read_yarn_report(application: Mapping[str, Any], live: JobReport | None = No
     finished = report.finished_at or from_milliseconds(application.get("finishedTime"))
     tasks = tuple(_killed(task, finished) for task in report.tasks) if ended else report.tasks
     report = replace(report, tasks=_with_scheme(tasks, str(application.get("amContainerLogs") or "")))
-    tracking_url = _tracking_url(application) or report.tracking_url
+    lasting = report.tracking_url if ended and ours else None
+    tracking_url = lasting or _tracking_url(application) or report.tracking_url
     if not ended and tracking_url and (report.tensorboard_url or "").endswith(TENSORBOARD_PAGE):
         # The coordinator names one of the ResourceManagers; the reader may see it behind a gateway.
         report = replace(report, tensorboard_url=f"{tracking_url.rstrip('/')}/{TENSORBOARD_PAGE}")
@@ -151,7 +152,8 @@ def kill_report(application: Mapping[str, Any], reason: Reason, why: str, live: 
                 attempt: int | None = None) -> JobReport:
     """Return the report that YARN keeps as diagnostics when we kill an application."""
     report = read_yarn_report(application, live)
-    return replace(report, reason=reason, message=why, final_status="KILLED", killed_by_attempt=attempt, usage=None)
+    return replace(report, reason=reason, message=why, final_status="KILLED", killed_by_attempt=attempt, usage=None,
+                   concerns=(), progress="", tracking_url=None)
 
 
 def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str | None:

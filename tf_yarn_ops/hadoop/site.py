@@ -102,6 +102,8 @@ class Site:
         Days for which the records of ended jobs stay below the staging directory. Default 365; 0 keeps none.
     application_classpath : sequence of str, optional
         Replaces ``yarn.application.classpath`` of the cluster. Default: the cluster's value.
+    ui_url : str, optional
+        Address of the site's ``ytf ui``, ``https://ytf.example.com``: ended jobs lead to their pages there.
     log_server : str, optional
         REST base of the job history or timeline server, ``http://host:19888/ws/v1/history``.
     coordinator_ports : str, optional
@@ -151,6 +153,7 @@ class Site:
     trusted_owner: str | None = None
     history_days: int = 365
     application_classpath: tuple[str, ...] = ()
+    ui_url: str | None = None
     log_server: str | None = None
     coordinator_ports: str = COORDINATOR_PORTS
     am_java_options: str = AM_JAVA_OPTIONS
@@ -173,6 +176,7 @@ class Site:
             "token_renewer": optional(read_text),
             "shared_cache": optional(read_text), "staging": read_text, "trusted_owner": optional(read_text),
             "history_days": read_count(0), "application_classpath": read_texts, "log_server": optional(read_text),
+            "ui_url": optional(read_text),
             "coordinator_ports": _read_port_range, "am_java_options": read_text, "docker_folders": read_texts,
             "tensorboard_direct": read_flag,
             "request_timeout": read_seconds,

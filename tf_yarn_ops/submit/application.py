@@ -73,6 +73,8 @@ class JobContext:
         Who may open the pages besides the owner. Default: everybody who reaches them.
     tensorboard_direct : bool, optional
         Whether everybody may reach TensorBoard. Default False.
+    ui_url : str, optional
+        Address of the site's ``ytf ui``. Default: the site has none.
     """
 
     base_port: int = Site().base_port(0)
@@ -83,6 +85,7 @@ class JobContext:
     namenodes: tuple[str, ...] = ()
     viewers: ViewersPlan | None = None
     tensorboard_direct: bool = False
+    ui_url: str = ""
 
 
 def build(spec: JobSpec, site: Site | None = None, *, asks_acls: bool = False) -> "skein.ApplicationSpec":
@@ -167,7 +170,7 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int) -> JobContext:
     return JobContext(
         site.base_port(number), tuple(resourcemanagers), cluster.user,
         read_authorities(site.ca_file) if site.ca_file and encrypted else "", history, tuple(namenodes),
-        plan_viewers(cluster, spec), site.tensorboard_direct)
+        plan_viewers(cluster, spec), site.tensorboard_direct, site.ui_url or "")
 
 
 def plan_history(cluster: Cluster) -> HistoryPlan | None:
@@ -218,7 +221,7 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
         authorities=context.authorities, tensorboard=board, options=mask_options(spec.to_dict()),
         history=context.history and context.history._replace(
             view_users=spec.acls.view_users, view_groups=spec.acls.view_groups),
-        viewers=context.viewers,
+        viewers=context.viewers, ui_url=context.ui_url,
     )
 
 

@@ -179,6 +179,8 @@ class Job(NamedTuple):
         The job as ``--spec`` reads it, with secrets masked, for its page.
     viewers : ViewersPlan or None
         None lets everybody open the pages who reaches them.
+    ui_url : str
+        Address of the site's ``ytf ui``, which keeps the job's page after the end; may be empty.
     """
 
     version: int
@@ -206,6 +208,11 @@ class Job(NamedTuple):
     tensorboard: Optional[TensorBoardPlan] = None
     options: Mapping[str, Any] = {}
     viewers: Optional[ViewersPlan] = None
+    ui_url: str = ""
+
+    def lasting_page(self, application_id: str) -> Optional[str]:
+        """Return the address of the job's page after the end; None if the site has no such pages."""
+        return f"{self.ui_url.rstrip('/')}/jobs/{application_id}" if self.ui_url else None
 
     def tasks(self) -> List[TaskId]:
         """Return all tasks of the job, in the order of the request."""

@@ -345,7 +345,8 @@ def _diagnostics(report: JobReport) -> str:
     document = json.dumps(report.to_dict(), separators=_SEPARATORS)
     # YARN's protocol buffers refuse text that is not UTF-8, and a program's output may not be.
     sentence = " ".join(report.message.split()).encode("utf-8", "replace").decode()
-    return f"{sentence}\n{document}"
+    page = f"\nIts page: {report.tracking_url}" if report.tracking_url else ""
+    return f"{sentence}{page}\n{document}"
 
 
 def _shorten(text: str, characters: int) -> str:

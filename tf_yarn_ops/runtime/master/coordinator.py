@@ -528,6 +528,7 @@ class Coordinator:
             final_status=final if verdict else "UNDEFINED",
             reason=verdict.reason if verdict else None,
             message=verdict.message if verdict else self._standing(),
+            tracking_url=job.lasting_page(self.application_id) if verdict else None,
             started_at=round(self._started_at, 3),
             finished_at=round(time.time(), 3) if verdict else None,
             rounds=tuple(self._rounds),
@@ -547,7 +548,8 @@ class Coordinator:
 
     def status(self, *, live: bool = True) -> Dict[str, Any]:
         """Return the document of ``status.json``, for the page, clients and the history; ``live`` as in `report`."""
-        return build_status(self._full_report(live, self.state.verdict is not None), self._facts())
+        status = build_status(self._full_report(live, self.state.verdict is not None), self._facts())
+        return {**status, "lasting_page": self.job.lasting_page(self.application_id)}
 
     def _facts(self) -> Facts:
         now = time.monotonic()

@@ -195,7 +195,7 @@ def _complete(job: Job, application_id: str, status: Mapping[str, Any]) -> Mappi
     times = yarn_times(known, status.get("started_at"))
     if times["submitted_at"]:
         document.update(times)
-    if "://" in str(known.get("trackingUrl")):
+    if not document.get("tracking_url") and "://" in str(known.get("trackingUrl")):
         document["tracking_url"] = known["trackingUrl"]
     return _masked(job, document)
 
