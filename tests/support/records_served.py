@@ -5,7 +5,7 @@ import threading
 
 import uvicorn
 
-from tf_yarn_ops.ui.commands import listen_on_loopback
+from tf_yarn_ops.ui.commands import LOOPBACK, listen_at
 from tf_yarn_ops.ui.library import Library
 from tf_yarn_ops.ui.pages import build_application
 
@@ -14,10 +14,10 @@ KEY = "of-the-tests"
 
 
 @contextlib.contextmanager
-def serving_pages(cluster):
+def serving_pages(cluster, user_header=""):
     """Serve the pages as ``ytf ui`` does; yields their address."""
-    library, listener = Library(cluster), listen_on_loopback(0)
-    server = uvicorn.Server(uvicorn.Config(build_application(library, KEY), log_level="warning", lifespan="off"))
+    library, listener = Library(cluster), listen_at(LOOPBACK, 0)
+    server = uvicorn.Server(uvicorn.Config(build_application(library, KEY, user_header), log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:

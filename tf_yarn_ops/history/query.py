@@ -27,17 +27,22 @@ class Query:
         Of `STATES`: YARN's final status or our reason. Default: all.
     user : str, optional
         Pattern of the owner's name. Default: all whose histories are searched.
+    words : str, optional
+        Words that occur in the name, the owner or the reason, in any case of letters. Default: none.
     """
 
     name: str = "*"
     since: float = 0.0
     states: tuple[str, ...] = ()
     user: str = "*"
+    words: str = ""
 
     def matches(self, summary: Mapping[str, Any]) -> bool:
         """Return whether the query wants the job of this summary."""
         found = {summary.get("reason"), summary.get("final_status")}
+        about = " ".join(str(summary.get(key) or "") for key in ("name", "user", "reason")).lower()
         return (fnmatchcase(str(summary.get("name") or ""), self.name)
+                and all(word in about for word in self.words.lower().split())
                 and fnmatchcase(str(summary.get("user") or ""), self.user)
                 and float(summary.get("finished_at") or 0.0) >= self.since
                 and (not self.states or not found.isdisjoint(self.states)))

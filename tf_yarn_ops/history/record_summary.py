@@ -24,6 +24,7 @@ def summarise(record: Mapping[str, Any]) -> dict[str, Any]:
     summary["tasks"], summary["rounds"] = len(record.get("tasks") or ()), len(record.get("rounds") or ())
     summary["metrics"] = last_metrics(record)
     summary["curve"] = _curve(record)
+    summary["acls"] = (record.get("options") or {}).get("acls")
     return summary
 
 

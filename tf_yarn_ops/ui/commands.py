@@ -10,7 +10,7 @@ import click
 from ..errors import SpecInvalid
 from ..terminal.output import configure_logging, say
 
-#: The only address on which the pages are served.
+#: The address on which the pages are served, unless the reader gives another one.
 LOOPBACK = "127.0.0.1"
 
 
@@ -21,12 +21,17 @@ LOOPBACK = "127.0.0.1"
 @click.option("--user", metavar="<glob>", default="*",
               help="Show the jobs of these users, as far as you may read their records.  [default: all]")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="<n>", help="[default: a free one]")
+@click.option("--host", metavar="<address>", default=LOOPBACK, help=f"Address to listen on.  [default: {LOOPBACK}]")
+@click.option("--user-header", metavar="<name>", default="",
+              help="For a team, behind a reverse proxy: the header in which it names the reader, such as "
+                   "X-Forwarded-User. Readers see what the view ACLs of the jobs allow.")
 @click.option("--browser/--no-browser", default=True, help="Open the browser.  [default: browser]")
 @click.option("-v", "--verbose", is_flag=True, help="Log each request to stderr.")
-def ui(resourcemanager: str | None, user: str, port: int, browser: bool, verbose: bool) -> None:
+def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header: str, browser: bool,
+       verbose: bool) -> None:  # fmt: skip
     """Show ended and live jobs in the browser.
 
-    Serves on this machine only, reads only, and ends with Ctrl-C.
+    Serves on this machine only unless --host says otherwise, reads only, and ends with Ctrl-C.
     """
     configure_logging(verbose, requests=verbose)
     try:
@@ -39,13 +44,18 @@ def ui(resourcemanager: str | None, user: str, port: int, browser: bool, verbose
     from ..hadoop.cluster import discover
     from .library import Library
 
-    listener = listen_on_loopback(port)
+    listener = listen_at(host, port)
     library = Library(discover(resourcemanager), user)
     key = secrets.token_urlsafe(16)
-    url = f"http://{LOOPBACK}:{listener.getsockname()[1]}/?key={key}"
-    config = uvicorn.Config(build_application(library, key), log_level="warning", lifespan="off", server_header=False)
+    url = f"http://{host}:{listener.getsockname()[1]}/" + ("" if user_header else f"?key={key}")
+    if not host.startswith(("127.", "localhost", "::1")):
+        say("without TLS everybody on the way can read the pages"
+            + (f", and everybody who reaches {host} can name any user in {user_header}" if user_header else "")
+            + ": listen on 127.0.0.1 behind a reverse proxy with TLS")
+    application = build_application(library, key, user_header)
+    config = uvicorn.Config(application, log_level="warning", lifespan="off", server_header=False)
     say(f"serving {url} until Ctrl-C")
-    if browser:
+    if browser and not user_header:
         threading.Timer(0.3, webbrowser.open, [url]).start()
     try:
         uvicorn.Server(config).run(sockets=[listener])
@@ -54,11 +64,10 @@ def ui(resourcemanager: str | None, user: str, port: int, browser: bool, verbose
         library.close()
 
 
-def listen_on_loopback(port: int) -> socket.socket:
-    """Return a socket on the loopback; 0 is any free port. Raise SpecInvalid if the port is taken."""
+def listen_at(host: str, port: int) -> socket.socket:
+    """Return a socket that listens there; port 0 is any free one. Raise SpecInvalid if the address can't be used."""
     try:
-        return socket.create_server((LOOPBACK, port))
+        return socket.create_server((host, port))
     except OSError as error:
-        raise SpecInvalid(
-            f"port {port} of {LOOPBACK} can't be used ({error.strerror}); give another one with --port, or none"
-        ) from error
+        raise SpecInvalid(f"port {port} of {host} can't be used ({error.strerror}); give another one with --port and "
+                          "--host, or none") from error

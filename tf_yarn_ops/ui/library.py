@@ -1,5 +1,6 @@
 """`Library`: what the pages show, read from the history and from YARN; safe for several threads."""
 
+import copy
 import logging
 import threading
 import time
@@ -15,8 +16,10 @@ from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import LIVE
 from ..history.histories import Histories
 from ..history.query import Query
+from ..runtime.common.contract import EVERYBODY
 from ..runtime.common.report import JobReport
 from ..runtime.common.status import Facts, build_status
+from ..runtime.master.viewers import groups_on_node
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +44,24 @@ class Library:
         self._session = Session.hasty(quick, _PATIENCE, _PATIENCE)
         self._histories = Histories(cluster, users)
         self._asking = threading.Lock()
-        self._live: tuple[float, list[JobReport], str] = (0.0, [], "")
+        self._live: list[Any] = [0.0, [], ""]
+        self._reader = ""
+
+    def seen_by(self, reader: str) -> "Library":
+        """Return the library as a reader sees it: own jobs, and those that their view ACLs show; all if it is empty."""
+        if not reader:
+            return self
+        found = copy.copy(self)
+        found._reader = reader
+        return found
+
+    def _may_see(self, job: Mapping[str, Any]) -> bool:
+        if not self._reader or job.get("user") == self._reader:
+            return True
+        acls = job.get("acls") or (job.get("options") or {}).get("acls") or {}
+        users, groups = ([str(name) for name in acls.get(kind) or ()] for kind in ("view_users", "view_groups"))
+        return EVERYBODY in (*users, *groups) or self._reader in users or (
+            bool(groups) and not groups_on_node(self._reader).isdisjoint(groups))
 
     def page(self, query: Query, skip: int, size: int) -> tuple[list[dict[str, Any]], bool]:
         """Return one page of ended jobs, the latest first, and whether there are more.
@@ -51,16 +71,17 @@ class Library:
         TfYarnError
             The file system does not answer.
         """
-        found = list(islice(self._histories.find(query), skip, skip + size + 1))
+        found = list(islice(filter(self._may_see, self._histories.find(query)), skip, skip + size + 1))
         return found[:size], len(found) > size
 
     def all(self, query: Query) -> list[dict[str, Any]]:
         """Return every ended job that a query wants; raise as `page`."""
-        return list(self._histories.find(query))
+        return list(filter(self._may_see, self._histories.find(query)))
 
     def record(self, application_id: str) -> dict[str, Any] | None:
         """Return the record of an ended job; None if there is none that we may read. Raise as `page`."""
-        return self._histories.read(application_id)
+        found = self._histories.read(application_id)
+        return found if found and self._may_see(found) else None
 
     def live(self) -> tuple[list[JobReport], str]:
         """Return the live jobs that YARN shows us, the latest first; and why it does not answer, else an empty text."""
@@ -73,8 +94,9 @@ class Library:
                 except TfYarnError as error:
                     reports, why = [], str(error)
                 reports = sorted(reports, key=lambda report: report.submitted_at or 0.0, reverse=True)
-                self._live = time.monotonic(), reports, why
-            return reports, why
+                self._live[:] = time.monotonic(), reports, why
+        # YARN's list has no ACLs: a reader of a team sees the own jobs there, and others by their addresses.
+        return [report for report in reports if self._may_see(vars(report))], why
 
     def document(self, application_id: str) -> Mapping[str, Any] | None:
         """Return what a job's page shows: the coordinator's status, its record, or YARN's report; None if unknown.
@@ -86,7 +108,7 @@ class Library:
         """
         application = self._application(application_id)
         found = self._status(application) if application else None
-        return found or self.record(application_id) or (_short(application) if application else None)
+        return self._seen(found or self.record(application_id) or (_short(application) if application else None))
 
     def news(self, application_id: str) -> Mapping[str, Any] | None:
         """Return what is new of a job whose page is open; None while YARN or its coordinator does not answer.
@@ -97,15 +119,20 @@ class Library:
         if application is None:
             return None
         if application.get("state") == "RUNNING":
-            return self._status(application)
+            return self._seen(self._status(application))
         ended = read_yarn_report(application).reason is not None
-        return (self.record(application_id) if ended else None) or _short(application)
+        return (self.record(application_id) if ended else None) or self._seen(_short(application))
 
     def log_end(self, application_id: str, task: str) -> str | None:
         """Return the end of the log of a task that runs; None if the coordinator or the agent does not answer."""
+        if self._reader and self.document(application_id) is None:
+            return None
         application = self._application(application_id)
         with self._asking:
             return self._session.live.fetch_log(application, task) if application else None
+
+    def _seen(self, document: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        return document if document and self._may_see(document) else None
 
     def _application(self, application_id: str) -> Mapping[str, Any] | None:
         try:

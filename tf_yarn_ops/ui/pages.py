@@ -13,6 +13,7 @@ import jinja2
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -23,9 +24,11 @@ from ..errors import TfYarnError
 from ..history.compare import compare
 from ..history.query import STATES, Query, parse_states
 from ..runtime.common.clock import duration, utc_time
+from ..runtime.common.concerns import STEPS
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.report import run_seconds
-from ..runtime.page.page import render_page, render_parts
+from ..runtime.page.drawing import draw_curves
+from ..runtime.page.page import SMOOTH, asset, changed_parts, render_page, render_parts
 from ..validation import parse_since
 from . import figures
 from .library import Library
@@ -34,9 +37,9 @@ from .library import Library
 PAGE_SIZE, COMPARED = 50, 8
 #: The period of the statistics, unless the reader gives another one.
 PERIOD = "30d"
-#: No script, nothing from elsewhere; the job's page has a policy of its own, with its script.
-_POLICY = ("default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; "
-           "frame-ancestors 'none'")
+#: Our script only, nothing from elsewhere; the job's page has a policy of its own, with its script.
+_POLICY = ("default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; form-action 'self'; "
+           "base-uri 'none'; frame-ancestors 'none'")
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
@@ -66,22 +69,50 @@ class _Key:
         await self._app(scope, receive, send)
 
 
-def build_application(library: Library, key: str) -> Starlette:
-    """Return the application; it answers requests for this machine's own names, from readers that know the key."""
+class _Team:
+    """Let readers in that the reverse proxy in front of the pages names; nobody else may reach this server."""
+
+    def __init__(self, app: ASGIApp, header: str):
+        self._app, self._header = app, header
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            reader = Request(scope).headers.get(self._header, "").partition("@")[0].strip()
+            if not reader:
+                refused = Response(f"The request has no header {self._header}: open the pages through their proxy.\n",
+                                   403, _HEADERS, "text/plain")
+                return await refused(scope, receive, send)
+            scope["reader"] = reader
+        await self._app(scope, receive, send)
+
+
+def build_application(library: Library, key: str = "", user_header: str = "") -> Starlette:
+    """Return the application.
+
+    Parameters
+    ----------
+    library : Library
+    key : str, optional
+        Lets readers on this machine in that know it.
+    user_header : str, optional
+        Instead of the key: the header in which a reverse proxy names the reader, who sees what the view ACLs allow.
+    """
     pages = {"/": _list, "/jobs/{application_id}": _job, "/jobs/{application_id}/parts.json": _news,
              "/jobs/{application_id}/log.txt": _log_end, "/compare": _compare, "/reasons": _reasons, "/queues": _queues}
     routes = [Route(path, _page(library, build), methods=["GET"]) for path, build in pages.items()]
-    routes.append(Route("/style.css", _style, methods=["GET"]))
+    routes += [Route(f"/{name}", functools.partial(_file, name), methods=["GET"]) for name in ("style.css", "page.js")]
     # A page of another site must not read jobs by a name of its own for this address.
     hosts = ["127.0.0.1", "localhost", "[::1]"]
-    middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(_Key, key=key)]
+    middleware = [Middleware(_Team, header=user_header)] if user_header else [
+        Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(_Key, key=key)]
+    middleware.append(Middleware(GZipMiddleware))
     return Starlette(routes=routes, middleware=middleware)
 
 
 def _page(library: Library, build: Callable[[Library, Request], Response]) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         try:
-            return await run_in_threadpool(build, library, request)
+            return await run_in_threadpool(build, library.seen_by(request.scope.get("reader", "")), request)
         except _Wrong as error:
             return _render("error.html", 400, text=str(error))
         except TfYarnError as error:
@@ -90,9 +121,11 @@ def _page(library: Library, build: Callable[[Library, Request], Response]) -> Ca
     return answer
 
 
-async def _style(request: Request) -> Response:
-    text = (files(__package__) / "templates" / "style.css").read_text(encoding="utf-8")
-    return Response(text, media_type="text/css", headers={"Cache-Control": "max-age=60"})
+async def _file(name: str, request: Request) -> Response:
+    script = name.endswith(".js")
+    text = asset(name) if script else asset("page.css") + (files(__package__) / "templates" / name).read_text("utf-8")
+    kind = "text/javascript" if script else "text/css"
+    return Response(text, media_type=kind, headers={"Cache-Control": "max-age=60"})
 
 
 @functools.lru_cache(maxsize=1)
@@ -123,7 +156,7 @@ def _query(request: Request, period: str = "") -> tuple[Query, dict[str, str]]:
         states = parse_states([form["state"]])
     except ValueError as error:
         raise _Wrong(str(error)) from error
-    return Query(form["name"] or "*", since, states, form["user"] or "*"), form
+    return Query("*", since, states, form["user"] or "*", form["name"]), form
 
 
 def _skip(request: Request) -> int:
@@ -138,6 +171,7 @@ def _list(library: Library, request: Request) -> Response:
     skip = _skip(request)
     summaries, more = library.page(query, skip, PAGE_SIZE)
     live, why = library.live() if not skip else ([], "")
+    live = [job for job in live if query.matches({**vars(job), "finished_at": time.time()})]
 
     def other(number: int) -> str:
         return "/?" + urlencode({**{name: value for name, value in form.items() if value}, "skip": number})
@@ -161,7 +195,9 @@ def _news(library: Library, request: Request) -> Response:
     document = library.news(request.path_params["application_id"])
     if document is None:
         return Response("The job does not answer.\n", 503, _HEADERS, "text/plain")
-    return JSONResponse(render_parts(document, live=_is_live(document), board=_board(document)), headers=_HEADERS)
+    query = request.query_params
+    parts = render_parts(document, live=_is_live(document), board=_board(document), find=query.get("find", ""))
+    return JSONResponse(changed_parts(parts, query.get("marks", "")), headers=_HEADERS)
 
 
 def _log_end(library: Library, request: Request) -> Response:
@@ -190,7 +226,20 @@ def _compare(library: Library, request: Request) -> Response:
     missing = [one for one, record in zip(chosen, records, strict=True) if record is None]
     if missing:
         return _render("error.html", 404, text=f"The history has no record of {', '.join(missing)}.")
-    return _render("compare.html", jobs=found, rows=compare(found))
+    return _render("compare.html", jobs=found, rows=compare(found), charts=_overlay(found), smooth=SMOOTH)
+
+
+def _overlay(records: list[dict[str, Any]]) -> list[str]:
+    """Return a chart for each metric with the curve of each job: that of the task that has written it first."""
+    curves: dict[str, list[Mapping[str, Any]]] = {}
+    names = [f"{record.get('name')} {str(record['application_id']).rpartition('_')[2]}" for record in records]
+    for job, record in zip(names, records, strict=True):
+        first = {series["name"]: series for series in reversed(record.get("series") or ())}
+        for name, series in first.items():
+            if name != STEPS:
+                curves.setdefault(name, []).append({**series, "task": job})
+    colours = {job: number for number, job in enumerate(names)}
+    return [draw_curves(name, found, colours, apart=COMPARED) for name, found in sorted(curves.items())[:COMPARED]]
 
 
 def _reasons(library: Library, request: Request) -> Response:

@@ -21,7 +21,7 @@ _LEGEND = (("queue", "waits for its container"), ("am", "application master star
            ("down", "between two starts"), ("mark succeeded", "succeeded"), ("mark failed", "failed or lost"))
 CURVE_COLOURS = 8
 #: More tasks than these are drawn as their mean and their spread, in so many steps.
-_APART, _BINS = 6, 60
+APART, _BINS = 6, 60
 #: Size of a plot in its own units; it is stretched to the page.
 _WIDTH, _HEIGHT = 300.0, 130.0
 
@@ -132,7 +132,8 @@ def _ending(name: str, event: Mapping[str, Any]) -> str:
     return f"{name} {_how(event)}{_where(event)}\n{utc_clock(event['at'])} UTC{_because(event)}"
 
 
-def draw_curves(name: str, series: Sequence[Mapping[str, Any]], colours: Mapping[str, int]) -> str:
+def draw_curves(name: str, series: Sequence[Mapping[str, Any]], colours: Mapping[str, int],
+                apart: int = APART) -> str:
     """Return the chart of a metric: a curve for each task; of many tasks their mean and their spread.
 
     Parameters
@@ -143,10 +144,12 @@ def draw_curves(name: str, series: Sequence[Mapping[str, Any]], colours: Mapping
         Of ``status.json``.
     colours : mapping of str to int
         The number of each task, which keeps its colour in all charts; the order of the legend.
+    apart : int, optional
+        More curves than these are drawn as mean and spread.
     """
     series = sorted(series, key=lambda item: colours.get(item["task"], 0))
     points = [point for item in series for point in item["points"] if _finite(point)]
-    many, plot = len(series) > _APART, ""
+    many, plot = len(series) > apart, ""
     if points:
         columns = [point[0] for point in points], [point[1] for point in points]
         steps, values = ((min(column), max(column)) for column in columns)

@@ -39,7 +39,8 @@ _LINK = re.compile(r"https?://[^\s\"'<>]+\Z")
 
 
 @functools.lru_cache(maxsize=None)
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return the text of a file of this room."""
     content = pkgutil.get_data(__package__, name)
     assert content is not None
     return content.decode()
@@ -71,7 +72,7 @@ def render_page(document: Mapping[str, Any], *, live: bool, before: str = "", pl
     str
         HTML without references to other files.
     """
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script = asset("page.css"), asset("page.js")
     policy = ("default-src 'none'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
               f"style-src {_hash(style)}; script-src {_hash(script)}")
     parts = render_parts(document, live=live, board=board)
@@ -81,7 +82,7 @@ def render_page(document: Mapping[str, Any], *, live: bool, before: str = "", pl
         "policy": policy, "style": style, "script": script, "before": before, "find": _FIND if many else "",
         "reload": '<noscript><meta http-equiv="refresh" content="10"></noscript>' if live else "",
     }
-    return _PLACE.sub(lambda place: values[place[1]], _asset("page.html"))
+    return _PLACE.sub(lambda place: values[place[1]], asset("page.html"))
 
 
 def render_parts(document: Mapping[str, Any], *, live: bool, board: str = BOARD, find: str = "") -> Dict[str, str]:
@@ -167,9 +168,11 @@ def _head(document: Mapping[str, Any], board: str) -> str:
     waiting = document.get("waiting") or {}
     missing = list(waiting.get("tasks") or ())
     listed = f'<p class="dim" id="waiting">Missing: {text(", ".join(missing[:20]))}</p>' if len(missing) > 1 else ""
+    lasting = str(document.get("lasting_page") or "")
+    home = f' data-home="{text(lasting)}"' if _LINK.match(lasting) else ""
     badge = f'<span class="badge {look}">{text(_state(document))}</span>'
     return (f'<h1>{text(document.get("name") or application)} {badge}</h1>'
-            f'<small data-application="{text(application)}" data-title="{text(_title(document))}">'
+            f'<small data-application="{text(application)}" data-title="{text(_title(document))}"{home}>'
             f"{text(application)}</small>"
             f'<p class="sentence">{text(sentence)}</p>{listed}<p class="dim">{" · ".join(filter(None, facts))}</p>')
 
