@@ -19,7 +19,7 @@ from ..history.query import Query
 from ..runtime.common.contract import EVERYBODY
 from ..runtime.common.report import JobReport
 from ..runtime.common.status import Facts, build_status
-from ..runtime.master.viewers import groups_on_node
+from ..runtime.common.user_groups import groups_on_node
 
 logger = logging.getLogger(__name__)
 

@@ -7,15 +7,14 @@ cookie of the browser on; ``ApplicationACLsManager`` asks for the owner, the vie
 """
 
 import asyncio
-import grp
 import os
-import pwd
 import re
 from typing import FrozenSet, Optional
 from urllib.parse import unquote_plus
 
 from ..common.contract import EVERYBODY, Job
 from ..common.report import list_names
+from ..common.user_groups import groups_on_node
 
 _USER = re.compile(rb"^cookie:(?:[^\r\n]*?;)??[ \t]*proxy-user=([^;\s]+)", re.IGNORECASE | re.MULTILINE)
 
@@ -60,11 +59,3 @@ class Viewers:
         if static is not None:
             return frozenset(static)
         return await asyncio.get_running_loop().run_in_executor(None, groups_on_node, user)
-
-
-def groups_on_node(user: str) -> FrozenSet[str]:
-    """Return the groups that the system of this node knows of a user; it may ask a directory service."""
-    try:
-        return frozenset(grp.getgrgid(number).gr_name for number in os.getgrouplist(user, pwd.getpwnam(user).pw_gid))
-    except (KeyError, OSError):
-        return frozenset()
