@@ -1,4 +1,4 @@
-"""Translate TonY's keys to keys of this job type, so that a ``.job`` for TonY runs unchanged.
+"""Translate TonY's keys to keys of this job type, so that a ``.job`` for TonY runs here.
 
 In come all properties of a job; out go ``tf.*`` names with their values, each with TonY's key, and the keys of TonY
 that have no meaning here. This module does not check values: `job` does that later, for all doors.

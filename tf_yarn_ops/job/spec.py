@@ -200,8 +200,8 @@ class JobSpec(Part):
         "until the job ends. An evaluator is not part of the cluster spec. Required, unless the file of spec has "
         "tasks.", name="cluster_requirement", section="tasks", short="-r")
     custom_types: tuple[str, ...] = option(
-        (), TEXTS, "A task type whose name is meant although it looks like a misspelt chief, worker, ps or evaluator. "
-        "Otherwise such a name is a fault.", name="custom_type", section="tasks", value="TYPE")
+        (), TEXTS, "Accept this task type, although it looks like a misspelt chief, worker, ps or evaluator.",
+        name="custom_type", section="tasks", value="TYPE")
     command: str | None = option(
         None, COMMAND, "The command of every task. The node runs it with bash, after it has set the variables of the "
         "task.", name="task_command", section="program")
