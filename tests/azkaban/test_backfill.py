@@ -235,6 +235,8 @@ def test_command_runs_the_rest_and_fails_if_an_execution_failed(azkaban, tmp_pat
     assert azkaban.executions[1]["parameters"] == {"day": "01", "date": "20261101", MARK: "2026-11-01"}
     again = call(*words)
     assert again.return_value == 0 and "all 3 dates are done" in again.output
+    azkaban.faults.append(lambda path, values: [azkaban.end(number, "FAILED") for number in azkaban.executions if number > 4] and None)
+    assert call(*words, "--again").output.endswith("next: the same command again with --from 2026-11-01\n")
 
 
 def test_every_fault_of_the_arguments_is_reported(azkaban):

@@ -125,7 +125,9 @@ def backfill(url: str, login: str, password_file: Path | None, ca_file: str | No
     finally:
         server.close()
     if left:
-        say(f"{len(left)} of {len(plan.dates)} dates have no success: {list_names(left)}. next: the same command again")
+        since = f" with --from {left[0]}" if again else ""  # the dates before would run once more
+        say(f"{len(left)} of {len(plan.dates)} dates have no success: {list_names(left)}. "
+            f"next: the same command again{since}")
     else:
         say(f"all {len(plan.dates)} dates are done")
     return 1 if left else 0
