@@ -8,10 +8,10 @@ from click.testing import CliRunner
 
 from support.fake_azkaban import FLOW, PASSWORD, PROJECT, USER, serving_azkaban
 from support.fake_yarn import closed_address
-from tf_yarn_ops.azkaban.backfill import Backfill, Plan, dates_between
 from tf_yarn_ops.azkaban.commands import azkaban as command
 from tf_yarn_ops.azkaban.job_execution import BACKFILL_DATE as MARK
-from tf_yarn_ops.azkaban.web_api import FLOW_ENDED, WebServer
+from tf_yarn_ops.azkaban.scheduler.backfill import Backfill, Plan, dates_between
+from tf_yarn_ops.azkaban.scheduler.web_api import FLOW_ENDED, WebServer
 from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid, SubmissionRejected
 
 FIRST, SECOND, THIRD = days = dates_between(date(2026, 10, 31), date(2026, 11, 2))
@@ -196,7 +196,7 @@ def test_refusal_of_azkaban_is_reported(azkaban, password, project, flow, text):
 
 @pytest.mark.parametrize("away", [True, False], ids=["away", "refused"])
 def test_a_fault_of_the_server_gets_a_hint_of_azkaban(azkaban, monkeypatch, away):
-    monkeypatch.setattr("tf_yarn_ops.azkaban.web_api.WebServer.__init__.__kwdefaults__", {"ca_file": None, "patience": 0.0})
+    monkeypatch.setattr("tf_yarn_ops.azkaban.scheduler.web_api.WebServer.__init__.__kwdefaults__", {"ca_file": None, "patience": 0.0})
     done = call("--url", closed_address() if away else azkaban.url, "--login", USER, "--project", PROJECT, "--flow", "nope",
                 "--from", "2026-11-01", "--to", "2026-11-01", AZKABAN_PASSWORD=PASSWORD)
     assert done.return_value == (4 if away else 3)
@@ -221,7 +221,7 @@ def call(*words, **environ):
 
 @pytest.mark.slow
 def test_command_runs_the_rest_and_fails_if_an_execution_failed(azkaban, tmp_path, monkeypatch):
-    monkeypatch.setattr("tf_yarn_ops.azkaban.backfill.BACKFILL_INTERVAL", 0.0)
+    monkeypatch.setattr("tf_yarn_ops.azkaban.scheduler.backfill.BACKFILL_INTERVAL", 0.0)
     azkaban.faults.append(lambda path, values: [azkaban.end(number, "FAILED" if number == 2 else "SUCCEEDED")
                                                 for number in azkaban.executions] and None)
     file = tmp_path / "password"

@@ -203,12 +203,10 @@ def addresses(connection: Any) -> str | None:
     The host of the connection is one host or URL, or several, comma-separated. Port and schema of the connection
     complete those without. The connection's form sends port 0 for an empty field.
     """
-    parts = [part.strip() for part in (connection.host or "").split(",") if part.strip()]
-    for number, part in enumerate(parts):
-        if "://" not in part:
-            port = f":{connection.port or 8088}" if ":" not in part else ""
-            parts[number] = f"{connection.schema or 'http'}://{part}{port}"
-    return ",".join(parts) or None
+    from ..hadoop.cluster import RESOURCEMANAGER_PORT, parse_addresses
+
+    return ",".join(parse_addresses(connection.host or "", connection.schema or "http",
+                                    connection.port or RESOURCEMANAGER_PORT)) or None
 
 
 def _site(extra: dict[str, Any], environ: dict[str, str]) -> "Site":

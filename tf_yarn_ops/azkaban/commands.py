@@ -100,8 +100,8 @@ def backfill(url: str, login: str, password_file: Path | None, ca_file: str | No
     Dates that have succeeded are left out, and those that run are waited for, so the same command can be repeated.
     Ctrl-C ends only the command; what runs in Azkaban continues.
     """
-    from .backfill import Backfill, Plan, dates_between
-    from .web_api import WebServer
+    from .scheduler.backfill import Backfill, Plan, dates_between
+    from .scheduler.web_api import WebServer
 
     parameters, faults = dict[str, str](), list[Fault]()
     for pair in pairs or ("date=%Y-%m-%d",):

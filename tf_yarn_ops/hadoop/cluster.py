@@ -410,13 +410,13 @@ def _read_pair(urls: tuple[str, ...], authentication: Authentication, site: Site
         return _complete(asker.addresses.urls, urls, conf, negotiates=True)
 
 
-def parse_addresses(text: str) -> tuple[str, ...]:
+def parse_addresses(text: str, scheme: str = "http", port: int = RESOURCEMANAGER_PORT) -> tuple[str, ...]:
     """Parse addresses that are separated by commas: ``host``, ``host:port`` or a URL.
 
     Returns
     -------
     tuple of str
-        URLs without a slash at the end. A bare host gets port 8088. Only a gateway's address keeps its path.
+        URLs without a slash at the end. A bare host gets scheme and port. Only a gateway's address keeps its path.
 
     Raises
     ------
@@ -430,7 +430,7 @@ def parse_addresses(text: str) -> tuple[str, ...]:
         if part.startswith(SCHEME):
             return (part,)
         if "://" not in part:
-            part = f"http://{part}" if ":" in part else f"http://{part}:{RESOURCEMANAGER_PORT}"
+            part = f"{scheme}://{part}" if ":" in part else f"{scheme}://{part}:{port}"
         try:
             split = urlsplit(part)
             valid = split.scheme in ("http", "https") and bool(split.hostname) and (split.port or 1) > 0

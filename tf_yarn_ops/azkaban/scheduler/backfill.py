@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from ..errors import Fault, FaultCode
-from ..validation import check_faults
-from .job_execution import BACKFILL_DATE
+from ...errors import Fault, FaultCode
+from ...validation import check_faults
+from ..job_execution import BACKFILL_DATE
 from .web_api import FLOW_ENDED, FlowExecution, WebServer
 
 SUCCEEDED = "SUCCEEDED"

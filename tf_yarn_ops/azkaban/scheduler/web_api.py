@@ -10,10 +10,10 @@ What else is not documented stands in ``LoginAbstractAzkabanServlet``: the answe
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..errors import ClusterUnreachable, SubmissionRejected
-from ..hadoop.httpx_import import import_httpx
-from ..hadoop.security.authentication import SimpleAuthentication
-from ..hadoop.transport import Addresses, Failover, Service, client_options, explain_response, send_request
+from ...errors import ClusterUnreachable, SubmissionRejected
+from ...hadoop.httpx_import import import_httpx
+from ...hadoop.security.authentication import SimpleAuthentication
+from ...hadoop.transport import Addresses, Failover, Service, client_options, explain_response, send_request
 
 AZKABAN = Service("Azkaban web server", "url",
                   "Check the address (--url or $AZKABAN_URL) and that the server runs", False)
