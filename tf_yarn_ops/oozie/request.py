@@ -4,9 +4,10 @@ Every fault is reported at once, with the name of its option, or with its path i
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,11 +117,11 @@ def read_oozie_request(job: str, options: Mapping[str, Any], now: datetime) -> O
     application = Application(
         name="", python=given.get("python", "python3"), properties=properties, data=tuple(data), schedule=schedule,
         controls=_read_controls(given, faults), sla=_read_sla(given, faults),
-        retry_max=_read_count(given, "retry_max", 0, faults),
+        retry_max=_read_number(given, "retry_max", partial(parse_count, least=0), faults),
         retry_interval=read_minutes("retry_interval", given.get("retry_interval"), faults),
-        launcher_memory=_read_memory(given, faults), launcher_queue=given.get("launcher_queue", ""),
-        has_bundle=bool(given.get("bundle")))
-    known = {**{name.name: "" for name in WORKFLOW_NAMES}, **{name.name: "" for name in COORDINATOR_NAMES},
+        launcher_memory=_read_number(given, "launcher_memory", parse_memory, faults),
+        launcher_queue=given.get("launcher_queue", ""), has_bundle=bool(given.get("bundle")))
+    known = {**{name.name: "" for name in (*WORKFLOW_NAMES, *COORDINATOR_NAMES)},
              **{one.name: one.uri for one in data}, **properties}
     document: dict[str, Any] = {}
     trainings: list[TrainingAction] = []
@@ -233,8 +234,9 @@ def _read_controls(given: Mapping[str, Any], faults: list[Fault]) -> dict[str, s
                             {"given": given["execution"], "allowed": EXECUTIONS}))
     timeout = given.get("timeout")
     controls = {"timeout": -1 if timeout == "-1" else read_minutes("timeout", timeout, faults),
-                "concurrency": _read_count(given, "concurrency", 1, faults) or 1,
-                "execution": given.get("execution", "FIFO"), "throttle": _read_count(given, "throttle", 1, faults)}
+                "concurrency": _read_number(given, "concurrency", parse_count, faults) or 1,
+                "execution": given.get("execution", "FIFO"),
+                "throttle": _read_number(given, "throttle", parse_count, faults)}
     return {name: str(value) for name, value in controls.items() if value is not None}
 
 
@@ -250,17 +252,10 @@ def _read_sla(given: Mapping[str, Any], faults: list[Fault]) -> dict[str, str]:
             **({"alert-contact": given["sla_contact"]} if given.get("sla_contact") else {})}
 
 
-def _read_count(given: Mapping[str, Any], name: str, least: int, faults: list[Fault]) -> int | None:
+def _read_number(given: Mapping[str, Any], name: str, read: Callable[[Any], int], faults: list[Fault]) -> int | None:
     if name in given:
         with noting(faults, name):
-            return parse_count(given[name], least=least)
-    return None
-
-
-def _read_memory(given: Mapping[str, Any], faults: list[Fault]) -> int | None:
-    if "launcher_memory" in given:
-        with noting(faults, "launcher_memory"):
-            return parse_memory(given["launcher_memory"])
+            return read(given[name])
     return None
 
 
