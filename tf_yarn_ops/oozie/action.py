@@ -156,7 +156,7 @@ def run_action(environ: Mapping[str, str], interruption: Interruption, outputs: 
         report, path = ActionRun(environ, interruption, Path.cwd())()
     except Cancelled as error:
         tell(str(error))
-        return 128 + (interruption.number or 15)
+        return Reason.KILLED.exit_code  # as when the wait sees the end before the signal
     first = environ.get(FIRST_OUTPUTS, "").split()
     text = format_outputs(outputs_of(report, report_path=path), first=first).encode()
     try:
