@@ -1,5 +1,6 @@
 """The pages of ``ytf ui``: what they show, what they escape, what they refuse."""
 
+import json
 import time
 
 import httpx
@@ -12,9 +13,12 @@ from support.fake_yarn import application
 from support.records import DAY, application_id, keep, record
 from support.records_served import serving_pages
 from support.staging_place import USER
+from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.history.records import records_of
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
+from tf_yarn_ops.runtime.common.status import Facts, Usage, build_status
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 from tf_yarn_ops.ui.commands import LOOPBACK, listen_at, ui
 from tf_yarn_ops.ui.figures import SPARK_WIDTH, count_reasons, count_waits, draw_spark
@@ -153,6 +157,17 @@ def test_list_searches_names_users_and_reasons_of_live_jobs_too(site, yarn):
     shown = {query: [number for number in (1, 2, 3, 9) if application_id(number) in site(f"/?name={query}").text]
              for query in ("IGIT", "carol", "task_fail", "nightly", "bob")}
     assert shown == {"IGIT": [1, 3], "carol": [9], "task_fail": [3], "nightly": [9], "bob": [3]}
+
+
+def test_lists_show_what_deserves_a_look_at_running_jobs(site, yarn):
+    yarn.add(application(9, "RUNNING", user=USER, trackingUrl=f"{yarn.url}/proxy/x/"))
+    yarn.add(application(8, "RUNNING", user=USER, trackingUrl=f"{yarn.url}/proxy/away/"))
+    report = JobReport(application_id(9), tasks=(TaskReport("worker:0", "running"), TaskReport("worker:1", "running")))
+    silent = Facts(NOW, usage={"worker:1": Usage(NOW, 0.0, 1.0, 0.0, 1.0, 1.0, 1440.0)})
+    yarn.pages["/proxy/x/pages/ytf/status.json"] = "application/json", json.dumps(build_status(report, silent))
+    assert "worker:1: no CPU, no output and no metrics for 24 min 0 s" in site("/").text
+    listed = CliRunner().invoke(ytf, ["list", "--resourcemanager", yarn.url, "--user", USER])
+    assert f"! {application_id(9)} worker:1: no CPU" in listed.stdout and application_id(8) in listed.stdout
 
 
 def test_comparison_overlays_the_curves_of_the_jobs(site):

@@ -211,7 +211,7 @@ def kill(application_ids: tuple[str, ...], resourcemanager: str | None, user: st
 @_command
 def list_command(resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> None:
     """List your applications that have not ended."""
-    jobs = _launcher(resourcemanager, user, verbose).list()
+    jobs = _launcher(resourcemanager, user, verbose).list(concerns=True)
     if as_json:
         print_json([job.to_dict() for job in jobs])
         return
@@ -221,5 +221,8 @@ def list_command(resourcemanager: str | None, user: str | None, as_json: bool, v
               duration(now - job.submitted_at) if job.submitted_at else "-", job.name) for job in jobs]  # fmt: skip
     for line in align(rows):
         show(line)
+    for job in jobs:
+        for concern in job.concerns:
+            show(f"! {job.application_id} {concern.text}")
     if not jobs:
         say("no live jobs")

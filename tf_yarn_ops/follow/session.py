@@ -4,7 +4,8 @@ A `Launcher` is a session that submits. The functions that wait and kill need a 
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..errors import ApplicationNotFound, Cancelled, TfYarnError
 from ..hadoop.cluster import Cluster
 from ..history.missing_record import keep_record
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import JobReport
+from ..runtime.common.report import Concern, JobReport
 from ..staging.staging_directory import StagingDirectory
 from .lease import holder_path, with_holder
 from .live_report import LiveReports
@@ -20,6 +21,9 @@ from .shortage import Shortages
 from .yarn_report import lost_report, read_yarn_report
 
 logger = logging.getLogger(__name__)
+
+#: Running applications of a list whose coordinators are asked what deserves a look, and how many at the same time.
+LISTED, LISTED_AT_ONCE = 20, 8
 
 
 class Session:
@@ -103,6 +107,14 @@ class Session:
     def look(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object, with the missing containers of a job that waits for them."""
         return self._shortages.complete(read_yarn_report(application, self.live.fetch(application)))
+
+    def concerns(self, applications: Iterable[Mapping[str, Any]]) -> dict[str, tuple[Concern, ...]]:
+        """Return by id what deserves a look at running applications: of the first `LISTED` that answer."""
+        running = [application for application in applications if application["state"] == "RUNNING"][:LISTED]
+        with ThreadPoolExecutor(LISTED_AT_ONCE) as pool:
+            reports = pool.map(self.live.fetch, running)
+            return {str(application["id"]): report.concerns
+                    for application, report in zip(running, reports, strict=True) if report}
 
     def read(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object; delete the directory of an application that has ended."""

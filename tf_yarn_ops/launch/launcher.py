@@ -341,8 +341,9 @@ class Launcher(Session):
         """
         return kill_application(self, application_id, why, reason=reason, timeout=timeout)
 
-    def list(self, states: Iterable[str] = LIVE, user: str | None = None) -> list[JobReport]:
-        """Return the user's applications of type Skein in these states, the latest first, without live reports.
+    def list(self, states: Iterable[str] = LIVE, user: str | None = None,
+             concerns: bool = False) -> list[JobReport]:
+        """Return the user's applications of type Skein in these states, the latest first.
 
         Parameters
         ----------
@@ -350,6 +351,8 @@ class Launcher(Session):
             YARN's states. Default: `LIVE`, all states before the end.
         user : str, optional
             Default: the cluster's user.
+        concerns : bool, optional
+            True asks the coordinators of running jobs what deserves a look. Default false.
 
         Returns
         -------
@@ -362,5 +365,7 @@ class Launcher(Session):
             YARN does not answer.
         """
         found = self.resourcemanager.find(states=states, user=user or self.cluster.user)
-        reports = [read_yarn_report(item) for item in found if str(item.get("applicationType", "")).lower() == "skein"]
+        found = [item for item in found if str(item.get("applicationType", "")).lower() == "skein"]
+        known = self.concerns(found) if concerns else {}
+        reports = [replace(read_yarn_report(item), concerns=known.get(str(item["id"]), ())) for item in found]
         return sorted(reports, key=lambda report: report.submitted_at or 0.0, reverse=True)

@@ -90,7 +90,9 @@ class Library:
             if time.monotonic() - at > _FRESH:
                 try:
                     found = self._session.resourcemanager.find(states=LIVE)
-                    reports, why = [read_yarn_report(item) for item in found if _is_job(item)], ""
+                    concerns = self._session.concerns(filter(_is_job, found))
+                    reports, why = [replace(read_yarn_report(item), concerns=concerns.get(str(item["id"]), ()))
+                                    for item in found if _is_job(item)], ""
                 except TfYarnError as error:
                     reports, why = [], str(error)
                 reports = sorted(reports, key=lambda report: report.submitted_at or 0.0, reverse=True)
