@@ -1,17 +1,11 @@
-"""The digits example as real processes: each training to its accuracy, through kills and restarts, without YARN.
-
-What YARN and the agent do for a task is done here by `Cluster`: a working directory into which every file is linked
-from a directory of its own, a port that is held until TensorFlow binds it, and the environment.
-"""
+"""The digits example in jobs of this machine: each training to its accuracy, through losses, kills and restarts."""
 
 import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -19,97 +13,59 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import numpy as np
 import pytest
 
+from support.faults import processes_of
 from support.http_server import Handler, running
 from support.waiting import until
+from tf_yarn_ops.hadoop.cluster import local
+from tf_yarn_ops.job.parts import Deadlines, Environment, RestartPolicy
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.common.contract import RESULT_FILE
+from tf_yarn_ops.runtime.common.reasons import Reason
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits"
 DEADLINE = 240  # seconds for one wait: TensorFlow's import alone takes 6 s of CPU in each process
 
 
-class Cluster:
-    """Local processes that take a job's tasks for themselves, each in a process group of its own.
+class Trainings:
+    """Jobs of this machine that share one output folder, as the runs of one training do."""
 
-    Parameters
-    ----------
-    directory : Path
-        One working directory a task is made in it. Clusters of the same directory share the output folder, as the
-        rounds of a job do.
-    counts : dict of str to int
-        Task types and their number of tasks.
-    command : str
-        The script and its options.
-    """
-
-    def __init__(self, directory, data, counts, command):
-        self.directory, self.data, self.command = directory, data, command.split()
-        self.output = directory / "output"
-        self.tasks = [(name, index) for name, count in counts.items() for index in range(count)]
-        self.processes = {}
-        self._ports = ExitStack()
-        self.spec = {}
-        for name, _ in self.tasks:
-            if name != "evaluator":
-                self.spec.setdefault(name, []).append(f"127.0.0.1:{self._hold_port()}")
+    def __init__(self, folder, data):
+        self.folder, self.data, self.output = folder, data, folder / "output"
+        self.launcher = Launcher(local(folder / "state"))
 
     def __enter__(self):
-        for task in self.tasks:
-            self.start(task)
         return self
 
     def __exit__(self, *_):
-        self.kill(*self.processes)
-        self._ports.close()
+        for report in self.launcher.list():
+            self.launcher.kill(report.application_id, "its test ended")
+        self.launcher.close()
 
-    def _hold_port(self):
-        held = self._ports.enter_context(socket.socket())
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
+    def start(self, command, tasks, **fields):
+        """Start a job; return its id."""
+        return self.launcher.submit(JobSpec(
+            command=f"python {command}", files={file.name: str(file) for file in EXAMPLE.glob("*.py")}, input=str(self.data),
+            output=str(self.output), environment=Environment("venv", sys.prefix),
+            tasks=tasks, deadlines=Deadlines(stop_grace=1), **fields))
 
-    def container(self, task):
-        return self.directory / "{}-{}".format(*task)
+    def wait(self, application_id):
+        """Return the report of a job that has succeeded."""
+        report = self.launcher.wait(application_id, timeout=DEADLINE)
+        assert report.reason is Reason.SUCCEEDED, [report.message, *(task.log_tail for task in report.tasks)]
+        return report
 
-    def start(self, task):
-        container = self.container(task)
-        for file in EXAMPLE.glob("*.py"):
-            localized = self.directory / "filecache" / file.name / file.name
-            if not localized.exists():
-                localized.parent.mkdir(parents=True)
-                localized.write_bytes(file.read_bytes())
-            container.mkdir(exist_ok=True)
-            if not (container / file.name).exists():
-                (container / file.name).symlink_to(localized)
-        environment = {
-            **os.environ,
-            "TF_CONFIG": json.dumps({"cluster": self.spec, "task": {"type": task[0], "index": task[1]}}),
-            "TF_GRPC_REUSE_PORT": "true",
-            "DTF_INPUT_PATH": str(self.data),
-            "DTF_OUTPUT_PATH": str(self.output),
-            "YTF_RESULT_FILE": str(container / "result.json"),
-            "PYTHONPATH": str(container),
-        }
-        with open(container / "log", "ab") as log:
-            self.processes[task] = subprocess.Popen(
-                [sys.executable, *self.command],
-                cwd=container,
-                env=environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+    def run(self, command, tasks, **fields):
+        return self.wait(self.start(command, tasks, **fields))
 
-    def kill(self, *tasks):
-        for process in (self.processes[task] for task in tasks):
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    def wait_for_checkpoint(self, application_id, step):
+        """Wait for a checkpoint while the job goes on; return its step."""
+        def reached():
+            report = self.launcher.report(application_id)
+            assert report.reason is None, [report.message, *(task.log_tail for task in report.tasks)]
+            return self.latest_checkpoint() >= step and self.latest_checkpoint()
 
-    def wait_for_exit(self, *tasks):
-        """Wait for the tasks' success; the first failure of any task ends the wait with its log."""
-        wait_until(lambda: self.exit_codes(*tasks) == [0] * len(tasks), f"{tasks} to end", self)
-
-    def wait_for_checkpoint(self, step):
-        wait_until(lambda: self.latest_checkpoint() >= step, f"checkpoint {step}", self)
+        return until(reached, DEADLINE, what=f"checkpoint {step}")
 
     def latest_checkpoint(self):
         """The step that a restart goes on from."""
@@ -117,28 +73,30 @@ class Cluster:
         found = re.match(r'model_checkpoint_path: "ckpt-(\d+)"', state.read_text()) if state.exists() else None
         return int(found[1]) if found else 0
 
-    def exit_codes(self, *tasks):
-        return [self.processes[task].poll() for task in tasks]
+    def processes(self, application_id, task):
+        """Return the command lines of a task's own processes and of its agent, by process id."""
+        service = f"SKEIN_CONTAINER_ID={task}".encode()
+        return {pid: words for pid, words in processes_of(application_id)
+                if service in Path(f"/proc/{pid}/environ").read_bytes()}
 
-    def result(self, task):
-        return json.loads((self.container(task) / "result.json").read_text())
+    def assert_trained(self, report, *, steps, resumed_from_step):
+        """The metrics say what was asked for, and the exported model does what they say."""
+        import tensorflow as tf
 
-    def log(self, task):
-        return (self.container(task) / "log").read_text(errors="replace")
+        metrics = report.metrics
+        assert (metrics["steps"], metrics["resumed_from_step"]) == (steps, resumed_from_step)
+        assert metrics["accuracy"] >= 0.95 and metrics["model"] == str(self.output / "model")
+        with np.load(self.data) as arrays:
+            model = tf.saved_model.load(metrics["model"])  # a name of its own: the function alone does not keep its weights
+            right = np.argmax(model.serve(arrays["test_images"]), axis=1) == arrays["test_labels"]
+        assert np.mean(right) == metrics["accuracy"]
+        assert list((self.output / "logs" / "train").glob("events.*"))
 
 
-def wait_until(condition, what, cluster):
-    def logs(tasks):
-        return "\n".join(f"{task}:\n{cluster.log(task)[-3000:]}" for task in tasks)
-
-    def reached():
-        if condition():
-            return True
-        failed = [task for task in cluster.processes if cluster.exit_codes(task)[0] not in (None, 0)]
-        assert not failed, f"waited for {what}; failed: {failed}\n{logs(failed)}"
-        return False
-
-    until(reached, DEADLINE, what=lambda: f"{what}\n{logs(cluster.processes)}\nThat")
+@pytest.fixture
+def trainings(tmp_path, data):
+    with Trainings(tmp_path, data) as trainings:
+        yield trainings
 
 
 @pytest.fixture(scope="module")
@@ -148,71 +106,59 @@ def data(tmp_path_factory):
     return target
 
 
-def assert_trained(cluster, task, *, steps, resumed_from_step):
-    """The result says what was asked for, and the exported model does what the result says."""
-    import tensorflow as tf
-
-    result = cluster.result(task)
-    assert (result["steps"], result["resumed_from_step"]) == (steps, resumed_from_step)
-    assert result["accuracy"] >= 0.95
-    assert result["model"] == str(cluster.output / "model")
-    with np.load(cluster.data) as arrays:
-        model = tf.saved_model.load(result["model"])  # a name of its own: the function alone does not keep its weights
-        right = np.argmax(model.serve(arrays["test_images"]), axis=1) == arrays["test_labels"]
-    assert np.mean(right) == result["accuracy"]
-    assert list((cluster.output / "logs" / "train").glob("events.*"))
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_parameter_server_survives_a_lost_container_and_a_killed_worker(trainings):
+    """`tests/examples/test_demo.py` trains from nothing, with two workers."""
+    tasks = {"chief": 1, "worker": TaskSpec(awaited=False), "ps": 1, "evaluator": 1}
+    application_id = trainings.start("parameter_server.py --steps 800 --checkpoint_steps 50 --step_delay 0.01", tasks,
+                                     restart=RestartPolicy("task", max_restarts=1, max_container_losses=1))
+    trainings.wait_for_checkpoint(application_id, 100)
+    agent, = (pid for pid, words in trainings.processes(application_id, "worker_0").items() if " agent worker " in words)
+    os.kill(agent, signal.SIGKILL)
+    until(lambda: len(trainings.launcher.report(application_id).rounds) == 2, DEADLINE, what="the second round")
+    trainings.wait_for_checkpoint(application_id, trainings.latest_checkpoint() + 50)
+    # The only worker: whatever is trained after its death is trained by the process that comes back.
+    trained, = (pid for pid, words in trainings.processes(application_id, "worker_1").items() if "parameter_server.py" in words)
+    os.kill(trained, signal.SIGKILL)
+    assert trainings.latest_checkpoint() < 800
+    report = trainings.wait(application_id)
+    resumed = report.metrics["resumed_from_step"]
+    assert 100 <= resumed < 800 and len(report.rounds) == 2
+    trainings.assert_trained(report, steps=800, resumed_from_step=resumed)
+    assert {task.task: task.state for task in report.tasks} == {
+        "chief:0": "succeeded", "evaluator:0": "succeeded", "worker:0": "stopped", "ps:0": "stopped"}
+    assert {task.task: task.starts for task in report.tasks}["worker:0"] == 3
+    measured = json.loads((trainings.output / "eval" / "accuracy.json").read_text())
+    assert (measured["step"], measured["accuracy"]) == (800, report.metrics["accuracy"])
+    assert list((trainings.output / "logs" / "eval").glob("events.*"))
 
 
 @pytest.mark.slow
-def test_parameter_server_survives_a_restart_and_a_killed_worker(tmp_path, data):
-    """The restart has new ports. `tests/examples/test_demo.py` trains from nothing, with two workers."""
-    counts = {"chief": 1, "worker": 1, "ps": 1}
-    slow = "parameter_server.py --steps 800 --checkpoint_steps 50 --step_delay 0.01"
-    with Cluster(tmp_path, data, counts, slow) as first:
-        first.wait_for_checkpoint(100)
-    stopped_at = first.latest_checkpoint()
-    with Cluster(tmp_path, data, counts | {"evaluator": 1}, slow) as second:
-        assert second.spec != first.spec
-        second.wait_for_checkpoint(stopped_at + 50)
-        # The only worker: whatever is trained after its death is trained by the process that comes back.
-        second.kill(("worker", 0))
-        assert second.latest_checkpoint() < 800
-        second.start(("worker", 0))
-        second.wait_for_exit(("chief", 0), ("evaluator", 0))
-        assert second.exit_codes(("worker", 0), ("ps", 0)) == [None] * 2  # they serve until ended
-    assert_trained(second, ("chief", 0), steps=800, resumed_from_step=stopped_at)
-    measured = json.loads((second.output / "eval" / "accuracy.json").read_text())
-    assert (measured["step"], measured["accuracy"]) == (800, second.result(("chief", 0))["accuracy"])
-    assert list((second.output / "logs" / "eval").glob("events.*"))
-
-
-@pytest.mark.slow
-def test_multi_worker_goes_on_from_the_checkpoint_and_all_workers_exit_0(tmp_path, data):
-    workers = ("worker", 0), ("worker", 1)
-    with Cluster(tmp_path, data, {"worker": 2}, "multi_worker.py --steps 500 --step_delay 0.01") as first:
-        first.wait_for_checkpoint(100)
-    stopped_at = first.latest_checkpoint()
-    with Cluster(tmp_path, data, {"worker": 2}, "multi_worker.py") as second:
-        second.wait_for_exit(*workers)
-    assert_trained(second, workers[0], steps=600, resumed_from_step=stopped_at)
-    assert not (second.container(workers[1]) / "result.json").exists()  # one writes for all
-    saved = {path.name.partition(".")[0] for path in (second.output / "checkpoints").glob("ckpt-*")}
+def test_multi_worker_goes_on_from_the_checkpoint_and_all_workers_exit_0(trainings):
+    first = trainings.start("multi_worker.py --steps 500 --step_delay 0.01", {"worker": 2})
+    trainings.wait_for_checkpoint(first, 100)
+    trainings.launcher.kill(first, "to go on")
+    stopped_at = trainings.latest_checkpoint()
+    report = trainings.run("multi_worker.py", {"worker": 2})
+    trainings.assert_trained(report, steps=600, resumed_from_step=stopped_at)
+    assert [task.state for task in report.tasks] == ["succeeded"] * 2
+    written = [path.parent.name for path in trainings.folder.rglob(RESULT_FILE)]
+    assert written == ["container_worker_0"], "one writes for all"
+    saved = {path.name.partition(".")[0] for path in (trainings.output / "checkpoints").glob("ckpt-*")}
     assert saved == {"ckpt-400", "ckpt-500", "ckpt-600"}
 
 
 @pytest.mark.slow
-def test_single_task_goes_on_from_the_checkpoint_and_its_model_predicts(tmp_path, data):
+def test_single_task_goes_on_from_the_checkpoint_and_its_model_predicts(trainings):
     for command, steps, resumed_from_step in ("single.py --steps 300", 300, 0), ("single.py", 600, 300):
-        with Cluster(tmp_path, data, {"worker": 1}, command) as cluster:
-            cluster.wait_for_exit(("worker", 0))
-        assert_trained(cluster, ("worker", 0), steps=steps, resumed_from_step=resumed_from_step)
-    trained = cluster.result(("worker", 0))
-    with Cluster(tmp_path, data, {"worker": 1}, f"predict.py {trained['model']}") as cluster:
-        cluster.wait_for_exit(("worker", 0))
-    assert cluster.result(("worker", 0)) == {
-        "predictions": 360, "accuracy": trained["accuracy"], "model": trained["model"]}  # fmt: skip
-    with np.load(data) as arrays:
-        right = np.loadtxt(cluster.output / "predictions.csv", dtype=int) == arrays["test_labels"]
+        report = trainings.run(command, {"worker": 1})
+        trainings.assert_trained(report, steps=steps, resumed_from_step=resumed_from_step)
+    trained = report.metrics
+    predicted = trainings.run(f"predict.py {trained['model']}", {"worker": 1})
+    assert predicted.metrics == {"predictions": 360, "accuracy": trained["accuracy"], "model": trained["model"]}
+    with np.load(trainings.data) as arrays:
+        right = np.loadtxt(trainings.output / "predictions.csv", dtype=int) == arrays["test_labels"]
     assert np.mean(right) == trained["accuracy"]
 
 
