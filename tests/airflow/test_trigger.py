@@ -5,6 +5,7 @@ import json
 import logging
 import signal
 import time
+from dataclasses import asdict
 
 import pytest
 from airflow.models.trigger import Trigger
@@ -16,7 +17,7 @@ from tf_yarn_ops.airflow import TensorFlowYarnTrigger
 from tf_yarn_ops.airflow import following as progress
 from tf_yarn_ops.airflow import trigger as trigger_module
 from tf_yarn_ops.airflow.hasty_kill import KILL_LIMIT
-from tf_yarn_ops.airflow.serialization import cluster_from_dict, cluster_to_dict, identity_to_dict
+from tf_yarn_ops.airflow.serialization import cluster_from_dict, cluster_to_dict
 from tf_yarn_ops.follow import watch
 from tf_yarn_ops.hadoop.cluster import Cluster, current_user, discover
 from tf_yarn_ops.hadoop.site import Site
@@ -52,7 +53,7 @@ class Place:
 
     def trigger(self, name, task="train", **values):
         """Return a trigger as a triggerer makes it: with a number."""
-        arguments = {"cluster": cluster_to_dict(self.cluster), "identity": identity_to_dict(Identity(task, 0, 1, "here")),
+        arguments = {"cluster": cluster_to_dict(self.cluster), "identity": asdict(Identity(task, 0, 1, "here")),
                      "poll_interval": 0.1}
         trigger = TensorFlowYarnTrigger(name, **arguments | values)
         trigger.trigger_id = 1

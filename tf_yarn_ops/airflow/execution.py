@@ -4,11 +4,10 @@ All calls of Airflow's supervisor (connection, XCom, state) happen here, before 
 runs in a signal handler and calls YARN only.
 """
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -34,8 +33,8 @@ from .hook import YarnHook
 from .job import operator_job
 from .links import urls_of_ended
 from .masks import hand_over, job_secrets, masking
-from .outcome import KILLED_BY_AIRFLOW, exception_of, is_final, lines_of, mask_with, masked, sentence_of, to_xcom
-from .serialization import cluster_to_dict, identity_to_dict, lease_to_dict
+from .outcome import KILLED_BY_AIRFLOW, conclude, is_final, mask_with, sentence_of, to_xcom
+from .serialization import cluster_to_dict, lease_to_dict
 from .streamed_log import ProgramLines
 from .synchronous import follow_in_thread
 from .task_instance import (
@@ -148,7 +147,7 @@ class TaskExecution:
         if not self.operator.wait_for_completion:
             self._check_state()
             self.log.info("%s was submitted and continues; this task ends here", report.application_id)
-            return _value_of(report)
+            return mask_with(to_xcom(report), redact)
         if self.operator.deferrable if deferrable is None else deferrable:
             trigger = self._trigger(report.application_id)
             self._check_state()
@@ -349,7 +348,7 @@ class TaskExecution:
     def _trigger(self, application_id: str) -> TensorFlowYarnTrigger:
         spec, launcher = self._prepared()
         return TensorFlowYarnTrigger(
-            application_id, cluster_to_dict(self._cluster or launcher.cluster), identity_to_dict(self.identity),
+            application_id, cluster_to_dict(self._cluster or launcher.cluster), asdict(self.identity),
             deadline=self._deadline(), queue_timeout=spec.deadlines.queue,
             poll_interval=float(self.operator.poll_interval), on_kill=self.operator.kill_policy,
             lease=lease_to_dict(spec), lines=self._lines(application_id))
@@ -426,16 +425,10 @@ class TaskExecution:
         if report.reason is not Reason.SUCCEEDED:
             self._check_killed()
         self._close()
-        # Airflow masks the task's log, but its scheduler prints the same lines as they are.
-        report = masked(report, redact)
-        for line in lines_of(report, time.time(), self.operator.log_tail_lines):
-            self.log.info("%s", line)
-        value = _value_of(report)
         self._link_what_is_left(report)
-        level = logging.INFO if report.reason is Reason.SUCCEEDED else logging.ERROR
-        self.log.log(level, "%s", sentence_of(report))
         codes = self.operator.skip_on_exit_code
-        failure = exception_of(report, (codes,) if isinstance(codes, int) else codes, self.identity.attempt)
+        value, failure = conclude(report, redact, self.log, self.operator.log_tail_lines,
+                                  (codes,) if isinstance(codes, int) else codes, self.identity.attempt)
         if failure is not None:
             if self.operator.do_xcom_push:  # the value of a task that succeeds is an XCom already
                 self.ti.xcom_push("tf_yarn_status", value)
@@ -477,8 +470,3 @@ class TaskExecution:
     def _close(self) -> None:
         if self._launcher is not None:
             self._launcher.close()
-
-
-def _value_of(report: JobReport) -> Any:
-    """Return the report as the value of the task, with secrets masked as in the task's log."""
-    return mask_with(to_xcom(report), redact)

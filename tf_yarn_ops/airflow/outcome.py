@@ -1,5 +1,7 @@
 """Turn a `JobReport` into the value of an XCom, lines of the log, and an exception. Pure."""
 
+import logging
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -140,3 +142,24 @@ def exception_of(report: JobReport, skip_on_exit_code: Collection[int] = (),
         return AirflowFailException(message)
     kind: type[TfYarnFailure] = TfYarnInfrastructureError if reason.retryable else TfYarnJobFailed
     return kind(message, reason.value, report.application_id)
+
+
+def conclude(report: JobReport, mask: Callable[[str], Any], log: Any, log_tail_lines: int,
+             skip_on_exit_code: Collection[int] = (), attempt: int | None = None) -> tuple[Any, Exception | None]:
+    """Write the last lines of a task's log; return the value of the task, and the exception that ends it.
+
+    Parameters
+    ----------
+    report : JobReport
+        With a reason.
+    mask : callable
+        Airflow masks the task's log, but its scheduler prints the same lines as they are.
+    log : logger
+    log_tail_lines, skip_on_exit_code, attempt : optional
+        As in `lines_of` and `exception_of`.
+    """
+    report = masked(report, mask)
+    for line in lines_of(report, time.time(), log_tail_lines):
+        log.info("%s", line)
+    log.log(logging.INFO if report.reason is Reason.SUCCEEDED else logging.ERROR, "%s", sentence_of(report))
+    return mask_with(to_xcom(report), mask), exception_of(report, skip_on_exit_code, attempt)

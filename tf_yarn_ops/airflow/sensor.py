@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,7 @@ class TensorFlowYarnSensor(BaseSensorOperator):
         """Wait here, or in the triggerer."""
         from ..launch.identity import Identity
         from .hasty_kill import quieten
-        from .serialization import cluster_to_dict, identity_to_dict
+        from .serialization import cluster_to_dict
         from .task_instance import deployment_id
         from .trigger import TensorFlowYarnTrigger
 
@@ -67,7 +68,7 @@ class TensorFlowYarnSensor(BaseSensorOperator):
             return super().execute(context)
         cluster = self._connect(context).cluster
         identity = Identity(f"application {self.application_id}", deployment=deployment_id())
-        trigger = TensorFlowYarnTrigger(self.application_id, cluster_to_dict(cluster), identity_to_dict(identity),
+        trigger = TensorFlowYarnTrigger(self.application_id, cluster_to_dict(cluster), asdict(identity),
                                         poll_interval=self.poke_interval, on_kill="leave")
         return self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
 
@@ -118,15 +119,11 @@ class TensorFlowYarnSensor(BaseSensorOperator):
         return self._ended(report)
 
     def _ended(self, report: "JobReport") -> Any:
-        from .outcome import exception_of, lines_of, mask_with, masked, sentence_of, to_xcom
+        from .outcome import conclude
 
-        report = masked(report, redact)
-        for line in lines_of(report, time.time(), self.log_tail_lines):
-            self.log.info("%s", line)
-        self.log.info("%s", sentence_of(report))
-        failure = exception_of(report)
+        value, failure = conclude(report, redact, self.log, self.log_tail_lines)
         if failure is None:
-            return mask_with(to_xcom(report), redact)
+            return value
         if self.soft_fail or self.never_fail:
             raise AirflowSkipException(str(failure)) from failure
         raise failure

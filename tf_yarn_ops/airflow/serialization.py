@@ -1,17 +1,16 @@
-"""Convert a `Cluster` and an `Identity` to the arguments of a trigger, and back. Pure.
+"""Convert a `Cluster` to an argument of a trigger, and back. Pure.
 
 The arguments of a trigger lie in clear text in Airflow's database. They are addresses, names and paths, and no secrets.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 from ..follow.lease import lease_of
 from ..hadoop.cluster import Cluster
 from ..hadoop.site import Site
 from ..job.spec import JobSpec
-from ..launch.identity import Identity
 
 #: Fields that only a submission or a log needs; they are long.
 _FOR_SUBMISSION = ("application_classpath", "inside", "log_services", "log_directory", "log_suffix",
@@ -33,11 +32,6 @@ def cluster_from_dict(document: Mapping[str, Any]) -> Cluster:
     needed |= dict.fromkeys(("user", "login", "default_filesystem", "filesystem", "staging_template"), "")
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in document.items()}
     return Cluster(**{**needed, **values, "site": Site(**document.get("site", {}))})
-
-
-def identity_to_dict(identity: Identity) -> dict[str, Any]:
-    """Return an identity as values for JSON; `Identity` takes them as arguments."""
-    return asdict(identity)
 
 
 def lease_to_dict(spec: JobSpec) -> dict[str, Any] | None:

@@ -292,10 +292,6 @@ def wait_for(session: Session, application_id: str, *, timeout: float | None = N
     began = time.monotonic()
     seen: list[str] = [application_id]
 
-    def note(report: JobReport) -> None:
-        if on_change is not None:
-            on_change(report)
-
     def answer(step: Step) -> Any:
         match step:
             case Look(name):
@@ -323,7 +319,8 @@ def wait_for(session: Session, application_id: str, *, timeout: float | None = N
                     raise Cancelled(f"cancelled while {seen[0]} was waited for, which continues")
                 return _pause(session, seen[0], last, timeout, began, poll_interval)
 
-    steps = waiting(application_id, on_change=note, queue_timeout=queue_timeout, identity=identity, lease=lease,
+    steps = waiting(application_id, on_change=on_change or (lambda report: None), queue_timeout=queue_timeout,
+                    identity=identity, lease=lease,
                     unreachable_timeout=session.cluster.site.unreachable_timeout,
                     # A gateway may not lead to the page of the job.
                     obstacle=(lambda: session.live.obstacle) if session.cluster.secure and
