@@ -72,6 +72,14 @@ NOTES = {
 DEFAULTS = {"tf.name": "project.flow.job", "tf.lease": "900", "tf.<type>.memory": "8192; 2g for TonY's types",
             "tf.success": "all_workers; chief for a TonY job with a chief", "tf.<type>.instances": ""}
 
+#: TonY's keys without a row in the tables of `tony`, and ours.
+OTHERS = (("executes", "tf.command"), ("python_binary_path", "tf.command"), ("python_binary_path", "tf.environment"),
+          ("python_venv", "tf.archives.<n>"), ("tony.docker.containers.image", "tf.docker_image"),
+          *((name, f"tf.{kind}.<n>") for kind in ("files", "archives")
+            for name in ("tony.<type>.resources", "tony.containers.resources")),
+          ("hdfs_classpath", "tf.files.<n>"), ("tony.application.tensorboard-log-dir", "tf.tensorboard"),
+          ("tony.application.tensorboard-log-dir", "tf.output"))
+
 
 def azkaban_keys(section: str) -> str:
     """Return keys of a ``.job``, with the option, TonY's names, and what differs from the option."""
@@ -91,7 +99,7 @@ def tony_names(key: str) -> list[str]:
              *((f"tony.<type>.{name}", f"tf.<type>.{ours}") for name, ours in tony.ROLE_FIELDS.items()),
              *((name, f"tf.<type>.{field}") for name, fields in tony.ROLE_LISTS.items() for field, _ in fields),
              *((name, "tf.env.<NAME>") for name in (f"{tony.WORKER_ENV}<NAME>", *tony.ENVIRONMENTS, *tony.DATASETS)),
-             *((name, "tf.heartbeat_timeout") for name in tony.BEATS), *tony.OTHERS]
+             *((name, "tf.heartbeat_timeout") for name in tony.BEATS), *OTHERS]
     return [name for name, ours in pairs if ours == key]
 
 

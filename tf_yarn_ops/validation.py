@@ -211,11 +211,6 @@ def read_part(part: type[PartType]) -> Callable[[Any], PartType]:
     return read
 
 
-def read_memory(value: Any) -> int:
-    """Return MiB for a number or a text such as ``8 GiB``."""
-    return parse_memory(value)
-
-
 def read_count(least: int) -> Callable[[Any], int]:
     """Return a reader of whole numbers of at least ``least``."""
     return lambda value: parse_count(value, least=least)

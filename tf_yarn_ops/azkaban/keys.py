@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ..errors import Fault, FaultCode
-from ..job.declaration import AZKABAN, TEXT, TYPE, VERBATIM, Option, choice
+from ..job import kinds
+from ..job.declaration import AZKABAN, TYPE, Option
 from ..job.options import options_of
 from ..launch.identity import IGNORE, PREVIOUS
 
@@ -49,21 +50,21 @@ class FoundKey(NamedTuple):
 
 #: Options of the job type alone.
 OWN_OPTIONS = (
-    Option(None, VERBATIM,
+    Option(None, kinds.VERBATIM,
            "A Python file to run instead of tf.command: a file of the project, which travels with the job, or an "
            "absolute path on the nodes.", "entry_point", "program"),
-    Option("python3", TEXT, "The interpreter that runs tf.entry_point.", "python", "program"),
-    Option(None, TEXT,
+    Option("python3", kinds.TEXT, "The interpreter that runs tf.entry_point.", "python", "program"),
+    Option(None, kinds.TEXT,
            "A UTF-8 file of the project with more arguments, as bash reads words: over several lines, with `#` "
            "comments, and with `$(...)`, which in a .job is an expression of Azkaban's.", "args.file", "program"),
-    Option(None, VERBATIM,
+    Option(None, kinds.VERBATIM,
            "One argument, passed on byte for byte; no shell interprets it. The arguments come in the order of the "
            "numbers.", "args.<n>", "program"),
-    Option(None, VERBATIM, "Arguments after the command, as bash reads them.", "args", "program"),
-    Option(None, TEXT,
+    Option(None, kinds.VERBATIM, "Arguments after the command, as bash reads them.", "args", "program"),
+    Option(None, kinds.TEXT,
            "A folder of the project, or an archive, whose content every task finds in its working directory.", "source",
            "program", in_words="src for TonY's commands, where the folder exists"),
-    Option(IGNORE, choice(*PREVIOUS),
+    Option(IGNORE, kinds.choice(*PREVIOUS),
            "What happens to earlier executions of this job (same project, flow, job and backfill date) that still "
            "run. ignore: they continue, with a warning. wait: this one starts when they are over, retries included. "
            "kill: they are killed and superseded, retries included.", "previous", "submission"),

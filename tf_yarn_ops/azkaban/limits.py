@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Fault, FaultCode, SpecInvalid
-from ..job.declaration import MEMORY, SECONDS, TEXT, TEXTS, Kind, Part, choice, count, option
+from ..job import kinds
+from ..job.declaration import Part, option
 from ..job.spec import JobSpec
 from ..validation import ValueFault, check_faults, invalid, kind_of, not_a_mapping, read_part, read_text, read_texts
 from .keys import find_key, unknown_key
@@ -73,29 +74,33 @@ class Limits(Part):
     """The limits of a site; None and empty mean no limit."""
 
     user_to_proxy: bool | tuple[str, ...] = option(
-        False, Kind("texts", _read_proxy), "Whether applications run as the ``user.to.proxy`` of the job: true for all "
-        "users, or the allowed users. Otherwise they run as the user of the launcher.")
-    defaults: Mapping[str, str] = option(dict, Kind("variables", _read_defaults),
+        False, kinds.Kind("texts", _read_proxy),
+        "Whether applications run as the ``user.to.proxy`` of the job: true for all users, or the allowed users. "
+        "Otherwise they run as the user of the launcher.")
+    defaults: Mapping[str, str] = option(dict, kinds.Kind("variables", _read_defaults),
                                          "Values of ``tf.*`` keys for jobs that do not give them.")
-    environ: Mapping[str, str] = option(dict, Kind("variables", _read_environ),
+    environ: Mapping[str, str] = option(dict, kinds.Kind("variables", _read_environ),
                                         "Environment variables of the launcher. They win over those of the job.")
     files: str | None = option(
-        None, choice("project", "any"), "Which files of the launcher's machine a job may name: those of its project, "
-        "after links, or all that the launcher can read. Values of ``defaults`` are not limited.",
+        None, kinds.choice("project", "any"),
+        "Which files of the launcher's machine a job may name: those of its project, after links, or all that the "
+        "launcher can read. Values of ``defaults`` are not limited.",
         in_words="project where the job type is installed with --secure, else any")
-    keytab: str | None = option(None, Kind("text", _read_keytab), "The keytab of the launcher; wins over the site's.")
-    principal: str | None = option(None, TEXT, "The principal of the launcher; wins over the site's.")
-    queues: tuple[str, ...] = option((), TEXTS, "The allowed queues.")
-    tasks: int | None = option(None, count(1), "The most tasks of one job, TensorBoard included.")
-    memory: int | None = option(None, MEMORY, "The most for one container, also the application master.")
-    vcores: int | None = option(None, count(1), "The most for one container, also the application master.")
-    gpus: int | None = option(None, count(0), "The most for one container.")
-    total_memory: int | None = option(None, MEMORY, "The most for all containers of a job.")
-    total_vcores: int | None = option(None, count(1), "The most for all containers of a job.")
-    total_gpus: int | None = option(None, count(0), "The most for all containers of a job.")
+    keytab: str | None = option(
+        None, kinds.Kind("text", _read_keytab), "The keytab of the launcher; wins over the site's.")
+    principal: str | None = option(None, kinds.TEXT, "The principal of the launcher; wins over the site's.")
+    queues: tuple[str, ...] = option((), kinds.TEXTS, "The allowed queues.")
+    tasks: int | None = option(None, kinds.count(1), "The most tasks of one job, TensorBoard included.")
+    memory: int | None = option(None, kinds.MEMORY, "The most for one container, also the application master.")
+    vcores: int | None = option(None, kinds.count(1), "The most for one container, also the application master.")
+    gpus: int | None = option(None, kinds.count(0), "The most for one container.")
+    total_memory: int | None = option(None, kinds.MEMORY, "The most for all containers of a job.")
+    total_vcores: int | None = option(None, kinds.count(1), "The most for all containers of a job.")
+    total_gpus: int | None = option(None, kinds.count(0), "The most for all containers of a job.")
     total_timeout: float | None = option(
-        None, SECONDS, "Jobs that give a longer total_timeout, or 0, are refused; jobs that give none get this one if "
-        "the default is longer.")
+        None, kinds.SECONDS,
+        "Jobs that give a longer total_timeout, or 0, are refused; jobs that give none get this one if the default is "
+        "longer.")
 
     def user(self, properties: Mapping[str, str]) -> str | None:
         """Return the user of the application; None for the user of the launcher.

@@ -52,13 +52,6 @@ _NO_ROLES = ("am", "application", "task", "containers", "container", "tensorboar
 ROLE_LISTS = {"tony.application.untracked.jobtypes": (("awaited", "false"),),
                "tony.application.sidecar.jobtypes": (("awaited", "false"), ("fatal", "false")),
                "tony.application.stop-on-failure-jobtypes": (("fatal", "true"),)}
-#: Keys that have functions of their own below, and ours.
-OTHERS = (("executes", "tf.command"), ("python_binary_path", "tf.command"), ("python_binary_path", "tf.environment"),
-          ("python_venv", "tf.archives.<n>"), ("tony.docker.containers.image", "tf.docker_image"),
-          *((name, f"tf.{kind}.<n>") for kind in ("files", "archives")
-            for name in ("tony.<type>.resources", "tony.containers.resources")),
-          ("hdfs_classpath", "tf.files.<n>"), ("tony.application.tensorboard-log-dir", "tf.tensorboard"),
-          ("tony.application.tensorboard-log-dir", "tf.output"))
 #: Values without an effect here, because they ask for our normal behaviour.
 _HARMLESS = {"tony.application.framework": ("tensorflow", "standalone"), "tony.application.distributed-mode": ("gang",),
              "tony.docker.enabled": ("true", "false"), "tony.am.gpus": ("0",), "tony.am.retry-count": ("0",),

@@ -28,12 +28,10 @@ from ..hadoop.resourcemanager import has_launched
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..staging.staging_directory import PASSABLE, StagingDirectory
+from ..staging.staging_directory import LEASES_FOLDER, PASSABLE, StagingDirectory
 
 logger = logging.getLogger(__name__)
 
-#: The folder of the notes about the holders of leases.
-LEASES_FOLDER = "leases"
 #: The lease of a door that has it on by default, seconds.
 USUAL_LEASE = 900.0
 #: A lease is moved after this part of it.

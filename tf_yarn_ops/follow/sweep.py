@@ -10,8 +10,8 @@ from ..hadoop.resourcemanager import ENDED, ResourceManager
 from ..history.missing_record import keep_record
 from ..history.records import records_of
 from ..runtime.common.contract import TAG_PREFIX
-from ..staging.staging_directory import StagingDirectory
-from .lease import LEASES_FOLDER, with_holder
+from ..staging.staging_directory import CLAIMS_FOLDER, LEASES_FOLDER, StagingDirectory
+from .lease import with_holder
 from .yarn_report import read_yarn_report
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def sweep_ended(staging: StagingDirectory, resourcemanager: ResourceManager, kee
             logger.info("deleted the directories of %s ended applications", len(deleted))
         keep_missing_records(staging, resourcemanager, RECENT_HOURS)
         if random.random() < CLAIMS_CHANCE:
-            sweep_old(staging, "claims")
+            sweep_old(staging, CLAIMS_FOLDER)
             sweep_old(staging, LEASES_FOLDER)
         if random.random() < RECORDS_CHANCE:
             sweep_records(staging)

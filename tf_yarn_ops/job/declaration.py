@@ -5,29 +5,13 @@ collects these for parsers, help and documents.
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
 from ..errors import Fault
-from ..validation import (
-    check_faults,
-    normalise,
-    optional,
-    read_choice,
-    read_command,
-    read_count,
-    read_env,
-    read_exit_codes,
-    read_flag,
-    read_memory,
-    read_part,
-    read_seconds,
-    read_source,
-    read_sources,
-    read_text,
-    read_texts,
-)
+from ..validation import check_faults, normalise, optional
+from .kinds import Kind
 
 #: Stands for the name of a task type in a path.
 TYPE = "<type>"
@@ -45,66 +29,6 @@ OPTION_SECTIONS = {
     "deadlines": "Deadlines",
     "submission": "The submission",
 }
-#: The words of kinds of which the command line takes several values.
-_SEVERAL = ("texts", "codes", "variables", "sources")
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What the values of an option are.
-
-    Attributes
-    ----------
-    word : str
-        ``text``, ``choice``, ``count`` (a whole number), ``seconds``, ``memory``, ``flag`` or ``part``; of several
-        values: ``texts``, ``codes`` (exit codes), ``variables`` (names to texts) or ``sources`` (names to paths or
-        URIs).
-    read : callable
-        Returns the field of what a user gives, or raises SpecInvalid.
-    value : str
-        The placeholder on the command line; if it is empty, the name of the option is.
-    unit : str
-        ``seconds`` or ``MiB``; empty for none.
-    choices : tuple of str
-        The words that a ``choice`` takes.
-    verbatim : bool
-        Whether every blank of a text counts.
-    part : type, optional
-        The `Part` whose fields are options too.
-    """
-
-    word: str
-    read: Callable[[Any], Any]
-    value: str = ""
-    unit: str = ""
-    choices: tuple[str, ...] = ()
-    verbatim: bool = False
-    part: type["Part"] | None = None
-
-
-FLAG, MEMORY = Kind("flag", read_flag), Kind("memory", read_memory, "<memory>", "MiB")
-SECONDS = Kind("seconds", read_seconds, "<seconds>", "seconds")
-TEXT, VERBATIM, SOURCE = Kind("text", read_text), Kind("text", read_text, verbatim=True), Kind("text", read_source)
-COMMAND = Kind("text", read_command, verbatim=True)
-TEXTS, CODES = Kind("texts", read_texts), Kind("codes", read_exit_codes, "<code,...>")
-ENV = Kind("variables", read_env, "NAME=VALUE", verbatim=True)
-SOURCES = Kind("sources", read_sources, "[NAME=]<path or URI>")
-
-
-def count(least: int, unit: str = "") -> Kind:
-    """Return the kind of whole numbers of at least ``least``."""
-    return Kind("count", read_count(least), f"<{unit or 'n'}>", unit)
-
-
-def choice(*words: str) -> Kind:
-    """Return the kind that takes one of these words."""
-    return Kind("choice", read_choice(*words), " | ".join(words), choices=words)
-
-
-def part_of_job(part: type["Part"]) -> Kind:
-    """Return the kind of a part, which a mapping of its fields may replace."""
-    return Kind("part", read_part(part), part=part)
-
 
 @dataclass(frozen=True)
 class Option:
@@ -188,7 +112,7 @@ def declared(part: Any, above: tuple[str, ...] = (), section: str = "") -> Itera
     """Yield the options of the fields of a part, then those of the parts in its fields."""
     rows = [replace(row, path=(*above, name), section=row.section or section,
                     name=row.name or (name if COMMAND_LINE in row.doors else ".".join((*above, name))),
-                    many=row.many or row.per_task or row.kind.word in _SEVERAL)
+                    many=row.many or row.per_task or row.kind.many)
             for name, row in ((one.name, one.metadata["option"]) for one in fields(part))]
     yield from (row for row in rows if row.help)
     for row in rows:

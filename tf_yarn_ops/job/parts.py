@@ -12,18 +12,8 @@ from urllib.parse import urlsplit
 
 from ..errors import Fault, FaultCode
 from ..validation import ARCHIVE_SUFFIXES, brief, check_faults, invalid, normalise, read_choice, read_text
-from .declaration import (
-    CODES,
-    DOCUMENT,
-    MEMORY,
-    SECONDS,
-    TEXTS,
-    VERBATIM,
-    Part,
-    choice,
-    count,
-    option,
-)
+from . import kinds
+from .declaration import DOCUMENT, Part, option
 
 #: Arguments of TensorBoard that the program in front of it gives itself.
 TENSORBOARD_OWN = ("--logdir", "--logdir_spec", "--host", "--bind_all", "--port", "--reuse_port", "--path_prefix")
@@ -48,11 +38,11 @@ _ADVICE = ("give python:///path/to/python3, venv:///folder, conda:///folder, doc
 
 
 #: The resources of a task; each call makes a field.
-memory_option = partial(option, 8192, MEMORY, "Memory of a task, in MiB or with a unit: 8192, 512m, 8 GiB.",
+memory_option = partial(option, 8192, kinds.MEMORY, "Memory of a task, in MiB or with a unit: 8192, 512m, 8 GiB.",
                         name="task_memory", short="-m", per_task=True)
-vcores_option = partial(option, 1, count(1), "Virtual cores of a task.", name="task_vcores", short="-c",
+vcores_option = partial(option, 1, kinds.count(1), "Virtual cores of a task.", name="task_vcores", short="-c",
                         value="<vcores>", per_task=True)
-gpus_option = partial(option, 0, count(0), "GPUs (yarn.io/gpu) of a task.", name="task_gpus", value="<gpus>",
+gpus_option = partial(option, 0, kinds.count(0), "GPUs (yarn.io/gpu) of a task.", name="task_gpus", value="<gpus>",
                       per_task=True)
 
 
@@ -73,17 +63,18 @@ class Resources(Part):
 class TensorBoard(Part):
     """The extra task that serves TensorBoard on ``output`` while the job runs; it keeps what it reads in memory."""
 
-    memory: int = option(2048, MEMORY, "Memory of the TensorBoard task, in MiB or with a unit.",
+    memory: int = option(2048, kinds.MEMORY, "Memory of the TensorBoard task, in MiB or with a unit.",
                          name="tensorboard_memory")
-    vcores: int = option(1, count(1), "Virtual cores of the TensorBoard task.", name="tensorboard_vcores",
+    vcores: int = option(1, kinds.count(1), "Virtual cores of the TensorBoard task.", name="tensorboard_vcores",
                          value="<vcores>")
-    linger: float = option(0.0, SECONDS, "How long TensorBoard continues after the last awaited task has ended.",
+    linger: float = option(0.0, kinds.SECONDS, "How long TensorBoard continues after the last awaited task has ended.",
                            name="tensorboard_linger")
     logdir: str | None = option(
-        None, VERBATIM, "The folder that TensorBoard shows, if it is not the output path: a path of the nodes, or a "
+        None, kinds.VERBATIM,
+        "The folder that TensorBoard shows, if it is not the output path: a path of the nodes, or a "
         "URL such as hdfs:///models/digits/logs.", name="tensorboard_logdir", value="<path or URL>")
     args: str = option(
-        "", VERBATIM,
+        "", kinds.VERBATIM,
         "Further arguments of the program tensorboard: --samples_per_plugin=images=100.", name="tensorboard_args",
         value="<arguments>")
 
@@ -107,21 +98,23 @@ class Deadlines(Part):
     """How long each wait may take, in seconds; 0 means without limit."""
 
     queue: float = option(
-        86400.0, SECONDS, "From submission until the application master runs, while a client waits; 0 for no limit.",
+        86400.0, kinds.SECONDS,
+        "From submission until the application master runs, while a client waits; 0 for no limit.",
         name="queue_timeout")
-    allocation: float = option(1800.0, SECONDS, "Until every task has a container; 0 for no limit.",
+    allocation: float = option(1800.0, kinds.SECONDS, "Until every task has a container; 0 for no limit.",
                                name="allocation_timeout")
     registration: float = option(
-        600.0, SECONDS, "From the start of a container until its agent calls the coordinator; 0 for no limit.",
+        600.0, kinds.SECONDS, "From the start of a container until its agent calls the coordinator; 0 for no limit.",
         name="registration_timeout")
-    heartbeat: float = option(60.0, SECONDS, "How long a task may be silent, at least 5; 0 for no limit.",
+    heartbeat: float = option(60.0, kinds.SECONDS, "How long a task may be silent, at least 5; 0 for no limit.",
                               name="heartbeat_timeout")
-    execution: float = option(0.0, SECONDS, "From the first cluster spec until the end of the job; 0 for no limit.",
-                              name="execution_timeout")
+    execution: float = option(
+        0.0, kinds.SECONDS, "From the first cluster spec until the end of the job; 0 for no limit.",
+        name="execution_timeout")
     total: float = option(
-        604800.0, SECONDS, "From the start of the application master until the end of the job; 0 for no limit.",
+        604800.0, kinds.SECONDS, "From the start of the application master until the end of the job; 0 for no limit.",
         name="total_timeout")
-    stop_grace: float = option(10.0, SECONDS, "Between SIGTERM and SIGKILL when a command is ended.")
+    stop_grace: float = option(10.0, kinds.SECONDS, "Between SIGTERM and SIGKILL when a command is ended.")
 
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
         if "heartbeat" not in wrong and 0 < self.heartbeat < 5:
@@ -133,22 +126,26 @@ class RestartPolicy(Part):
     """What happens when a task fails or its container is lost."""
 
     mode: str = option(
-        "never", choice("never", "task", "cluster"),
+        "never", kinds.choice("never", "task", "cluster"),
         "What happens after a failure. never: the job ends. task: the failed command starts again on its port while "
         "the other tasks continue. cluster: all commands start again with a new cluster spec.", name="restart")
-    max_restarts: int | None = option(None, count(0), "How many failures of the program lead to a restart.",
+    max_restarts: int | None = option(None, kinds.count(0), "How many failures of the program lead to a restart.",
                                       in_words="0 with restart never, else 3")
     max_container_losses: int = option(
-        3, count(0), "How many containers may be preempted, lost with their node, killed from outside or silent. Each "
+        3, kinds.count(0),
+        "How many containers may be preempted, lost with their node, killed from outside or silent. Each "
         "is replaced.")
-    retry_exit_codes: tuple[int, ...] = option((), CODES, "Only these exit codes lead to a restart.", in_words="all")
+    retry_exit_codes: tuple[int, ...] = option(
+        (), kinds.CODES, "Only these exit codes lead to a restart.", in_words="all")
     fatal_exit_codes: tuple[int, ...] = option(
-        (), CODES, "These exit codes end the job, even when restarts are left.", in_words="none")
+        (), kinds.CODES, "These exit codes end the job, even when restarts are left.", in_words="none")
     backoff: float = option(
-        1.0, SECONDS, "The pause before the first restart. It doubles with each further restart, up to 300 seconds.",
+        1.0, kinds.SECONDS,
+        "The pause before the first restart. It doubles with each further restart, up to 300 seconds.",
         name="restart_backoff")
     allocation_retries: int = option(
-        0, count(0), "How often a waiting client submits the job again after it has missed its allocation deadline. "
+        0, kinds.count(0),
+        "How often a waiting client submits the job again after it has missed its allocation deadline. "
         "Before each submission it pauses for 10, 20, 30, ... seconds, times a random number from 0.5 to 1.5.")
 
     def __post_init__(self) -> None:
@@ -166,7 +163,7 @@ class RestartPolicy(Part):
                         {"codes": tuple(both), "other": "fatal_exit_codes"})
 
 
-_names = partial(option, (), TEXTS, in_words="none", doors=(DOCUMENT,))
+_names = partial(option, (), kinds.TEXTS, in_words="none", doors=(DOCUMENT,))
 
 
 @dataclass(frozen=True)

@@ -12,28 +12,8 @@ from ..errors import Fault, FaultCode
 from ..runtime.common.contract import MAX_STRING
 from ..runtime.common.roles import CHIEF, TENSORBOARD, Role, role_of
 from ..validation import ARCHIVE_SUFFIXES, check_faults, normalise, not_a_mapping, noting, read_count, read_part
-from .declaration import (
-    AZKABAN,
-    COMMAND,
-    COMMAND_LINE,
-    DOCUMENT,
-    ENV,
-    FLAG,
-    MEMORY,
-    OPERATOR,
-    SECONDS,
-    SOURCE,
-    SOURCES,
-    TEXT,
-    TEXTS,
-    VERBATIM,
-    Kind,
-    Part,
-    choice,
-    count,
-    option,
-    part_of_job,
-)
+from . import kinds
+from .declaration import AZKABAN, COMMAND_LINE, DOCUMENT, OPERATOR, Part, option
 from .document import format_yaml, parse_yaml
 from .parts import (
     Acls,
@@ -109,30 +89,32 @@ class TaskSpec(Part):
     ``awaited`` and ``fatal`` have their defaults in the row of the task type in `runtime.common.roles`.
     """
 
-    instances: int = option(1, count(1), "How many tasks of this type there are.", doors=_BY_TYPE)
+    instances: int = option(1, kinds.count(1), "How many tasks of this type there are.", doors=_BY_TYPE)
     memory: int = memory_option()
     vcores: int = vcores_option()
     gpus: int = gpus_option()
-    node_label: str | None = option(None, TEXT, "YARN node label expression of the containers of one task type.",
+    node_label: str | None = option(None, kinds.TEXT, "YARN node label expression of the containers of one task type.",
                                     doors=_BY_TYPE)
-    command: str | None = option(None, COMMAND, "Another command for the tasks of one type.", name="command",
+    command: str | None = option(None, kinds.COMMAND, "Another command for the tasks of one type.", name="command",
                                  section="program", value="TYPE=COMMAND", many=True)
     env: Mapping[str, str] = option(
-        dict, ENV, "Environment variables of the tasks of one type. They win over the variables of the job.",
+        dict, kinds.ENV, "Environment variables of the tasks of one type. They win over the variables of the job.",
         section="program", doors=_BY_TYPE)
     indices: Mapping[int, Resources] = option(
-        dict, Kind("variables", lambda value: value), "Memory, vcores and gpus of single tasks, by task index; the "
-        "rest comes from their task type.", doors=(DOCUMENT,))
-    in_cluster: bool | None = option(None, FLAG, "Whether these tasks are part of the cluster spec.",
+        dict, kinds.Kind("variables", lambda value: value),
+        "Memory, vcores and gpus of single tasks, by task index; the rest comes from their task type.",
+        doors=(DOCUMENT,))
+    in_cluster: bool | None = option(None, kinds.FLAG, "Whether these tasks are part of the cluster spec.",
                                      in_words="true; false for evaluator", doors=_BY_TYPE)
-    awaited: bool | None = option(None, FLAG, "Whether the job waits until these tasks end.",
+    awaited: bool | None = option(None, kinds.FLAG, "Whether the job waits until these tasks end.",
                                   in_words="true; false for ps", doors=_BY_TYPE)
-    fatal: bool | None = option(None, FLAG, "Whether the job fails when one of these tasks fails.", in_words="true",
-                                doors=_BY_TYPE)
+    fatal: bool | None = option(None, kinds.FLAG, "Whether the job fails when one of these tasks fails.",
+                                in_words="true", doors=_BY_TYPE)
     hold_port: bool = option(
-        True, FLAG, "Whether the reserved port of each task stays bound, with SO_REUSEPORT, while the command runs. "
-        "TensorFlow's servers can bind such a port. With false a plain bind succeeds, and another program may take "
-        "the port first; that counts as a loss of the container.", value="false | TYPE=false", many=True)
+        True, kinds.FLAG,
+        "Whether the reserved port of each task stays bound, with SO_REUSEPORT, while the command runs. TensorFlow's "
+        "servers can bind such a port. With false a plain bind succeeds, and another program may take the port first; "
+        "that counts as a loss of the container.", value="false | TYPE=false", many=True)
 
     if TYPE_CHECKING:  # what a caller may give; the fields have what was read from it
 
@@ -194,73 +176,77 @@ class JobSpec(Part):
     """
 
     tasks: Mapping[str, TaskSpec] = option(
-        dict, Kind("text", _read_tasks, "<requirement>", part=TaskSpec),
+        dict, kinds.Kind("text", _read_tasks, "<requirement>", part=TaskSpec),
         "The task types and their instances: <type1>:<instances1>,<type2>:<instances2>,... Example: ps:2,worker:4. "
         "Type names are free. Tasks of type chief, worker and of other names must end with exit code 0. A ps runs "
         "until the job ends. An evaluator is not part of the cluster spec. Required, unless the file of spec has "
         "tasks.", name="cluster_requirement", section="tasks", short="-r")
     custom_types: tuple[str, ...] = option(
-        (), TEXTS, "Accept this task type, although it looks like a misspelt chief, worker, ps or evaluator.",
+        (), kinds.TEXTS, "Accept this task type, although it looks like a misspelt chief, worker, ps or evaluator.",
         name="custom_type", section="tasks", value="TYPE")
     command: str | None = option(
-        None, COMMAND, "The command of every task. The node runs it with bash, after it has set the variables of the "
-        "task.", name="task_command", section="program")
-    name: str = option("TensorFlow", TEXT, "The name of the application in YARN.", short="-n")
-    queue: str = option("default", TEXT, "The queue in YARN.", short="-q")
+        None, kinds.COMMAND,
+        "The command of every task. The node runs it with bash, after it has set the variables of the task.",
+        name="task_command", section="program")
+    name: str = option("TensorFlow", kinds.TEXT, "The name of the application in YARN.", short="-n")
+    queue: str = option("default", kinds.TEXT, "The queue in YARN.", short="-q")
     user: str | None = option(
-        None, TEXT, "The owner of the application, if the cluster allows the submitting user to act for others.",
+        None, kinds.TEXT, "The owner of the application, if the cluster allows the submitting user to act for others.",
         in_words="the submitting user", doors=(COMMAND_LINE, OPERATOR, DOCUMENT))
-    priority: int = option(0, count(0), "The priority in the queue; a larger number comes first.")
-    tags: tuple[str, ...] = option((), TEXTS, "A YARN application tag. A job has at most 6.", name="tag")
+    priority: int = option(0, kinds.count(0), "The priority in the queue; a larger number comes first.")
+    tags: tuple[str, ...] = option((), kinds.TEXTS, "A YARN application tag. A job has at most 6.", name="tag")
     node_label: str | None = option(
-        None, TEXT, "YARN node label expression of the application, or of the containers of one task type.",
+        None, kinds.TEXT, "YARN node label expression of the application, or of the containers of one task type.",
         section="tasks", value="<label> | <type>:<label>", many=True)
-    env: Mapping[str, str] = option(dict, ENV, "An environment variable of every task.", section="program")
+    env: Mapping[str, str] = option(dict, kinds.ENV, "An environment variable of every task.", section="program")
     files: Mapping[str, str] = option(
-        dict, SOURCES, "A file, or a local folder, that every task finds in its working directory under this name.",
+        dict, kinds.SOURCES,
+        "A file, or a local folder, that every task finds in its working directory under this name.",
         name="file", section="program")
     archives: Mapping[str, str] = option(
-        dict, SOURCES, "An archive that is unpacked into a folder of this name in the working directory of every "
+        dict, kinds.SOURCES, "An archive that is unpacked into a folder of this name in the working directory of every "
         "task.", name="archive", section="program")
     script: str | None = option(
-        None, SOURCE, "A local file that is copied into the working directory of every task. Its name is in "
+        None, kinds.SOURCE, "A local file that is copied into the working directory of every task. Its name is in "
         "DTF_TASK_SCRIPT, so a command may read: python ${DTF_TASK_SCRIPT} ...", section="program",
         value="<script_file>", short="-s")
     input: str | None = option(
-        None, VERBATIM, "The input path. It is not interpreted; the tasks find it in DTF_INPUT_PATH.",
+        None, kinds.VERBATIM, "The input path. It is not interpreted; the tasks find it in DTF_INPUT_PATH.",
         section="program", value="<input_path>", short="-i")
     output: str | None = option(
-        None, VERBATIM, "The output path. It is not interpreted; the tasks find it in DTF_OUTPUT_PATH. TensorBoard "
-        "needs it.", section="program", value="<output_path>", short="-o")
+        None, kinds.VERBATIM,
+        "The output path. It is not interpreted; the tasks find it in DTF_OUTPUT_PATH. TensorBoard needs it.",
+        section="program", value="<output_path>", short="-o")
     environment: Environment | None = option(
-        None, Kind("text", read_environment), "The interpreter and its packages: python:///usr/bin/python3, "
+        None, kinds.Kind("text", read_environment), "The interpreter and its packages: python:///usr/bin/python3, "
         "venv:///folder, conda:///folder, docker://image, or an archive (.tar.gz, .tgz, .zip; a local path or a URI). "
         "Its bin folder comes first on PATH.", section="program", in_words="the nodes' own")
     tensorboard: TensorBoard | None = option(
-        None, Kind("flag", _read_tensorboard, part=TensorBoard),
+        None, kinds.Kind("flag", _read_tensorboard, part=TensorBoard),
         "Run TensorBoard on the output path, as a separate task, until the job ends. It is shown through YARN's "
         "proxy; its address is in the report, on the terminal and on the page of the application.",
         section="tensorboard", short="-t")
     success: str = option(
-        "all_workers", choice("all_workers", "chief"),
+        "all_workers", kinds.choice("all_workers", "chief"),
         "all_workers: the job succeeds when every awaited task has ended with exit code 0. chief: the job succeeds, "
         "and ends, when the chief has ended with exit code 0.", section="restarts")
-    restart: RestartPolicy = option(RestartPolicy, part_of_job(RestartPolicy), section="restarts")
-    deadlines: Deadlines = option(Deadlines, part_of_job(Deadlines), section="deadlines")
+    restart: RestartPolicy = option(RestartPolicy, kinds.part_of_job(RestartPolicy), section="restarts")
+    deadlines: Deadlines = option(Deadlines, kinds.part_of_job(Deadlines), section="deadlines")
     lease: float | None = option(
-        None, SECONDS, "How long the job continues without a client that waits for it; then YARN ends it. The waiting "
-        "client moves the end, so the training ends when the client's machine is gone. At least 20; 0 for no lease.",
+        None, kinds.SECONDS,
+        "How long the job continues without a client that waits for it; then YARN ends it. The waiting client moves "
+        "the end, so the training ends when the client's machine is gone. At least 20; 0 for no lease.",
         section="deadlines",
         in_words="900 on Azkaban and Oozie, for ytf-submit with wait and without run_id, and for Launcher.run without "
                  "identity; else no lease")
     file_systems: tuple[str, ...] = option(
-        (), TEXTS, "Another file system for which the job needs a delegation token: hdfs://other.",
+        (), kinds.TEXTS, "Another file system for which the job needs a delegation token: hdfs://other.",
         name="file_system", value="<URI>")
-    acls: Acls = option(Acls, part_of_job(Acls))
-    am_memory: int = option(1024, MEMORY, "Memory of the application master, in MiB or with a unit.")
-    am_vcores: int = option(1, count(1), "Virtual cores of the application master.", value="<vcores>")
+    acls: Acls = option(Acls, kinds.part_of_job(Acls))
+    am_memory: int = option(1024, kinds.MEMORY, "Memory of the application master, in MiB or with a unit.")
+    am_vcores: int = option(1, kinds.count(1), "Virtual cores of the application master.", value="<vcores>")
     report_log_tail: int = option(
-        4096, count(0, "characters"),
+        4096, kinds.count(0, "characters"),
         "How much of the log of a failed task the report carries, at most 8192; 0 for none.")
 
     if TYPE_CHECKING:  # as in `TaskSpec`

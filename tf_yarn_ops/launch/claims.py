@@ -26,7 +26,7 @@ from ..follow.yarn_report import read_yarn_report
 from ..hadoop.resourcemanager import ENDED
 from ..runtime.common.file_storage import FileStatus
 from ..runtime.common.reasons import Reason
-from ..staging.staging_directory import PASSABLE, StagingDirectory
+from ..staging.staging_directory import CLAIMS_FOLDER, PASSABLE, StagingDirectory
 from .identity import IGNORE, Identity, attempt_of, generation_of
 
 logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class Claims:
         self._files = staging.filesystem
         self._owner = staging.cluster.user
         self._staging = staging.cluster.staging
-        self._claims = f"{self._staging}/claims"
+        self._claims = f"{self._staging}/{CLAIMS_FOLDER}"
         self._folder = f"{self._claims}/{identity.hash}"
         self._identity = identity
         self._stem = f"{identity.generation}-" if identity.previous == IGNORE else ""
@@ -233,7 +233,7 @@ def watching_caller(staging: StagingDirectory, application: Mapping[str, Any]) -
     tag = _TAG.search(str(application.get("applicationTags") or ""))
     if tag is None:
         return None
-    folder = f"{staging.cluster.staging}/claims/{tag[1]}"
+    folder = f"{staging.cluster.staging}/{CLAIMS_FOLDER}/{tag[1]}"
     for status in staging.filesystem.list(folder):
         if status.owner == staging.cluster.user and not status.name.startswith((".", "run-")):
             try:

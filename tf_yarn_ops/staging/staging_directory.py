@@ -30,6 +30,8 @@ _transfers = logging.getLogger("tf_yarn_ops.transfers")
 #: Other users may pass through the staging directory, as YARN's public files need, but may not list it.
 PASSABLE, _READABLE, _OURS_ALONE = 0o711, 0o755, 0o700
 _PUBLIC_FILE, _PRIVATE_FILE = 0o644, 0o600
+#: What lies in the staging directory besides the directories of applications.
+CACHE_FOLDER, CLAIMS_FOLDER, LEASES_FOLDER = "cache", "claims", "leases"
 _WRITABLE_BY_OTHERS = 0o022
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
 #: Tries for a file that changes while it is uploaded.
@@ -53,7 +55,7 @@ class StagingDirectory:
     def __init__(self, cluster: Cluster, filesystem: FileSystem | None = None):
         self.cluster = cluster
         self.filesystem = filesystem or cluster.open_filesystem()
-        self.cache = f"{cluster.staging}/cache"
+        self.cache = f"{cluster.staging}/{CACHE_FOLDER}"
         self._trusted = {cluster.user, *filter(None, [cluster.site.trusted_owner])}
         self._known: dict[str, FileStatus | None] = {}
 
