@@ -3,7 +3,7 @@
 import pytest
 
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected, TicketMissing
-from tf_yarn_ops.follow.wait import REPEAT, SILENT_AFTER, Look, Outage, waiting
+from tf_yarn_ops.follow.wait import REPEAT, SILENT_AFTER, Kill, Look, Outage, Pause, waiting
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 RUNNING = {"id": "application_1_0001", "state": "RUNNING"}
@@ -60,3 +60,26 @@ def test_outage_is_logged_once_for_each_error_and_at_its_end(caplog):
     outage.answered()
     assert [record.getMessage() for record in caplog.records] == [
         "waiting: a away", "waiting: expired", "waiting: 403", "YARN answers again after 4 s"]
+
+
+def test_a_wait_logs_the_begin_and_the_end_of_an_outage(caplog):
+    caplog.set_level("INFO")
+    steps = waiting("application_1_0001", on_change=lambda report: None)
+    assert isinstance(next(steps), Look)
+    for _ in range(2):
+        assert isinstance(steps.throw(ClusterUnreachable("away")), Pause)
+        assert isinstance(steps.send(None), Look)
+    steps.send((RUNNING, JobReport(RUNNING["id"], state="RUNNING")))
+    begin, end = caplog.messages
+    assert begin == "still waiting for application_1_0001 : away" and "again" in end
+
+
+def test_a_wait_logs_each_refusal_of_its_kill_once(caplog):
+    queued = RUNNING | {"state": "ACCEPTED", "startedTime": 1, "elapsedTime": 60_000}
+    steps = waiting("application_1_0001", on_change=lambda report: None, queue_timeout=30)
+    assert isinstance(next(steps), Look)
+    for refusal in ("ann may not", "ann may not", "nor bob"):
+        assert isinstance(steps.send((queued, JobReport(RUNNING["id"], state="ACCEPTED"))), Kill)
+        assert isinstance(steps.throw(SubmissionRejected(refusal)), Pause)
+        assert isinstance(steps.send(None), Look)
+    assert [text.rpartition(": ")[2] for text in caplog.messages] == ["ann may not", "nor bob"]
