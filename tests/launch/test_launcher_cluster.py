@@ -191,9 +191,9 @@ def test_a_job_succeeds_is_watched_and_leaves_nothing(by_way, ended, way):
     assert "RUNNING" in ended.states
     assert [task.state for task in report.tasks] == ["succeeded", "succeeded"]
     assert 0 <= report.queue_seconds < 240 and report.submitted_at <= report.started_at <= report.finished_at
-    # Skein tells no id before YARN has the application: one more tag finds it, should its client end first.
+    # One more tag marks a job of ours. With Skein it is unique: it finds the application, should the client end first.
     assert [tag for tag in ended.tags if not tag.startswith("tfy-")] == ["mine"]
-    assert len(ended.tags) == {"rest": 1, "skein": 2}[way]
+    assert ("tfy-job" in ended.tags, len(ended.tags)) == (way == "rest", 2)
     gone(by_way, ended.good)
 
 
