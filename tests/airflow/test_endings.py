@@ -155,7 +155,7 @@ def test_marked_failed_while_its_links_are_shown(site, yarn, kind):
     page = until(lambda: "The job trains" in (text := yarn.client.get(links["Training"]).text) and text, 60, 0.5)
     assert application in page and links["Training"].endswith("/pages/ytf/")
     run.mark("failed")
-    yarn.settled(run, KILLED, seconds=20)
+    yarn.settled(run, KILLED, seconds=120)
     assert run.task_state() == "failed"
 
 
@@ -201,7 +201,7 @@ def test_marked_success(site, yarn, kind):
     run = site.trigger(f"retry_{kind}", command="sleep 600")
     yarn.training(run)
     run.mark("success")
-    yarn.settled(run, KILLED, seconds=20)
+    yarn.settled(run, KILLED, seconds=120)
     assert run.task_state() == "success"
 
 

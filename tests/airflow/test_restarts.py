@@ -41,7 +41,7 @@ def outliving(site, yarn):
     training(yarn, run)
 
     def check():
-        assert len(yarn.live(run)) == 1
+        assert len(yarn.live(run)) == 1, run.log()[-4000:]
         assert (run.task_state(), run.instance()["try_number"]) == ("deferred", 1)
 
     yield SimpleNamespace(run=run, over=over, check=check)
@@ -100,6 +100,26 @@ def test_the_triggerer_is_terminated_and_comes_back(site, yarn, outliving):
     finally:
         site.start("triggerer")
     succeeded(yarn, short)
+    outliving.check()
+
+
+def test_frozen_triggerer_leaves_the_training_to_another(site, yarn, outliving):
+    """Airflow calls `on_kill` of a triggerer that wakes up after another one has taken its triggers over."""
+    first = outliving.run.instance()["triggerer_job"]["id"]
+    frozen = psutil.Process(site.running.pop("triggerer").pid)
+    family = [frozen, *frozen.children(recursive=True)]
+    for process in family:
+        process.suspend()
+    try:
+        site.start("triggerer")
+        until(lambda: (outliving.run.instance()["triggerer_job"] or {}).get("id") not in (None, first), 180, 0.5)
+    finally:
+        for process in family:
+            process.resume()
+    until(lambda: not yarn.live(outliving.run) or "is left to the triggerer that follows it now" in outliving.run.log(), 240, 0.5)
+    outliving.check()
+    frozen.terminate()
+    assert not psutil.wait_procs([frozen], 60)[1]
     outliving.check()
 
 

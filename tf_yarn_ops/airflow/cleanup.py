@@ -1,8 +1,8 @@
 """End applications whose tasks in Airflow are over: at each submission, and by a task of its own.
 
 Airflow tells neither a worker nor a triggerer when a person ends a deferred task while no triggerer runs. A triggerer
-does not look: its first question for the state of a task makes it build an API server inside itself, and it does
-nothing else meanwhile.
+looks only when a trigger is cancelled: its first question for the state of a task makes it build an API server inside
+itself, and it does nothing else meanwhile.
 """
 
 import json
@@ -62,15 +62,12 @@ def over(key: str) -> str:
     key : str
         See `task_instance.identity_of`.
     """
-    from .task_instance import FINAL, state_of
+    from .task_instance import FINAL, state_by_key
 
-    engine, *names = json.loads(key) if key.startswith("[") else [""]
-    if engine != "airflow":
-        return ""
-    dag_id, run_id, task_id, map_index = names
-    state = state_of(dag_id, run_id, task_id, int(map_index))
+    state = state_by_key(key)
     if state not in FINAL:
         return ""
+    _, dag_id, run_id, task_id, map_index = json.loads(key)
     index = f"[{map_index}]" if int(map_index) >= 0 else ""
     return f"Ended by Airflow: its task {dag_id}.{task_id}{index} of run {run_id} is over ({state})"
 

@@ -39,6 +39,7 @@ from .streamed_log import ProgramLines
 from .synchronous import follow_in_thread
 from .task_instance import (
     DECIDED,
+    answer_within,
     deployment_id,
     identity_of,
     present_state,
@@ -263,18 +264,12 @@ class TaskExecution:
 
     def _ask_state(self) -> str:
         """Return the state of the task, ``replaced`` if another try has its place; empty without an answer in time."""
-        answers: list[str] = []
-
-        def ask() -> None:
+        def ask() -> str:
             state = present_state(self.ti)
             replaced = state == "running" and self._is_last_try() and is_replaced(self.ti)
-            answers.append("replaced" if replaced else state)
+            return "replaced" if replaced else state
 
-        # In a thread: the interrupted code may hold the lock of the connection to Airflow's supervisor.
-        asking = threading.Thread(target=ask, daemon=True)
-        asking.start()
-        asking.join(_ANSWER)
-        return answers[0] if answers else ""
+        return answer_within(_ANSWER, ask)
 
     def _ends_in(self, state: str) -> bool:
         """Return whether no later try attaches to the application of a task in this state."""

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -97,6 +98,28 @@ def state_of(dag_id: str, run_id: str, task_id: str, map_index: int, ask: Callab
         logger.warning("Airflow did not tell the state of task %s of %s: %s", task_id, run_id, error)
         return ""
     return "no_status" if state is None else str(state)
+
+
+def state_by_key(key: str) -> str:
+    """Return the state of the task of an identity, see `state_of`; empty for an identity of another engine.
+
+    Parameters
+    ----------
+    key : str
+        See `identity_of`.
+    """
+    engine, *names = json.loads(key) if key.startswith("[") else [""]
+    return state_of(names[0], names[1], names[2], int(names[3])) if engine == "airflow" else ""
+
+
+def answer_within(seconds: float, ask: Callable[[], str]) -> str:
+    """Return what ``ask`` returns; empty without an answer in time."""
+    answers: list[str] = []
+    # In a thread: the interrupted code may hold the lock of the connection to Airflow's supervisor.
+    asking = threading.Thread(target=lambda: answers.append(ask()), daemon=True)
+    asking.start()
+    asking.join(seconds)
+    return answers[0] if answers else ""
 
 
 def present_state(task_instance: Any) -> str:

@@ -19,6 +19,8 @@ from .versions import cancelled_triggers_ask
 _KILLERS = ThreadPoolExecutor(32, thread_name_prefix="tf-yarn-kill")
 #: Seconds for a kill, less than Airflow's ``[triggerer] on_kill_timeout`` of 30.
 _KILLED = 28.0
+#: Seconds for Airflow's answer: a triggerer builds an API server for its first question. It may outlast `on_kill`.
+_ANSWERED = 120.0
 
 
 class TensorFlowYarnTrigger(BaseTrigger):
@@ -97,7 +99,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         kill = asyncio.get_running_loop().run_in_executor(_KILLERS, contextvars.copy_context().run, self._kill)
         done, _ = await asyncio.wait({kill}, timeout=_KILLED)  # wait_for would cancel a kill that is still queued
         if not done:
-            self.log.error("%s has not ended in time after its kill", self._followed_id)
+            self.log.error("%s has not ended in time; its kill goes on", self._followed_id)
             return
         kill.result()
 
@@ -106,8 +108,20 @@ class TensorFlowYarnTrigger(BaseTrigger):
         from .outcome import KILLED_BY_AIRFLOW
 
         followed, _, _ = self._prepare()
+        if self.trigger_id is not None and self._continues():
+            self.log.info("%s is left to the triggerer that follows it now", self._followed_id)
+            return
         kill_now(followed.cluster, self._followed_id, KILLED_BY_AIRFLOW, patience=_KILLED,
                  attempt=followed.identity.attempt)
+
+    def _continues(self) -> bool:
+        """Return whether the task is still deferred: Airflow calls `on_kill` also of a triggerer that hung, after
+        another one has taken its triggers over.
+        """
+        from .task_instance import answer_within, state_by_key
+
+        state = answer_within(_ANSWERED, lambda: state_by_key(str(self.identity["key"])))
+        return state == "deferred" or (not state and self.lease is not None)
 
     def _program(self, cluster: Any) -> Any:
         """Return the lines of the program that this trigger tells; None if it tells none."""
