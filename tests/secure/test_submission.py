@@ -196,6 +196,8 @@ def test_running_job_shows_page_and_logs_and_only_its_user_ends_it(clients):
     assert code == 0 and re.search(r"^tokens for \['127\.0\.0\.1:\d+', 'ha-hdfs:minicluster'\] home has \['\.skein'\]$", out, re.M), (out, err)
     code, _, err = clients.run("kill by bob", "bob", *YTF, "kill", application)
     assert code == 3, err
+    code, _, err = clients.run("log by bob", "bob", *YTF, "logs", application, "--task", "master")
+    assert (code, "belongs to alice, and YARN shows you none of its logs" in err) == (3, True), err
     for path in (f"/user/alice/.skein/{application}?op=LISTSTATUS", "/user/alice/.skein/cache?op=LISTSTATUS"):
         assert clients.status_of("bob", path) == 403
     for page in (f"ws/v1/cluster/apps/{application}", f"cluster/app/{application}"):
