@@ -135,8 +135,12 @@ class Soak:
         return False
 
     def lost_its_node(self, reason, began):
-        """Whether the NodeManager was killed since a job began, and that is what its reason says."""
-        return reason in OF_THE_NODE and self.killed_at["nm"] >= began
+        """Whether a daemon was killed since a job began, and that is what its reason says.
+
+        Without a ResourceManager only the silence of an agent says that its container has ended.
+        """
+        silent = reason is Reason.HEARTBEAT_LOST and self.killed_at["rm"] >= began
+        return silent or (reason in OF_THE_NODE and self.killed_at["nm"] >= began)
 
     def never_began(self, report, began):
         """Whether the ResourceManager was killed between storing an attempt and launching it, and gave it up."""
