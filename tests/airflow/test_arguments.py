@@ -168,7 +168,7 @@ def test_importing_the_operator_loads_airflow_and_the_options_only():
               "print(*sorted(name for name in sys.modules if name.split('.')[0] not in sys.stdlib_module_names "
               "and (name not in before or name.startswith(('tf_yarn_ops', 'skein', 'hdfs')))))")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=True)
-    light = ("errors", "job", *(f"job.{name}" for name in ("declaration", "document", "options", "parts", "requirement", "spec")),
+    light = ("errors", "job", *(f"job.{name}" for name in ("declaration", "document", "kinds", "options", "parts", "requirement", "spec")),
              "validation", "runtime", *(f"runtime.common{name}" for name in ("", ".contract", ".masking", ".reasons", ".roles")),
              "airflow", "airflow.links", "airflow.operator", "airflow.provider", "airflow.versions")
     assert set(done.stdout.split()) == {"tf_yarn_ops", *(f"tf_yarn_ops.{name}" for name in light)}
