@@ -17,11 +17,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote
 
-import google.protobuf
-import grpc
 import httpx
 import pytest
-import typing_extensions
+import six
 
 from support.browser import browsing
 from support.events import SCALAR, event_file, see_charts
@@ -359,8 +357,8 @@ def test_a_pex_is_the_interpreter_and_brings_its_packages(arrived):
 TOOL = """\
 #!/bin/bash
 exec python -c '
-import json, os, sys, grpc
-json.dump({"prefix": sys.prefix, "library": json.__file__, "package": grpc.__file__}, open(os.environ["YTF_RESULT_FILE"], "w"))'
+import json, os, sys, six
+json.dump({"prefix": sys.prefix, "library": json.__file__, "package": six.__file__}, open(os.environ["YTF_RESULT_FILE"], "w"))'
 """
 
 
@@ -379,10 +377,7 @@ def packed(tmp_path_factory):
     told = subprocess.run([python, "-c", "import site; print(site.getsitepackages()[0])"], capture_output=True,
                           text=True, check=True, timeout=60)
     packages = Path(told.stdout.strip())
-    for module in (grpc, google.protobuf):  # what the application master needs
-        name = Path(*module.__name__.split("."))
-        shutil.copytree(Path(module.__file__).parent, packages / name, ignore=unused)
-    shutil.copy(typing_extensions.__file__, packages)
+    shutil.copy(six.__file__, packages)
     archive = home.with_suffix(".tar.gz")
     with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
         tar.add(home, ".")

@@ -56,7 +56,7 @@ def test_the_report_names_the_interpreter_and_the_host(yarn, master, environment
     master(environment)
     until(lambda: yarn.apps[ID]["state"] == "KILLED")
     report = read_yarn_report(yarn.apps[ID])
-    assert (report.reason, report.final_status) == (Reason.AM_FAILED, "KILLED")
+    assert (report.reason, report.final_status) == (Reason.ENVIRONMENT_INVALID, "KILLED")
     assert report.message == (f"there is no Python {interpreter} on node7: correct the environment, or name one that every "
                               "node has (venv:///folder, python:///path, or an archive with bin/python)")
 
@@ -70,5 +70,6 @@ def test_without_any_python_the_exit_code_says_so(yarn, master):
 def test_a_reader_of_skeins_text_says_what_to_set():
     skein = "Application driver failed with exit code 127, see logs for more information."
     report = read_yarn_report(application(state="FAILED", finalStatus="FAILED", diagnostics=skein))
-    assert report.message.startswith(f"The application master ended without a report: {skein}")
-    assert "name an environment that every node has" in report.message
+    assert report.reason is Reason.ENVIRONMENT_INVALID
+    assert report.message.startswith(f"The node of the application master could not start the job's Python: {skein}")
+    assert "Name an environment that every node has" in report.message

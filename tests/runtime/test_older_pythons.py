@@ -1,9 +1,7 @@
 """The agent and the coordinator on real interpreters of the oldest releases that nodes may have."""
 
 import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,6 @@ import pytest
 from support.appmaster import AppMaster
 from support.pythons import find_python
 from support.runtime_jobs import job, task
-from support.uv_settings import read_settings
 from support.waiting import until
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -21,18 +18,12 @@ pytestmark = pytest.mark.matrix
 
 @pytest.fixture(params=["3.9", "3.10"])
 def old_python(request, tmp_path):
-    """Return a release and its interpreter in an environment with what the coordinator needs: grpcio and protobuf."""
+    """Return a release and its interpreter, without any package."""
     base = find_python(request.param)
     if base is None:
         pytest.skip(f"no Python {request.param} on PATH, of pyenv or of uv")
     subprocess.run([base, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True, timeout=120)
-    python = str(tmp_path / "venv" / "bin" / "python")
-    pip = ["uv", "pip", "install", "--python", python] if shutil.which("uv") else [
-        sys.executable, "-m", "pip", "--python", python, "install", "--no-compile", "--disable-pip-version-check"]
-    done = subprocess.run([*pip, "-q", "grpcio", "protobuf"], capture_output=True, text=True, timeout=300,
-                          env=os.environ | read_settings(os.environ))
-    assert done.returncode == 0, done.stderr
-    return request.param, python
+    return request.param, str(tmp_path / "venv" / "bin" / "python")
 
 
 def test_a_cluster_restarts_and_succeeds_on_an_older_python(old_python, tmp_path):

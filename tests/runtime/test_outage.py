@@ -17,7 +17,7 @@ from tf_yarn_ops.runtime.common import container_http as rest
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
 from tf_yarn_ops.runtime.master import verdict as ending
-from tf_yarn_ops.runtime.master.containers import SkeinFailed
+from tf_yarn_ops.runtime.master.skein_calls import SkeinFailed
 
 STATE = f"/ws/v1/cluster/apps/{APPLICATION}/state"
 

@@ -166,7 +166,8 @@ def clients(secure_cluster, tmp_path_factory):
     bare = folder / "bare"
     bare.mkdir()
     (bare / "python").symlink_to(os.path.realpath(sys.executable))
-    made.submit("no grpc", "alice", "true", "--wait", "--environment", f"python://{bare}/python")
+    made.submit("bare", "alice", "true", "--wait", "--environment", f"python://{bare}/python")
+    made.submit("no python", "alice", "true", "--wait", "--environment", f"python://{bare}/nothing")
     made.write("alice", EVENTS, event_file(2), "PUT", "CREATE")
     made.submit("charts", "alice", f'until [ -e "{made.flag}" ] || [ -e "{folder}/seen" ]; do sleep 0.2; done', "--wait",
                 "-o", "hdfs:///tmp/charts", "--tensorboard", "--tensorboard_memory", "1g", "--tensorboard_args",
@@ -278,11 +279,15 @@ def test_token_of_another_service_is_reported_with_advice(clients):
     assert clients.is_deleted("alice", report["application_id"])
 
 
-def test_a_coordinator_without_skein_ends_the_job_by_its_token(clients):
-    """An interpreter without grpcio can't talk to Skein; the reason comes by a kill over REST."""
-    code, report = clients.report("no grpc")
-    assert (code, report["reason"]) == (5, "AM_FAILED"), report
-    assert "it needs grpcio and protobuf" in report["message"]
+def test_job_succeeds_on_a_python_without_packages(clients):
+    assert clients.report("bare")[0] == 0
+
+
+def test_coordinator_without_interpreter_ends_the_job_by_its_token(clients):
+    """Another Python of the node kills the application over REST, with the reason."""
+    code, report = clients.report("no python")
+    assert (code, report["reason"]) == (2, "ENVIRONMENT_INVALID"), report
+    assert "there is no Python" in report["message"]
     assert clients.is_deleted("alice", report["application_id"])
 
 

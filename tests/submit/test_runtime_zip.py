@@ -42,7 +42,7 @@ def test_every_module_of_ours_and_of_the_packages_has_its_byte_code():
     found = members()
     sources = {name for name in found if name.endswith(".py")} - {"__main__.py", "tf_yarn_ops/__init__.py"}
     assert {name for name in found if name.endswith(".pyc")} == {f"{name}c" for name in sources}
-    assert "tf_yarn_ops/runtime/agent/agent.py" in sources and "skein/core.py" in sources
+    assert "tf_yarn_ops/runtime/agent/agent.py" in sources
 
 
 def test_the_same_python_takes_the_byte_code(tmp_path):
@@ -76,7 +76,7 @@ def run_with_an_old_python(tmp_path, *programs):
 
 def test_a_python_that_is_too_old_says_what_is_needed_and_where(tmp_path):
     ran = run_with_an_old_python(tmp_path, "python3.8")
-    assert ran.returncode == 1
+    assert ran.returncode == 127
     assert ran.stderr == f"tf_yarn_ops needs Python 3.9, found {sys.version.split()[0]} on {os.uname()[1]}\n"
 
 

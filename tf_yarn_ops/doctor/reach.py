@@ -12,6 +12,7 @@ from ..errors import TfYarnError
 from ..follow.session import Session
 from ..hadoop.cluster import current_user, discover, find_addresses
 from ..hadoop.configuration import Configuration
+from ..hadoop.fast_import import import_skein
 from ..hadoop.resourcemanager import CLUSTER_PATH
 from ..hadoop.security.authentication import (
     Authentication,
@@ -20,7 +21,6 @@ from ..hadoop.security.authentication import (
     SimpleAuthentication,
 )
 from ..hadoop.site import Site, find_site_file, read_site
-from ..runtime.common.fast_import import import_skein
 from .findings import Finding, ill, skip, well
 from .known import CHECK_PATIENCE, REQUEST_TIMEOUT, KnownFacts
 from .probe import ProbeAnswer, probe_all
@@ -30,7 +30,7 @@ from .symptoms import Symptom
 CLOCK_DIFFERENCE = 30.0
 #: Seconds: a ticket that ends sooner is too short for most trainings.
 SHORT_TICKET = 3600.0
-_PACKAGES = ("skein", "httpx", "grpcio", "protobuf")
+_PACKAGES = ("skein", "httpx")
 
 
 def check_versions(known: KnownFacts) -> Finding:

@@ -57,7 +57,7 @@ class Symptom(enum.Enum):
     """What a check may find. A member's value is its `SymptomRow`."""
 
     SKEIN_MISSING = _fault(
-        "versions", "an incomplete installation, or grpcio and protobuf of releases that do not fit",
+        "versions", "an incomplete installation",
         "Skein can't be imported: {error}",
         "Install it for {python}: pip install --upgrade tf-yarn-ops", Reason.SUBMISSION_REJECTED)
 
@@ -232,7 +232,7 @@ class Symptom(enum.Enum):
 
     APPLICATION_FAILED = _fault(
         "application",
-        "as its reason says; most often a Python without grpcio and protobuf, or older than 3.9, on the nodes",
+        "as its reason says; most often no Python of 3.9 or later on the nodes",
         "{application} ended as {reason}: {message}", "{hint} {next}", Reason.AM_FAILED)
     APPLICATION_SLOW = _fault(
         "application", "a full queue, no node with room, a limit for application masters",

@@ -29,6 +29,7 @@ _TEXTS = (
     ("FAILED", re.compile(r"invalid resource request|InvalidResourceRequest|exceeds? maximum allowed allocation|"
                           r"requested resource type=\[\S+\] < 0 or greater", re.IGNORECASE),
      Reason.RESOURCES_IMPOSSIBLE),
+    ("FAILED", re.compile(r"Application driver failed with exit code 12[67]\b"), Reason.ENVIRONMENT_INVALID),
     ("FAILED", re.compile(r"exitCode: -100\b"), Reason.NODE_LOST),
     ("FAILED", re.compile(r"exitCode: -102\b"), Reason.PREEMPTED),
     ("FAILED", re.compile(r"exitCode: -10[34]\b"), Reason.OUT_OF_MEMORY),
@@ -51,14 +52,15 @@ _SENTENCES = {
     Reason.NODE_LOST: "The application master's node was lost",
     Reason.PREEMPTED: "The application master's container was preempted",
     Reason.OUT_OF_MEMORY: "The application master was killed for its memory; give it more (am_memory)",
+    Reason.ENVIRONMENT_INVALID: "The node of the application master could not start the job's Python",
     Reason.AM_FAILED: "The application master ended without a report",
 }
 #: What to do, by YARN's and Skein's own texts: no Python, or a token of a secured cluster that does not fit. The text
 #: follows theirs.
 _ADVICE = (
     (re.compile(r"Application driver failed with exit code 12[67]\b"),
-     "The node could not start the Python of the job: name an environment that every node has (venv:///folder, "
-     "python:///path, or an archive with bin/python); without one the nodes need python3"),
+     "Name an environment that every node has (venv:///folder, python:///path, or an archive with bin/python); without "
+     "one the nodes need python3, 3.9 or later"),
     (re.compile("Failed to renew token"),
      "The ResourceManager must be able to renew the application's tokens: set token_renewer in site.yaml to its "
      "principal, yarn.resourcemanager.principal"),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..runtime.common.fast_import import standing_in
+from .fast_import import standing_in
 
 
 def import_httpx() -> Any:

@@ -24,7 +24,7 @@ def main():  # type: ignore[no-untyped-def]
         if path:
             os.execv(path, [path] + sys.argv)
         sys.stderr.write("tf_yarn_ops needs Python 3.9, found %s on %s\n" % (sys.version.split()[0], os.uname()[1]))
-        return 127 if len(sys.argv) > 3 else 1  # 127: it stands in for an interpreter that is missing
+        return 127  # as a shell does for an interpreter that is missing
     gc.disable()  # imports leave no garbage: looking for it costs each agent 2 ms
     if sys.argv[1] == "coordinator":
         from tf_yarn_ops.runtime.master.driver import main as part

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..hadoop.cluster import Cluster
+from ..hadoop.fast_import import import_skein
 from ..hadoop.site import Site
 from ..hadoop.tls import read_authorities
 from ..job.parts import Acls, Resources
@@ -26,7 +27,6 @@ from ..runtime.common.contract import (
     TypePlan,
     ViewersPlan,
 )
-from ..runtime.common.fast_import import import_skein
 from ..runtime.common.masking import mask_options
 from ..runtime.common.protocol import PORTS
 from ..runtime.common.roles import ROLES, TENSORBOARD
@@ -136,7 +136,8 @@ def build(spec: JobSpec, site: Site | None = None, *, asks_acls: bool = False) -
         resources=skein.Resources(memory=spec.am_memory, vcores=spec.am_vcores),
         script=_script(placed, "coordinator", "", flags="-u"),
         files=ours | environment,
-        env={**placed.variables, **({"JDK_JAVA_OPTIONS": site.am_java_options} if site.am_java_options else {})},
+        # Not the tasks' variables for Docker: their image may lack Java.
+        env={"JDK_JAVA_OPTIONS": site.am_java_options} if site.am_java_options else {},
     )
     return skein.ApplicationSpec(
         name=spec.name,

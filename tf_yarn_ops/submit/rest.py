@@ -24,11 +24,11 @@ from ..errors import (
 from ..follow.sweep import sweep_ended
 from ..follow.yarn_report import read_yarn_report
 from ..hadoop.cluster import Cluster
+from ..hadoop.fast_import import import_skein
 from ..hadoop.resourcemanager import ResourceManager
 from ..hadoop.security.delegation import DelegationTokens, obtain
 from ..job.spec import JobSpec
 from ..runtime.common.contract import JOB_TAG, dump_job
-from ..runtime.common.fast_import import import_skein
 from ..runtime.common.reasons import Reason
 from ..staging.application_directory import JOB_NAME, ApplicationDirectory
 from ..staging.archive import pack

@@ -1,7 +1,6 @@
-"""The runtime zip: `runtime/` and the pure-Python part of skein and yaml; the same sources give the same bytes.
+"""The runtime zip: `runtime/`; the same sources give the same bytes.
 
-Agents need this zip and an interpreter, the coordinator also grpcio and protobuf. It travels with each job through the
-cache.
+Coordinator and agents need this zip and a Python of 3.9 or later. It travels with each job through the cache.
 
 The zip holds each source and its byte code for the submitting Python. A node with the same release of Python uses the
 byte code, which saves an agent 10 ms of CPU and the coordinator 130 ms. Another release compiles the source, because
@@ -40,10 +39,6 @@ def runtime_zip() -> bytes:
     """Return the zip's content."""
     sources = {f"tf_yarn_ops/runtime/{path.relative_to(_RUNTIME).as_posix()}": path
                for path in sorted(_RUNTIME.rglob("*.py"))}
-    for package in ("skein", "yaml"):
-        root = package_folder(package)
-        sources |= {f"{package}/{path.relative_to(root).as_posix()}": path
-                    for path in sorted(root.rglob("*.py")) if "test" not in path.relative_to(root).parts}
     members = {name: path.read_bytes() for name, path in sources.items()}
     members |= {f"{name}c": _byte_code(name, path, members[name]) for name, path in sources.items()}
     # The package's own first module would import the client.
@@ -81,11 +76,3 @@ def _renamed(code: CodeType | None, name: str) -> CodeType:
     assert code is not None, "a source always has code"
     constants = tuple(_renamed(value, name) if isinstance(value, CodeType) else value for value in code.co_consts)
     return code.replace(co_filename=name, co_consts=constants)
-
-
-def package_folder(name: str) -> Path:
-    """Return the folder of an installed package; raise ModuleNotFoundError with the command that installs it."""
-    found = importlib.util.find_spec(name)
-    if found is None or found.origin is None:
-        raise ModuleNotFoundError(f"{name} is not installed; pip install {name}")
-    return Path(found.origin).parent

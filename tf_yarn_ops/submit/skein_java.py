@@ -20,11 +20,11 @@ from pathlib import Path
 
 from ..errors import ClusterUnreachable, HadoopClientUnfit, SubmissionRejected, TfYarnError
 from ..hadoop.cluster import Cluster
+from ..hadoop.fast_import import import_skein
 from ..hadoop.security.authentication import OTHER_USERS
 from ..hadoop.webhdfs import NO_DATANODE
 from ..job.spec import JobSpec
 from ..runtime.common.contract import dump_job
-from ..runtime.common.fast_import import import_skein
 from ..staging.archive import pack
 from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of
 from .certificate import mint

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, TfYarnError
-from ..runtime.common.fast_import import import_skein
+from ..hadoop.fast_import import import_skein
 from ..runtime.common.processes import descendants, send_signal, set_child_subreaper, set_parent_death_signal
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ Skein 0.8.2, ``Driver.java``: ``submitApplicationInner``, ``setupAppDir``, ``fin
 Hadoop, "ResourceManager REST API", Cluster Applications API (Submit Application).
 """
 
+import importlib.util
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,6 @@ from ..follow.yarn_report import WITHOUT_FILES
 from ..hadoop.cluster import Cluster
 from ..runtime.common.contract import RUNTIME_FILE
 from ..staging.local_resource import LocalResource
-from .runtime_zip import package_folder
 
 if TYPE_CHECKING:
     import skein
@@ -54,7 +54,10 @@ class Staged:
 
 def skein_jar() -> Path:
     """Return the path of the jar of Skein's application master."""
-    return package_folder("skein") / "java" / "skein.jar"
+    found = importlib.util.find_spec("skein")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError("skein is not installed; pip install skein")
+    return Path(found.origin).parent / "java" / "skein.jar"
 
 
 def sources(application: "skein.ApplicationSpec") -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ LOG_LINES = 20
 #: The next command for reasons after which only a corrected submission helps.
 SUBMIT_AGAIN = {
     Reason.SPEC_INVALID: "ytf-submit -h",
+    Reason.ENVIRONMENT_INVALID: "ytf-submit --dry_run ...",
     Reason.SUBMISSION_REJECTED: "ytf-submit --dry_run ...",
     Reason.RESOURCES_IMPOSSIBLE: "ytf-submit --dry_run ...",
 }

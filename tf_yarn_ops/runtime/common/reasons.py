@@ -34,6 +34,7 @@ class Reason(str, enum.Enum):
     SPEC_INVALID = "SPEC_INVALID"
     SUBMISSION_REJECTED = "SUBMISSION_REJECTED"
     RESOURCES_IMPOSSIBLE = "RESOURCES_IMPOSSIBLE"
+    ENVIRONMENT_INVALID = "ENVIRONMENT_INVALID"
     CLUSTER_UNREACHABLE = "CLUSTER_UNREACHABLE"
     QUEUE_TIMEOUT = "QUEUE_TIMEOUT"
     ALLOCATION_TIMEOUT = "ALLOCATION_TIMEOUT"
@@ -70,6 +71,8 @@ OUTCOMES = {
     Reason.SPEC_INVALID: Outcome(2, False, "Correct the request; the message lists every fault."),
     Reason.SUBMISSION_REJECTED: Outcome(3, False, "Correct the queue, node label, rights or limits in the message."),
     Reason.RESOURCES_IMPOSSIBLE: Outcome(3, False, "Ask for less; the message says what the cluster has."),
+    Reason.ENVIRONMENT_INVALID: Outcome(2, False, "Use an environment with Python 3.9 or later: venv:///folder or "
+                                                  "python:///path of every node, or an archive with bin/python."),
     Reason.CLUSTER_UNREACHABLE: Outcome(4, True, "Check the addresses of the ResourceManager and the NameNode."),
     Reason.QUEUE_TIMEOUT: Outcome(5, True, "Submit again later or to another queue, or raise queue_timeout."),
     Reason.ALLOCATION_TIMEOUT: Outcome(5, True, "Submit again when all tasks have room at once, or ask for less."),

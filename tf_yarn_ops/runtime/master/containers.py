@@ -1,19 +1,17 @@
 """The containers of a job: the calls that ask for them and end them, by Skein here, by `local_containers` without YARN.
 
-The only module of the coordinator that imports skein. Every call of Skein runs in a thread with a deadline, so that an
-application master that hangs cannot stop the coordinator.
+Every call of Skein has a deadline, so that an application master that hangs cannot stop the coordinator.
 """
 
-import asyncio
 import logging
 import os
+import random
 import re
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, List, NamedTuple, Optional, Protocol
+from typing import Dict, List, NamedTuple, Optional, Protocol, Union
 
-from ..common.contract import CERTIFICATE_FILE, KEY_FILE
-from ..common.fast_import import import_skein
+from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
+from .skein_calls import Channel, SkeinFailed, decode_message
 
 logger = logging.getLogger(__name__)
 
@@ -26,10 +24,9 @@ _CAUSES = (
     (re.compile(r"lost\W* node|node\b.*\b(lost|removed|unusable|decommission)", re.I | re.S), Reason.NODE_LOST),
 )
 FINISHED = ("SUCCEEDED", "FAILED", "KILLED")
-
-
-class SkeinFailed(OSError):
-    """Skein's application master did not answer, or answered with an error."""
+#: ``Container.State`` of skein.proto, by number; the numbers of ``FinalStatus.Type`` that we use.
+_STATES = ("WAITING", "REQUESTED", "RUNNING", *FINISHED)
+_SUCCEEDED, _FAILED = 1, 2
 
 
 class Container(NamedTuple):
@@ -81,15 +78,7 @@ def cause_of(message: str) -> Reason:
 
 
 class Containers(Protocol):
-    """What the coordinator asks of the containers' manager; a call that fails raises SkeinFailed.
-
-    Attributes
-    ----------
-    version : str
-        Of Skein; empty without it.
-    """
-
-    version: str = ""
+    """What the coordinator asks of the containers' manager; a call that fails raises SkeinFailed."""
 
     async def connect(self) -> None:
         """Get ready; from then on the containers of all tasks are requested."""
@@ -117,55 +106,55 @@ class Containers(Protocol):
 
 
 class SkeinContainers(Containers):
-    """The calls of Skein's application master."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(4, thread_name_prefix="skein")
-        self._client: Any = None
+    """The calls of Skein's application master; the numbers of fields are those of skein.proto."""
 
     async def connect(self) -> None:
-        """Import skein and connect; raise ImportError if the interpreter lacks grpcio or protobuf."""
-        await self._call(self._connect)
+        self._master = Channel(os.environ["SKEIN_APPMASTER_ADDRESS"], "skein.AppMaster", client_context(), CALL_SECONDS)
 
-    def _connect(self) -> None:
-        skein = import_skein()
-        with open(CERTIFICATE_FILE, "rb") as certificate, open(KEY_FILE, "rb") as key:
-            security = skein.Security(cert_bytes=certificate.read(), key_bytes=key.read())
-        address, application_id = os.environ["SKEIN_APPMASTER_ADDRESS"], os.environ["SKEIN_APPLICATION_ID"]
-        self._client = skein.ApplicationClient(address, application_id, security=security)
-        self.version = getattr(skein, "__version__", "")
-
-    async def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        loop = asyncio.get_running_loop()
-        try:
-            return await asyncio.wait_for(loop.run_in_executor(self._threads, function, *arguments), CALL_SECONDS)
-        except ImportError:
-            raise
-        except Exception as error:  # Skein's errors have no common base
-            raise SkeinFailed(f"{type(error).__name__}: {error}") from error
+    def close(self) -> None:
+        """End the connection."""
+        self._master.close()
 
     async def list(self) -> List[Container]:
-        states = ("WAITING", "REQUESTED", "RUNNING", *FINISHED)
-        found = await self._call(lambda: self._client.get_containers(states=states))
-        return [Container(c.id, c.service_name, str(c.state), c.exit_message or "", c.yarn_node_http_address or "",
-                          c.yarn_container_id or "", c.start_time.timestamp() if c.start_time else None) for c in found]
+        answer = await self._master.call("getContainers", *((1, state) for state in range(len(_STATES))))
+        return [_read_container(decode_message(found)) for found in answer.get(1, ()) if isinstance(found, bytes)]
 
     async def replace(self, container: Container) -> None:
+        _, _, instance = container.id.rpartition("_")
         try:
-            await self._call(self._client.kill_container, container.id)
+            await self._master.call("killContainer", (1, container.service), (2, int(instance)))
         except SkeinFailed as error:  # it may have ended just now; request the other one anyway
             logger.warning("Could not kill %s: %s", container.id, error)
-        await self._call(self._client.add_container, container.service)
+        await self._master.call("addContainer", (1, container.service))
 
     async def progress(self, fraction: float) -> None:
-        await self._call(self._client.set_progress, fraction)
+        await self._master.call("SetProgress", (1, float(fraction)))
 
     async def add_page(self, route: str, target: str, link: str) -> str:
-        page = await self._call(self._client.ui.add_page, route, target, link)
-        return str(page.address)
+        await self._master.call("AddProxy", (1, route), (2, link), (3, target))
+        info = await self._master.call("UiInfo")
+        addresses, prefix = info[1], _text(info, 2)
+        return f"{_text({1: [random.choice(addresses)]}, 1).rstrip('/')}{prefix}/{route}/"
 
     async def shutdown(self, succeeded: bool, diagnostics: str) -> None:
-        await self._call(self._client.shutdown, "SUCCEEDED" if succeeded else "FAILED", diagnostics)
+        await self._master.call("shutdown", (1, _SUCCEEDED if succeeded else _FAILED), (2, diagnostics))
+
+
+def _read_container(fields: Dict[int, List[Union[int, bytes]]]) -> Container:
+    """Return a ``Container`` of skein.proto."""
+    service, started = _text(fields, 1), _number(fields, 6)
+    return Container(f"{service}_{_number(fields, 2)}", service, _STATES[_number(fields, 3)], _text(fields, 8),
+                     _text(fields, 5), _text(fields, 4), started / 1000 if started else None)
+
+
+def _text(fields: Dict[int, List[Union[int, bytes]]], number: int) -> str:
+    value = fields.get(number, [b""])[-1]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
+
+
+def _number(fields: Dict[int, List[Union[int, bytes]]], number: int) -> int:
+    value = fields.get(number, [0])[-1]
+    return value if isinstance(value, int) else 0
 
 
 def exit_now(code: int) -> None:

@@ -22,12 +22,13 @@ from ..common.report import JobReport, Round, list_names, plain_values, yarn_tim
 from ..common.roles import TENSORBOARD
 from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED, Facts, build_status
 from . import lifecycle
-from .containers import FINISHED, Container, Containers, SkeinFailed
+from .containers import FINISHED, Container, Containers
 from .curves import Curves
 from .lifecycle import Decision, Event, Exited, Expired, Lost, Registered, Verdict
 from .listener import Connection, Server
 from .overseer import Gone, Overseer, View
 from .registry import Peer, Refused, Registry
+from .skein_calls import SkeinFailed
 from .timeline import Timeline
 from .tunnel import Tunnel
 from .viewers import Viewers
@@ -538,8 +539,7 @@ class Coordinator:
             tensorboard_url=self._tensorboard_url(),
             output_path=job.output,
             tensorboard_logdir=board.logdir if board and board.logdir != job.output else None,
-            versions={"tf_yarn_ops": job.version_of_package, "skein": self.containers.version,
-                      "python": platform.python_version()},
+            versions={"tf_yarn_ops": job.version_of_package, "python": platform.python_version()},
         )
 
     def take_times(self, application: Mapping[str, Any]) -> None:

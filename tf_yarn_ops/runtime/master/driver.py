@@ -188,9 +188,6 @@ def main(arguments: List[str]) -> int:
         logger.exception("The coordinator failed")
         code = 1
         message = f"the coordinator failed: {type(error).__name__}: {error}"
-        if isinstance(error, ImportError):
-            message = (f"the coordinator's Python {sys.executable} cannot talk to Skein: {error}; it needs grpcio and "
-                       "protobuf: choose an environment that has them (venv:///folder, or an archive)")
         report = error.report if isinstance(error, VerdictNotTaken) else _failed(job, application_id, message)
         kill_by_rest(job.resourcemanagers, application_id, job.user, compose_diagnostics(report), job.authorities)
     logging.shutdown()
@@ -205,12 +202,12 @@ def _refuse(job: Job, application_id: str, missing: str) -> int:
     message = (f"there is no Python {missing} on {host}: correct the environment, or name one that every node has "
                "(venv:///folder, python:///path, or an archive with bin/python)")
     logger.error("%s", message)
-    kill_by_rest(job.resourcemanagers, application_id, job.user,
-                 compose_diagnostics(_failed(job, application_id, message)), job.authorities)
+    report = _failed(job, application_id, message, Reason.ENVIRONMENT_INVALID)
+    kill_by_rest(job.resourcemanagers, application_id, job.user, compose_diagnostics(report), job.authorities)
     return NOT_FOUND
 
 
-def _failed(job: Job, application_id: str, message: str) -> JobReport:
+def _failed(job: Job, application_id: str, message: str, reason: Reason = Reason.AM_FAILED) -> JobReport:
     return JobReport(application_id, name=job.name, queue=job.queue, user=job.user, state="FAILED",
-                     final_status="FAILED", reason=Reason.AM_FAILED, message=message,
+                     final_status="FAILED", reason=reason, message=message,
                      versions={"tf_yarn_ops": job.version_of_package})

@@ -18,7 +18,8 @@ from ..common.contract import Job
 from ..common.reasons import Reason
 from ..common.report import JobReport, compose_diagnostics
 from ..common.tokens import RESOURCEMANAGER_KIND, TOKEN_HEADER
-from .containers import Containers, SkeinFailed
+from .containers import Containers
+from .skein_calls import SkeinFailed
 
 logger = logging.getLogger(__name__)
 

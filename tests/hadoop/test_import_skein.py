@@ -2,7 +2,7 @@
 
 from support.fresh_python import words_of
 
-OURS = "import sys; from tf_yarn_ops.runtime.common.fast_import import import_skein; "
+OURS = "import sys; from tf_yarn_ops.hadoop.fast_import import import_skein; "
 
 
 def test_skein_comes_without_setuptools():
@@ -25,7 +25,7 @@ except ModuleNotFoundError as error:
     print(error)
 for name in [name for name in sys.modules if name.partition(".")[0] == "skein"]:
     del sys.modules[name]
-from tf_yarn_ops.runtime.common.fast_import import import_skein
+from tf_yarn_ops.hadoop.fast_import import import_skein
 print(import_skein().__name__)
 """
 

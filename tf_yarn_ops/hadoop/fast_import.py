@@ -7,8 +7,9 @@ an interpreter may lack setuptools, and Skein could not be imported at all.
 import sys
 import threading
 import types
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator
+from typing import Any
 
 _lock = threading.Lock()
 
@@ -25,7 +26,7 @@ def import_skein() -> Any:
 
 
 @contextmanager
-def standing_in(modules: Dict[str, Any], unless: str) -> Iterator[None]:
+def standing_in(modules: dict[str, Any], unless: str) -> Iterator[None]:
     """Let other objects stand for modules, only while an import runs.
 
     Nothing is done if the module ``unless`` is imported already, or one of the modules is.
