@@ -473,8 +473,8 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
         seen_as = user_answer.result()
         conf = conf_answer.result()
     # Before a ResourceManager is active, its /conf may lack the values of hdfs-site.xml. When the address has changed,
-    # the three answers may come from different ResourceManagers.
-    if not is_active(info) or asker.addresses.current() != asked:
+    # the three answers may come from different ResourceManagers; a restart between them keeps the address.
+    if not is_active(info) or asker.addresses.current() != asked or not conf.names("dfs."):
         activation = asker.await_active()
         conf = _read_conf(asker)
         if not activation and conf.get("hadoop.security.authentication") == "kerberos" and not conf.names("dfs."):

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 #: Types of frames, their flags, and our settings: HEADER_TABLE_SIZE 0, ENABLE_PUSH 0, INITIAL_WINDOW_SIZE 2^31 - 1.
 _DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _WINDOW_UPDATE, _CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 _END_STREAM = _ACK = 1
-_END_HEADERS = 4
+_END_HEADERS, _PRIORITY = 4, 32
 _OUR_SETTINGS = struct.pack(">HIHIHI", 1, 0, 2, 0, 4, 2**31 - 1)
 _INITIAL_WINDOW_SIZE, _WINDOW, _MAX_FRAME = 4, 65535, 16384
 #: Bits in the Huffman code of each byte and of the end, to the base 36; the code is canonical.
@@ -269,7 +269,8 @@ class _Connection:
             if ours:
                 self._body += payload
         elif kind in (_HEADERS, _CONTINUATION) and ours:
-            self._block += payload
+            # Netty begins with a priority, of 5 bytes.
+            self._block += payload[5:] if kind == _HEADERS and flags & _PRIORITY else payload
             if flags & _END_HEADERS:
                 self._headers.update(decode_headers(self._block))
                 self._block = b""
