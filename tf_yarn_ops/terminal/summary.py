@@ -7,7 +7,7 @@ from ..runtime.common.clock import duration, local_time
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, run_seconds
 from ..runtime.common.roles import TENSORBOARD
-from ..runtime.common.task_groups import TaskGroup, group_tasks
+from ..runtime.common.task_groups import AlikeTasks, group_tasks
 
 #: Width of a task's timeline and of a report, characters.
 WIDTH, COLUMNS = 32, 100
@@ -98,7 +98,7 @@ def describe(report: JobReport, now: float, options: str = "", columns: int = CO
         yield from failure(report, options)
 
 
-def group_report(report: JobReport) -> list[TaskGroup]:
+def group_report(report: JobReport) -> list[AlikeTasks]:
     """Return the tasks of a report in groups, those that deserve a look first."""
     return group_tasks([vars(task) for task in report.tasks],
                        [name for concern in report.concerns for name in concern.tasks])

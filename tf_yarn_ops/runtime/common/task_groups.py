@@ -11,7 +11,7 @@ _RANK = {"failed": 0, "lost": 0, "killed": 2, "pending": 3, "registered": 4, "ru
 _LAST = 6
 
 
-class TaskGroup(NamedTuple):
+class AlikeTasks(NamedTuple):
     """Equal tasks, or a task alone.
 
     Attributes
@@ -40,7 +40,7 @@ def order_tasks(tasks: Iterable[Mapping[str, Any]], troubled: Iterable[str] = ()
     return sorted(tasks, key=lambda task: min(_RANK.get(task["state"], _LAST), 1 if task["task"] in named else _LAST))
 
 
-def group_tasks(tasks: Sequence[Mapping[str, Any]], troubled: Iterable[str] = ()) -> List[TaskGroup]:
+def group_tasks(tasks: Sequence[Mapping[str, Any]], troubled: Iterable[str] = ()) -> List[AlikeTasks]:
     """Return all tasks in groups, ordered as by `order_tasks`; arguments as there.
 
     Tasks are equal if their type, state, exit and number of starts are. A troubled task is never part of a group.
@@ -55,9 +55,9 @@ def group_tasks(tasks: Sequence[Mapping[str, Any]], troubled: Iterable[str] = ()
     groups = []
     for found in equal.values():
         if len(found) < SMALL_GROUP:
-            groups += [TaskGroup(task["task"], (task,)) for task in found]
+            groups += [AlikeTasks(task["task"], (task,)) for task in found]
         else:
-            groups.append(TaskGroup(_span([task["task"] for task in found]), found))
+            groups.append(AlikeTasks(_span([task["task"] for task in found]), found))
     return groups
 
 

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from ..common.clock import duration, utc_clock
 from ..common.escaping import escape_controls
 from ..common.status import ALLOCATED, ENDS, FAILED, KILLED, LOST, REGISTERED, REQUESTED, RUNNING, STOPPED, SUCCEEDED
-from ..common.task_groups import TaskGroup
+from ..common.task_groups import AlikeTasks
 
 #: How the page shows the time after an event: the look of the bar, and what the task does then.
 _LOOKS = {
@@ -38,14 +38,14 @@ class _Bar(NamedTuple):
     tip: str
 
 
-def draw_timeline(document: Mapping[str, Any], groups: Sequence[TaskGroup]) -> str:
+def draw_timeline(document: Mapping[str, Any], groups: Sequence[AlikeTasks]) -> str:
     """Return one bar for each task or group from the submission to the end; a piece shows times, host and exit.
 
     Parameters
     ----------
     document : mapping
         Of ``status.json``.
-    groups : sequence of TaskGroup
+    groups : sequence of AlikeTasks
         Its tasks that are drawn. The last one that has started stands for its group.
     """
     drawn = [(group.name, max(group.tasks, key=lambda task: task.get("started_at") or 0.0)) for group in groups]

@@ -18,7 +18,7 @@ from ..common.clock import duration, utc_clock
 from ..common.concerns import STEPS
 from ..common.report import run_seconds
 from ..common.status import LIVE_TASK
-from ..common.task_groups import SMALL_JOB, TaskGroup, group_tasks, order_tasks
+from ..common.task_groups import SMALL_JOB, AlikeTasks, group_tasks, order_tasks
 from . import drawing
 from .drawing import text
 
@@ -94,7 +94,7 @@ def render_parts(document: Mapping[str, Any], *, live: bool, board: str = BOARD,
     tasks, troubled = document.get("tasks") or (), _troubled(document)
     groups = group_tasks(tasks, troubled)
     if find:
-        groups = [TaskGroup(task["task"], (task,)) for task in order_tasks(tasks, troubled) if _occurs(find, task)]
+        groups = [AlikeTasks(task["task"], (task,)) for task in order_tasks(tasks, troubled) if _occurs(find, task)]
     shown = groups[:MAX_TASKS]
     more = sum(len(group.tasks) for group in groups[MAX_TASKS:])
     rest = f'<p class="dim">and {more} more tasks</p>' if more else ""
@@ -215,7 +215,7 @@ def _concerns(document: Mapping[str, Any]) -> str:
     return f"<ul>{items}</ul>" if items else ""
 
 
-def _tasks(groups: Sequence[TaskGroup], live: bool) -> str:
+def _tasks(groups: Sequence[AlikeTasks], live: bool) -> str:
     """Return the table; a page that asks nobody has the members of each group too, and its filter shows them."""
     gpus = any((task.get("usage") or {}).get("gpus") for group in groups for task in group.tasks)
     heads = ["task", "state", "host", "starts", "exit", "CPU, cores now (peak) of given",
@@ -231,7 +231,7 @@ def _tasks(groups: Sequence[TaskGroup], live: bool) -> str:
     return f'<table class="sorted"><thead><tr>{columns}<th>log</th></tr></thead><tbody>{rows}</tbody></table>'
 
 
-def _group(group: TaskGroup, gpus: bool) -> str:
+def _group(group: AlikeTasks, gpus: bool) -> str:
     first, number = group.tasks[0], len(group.tasks)
     state = str(first.get("state") or "")
     usages = [task.get("usage") or {} for task in group.tasks] if state in LIVE_TASK else []
