@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow
 
 ENDINGS = {
     Reason.SUCCEEDED: type(None), Reason.TASK_FAILED: TfYarnJobFailed, Reason.SPEC_INVALID: AirflowFailException,
+    Reason.ENVIRONMENT_INVALID: AirflowFailException,
     Reason.SUBMISSION_REJECTED: AirflowFailException, Reason.RESOURCES_IMPOSSIBLE: AirflowFailException,
     Reason.CLUSTER_UNREACHABLE: TfYarnInfrastructureError, Reason.QUEUE_TIMEOUT: TfYarnInfrastructureError,
     Reason.ALLOCATION_TIMEOUT: TfYarnInfrastructureError, Reason.REGISTRATION_TIMEOUT: TfYarnInfrastructureError,

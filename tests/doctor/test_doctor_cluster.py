@@ -42,7 +42,7 @@ def test_everything_is_checked_and_an_application_reports_its_python(minicluster
 
 def test_an_interpreter_that_the_nodes_lack_is_a_fault_of_the_application(minicluster):
     code, found = doctor(minicluster, "--submit", "--environment", "venv:///nowhere")
-    assert (code, found["application"]["symptom"]) == (5, "APPLICATION_FAILED")
+    assert (code, found["application"]["symptom"]) == (2, "APPLICATION_FAILED")
     assert re.search("there is no Python /nowhere/bin/python on .+: correct the environment", found["application"]["message"])
     assert found["application"]["facts"]["application"] in found["application"]["advice"]
 

@@ -62,7 +62,6 @@ def test_the_claim_of_another_user_is_refused(place):
     (0, [], 60),
     (0, [mine(1)], 60),
     (0, [mine(1, reason=Reason.TASK_FAILED)], None),  # no attempt follows
-    (1, [mine(1, reason=Reason.TASK_FAILED, finishedTime=round((time.time() + 1000) * 1000))], 1060),
     (1, [mine(1, reason=Reason.SUCCEEDED)], None),
     (1, [mine(1, attempt=1, reason=Reason.SUCCEEDED)], 60),  # of an earlier attempt
 ])
@@ -75,6 +74,13 @@ def test_an_older_run_may_train_until_its_patience_is_over(place, retries, appli
     if seconds is not None:
         assert found[ME.generation] == pytest.approx(time.time() + seconds, abs=120)
     assert claims_of(place, older).older_runs(applications) == {}
+
+
+def test_patience_for_an_older_run_begins_at_the_end_of_its_attempt(place):
+    claims_of(place, Identity(ME.key, ME.generation, ME.attempt, ME.deployment, run=Run(1, 60.0))).start_run()
+    newer = Identity(ME.key, ME.generation + 1, 0, ME.deployment, run=Run(0, 60.0))
+    ended = mine(1, reason=Reason.TASK_FAILED, finishedTime=round((time.time() + 1000) * 1000))
+    assert claims_of(place, newer).older_runs([ended]) == {ME.generation: pytest.approx(time.time() + 1060, abs=120)}
 
 
 def test_the_caller_that_watches_an_application_is_named_by_its_claim(place):

@@ -169,7 +169,7 @@ def test_success_is_reported_with_tasks_times_and_metrics(launcher, minicluster,
         "ps:0": "stopped", "worker:0": "succeeded", "worker:1": "succeeded", "tensorboard:0": "failed"}
     assert sorted(t.container_id[-6:] for t in report.tasks) == ["000002", "000003", "000004", "000005"]
     assert report.submitted_at <= report.started_at <= task(report, "worker:0").started_at <= report.finished_at
-    assert report.versions["skein"] == "0.8.2"
+    assert set(report.versions) >= {"tf_yarn_ops", "python"}
     assert_gone(launcher, minicluster, good.id)
 
 
@@ -377,6 +377,7 @@ def packed(tmp_path_factory):
     told = subprocess.run([python, "-c", "import site; print(site.getsitepackages()[0])"], capture_output=True,
                           text=True, check=True, timeout=60)
     packages = Path(told.stdout.strip())
+    packages.mkdir(exist_ok=True)
     shutil.copy(six.__file__, packages)
     archive = home.with_suffix(".tar.gz")
     with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
