@@ -50,6 +50,7 @@ EXTRAS = {
         "scikit-learn>=1.4",  # the 1,797 digits of the example
         "types-PyYAML>=6",
         "uv>=0.5",  # makes the environments of other versions of Airflow in seconds
+        "websockets>=14",  # speaks WebDriver BiDi with Firefox
     ],
 }
 

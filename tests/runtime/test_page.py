@@ -15,6 +15,7 @@ import pytest
 from support import wire
 from support.axe import complaints
 from support.browser import browsing, chromium
+from support.firefox import firefox
 from support.waiting import until
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
@@ -26,6 +27,8 @@ from tf_yarn_ops.runtime.page.page import MAX_TASKS, changed_parts, render_page,
 APP = "application_1700000000000_0042"
 EVIL = "<script>document.title='caught'</script><img src=x onerror=alert(1)>\"'&{{head}}"
 START = 1_700_000_000.0
+#: As WebDriver writes the key.
+ARROW_LEFT = "\ue012"
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +219,25 @@ def test_open_page_shows_the_verdict_while_its_request_is_held(browser):
         now["message"] = "the tasks are stopped"
         renew(final=True)
         until(lambda: "the tasks are stopped" in page.inner_text("#verdict"), 60)
+
+
+@pytest.mark.matrix
+def test_firefox_shows_curves_logs_values_and_the_verdict():
+    now, shown = {}, "document.querySelector('%s').innerText"
+    with coordinated(lambda: status(**now)) as (url, renew), firefox() as page:
+        page.goto(url)
+        assert page.evaluate("document.title") == "digits: RUNNING"
+        assert page.evaluate("document.querySelectorAll('figure polyline').length") == 2
+        page.evaluate("document.querySelector('[data-log=\"worker:1\"]').click()")
+        until(lambda: "log of worker:1" in page.evaluate(shown % "#log"))
+        page.evaluate("document.querySelector('figure .plot').focus()")
+        assert page.evaluate(shown % "#tip").startswith("step 2\n")
+        page.press(ARROW_LEFT)
+        until(lambda: page.evaluate(shown % "#tip").startswith("step 1.9"))
+        now.update(reason=Reason.TASK_FAILED, message="worker:1 failed", first_failure="worker:1")
+        renew(final=True)
+        until(lambda: page.evaluate("document.title") == "digits: TASK_FAILED")
+        assert "worker:1 failed" in page.evaluate(shown % "#verdict")
 
 
 @pytest.mark.matrix
