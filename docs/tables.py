@@ -81,16 +81,22 @@ OTHERS = (("executes", "tf.command"), ("python_binary_path", "tf.command"), ("py
           ("tony.application.tensorboard-log-dir", "tf.output"))
 
 
-def azkaban_keys(section: str) -> str:
-    """Return keys of a ``.job``, with the option, TonY's names, and what differs from the option."""
-    rows = []
+def azkaban_keys() -> str:
+    """Return the keys of a ``.job``: with TonY's names and what differs from the option, then those without either."""
+    rows, others = [], []
     for name, option in keys.ALL_KEYS:
-        if option.section == section:
-            typed = "the command" if option.name == "task_command" else f"`--{option.name}`" if option in ALL else ""
-            text = " ".join(filter(None, ("" if typed else option.help, NOTES.get(name))))
-            rows.append((f"`{name}`", typed, ", ".join(f"`{one}`" for one in tony_names(name)),
-                         DEFAULTS.get(name, option.shown_default), re.sub(r"<(?=\w+>)", r"\\<", text)))
-    return table(("key", "`ytf-submit`", "TonY", "default", "meaning"), rows)
+        same = option in ALL and name == f"tf.{option.name}"
+        tony = ", ".join(f"`{one}`" for one in tony_names(name))
+        like = f"As `--{option.name}`." if option in ALL and not same else ""
+        known = option in ALL or option.name == "task_command"
+        default = DEFAULTS.get(name, "" if known else option.shown_default)
+        help_ = "" if known else option.help
+        text = " ".join(filter(None, (like, help_, NOTES.get(name), f"Default: {default}." if default else "")))
+        if text or tony:
+            rows.append((f"`{name}`", tony, re.sub(r"<(?=\w+>)", r"\\<", text)))
+        else:
+            others.append(f"`{name}`")
+    return table(("key", "TonY", "meaning"), rows) + "\n\nAs the option of the same name: " + ", ".join(others) + "."
 
 
 def tony_names(key: str) -> list[str]:
@@ -104,26 +110,16 @@ def tony_names(key: str) -> list[str]:
 
 
 def doctor_checks() -> str:
-    """Return the checks of ``ytf doctor`` in their order."""
-    return table(("check", "question"), [(f"`{check.name}`", check.question) for check in CHECKS])
-
-
-def doctor_symptoms() -> str:
-    """Return everything that ``ytf doctor`` may find; it prints the advice itself. Values are in angle brackets."""
-    return table(("symptom", "outcome", "message", "usual cause"), [
-        (f"`{symptom.name}`", row.outcome.value, _shown(row.text), _shown(row.cause))
-        for symptom in Symptom for row in [symptom.value]])
-
-
-def _shown(text: str) -> str:
-    return re.sub(r"\{(\w+)(?:[:!]\w+)?\}", r"\\<\1>", text).replace("*", r"\*")
+    """Return the checks of ``ytf doctor`` in their order, each with the symptoms that only it finds."""
+    return table(("check", "question", "symptoms in the JSON"), [
+        (f"`{check.name}`", check.question, ", ".join(
+            f"`{symptom.name}`" for symptom in Symptom if symptom.value.check == check.name)) for check in CHECKS])
 
 
 TABLES: dict[str, Callable[[], str]] = {
     **{f"options: {section}": (lambda section=section: options_of_section(section)) for section in OPTION_SECTIONS},
-    **{f"azkaban: {section}": (lambda section=section: azkaban_keys(section)) for section in OPTION_SECTIONS},
+    "azkaban: keys": azkaban_keys,
     "doctor: checks": doctor_checks,
-    "doctor: symptoms": doctor_symptoms,
 }
 
 

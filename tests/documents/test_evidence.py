@@ -16,16 +16,6 @@ ROWS = {row[0]: row for line in PAGE.splitlines() if re.match(r"\| [A-Z]{2}-\d+ 
         for row in [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]]}  # fmt: skip
 
 
-def names_cluster(node):
-    """Tell whether an expression contains the marker: ``pytest.mark.cluster``, alone, called or in a list."""
-    return any(isinstance(part, ast.Attribute) and ast.unparse(part) == "pytest.mark.cluster" for part in ast.walk(node))
-
-
-def is_for_some_parameters(decorator):
-    """Tell whether a decorator is ``parametrize``, whose markers count for single parameters only."""
-    return isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.parametrize"
-
-
 class Functions:
     """What the syntax tree of a test file tells of its functions.
 
@@ -33,8 +23,6 @@ class Functions:
     ----------
     names : set of str
         All functions.
-    on_cluster : set of str
-        Those with the marker ``cluster``, their own or the file's.
     golden : set of str
         Those that read a golden file: they or a function that they call use a name that the module gives to a folder
         called golden.
@@ -45,12 +33,9 @@ class Functions:
         functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
         targets = {ast.unparse(node.targets[0]): node.value for node in assigned}
-        all_of_them = "pytestmark" in targets and names_cluster(targets["pytestmark"])
         folders = {name for name, value in targets.items() if any(
             isinstance(part, ast.Constant) and part.value == "golden" for part in ast.walk(value))}
         self.names = {node.name for node in functions}
-        self.on_cluster = {node.name for node in functions if all_of_them or any(
-            names_cluster(one) for one in node.decorator_list if not is_for_some_parameters(one))}
         used = {node.name: {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} for node in functions}
         self.golden = {name for name, words in used.items() if words & folders}
         while more := {name for name, words in used.items() if words & self.golden} - self.golden:
@@ -65,8 +50,8 @@ def functions_of(path):
 
 def named_by(row):
     """Return the tests that a row names: pairs of a file's `Functions` and a function's name."""
-    found = [re.fullmatch(r"`(tests/[\w/]+\.py)::(test_\w+)`", text) for text in row[4].split(", ") if text]
-    assert all(found), f"not a list of tests: {row[4]}"
+    found = [re.fullmatch(r"`(tests/[\w/]+\.py)::(test_\w+)`", text) for text in row[2].split(", ") if text]
+    assert all(found), f"not a list of tests: {row[2]}"
     return [(functions_of(ROOT / one[1]), one[2]) for one in found]
 
 
@@ -75,52 +60,42 @@ def test_there_are_185_ids_each_with_its_row():
     assert list(ROWS) == IDS
 
 
+def status_of(row):
+    """Return "no", "part" or "works", as the row's sentence says."""
+    return "no" if row[1].startswith("no: ") else "part" if "; missing: " in row[1] else "works"
+
+
 @pytest.mark.parametrize("row", ROWS.values(), ids=list(ROWS))
 def test_a_row_says_what_we_do_and_names_tests_that_can_prove_it(row):
-    _, what, status, on, _ = row
+    _, what, _ = row
     assert len(what) > 3
-    assert status in ("works", "part", "no") and on in ("cluster", "")
-    assert ("; missing: " in what) == (status == "part"), "part, and only part, says what is missing"
     found = named_by(row)
     for functions, name in found:
         assert name in functions.names, f"{name} does not exist"
-    if status == "no":
+    if status_of(row) == "no":
         return
-    assert found, "works and part need a test"
-    on_cluster = any(name in functions.on_cluster for functions, name in found)
-    assert on_cluster == (on == "cluster"), "on says cluster if and only if a test of the row has the marker cluster"
+    assert found, "what works, or works in part, needs a test"
     golden = all(name in functions.golden for functions, name in found)
-    assert not (golden and status == "works"), "its tests only compare with a golden file"
+    assert not (golden and status_of(row) == "works"), "its tests only compare with a golden file"
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS.values() if row[4]], ids=lambda row: row[0])
+@pytest.mark.parametrize("row", [row for row in ROWS.values() if row[2]], ids=lambda row: row[0])
 def test_words_in_backticks_stand_in_a_named_test_file(row):
-    source = "".join((ROOT / path).read_text(encoding="utf-8") for path in re.findall(r"`(tests/[\w/]+\.py)::", row[4]))
+    source = "".join((ROOT / path).read_text(encoding="utf-8") for path in re.findall(r"`(tests/[\w/]+\.py)::", row[2]))
     words = [word for text in re.findall(r"`([^`]+)`", row[1]) for word in re.split(r"[\s|\\]+", text)]
     assert [word for word in words if word.removeprefix("--") not in source] == []
 
 
 EXAMPLE = """
-import pytest
 GOLDEN = Path(__file__).parent / "golden"
-{mark}
-@pytest.mark.parametrize("way", ["wire", pytest.param("real", marks=pytest.mark.cluster)])
-def test_some(way): pass
-@pytest.mark.cluster
 def test_one(): pass
 def read(name): return (GOLDEN / name).read_text()
 def test_request(): assert text == read("seed.yaml")
 """
 
 
-@pytest.mark.parametrize(("mark", "on_cluster"), [
-    ("", {"test_one"}),
-    ("pytestmark = pytest.mark.slow", {"test_one"}),
-    ("pytestmark = [pytest.mark.timeout(9), pytest.mark.cluster]", {"test_some", "test_one", "read", "test_request"}),
-])
-def test_markers_and_golden_files_are_seen_in_the_syntax_tree(mark, on_cluster):
-    tests = Functions(EXAMPLE.format(mark=mark))
-    assert (tests.on_cluster, tests.golden) == (on_cluster, {"read", "test_request"})
+def test_golden_files_are_seen_in_the_syntax_tree():
+    assert Functions(EXAMPLE).golden == {"read", "test_request"}
 
 
 def test_the_golden_test_of_the_requests_is_known_as_such():
@@ -128,6 +103,6 @@ def test_the_golden_test_of_the_requests_is_known_as_such():
 
 
 def test_the_sum_at_the_top_is_right():
-    works, part, no = map(int, re.search(r"^(\d+) work, (\d+) in part, (\d+) do not\.$", PAGE, re.M).groups())
-    statuses = [row[2] for row in ROWS.values()]
+    works, part, no = map(int, re.search(r"^(\d+) work, (\d+) in part, (\d+) do not\.", PAGE, re.M).groups())
+    statuses = [status_of(row) for row in ROWS.values()]
     assert (works, part, no) == tuple(statuses.count(status) for status in ("works", "part", "no"))

@@ -2,11 +2,10 @@
 
 A row is a function that gets the rig, plays its fault on the real daemons and gives an `Outcome`.
 The rows of a file are played at once, a few at a time; those that need the whole cluster come after.
-``docs/operations/reliability.md`` has a line for every row, which test_reliability_doc.py holds to this.
+``docs/operations/reliability.md`` has a line for every row, which tests/documents/test_reliability.py holds to this.
 """
 
 import contextlib
-import json
 import os
 import re
 import signal
@@ -34,8 +33,6 @@ FOREVER = "exec tail -f /dev/null"
 AT_ONCE = 4
 #: What an ending may take to take everything with it, seconds.
 LEFT_SECONDS = 60
-#: Where a run writes what it has measured, a JSON object a line; for the table in docs/operations/reliability.md.
-MEASURED = "YTF_FAULTS_MEASURED"
 
 
 def job(command=FOREVER, losses=0, **fields):
@@ -138,11 +135,6 @@ def wanted(request):
 def check(row: Row, played: dict[str, "Future[Outcome]"]) -> None:
     """Hold a row's outcome to what the matrix says."""
     outcome = played[row.fault].result()
-    told = os.environ.get(MEASURED)
-    if told:
-        with open(told, "a") as file:
-            file.write(json.dumps({"fault": row.fault, "reason": row.reason.value if row.reason else "",
-                                   "limit": row.limit, "seconds": round(outcome.seconds, 1)}) + "\n")  # fmt: skip
     assert outcome.reason is row.reason, outcome.message
     assert outcome.left == (), outcome
     assert outcome.seconds <= row.limit, outcome

@@ -27,8 +27,6 @@ class SymptomRow(NamedTuple):
         Name of the check that finds it.
     outcome : Outcome
         WARNING if jobs work all the same, FAULT if they do not.
-    cause : str
-        The usual causes, for the documents.
     text : str
         Template for `str.format`: what was found.
     advice : str
@@ -39,247 +37,205 @@ class SymptomRow(NamedTuple):
 
     check: str
     outcome: CheckOutcome
-    cause: str
     text: str
     advice: str
     reason: Reason | None = None
 
 
-def _warning(check: str, cause: str, text: str, advice: str) -> SymptomRow:
-    return SymptomRow(check, CheckOutcome.WARNING, cause, text, advice)
+def _warning(check: str, text: str, advice: str) -> SymptomRow:
+    return SymptomRow(check, CheckOutcome.WARNING, text, advice)
 
 
-def _fault(check: str, cause: str, text: str, advice: str, reason: Reason = Reason.CLUSTER_UNREACHABLE) -> SymptomRow:
-    return SymptomRow(check, CheckOutcome.FAULT, cause, text, advice, reason)
+def _fault(check: str, text: str, advice: str, reason: Reason = Reason.CLUSTER_UNREACHABLE) -> SymptomRow:
+    return SymptomRow(check, CheckOutcome.FAULT, text, advice, reason)
 
 
 class Symptom(enum.Enum):
     """What a check may find. A member's value is its `SymptomRow`."""
 
     SKEIN_MISSING = _fault(
-        "versions", "an incomplete installation",
-        "Skein can't be imported: {error}",
+        "versions", "Skein can't be imported: {error}",
         "Install it for {python}: pip install --upgrade tf-yarn-ops", Reason.SUBMISSION_REJECTED)
 
     NO_ADDRESS = _fault(
-        "configuration", "nothing names a ResourceManager, an address is not one, or the site file has faults",
-        "{error}",
+        "configuration", "{error}",
         "Ask the administrator for the address of the ResourceManager's web pages (usually port 8088, with https 8090) "
         "and set it in one of these places")
 
     RM_SILENT = _fault(
-        "resourcemanager",
-        "wrong host or port, a firewall, https instead of http (or the reverse), a ResourceManager that is down",
-        "no ResourceManager answers: {states}",
-        "Check host and port: it is the address of the web pages (8088, with https 8090), not of RPC (8032). Check "
-        "that this machine may reach it: curl {url}/ws/v1/cluster/info")
+        "resourcemanager", "no ResourceManager answers: {states}",
+        "Check host, port and http or https: it is the address of the web pages (8088, with https 8090), not of RPC "
+        "(8032). Check that the daemon runs and no firewall stands between: curl {url}/ws/v1/cluster/info")
     RM_OTHER = _fault(
-        "resourcemanager", "the port of another daemon, a login page of a gateway, a proxy",
-        "the address is not that of a ResourceManager: {states}",
+        "resourcemanager", "the address is not that of a ResourceManager: {states}",
         "Give the address of the ResourceManager's web pages (8088, with https 8090), not that of RPC (8032), of a "
         "NameNode (9870) or of a proxy. Look at the answer: curl {url}/ws/v1/cluster/info")
     RM_NOT_ACTIVE = _fault(
-        "resourcemanager", "only the standby is named, or a fail-over has not ended",
-        "no ResourceManager is active: {states}",
+        "resourcemanager", "no ResourceManager is active: {states}",
         "Name all ResourceManagers, separated by commas. If these are all, the administrator has to make one of them "
         "active (yarn rmadmin -getAllServiceState)")
     RM_STANDBY_NAMED = _warning(
-        "resourcemanager", "only the standby of a pair is named, on a secured cluster",
-        "only a standby is named: {states}",
+        "resourcemanager", "only a standby is named: {states}",
         "Name all ResourceManagers, separated by commas: jobs depend on what the standby's /conf says about the others")
     RM_PARTLY_AWAY = _warning(
-        "resourcemanager", "one of several ResourceManagers is down, or its address is wrong",
-        "not every ResourceManager answers: {states}",
+        "resourcemanager", "not every ResourceManager answers: {states}",
         "Jobs work now, but not after a fail-over to one that does not answer: start it, or correct its address")
 
     TICKET_MISSING = _fault(
-        "ticket", "no kinit, an expired ticket, a keytab that is old or of another principal, a KDC that is away",
-        "the cluster wants a Kerberos ticket: {error}",
-        "Run kinit as the user who submits, or set keytab and principal in site.yaml; look with klist")
+        "ticket", "the cluster wants a Kerberos ticket: {error}",
+        "Run kinit as the user who submits, or set keytab and principal in site.yaml; look with klist, which shows the "
+        "end of a ticket")
     TICKET_ENDS_SOON = _warning(
-        "ticket", "a ticket of short life, or one that was got hours ago", "the ticket of {principal} ends in {left}",
+        "ticket", "the ticket of {principal} ends in {left}",
         "Run kinit again, or set keytab in site.yaml, so that waiting clients renew it; a running job goes on without")
 
     REFUSED = _fault(
-        "identity",
-        "the web interface takes everybody for dr.who, doAs is not allowed, there is no ticket, a fact is not shown",
-        "{error}",
+        "identity", "{error}",
         "Without Kerberos set HADOOP_USER_NAME to a user whom the cluster knows; with Kerberos run kinit as this user. "
         "To act for another user (--user) you need hadoop.proxyuser.YOU.hosts and .users, from the administrator",
         Reason.SUBMISSION_REJECTED)
 
     UNSECURED = _warning(
-        "security", "hadoop.security.authentication is simple",
-        "the cluster has no Kerberos: it believes every user name",
+        "security", "the cluster has no Kerberos: it believes every user name",
         "Only the network protects this cluster: everybody who reaches its ports can act as any user. The "
         "administrator can set hadoop.security.authentication to kerberos")
     OPEN_PAGES = _warning(
-        "security", "hadoop.http.authentication.type is simple on a secured cluster",
-        "Hadoop's RPC wants Kerberos, but the ResourceManager's web interface believes every user name",
+        "security", "Hadoop's RPC wants Kerberos, but the ResourceManager's web interface believes every user name",
         "The administrator can set hadoop.http.authentication.type to kerberos, and "
         "hadoop.http.filter.initializers to org.apache.hadoop.security.AuthenticationFilterInitializer")
 
     NN_UNKNOWN = _fault(
-        "filesystem", "the default file system has no WebHDFS, or the cluster's configuration is not shown",
-        "{error}",
+        "filesystem", "{error}",
         "Ask the administrator for the HTTP address of the NameNodes (usually port 9870) or of an HttpFS (14000)",
         Reason.SUBMISSION_REJECTED)
     NN_SILENT = _fault(
-        "filesystem", "a firewall, WebHDFS switched off, an address that only the cluster's machines can resolve",
-        "no NameNode answers as one: {states}",
+        "filesystem", "no NameNode answers as one: {states}",
         "Check webhdfs in site.yaml (default: the addresses of the cluster's configuration), that this machine may "
         "reach them, and that dfs.webhdfs.enabled is not false: curl {url}/webhdfs/v1/?op=GETFILESTATUS"
         " (if HTTP has to stay closed: submit_with: skein in site.yaml; Skein's Java client then stages and submits)")
     NN_CLOSED = _warning(
-        "filesystem", "as for NN_UNKNOWN and NN_SILENT, where Skein's Java client submits",
+        "filesystem",
         "the file system can't be reached over HTTP, so Skein's Java client has to stage and submit: {error}",
         "Jobs work, but staged files that a killed client leaves stay, and logs in HDFS can't be read without 'yarn'. "
         "To submit over HTTP set webhdfs in site.yaml to the NameNodes (usually port 9870) or to an HttpFS (14000)")
     NN_NOT_ACTIVE = _fault(
-        "filesystem", "only the standby is named, or a fail-over has not ended",
-        "no NameNode is active: {states}",
+        "filesystem", "no NameNode is active: {states}",
         "Name all NameNodes in site.yaml (webhdfs). If these are all, the administrator has to make one of them active "
         "(hdfs haadmin -getAllServiceState)")
     NN_PARTLY_AWAY = _warning(
-        "filesystem", "one of several NameNodes is down, or its address is wrong",
-        "not every NameNode answers: {states}",
+        "filesystem", "not every NameNode answers: {states}",
         "Jobs work now, but not after a fail-over to one that does not answer: start it, or correct its address")
 
     CLOCK_DIFFERS = _warning(
-        "clock", "no NTP on one of the machines, or a wrong time zone",
-        "this machine's clock differs: {differences}",
+        "clock", "this machine's clock differs: {differences}",
         "Let both machines get their time by NTP: times in reports are wrong, YARN may end a job too early, and from "
         "300 s on Kerberos may refuse tickets")
 
     TOKENS_UNAVAILABLE = _warning(
-        "tokens", "an HttpFS in place of the NameNodes, a configuration that is not shown, a cluster without WebHDFS",
-        "the cluster gives no tokens over HTTP, so Skein's Java client will submit: {error}",
+        "tokens", "the cluster gives no tokens over HTTP, so Skein's Java client will submit: {error}",
         "Set what the message names in site.yaml; Skein's client starts a JVM and needs Hadoop's client here")
     TOKENS_REFUSED = _fault(
-        "tokens", "no right to act for the user, or a login without Kerberos", "{error}",
+        "tokens", "{error}",
         "Ask the administrator of Hadoop: jobs on a secured cluster need delegation tokens",
         Reason.SUBMISSION_REJECTED)
 
     STAGING_REFUSED = _fault(
-        "staging",
-        "the user has no home directory in HDFS, or a quota is exceeded",
-        "{error}",
-        "The user needs a directory {staging}: the administrator makes /user/{user}, or set 'staging:' in site.yaml",
+        "staging", "{error}",
+        "The user needs a directory {staging}: the administrator makes /user/{user}, or set 'staging:' in "
+        "site.yaml. A quota may also be exceeded",
         Reason.SUBMISSION_REJECTED)
     STAGING_NOT_NOW = _fault(
-        "staging", "safe mode, no live DataNode with space, a DataNode that this machine does not reach",
-        "{error}",
+        "staging", "{error}",
         "A file's content goes to the DataNodes: hdfs dfsadmin -report shows which are alive. This machine has to "
         "reach them, or set 'webhdfs:' to an HttpFS")
     STAGING_ALTERED = _fault(
-        "staging", "a gateway between this machine and HDFS",
-        "{path} was read back with {read} bytes, not with the {written} that were written",
+        "staging", "{path} was read back with {read} bytes, not with the {written} that were written",
         "Check what stands between this machine and HDFS: a proxy or gateway alters files")
 
     STAGING_OPEN = _warning(
-        "rights", "a umask of 000 or 002, or another user has made the directory",
-        "users other than {user} can write: {places}",
+        "rights", "users other than {user} can write: {places}",
         "Cached files are not used, and each job uploads its own. Correct it: hdfs dfs -chmod go-w {paths} (and "
         "hdfs dfs -chown {user} by the administrator), or name the owner as trusted_owner in site.yaml")
 
     REST_CLOSED = _warning(
-        "submission", "an administrator has switched submission over HTTP off, or a gateway does not let it pass",
-        "applications can't be submitted over HTTP ({error}); Skein's Java client will submit them",
+        "submission", "applications can't be submitted over HTTP ({error}); Skein's Java client will submit them",
         "Let the administrator allow it (yarn.webapp.ui-actions / REST submission); Skein's client starts a JVM, "
         "and can't keep two clients from training at the same moment")
     REST_NEEDED = _fault(
-        "submission", "as above, and the site allows no other way",
-        "applications can't be submitted over HTTP, and submit_with is rest: {error}",
+        "submission", "applications can't be submitted over HTTP, and submit_with is rest: {error}",
         "Ask the administrator to allow it, or set submit_with: auto in site.yaml", Reason.SUBMISSION_REJECTED)
     SKEIN_UNUSABLE = _fault(
-        "submission", "this machine has no Hadoop client",
-        "Skein's Java client has to submit ({why}), and this machine lacks {missing}",
+        "submission", "Skein's Java client has to submit ({why}), and this machine lacks {missing}",
         "Install Java and Hadoop's client with the cluster's configuration, and put 'yarn' on PATH",
         Reason.SUBMISSION_REJECTED)
 
     QUEUE_CLOSED = _fault(
-        "queue", "a misspelt name, a queue with queues below it, a stopped queue",
-        "{error}", "Give another queue: ytf doctor --queue NAME", Reason.SUBMISSION_REJECTED)
+        "queue", "{error}", "Give another queue: ytf doctor --queue NAME", Reason.SUBMISSION_REJECTED)
     QUEUE_MAPPED = _warning(
-        "queue", "there is no leaf queue with the name default",
-        "{error}",
+        "queue", "{error}",
         "YARN's placement rules may move jobs of queue default; if they do not, give another queue: --queue NAME")
     QUEUE_FORBIDDEN = _fault(
-        "queue", "the ACL acl_submit_applications of the queue and of those above it",
-        "{user} may not submit to queue {queue!r}{who}",
+        "queue", "{user} may not submit to queue {queue!r}{who}",
         "Give another queue (--queue NAME), or ask the administrator for the right SUBMIT_APPLICATIONS",
         Reason.SUBMISSION_REJECTED)
     QUEUE_FULL = _warning(
-        "queue", "many waiting applications",
-        "queue {queue!r} has {number} applications, and takes {most}",
+        "queue", "queue {queue!r} has {number} applications, and takes {most}",
         "Submissions are refused until some end; wait, or give another queue")
 
     ANYBODY_KILLS = _warning(
-        "queue_acl", "yarn.acl.enable is false, or the root queue keeps the default ACL *",
-        "any user may administer queue {queue!r}, and so kill every application in it",
+        "queue_acl", "any user may administer queue {queue!r}, and so kill every application in it",
         "The administrator can set yarn.acl.enable to true, and the ACLs acl_administer_queue of the queue and of the "
         "queues above it, root too, to the right users (a blank for none; * is the default)")
 
     NO_NODES = _fault(
-        "nodes", "NodeManagers are down, unhealthy or not registered",
-        "the cluster has no running node", "Every job waits in the queue: start NodeManagers",
+        "nodes", "the cluster has no running node", "Every job waits in the queue: start NodeManagers, or look why "
+        "those that run are unhealthy",
         Reason.ALLOCATION_TIMEOUT)
     NODE_UNREACHABLE = _warning(
-        "nodes", "a firewall, or host names that only the cluster's machines can resolve",
-        "{number} of {asked} NodeManagers do not answer this machine: {states}",
+        "nodes", "{number} of {asked} NodeManagers do not answer this machine: {states}",
         "Logs of running tasks can't be read from here until this machine reaches the NodeManagers' web ports "
         "(usually 8042); jobs run all the same")
 
     APPLICATION_FAILED = _fault(
-        "application",
-        "as its reason says; most often no Python of 3.9 or later on the nodes",
-        "{application} ended as {reason}: {message}", "{hint} {next}", Reason.AM_FAILED)
+        "application", "{application} ended as {reason}: {message}", "{hint} {next}", Reason.AM_FAILED)
     APPLICATION_SLOW = _fault(
-        "application", "a full queue, no node with room, a limit for application masters",
-        "{application} was still {state} after {seconds:g} s, and was killed: {message}",
-        "The queue may be full, or no node has room: look at the queue in YARN, or wait longer with --timeout",
+        "application", "{application} was still {state} after {seconds:g} s, and was killed: {message}",
+        "The queue may be full, at its limit for application masters, or no node has room: look at the queue in YARN, "
+        "or wait longer with --timeout",
         Reason.QUEUE_TIMEOUT)
     APPLICATION_REFUSED = _fault(
-        "application", "as the message says",
-        "{error}", "Correct what the message names, then run ytf doctor --submit again",
+        "application", "{error}", "Correct what the message names, then run ytf doctor --submit again",
         Reason.SUBMISSION_REJECTED)
     NO_TENSORFLOW = _warning(
-        "application", "no environment was named, or it lacks TensorFlow",
-        "{python} on {host} has no TensorFlow ({application})",
+        "application", "{python} on {host} has no TensorFlow ({application})",
         "Name an environment that has it: ytf doctor --submit --environment venv:///PATH (or an archive in HDFS)")
 
     NO_AGGREGATION = _warning(
-        "logs", "yarn.log-aggregation-enable is false",
-        "log aggregation is off: the log of a container is lost for users when the container ends",
+        "logs", "log aggregation is off: the log of a container is lost for users when the container ends",
         "The administrator can set yarn.log-aggregation-enable to true; until then reports keep the last lines of "
         "failed tasks")
     LOG_SERVER_SILENT = _warning(
-        "logs", "the job history server is down, or a firewall",
-        "the log server does not answer: {states}",
+        "logs", "the log server does not answer: {states}",
         "After the end of a job only the report has the last lines of its logs. Start the log server, set log_server "
         "in site.yaml, or put Hadoop's client on PATH")
     NO_LOG_SERVER = _warning(
-        "logs", "yarn.log.server.url is not set",
+        "logs",
         "no log server is known, the directory of aggregated logs is not in HDFS, and this machine has no program "
         "'yarn'",
         "After the end of a job only the report has the last lines of its logs. Set log_server in site.yaml to the job "
         "history server's http://HOST:19888/ws/v1/history, or put Hadoop's client on PATH")
     LOG_MISSING = _warning(
-        "logs", "a firewall before the NodeManagers, no log server, rights",
-        "the log of {application} can't be read: {error}",
+        "logs", "the log of {application} can't be read: {error}",
         "Check that this machine reaches the NodeManagers' web ports and the log server")
 
     REQUEST_FAILED = _fault(
-        "every check", "a server that is down or has a fault, a right that we lack, a proxy or gateway in between",
-        "{error}",
+        "every check", "{error}",
         "Look at each request and its answer: ytf doctor -v. Ask the administrator of Hadoop with this message, or "
         "look into the server's log")
     TOO_SLOW = _fault(
-        "every check", "a server or firewall that accepts connections and never answers",
-        "no result within {seconds:g} s",
+        "every check", "no result within {seconds:g} s",
         "A server accepts the connection and does not answer, or a firewall drops it: try the address of the check "
         "with curl from this machine")
     ODD_ANSWER = _fault(
-        "every check", "a proxy that answers for Hadoop, or a version of Hadoop that answers in another way",
-        "the answer can't be read ({error})",
+        "every check", "the answer can't be read ({error})",
         "A proxy may answer in place of Hadoop; if not, report this with the output of ytf doctor --json")
