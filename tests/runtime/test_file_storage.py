@@ -46,6 +46,50 @@ def test_put_whole_writes_once_and_leaves_no_other_file(store):
     assert files.delete("/d/x") is True and files.delete("/d/x") is False
 
 
+class Pieces:
+    """A content of 300,000 bytes in three pieces."""
+
+    size = 300_000
+
+    def __iter__(self):
+        return iter([b"a" * 100_000, b"b" * 100_000, b"c" * 100_000])
+
+
+@pytest.fixture(params=["local folder", "namenode", "httpfs"])
+def container_store(request, tmp_path):
+    """Yield each store of a container, and a function that returns the content of its file /x."""
+    if request.param == "local folder":
+        yield LocalFolder(str(tmp_path)), lambda: (tmp_path / "x").read_bytes()
+    else:
+        with serving_files() as served:
+            served.httpfs = request.param == "httpfs"
+            yield Hdfs([served.url], "ann", {}), lambda: served.files["/x"]
+
+
+def test_content_in_pieces_is_written_and_appended(container_store):
+    files, content = container_store
+    assert files.create("/x", Pieces(), 0o600) is True
+    assert content() == b"".join(Pieces())
+    files.append("/x", Pieces())
+    assert content() == b"".join(Pieces()) * 2
+
+
+def test_append_to_a_missing_file_is_an_error(container_store):
+    with pytest.raises(OSError):
+        container_store[0].append("/x", b"1")
+
+
+def test_move_over_replaces_the_target(container_store):
+    files, content = container_store
+    for text in (b"1", b"2"):
+        files.create("/.x", text, 0o600)
+        files.move_over("/.x", "/x")
+        assert content() == text
+    with pytest.raises(OSError):
+        files.move_over("/.x", "/x")
+    assert content() == b"2"
+
+
 def test_a_local_folder_names_what_the_system_refuses(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(StorageRefused, match=r"writing /file/x: Not a directory"):

@@ -18,6 +18,7 @@ class FakeWebHdfs:
         self.acls = {}  # path: aclspec
         self.folders = {}  # path: mode as text
         self.requests = []  # (method, operation, path, parameters)
+        self.httpfs = False  # which renames over no file
         self.tokens = None  # the good ones; None asks for no token
         self.faults = []  # callables (operation, path) -> (status, exception) or None, asked first
         self.released = threading.Event()
@@ -43,17 +44,27 @@ class FakeWebHdfs:
         if operation == "CREATE":
             self.files[path] = body
             return 201, {}, {}
+        if operation == "APPEND" and path not in self.files:
+            return 404, {}, remote("FileNotFoundException")
+        if operation == "APPEND" and "step" not in parameters:
+            return 307, {"Location": f"{self.url}/webhdfs/v1{path}?op=APPEND&step=2"}, {}
+        if operation == "APPEND":
+            self.files[path] += body
+            return 200, {}, {}
         if operation == "MODIFYACLENTRIES":
             self.acls[path] = parameters["aclspec"]
             return 200, {}, {}
         if operation == "RENAME":
             target = parameters["destination"]
-            if target in self.files or path not in self.files:
+            over = parameters.get("renameoptions") == "OVERWRITE" and not self.httpfs
+            if over and path not in self.files:
+                return 404, {}, remote("FileNotFoundException")
+            if path not in self.files or (target in self.files and not over):
                 return 200, {}, {"boolean": False}
             for kept in (self.files, self.modes, self.acls):
                 if path in kept:
                     kept[target] = kept.pop(path)
-            return 200, {}, {"boolean": True}
+            return 200, {}, {} if over else {"boolean": True}
         if operation == "GETFILESTATUS" and path in self.files:
             return 200, {}, {"FileStatus": {
                 "pathSuffix": "", "type": "FILE", "length": len(self.files[path]), "modificationTime": 1, "accessTime": 1,
@@ -81,7 +92,7 @@ def serving_files():
                 self.command, unquote(split.path).removeprefix("/webhdfs/v1"), parameters, body)
             self.reply(status, headers | {"Content-Type": "application/json"}, json.dumps(document))
 
-        do_GET = do_PUT = do_DELETE = handle_any
+        do_GET = do_PUT = do_POST = do_DELETE = handle_any
 
     with running(NameNode) as server:
         files.url = f"http://127.0.0.1:{server.server_port}"

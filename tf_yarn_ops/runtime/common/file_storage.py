@@ -192,11 +192,22 @@ class LocalFolder:
                 target.writelines([data] if isinstance(data, bytes) else data)
         return True
 
-    def replace(self, path: str, data: bytes, permission: int) -> None:
+    def replace(self, path: str, data: Union[bytes, Content], permission: int) -> None:
         passing = "%s.%s" % (path, uuid.uuid4().hex)
         self.create(passing, data, permission)
         with self._translated("writing %s" % path):
             self._path(passing).replace(self._path(path))
+
+    def append(self, path: str, data: Union[bytes, Content]) -> None:
+        """Write to the end of a file that exists."""
+        with self._translated("writing %s" % path), open(
+                os.open(self._path(path), os.O_WRONLY | os.O_APPEND), "wb") as target:
+            target.writelines([data] if isinstance(data, bytes) else data)
+
+    def move_over(self, source: str, target: str) -> None:
+        """Rename a file to a path that another one may have; a reader sees the one or the other."""
+        with self._translated("renaming %s" % source):
+            self._path(source).replace(self._path(target))
 
     def set_modified(self, path: str, modified: int) -> None:
         """Set a file's modification time, milliseconds since the epoch."""

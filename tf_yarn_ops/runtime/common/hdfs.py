@@ -14,11 +14,11 @@ import http.client
 import json
 import re
 import urllib.request
-from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Union
 from urllib.parse import quote, urlencode
 
 from .container_http import container_tokens, opener_of
-from .file_storage import FileStatus, StorageRefused, read_file_status
+from .file_storage import Content, FileStatus, StorageRefused, read_file_status
 from .tokens import HDFS_KIND
 
 #: Seconds for one request.
@@ -88,6 +88,13 @@ class Hdfs:
         self._logins = [("delegation", token) for token in tokens] or [("user.name", user)]
         self._opener, self._seconds = opener_of(authorities, _AsTheyAre), seconds
 
+    def status(self, path: str) -> FileStatus:
+        """Return the status of a path; raise FileNotFoundError."""
+        try:
+            return read_file_status(self._ask("GET", path, "GETFILESTATUS").document()["FileStatus"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise StorageRefused("the answer about %s is not a NameNode's: %r" % (path, error)) from None
+
     def list(self, path: str) -> List[FileStatus]:
         try:
             answer = self._ask("GET", path, "LISTSTATUS")
@@ -113,27 +120,45 @@ class Hdfs:
     def makedirs(self, path: str, permission: int) -> None:
         self._ask("PUT", path, "MKDIRS", permission="%o" % permission)
 
-    def create(self, path: str, data: bytes, permission: int) -> bool:
+    def create(self, path: str, data: Union[bytes, Content], permission: int) -> bool:
         try:
-            self._write(path, data, permission, "false")
+            self._write("CREATE", path, data, permission="%o" % permission, overwrite="false")
         except FileExistsError:
             return False
         return True
 
-    def replace(self, path: str, data: bytes, permission: int) -> None:
-        self._write(path, data, permission, "true")
+    def replace(self, path: str, data: Union[bytes, Content], permission: int) -> None:
+        self._write("CREATE", path, data, permission="%o" % permission, overwrite="true")
 
-    def _write(self, path: str, data: bytes, permission: int, overwrite: str) -> None:
-        """Write a file: the NameNode names the DataNode that takes the content."""
-        place = self._ask("PUT", path, "CREATE", permission="%o" % permission, overwrite=overwrite).location
+    def append(self, path: str, data: Union[bytes, Content]) -> None:
+        """Write to the end of a file; raise FileNotFoundError if there is none."""
+        self._write("APPEND", path, data)
+
+    def _write(self, operation: str, path: str, data: Union[bytes, Content], **values: object) -> None:
+        """Write to a file: the NameNode names the DataNode that takes the content."""
+        method = "POST" if operation == "APPEND" else "PUT"
+        place = self._ask(method, path, operation, **values).location
         if not place:
-            raise StorageRefused("CREATE %s: the answer names no DataNode" % path)
-        answer = self._send("PUT", place, data)
+            raise StorageRefused("%s %s: the answer names no DataNode" % (operation, path))
+        answer = self._send(method, place, data)
         if answer.status >= 300:
-            raise StorageRefused("CREATE %s: %s" % (path, answer.refusal()))
+            raise StorageRefused("%s %s: %s" % (operation, path, answer.refusal()))
 
     def rename(self, source: str, target: str) -> bool:
         return bool(self._ask("PUT", source, "RENAME", destination=target).document().get("boolean"))
+
+    def move_over(self, source: str, target: str) -> None:
+        """Rename a file to a path that another one may have; a reader sees the one or the other.
+
+        An HttpFS ignores the option and refuses, so there the old file is deleted first.
+        """
+        answer = self._ask("PUT", source, "RENAME", destination=target, renameoptions="OVERWRITE")
+        if answer.document().get("boolean", True):
+            return
+        self.status(source)
+        self.delete(target)
+        if not self.rename(source, target):
+            raise StorageRefused("RENAME %s: %s exists" % (source, target))
 
     def delete(self, path: str) -> bool:
         return bool(self._ask("DELETE", path, "DELETE", recursive="true").document().get("boolean"))
@@ -174,9 +199,10 @@ class Hdfs:
                     raise FileNotFoundError("%s %s: %s" % (operation, path, why))
         raise StorageRefused("%s %s: %s" % (operation, path, why))
 
-    def _send(self, method: str, url: str, content: Optional[bytes] = None) -> _Answer:
+    def _send(self, method: str, url: str, content: Union[bytes, Content, None] = None) -> _Answer:
+        length = {} if content is None or isinstance(content, bytes) else {"Content-Length": str(content.size)}
         try:
-            request = urllib.request.Request(url, content, _HEADERS, method=method)
+            request = urllib.request.Request(url, content, {**_HEADERS, **length}, method=method)
             with self._opener.open(request, timeout=self._seconds) as answer:
                 return _Answer(answer.status, answer.read(), answer.headers.get("Location") or "")
         except (http.client.HTTPException, ValueError) as error:
