@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-import time
+import logging
 from datetime import timedelta
 
 import pytest
@@ -15,7 +15,7 @@ from support.airflow_task import ID, JOB, USER, deferral, first_event, report_of
 from support.fake_yarn import application
 from tf_yarn_ops.airflow import TensorFlowYarnOperator, TfYarnInfrastructureError, TfYarnJobFailed, TfYarnRetryPolicy
 from tf_yarn_ops.airflow.event import build_event
-from tf_yarn_ops.airflow.outcome import exception_of, lines_of, sentence_of, to_xcom
+from tf_yarn_ops.airflow.outcome import conclude, exception_of, sentence_of, to_xcom
 from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.hadoop.transport import Failover
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -69,9 +69,15 @@ def test_the_log_ends_with_the_failed_tasks_last_lines_and_the_reason(site, caps
           pytest.raises(TfYarnJobFailed)):
         run(site.operator(log_tail_lines=2))
     lines = task_log(capsys)
-    assert lines[-6:-1] == ["--- last lines of worker:1 on node1", "two", "three", "---", "worker:1 failed first: exit 3"]
-    assert lines[-1].startswith(f"{ID} TASK_FAILED: it ended. Read the failed task's log")
-    assert "two" not in list(lines_of(failed, time.time(), 0))
+    assert lines[-7:-1] == ["worker:1 failed first: exit 3 on node1", "--- last lines of worker:1", "    two", "    three", "---",
+                            Reason.TASK_FAILED.hint]
+    assert lines[-1] == f"next: ytf logs {ID} --task worker:1" and f"{ID} TASK_FAILED: it ended" in lines
+
+
+def test_no_line_of_a_failed_task_is_logged_when_log_tail_lines_is_0(caplog):
+    caplog.set_level(logging.INFO)
+    conclude(report_of(), str, logging.getLogger("task"), 0)
+    assert "worker:1 failed first" in caplog.text and "two" not in caplog.text
 
 
 @pytest.mark.parametrize("deferrable", [False, True])

@@ -47,10 +47,11 @@ def test_the_log_names_the_application_and_each_state_once(site, capsys):
         until(lambda seen=seen: looks() > seen + 2)
     site.end(ID)
     task.join(60)
-    assert task_log(capsys) == [
+    lines = task_log(capsys)
+    assert lines[:6] == [
         f"YARN application {ID}", f"tracking URL {site.url}/proxy/{ID}/", f"{ID} ACCEPTED in queue default",
-        f"{ID} RUNNING, {site.url}/proxy/{ID}/", f"{ID} FINISHED", f"{ID} took 5.0 s, 1.0 s of it in the queue",
-        f"{ID} SUCCEEDED: it ended"]
+        f"{ID} RUNNING, {site.url}/proxy/{ID}/", f"{ID} FINISHED", f"{ID} SUCCEEDED: it ended"]
+    assert {"  in the queue  1.0 s", "  took          4.0 s"} <= {*lines}
 
 
 def test_a_deferred_task_defers_once_and_its_trigger_knows_everything(site):

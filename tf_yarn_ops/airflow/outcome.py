@@ -1,16 +1,14 @@
 """Turn a `JobReport` into the value of an XCom, lines of the log, and an exception. Pure."""
 
-import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..runtime.common.clock import duration
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, small_document
-from ..terminal.summary import ending, timeline
+from ..terminal.summary import describe
 from .exceptions import TfYarnFailure, TfYarnInfrastructureError, TfYarnJobFailed
 from .versions import AirflowFailException, AirflowSkipException
 
@@ -64,37 +62,6 @@ def _has_text(value: Any) -> bool:
     if isinstance(value, Mapping):
         return any(_has_text(item) for item in value.values())
     return any(map(_has_text, value)) if isinstance(value, list | tuple) else isinstance(value, str)
-
-
-def lines_of(report: JobReport, now: float, log_tail_lines: int) -> Iterator[str]:
-    """Yield the last lines of a task's log: times, tasks, results, and the log tail of the task that failed first.
-
-    Parameters
-    ----------
-    report : JobReport
-        With a reason.
-    now : float
-        Seconds since the epoch.
-    log_tail_lines : int
-        Lines of the failed task's log. 0 for none.
-    """
-    if report.submitted_at and report.finished_at:
-        queued = f", {duration(report.queue_seconds)} of it in the queue" if report.queue_seconds is not None else ""
-        yield f"{report.application_id} took {duration(report.finished_at - report.submitted_at)}{queued}"
-    if report.tasks:
-        yield from (line.strip() for line in timeline(report, now))
-    if report.metrics:
-        yield "metrics: " + ", ".join(escape_controls(f"{name} {value}", "") for name, value in report.metrics.items())
-    if report.output_path:
-        yield f"output: {report.output_path}"
-    first = _first_failure(report)
-    if first and report.reason is not Reason.SUCCEEDED:
-        tail = first.log_tail.splitlines()[-log_tail_lines:] if log_tail_lines else []
-        if tail:
-            yield f"--- last lines of {first.task} on {first.host or 'its node'}"
-            yield from map(escape_controls, tail)
-            yield "---"
-        yield f"{first.task} failed first: {ending(first) or first.state}"
 
 
 def _first_failure(report: JobReport) -> TaskReport | None:
@@ -155,11 +122,12 @@ def conclude(report: JobReport, mask: Callable[[str], Any], log: Any, log_tail_l
     mask : callable
         Airflow masks the task's log, but its scheduler prints the same lines as they are.
     log : logger
-    log_tail_lines, skip_on_exit_code, attempt : optional
-        As in `lines_of` and `exception_of`.
+    log_tail_lines : int
+        Lines of the failed task's log. 0 for none.
+    skip_on_exit_code, attempt : optional
+        As in `exception_of`.
     """
     report = masked(report, mask)
-    for line in lines_of(report, time.time(), log_tail_lines):
-        log.info("%s", line)
-    log.log(logging.INFO if report.reason is Reason.SUCCEEDED else logging.ERROR, "%s", sentence_of(report))
+    for line in describe(report, time.time(), log_lines=log_tail_lines):
+        log.info("%s", escape_controls(line))
     return mask_with(to_xcom(report), mask), exception_of(report, skip_on_exit_code, attempt)

@@ -6,11 +6,12 @@ its jobs. Azkaban then marks them as failed, so their applications must be kille
 
 import os
 import select
-import signal
 import stat
 import threading
 import time
 from collections.abc import Callable
+
+from ..terminal.signals import await_signal
 
 #: Seconds that the ordinary ending may take; then the last call kills the application.
 ENDING_SECONDS = 12.0
@@ -98,10 +99,8 @@ class LimitedEnding:
         """Wait until the next check, or until a signal comes, even if the main thread cannot handle it now."""
         if self._signals is None:
             time.sleep(_INTERVAL)
-        elif select.select([self._signals], [], [], _INTERVAL)[0]:
-            for number in os.read(self._signals, 64):
-                if number in (signal.SIGTERM, signal.SIGINT) and not self.why:
-                    self.signalled(number)
+        elif (number := await_signal(self._signals, _INTERVAL)) and not self.why:
+            self.signalled(number)
 
     def _parent_has_gone(self) -> bool:
         """Return whether we have another parent process now, or the other end of our standard input is closed."""

@@ -7,11 +7,10 @@ could choose the command of the next job.
 
 import json
 import logging
-import re
 from collections.abc import Mapping
-from typing import Any
 
-from ..runtime.common.report import JobReport, flatten
+from ..runtime.common.report import JobReport
+from ..terminal.output_properties import METRIC, outputs_of
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +18,9 @@ logger = logging.getLogger(__name__)
 MAX_METRICS = 100
 MAX_OUTPUT_NAME = 100
 MAX_VALUE = 1000
-METRICS = "tf.result.metrics."
+RESULT, METRICS = "tf.result.", "tf.result.metrics."
+_RESULTS = ("application_id", "final_status", "reason", "tracking_url", "output_path", "tensorboard_url",
+            "duration_seconds")
 
 
 def output_properties(report: JobReport) -> dict[str, str]:
@@ -37,17 +38,19 @@ def output_properties(report: JobReport) -> dict[str, str]:
     """
     finished, submitted = report.finished_at, report.submitted_at
     seconds = f"{finished - submitted:.1f}" if finished is not None and submitted is not None else None
-    known = {
-        "tf.result.application_id": report.application_id,
-        "tf.result.final_status": report.final_status,
-        "tf.result.reason": report.reason.value if report.reason else None,
-        "tf.result.tracking_url": report.tracking_url,
-        "tf.result.output_path": report.output_path,
-        "tf.result.tensorboard_url": report.tensorboard_url,
-        "tf.result.duration_seconds": seconds,
-    }
-    texts = {name: text for name, text in known.items() if text}
-    return {name: text for name, text in (texts | _metrics(report.metrics or {})).items() if _harmless(name, text)}
+    outputs = outputs_of(report, final_status=report.final_status, tensorboard_url=report.tensorboard_url,
+                         duration_seconds=seconds)
+    found = {RESULT + name: outputs[name] for name in _RESULTS if name in outputs}
+    metrics = {name: text for name, text in outputs.items() if name.startswith(METRIC)}
+    for name, text in list(metrics.items())[:MAX_METRICS]:
+        key = METRICS + (name.removeprefix(METRIC).replace("-", "_")[:MAX_OUTPUT_NAME].strip(".") or "_")
+        if key in found:
+            logger.warning("metrics: a second %s is left out", key)
+        else:
+            found[key] = text
+    if len(metrics) > MAX_METRICS:
+        logger.warning("more than %s metrics; the others are in the report only", MAX_METRICS)
+    return {name: text for name, text in found.items() if _harmless(name, text)}
 
 
 def write_job_outputs(path: str, properties: Mapping[str, str]) -> None:
@@ -59,22 +62,6 @@ def write_job_outputs(path: str, properties: Mapping[str, str]) -> None:
             file.write(content)
     except OSError as error:
         logger.error("cannot write the output properties, so jobs downstream do not get them: %s", error)
-
-
-def _metrics(metrics: Mapping[str, Any]) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    for name, value in flatten(metrics):
-        if value is None:
-            continue
-        if len(texts) >= MAX_METRICS:
-            logger.warning("more than %s metrics; the others are in the report only", MAX_METRICS)
-            break
-        key = METRICS + (re.sub(r"[^A-Za-z0-9_.]", "_", name)[:MAX_OUTPUT_NAME].strip(".") or "_")
-        if key in texts:
-            logger.warning("metrics: a second %s is left out", key)
-            continue
-        texts[key] = value if isinstance(value, str) else json.dumps(value)
-    return texts
 
 
 def _harmless(name: str, text: str) -> bool:

@@ -10,8 +10,6 @@ kills, over a connection that is open already.
 
 import logging
 import os
-import select
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +19,7 @@ from ..errors import TfYarnError
 from ..follow.kill import kill_application
 from ..follow.session import Session
 from ..hadoop.resourcemanager import ENDED
+from ..terminal.signals import await_signal
 from .launched import Launched
 
 if TYPE_CHECKING:
@@ -71,10 +70,7 @@ class ActionEnding:
             logger.debug("the connection for a kill: %s", error)
 
     def _watch(self, signals: int) -> None:
-        while True:
-            select.select([signals], [], [])
-            if {signal.SIGTERM, signal.SIGINT} & set(os.read(signals, 64)):
-                break
+        await_signal(signals)
         if not self._is_final():
             # An exit code could make the launcher, if it still runs, the end of the action.
             logger.warning("YARN ends this attempt of the launcher only; the training goes on for the next one")

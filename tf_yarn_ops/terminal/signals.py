@@ -1,6 +1,7 @@
 """Handle Ctrl-C and TERM once, at a point where no step is half done."""
 
 import os
+import select
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -93,6 +94,23 @@ class Interruption:
         if self.number is None:
             self.number = number
             self._react(number)
+
+
+def await_signal(wakeup: int, seconds: float | None = None) -> int | None:
+    """Return the next of `SIGNALS` that comes, in any thread.
+
+    Parameters
+    ----------
+    wakeup : int
+        The file descriptor of `Interruption.wakeup`.
+    seconds : float, optional
+        After this time without a signal, return None. Default: no limit.
+    """
+    while select.select([wakeup], [], [], seconds)[0]:
+        for number in os.read(wakeup, 64):
+            if number in SIGNALS:
+                return number
+    return None
 
 
 def _exit_at_once(number: int) -> None:

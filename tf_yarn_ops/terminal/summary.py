@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from ..runtime.common.clock import duration, local_time
+from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, run_seconds
 from ..runtime.common.roles import TENSORBOARD
@@ -11,7 +12,7 @@ from ..runtime.common.task_groups import AlikeTasks, group_tasks
 
 #: Width of a task's timeline and of a report, characters.
 WIDTH, COLUMNS = 32, 100
-#: Lines shown of the failed task's log.
+#: Lines shown of the failed task's log by default.
 LOG_LINES = 20
 
 #: The next command for reasons after which only a corrected submission helps.
@@ -55,7 +56,8 @@ def elapsed(task: TaskReport, now: float) -> float | None:
     return None if task.started_at is None else max(0.0, (task.finished_at or now) - task.started_at)
 
 
-def describe(report: JobReport, now: float, options: str = "", columns: int = COLUMNS) -> Iterator[str]:
+def describe(report: JobReport, now: float, options: str = "", columns: int = COLUMNS,
+             log_lines: int = LOG_LINES) -> Iterator[str]:
     """Yield the lines of a report: the job, its results, its tasks with a timeline, its failure.
 
     Parameters
@@ -67,6 +69,8 @@ def describe(report: JobReport, now: float, options: str = "", columns: int = CO
         Appended to the next command, such as `` --resourcemanager URL``.
     columns : int, optional
         As in `timeline`.
+    log_lines : int, optional
+        As in `failure`.
     """
     ended = report.reason is not None
     now = report.finished_at or now
@@ -95,7 +99,7 @@ def describe(report: JobReport, now: float, options: str = "", columns: int = CO
         yield from timeline(report, now, columns)
     if ended and report.reason is not Reason.SUCCEEDED:
         yield ""
-        yield from failure(report, options)
+        yield from failure(report, options, log_lines)
 
 
 def group_report(report: JobReport) -> list[AlikeTasks]:
@@ -140,7 +144,7 @@ def timeline(report: JobReport, now: float, columns: int = COLUMNS) -> Iterator[
         yield (f"{line}  |{bar[:room]:<{room}}|" if room >= 4 else line).rstrip()
 
 
-def failure(report: JobReport, options: str = "") -> Iterator[str]:
+def failure(report: JobReport, options: str = "", log_lines: int = LOG_LINES) -> Iterator[str]:
     """Yield the lines about a failure: the task that failed first, the end of its log, a hint, the next command.
 
     Parameters
@@ -149,13 +153,15 @@ def failure(report: JobReport, options: str = "") -> Iterator[str]:
         The report of a job that did not succeed.
     options : str, optional
         As in `describe`.
+    log_lines : int, optional
+        Lines shown of the failed task's log; 0 for none.
     """
     reason = report.reason or Reason.TASK_FAILED
     first = next((task for task in report.tasks if task.task == report.first_failure), None)
     if first:
         where = f" on {first.host}" if first.host else ""
         yield f"{first.task} failed first: {ending(first) or first.state}{where}"
-        lines = first.log_tail.splitlines()[-LOG_LINES:]
+        lines = first.log_tail.splitlines()[-log_lines:] if log_lines else []
         if lines:
             yield f"--- last lines of {first.task}"
             yield from (f"    {line}" for line in lines)
@@ -178,7 +184,7 @@ def next_line(report: JobReport, options: str = "") -> str:
 
 def describe_metrics(report: JobReport) -> str:
     """Return the metrics of a report in one line; empty if there are none."""
-    return ", ".join(f"{name} {_number(value)}" for name, value in (report.metrics or {}).items())
+    return escape_controls(", ".join(f"{name} {_number(value)}" for name, value in (report.metrics or {}).items()), "")
 
 
 def describe_usage(report: JobReport) -> str:
