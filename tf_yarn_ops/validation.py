@@ -32,6 +32,7 @@ _MIB = {"": 1.0, "m": 1.0, "mb": 1.0, "mib": 1.0, "g": 1024.0, "gb": 1024.0, "gi
         "k": 1 / 1024, "kb": 1 / 1024, "kib": 1 / 1024, "t": 1024.0**2, "tb": 1024.0**2, "tib": 1024.0**2}
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
+_FLAGS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _OURS = ("DTF_", "YTF_", "SKEIN_")
 
 
@@ -46,6 +47,7 @@ class ValueFault(FaultCode):
     NOT_A_MOMENT = "{given!r} is neither an age such as 90s, 10m, 2h or 7d nor a time such as 2026-11-22T17:05"
     NOT_A_FLAG = "{given!r} is neither true nor false"
     NOT_A_TEXT = "{given!r} is not a text"
+    NOT_WRITTEN = "{given} is neither a text nor a number"
     NUL = "{given!r} contains a NUL character, which can't be passed to a process"
     NOT_TEXTS = "{given!r} is not a list of texts"
     NOT_AN_EXIT_CODE = "{given} is not an exit code; give 1 to 255"
@@ -235,6 +237,11 @@ def read_flag(value: object) -> bool:
     return value
 
 
+def parse_flag(value: object) -> bool:
+    """Return true or false from a bool or from one of their words: yes, no, on, off, 1, 0, in any case."""
+    return read_flag(_FLAGS.get(value.strip().lower(), value) if isinstance(value, str) else value)
+
+
 def read_choice(*choices: str) -> Callable[[object], str]:
     """Return a reader that takes one of these words."""
 
@@ -299,6 +306,8 @@ def _fault_of_variable(name: object, given: object, text: str) -> Fault | None:
         return Fault(path, ValueFault.RESERVED_VARIABLE)
     if given is None:
         return Fault(path, ValueFault.NO_VALUE)
+    if not isinstance(given, str | int | float):
+        return Fault(path, ValueFault.NOT_WRITTEN, {"given": kind_of(given)})
     if "\0" in text:
         return Fault(path, ValueFault.NUL_IN_VARIABLE)
     if text == MASK:

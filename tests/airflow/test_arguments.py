@@ -103,6 +103,10 @@ def test_faults_of_the_file_are_reported_when_it_is_parsed(arguments, message):
     ({"env": {"TF_CONFIG": "{}"}}, "env"), ({"lease": 5}, "lease: "), ({"retry_exit_codes": [300]}, "retry_exit_codes"),
     ({"environment": "conda:x"}, "environment: "), ({"tag": [*"abcdefg"]}, "tag: 7 given, at most 6 allowed"),
     ({"job_execution_timeout": -1}, "job_execution_timeout: "), ({"task_command": ["python", "x.py"]}, "task_command: "),
+    ({"tensorboard": "maybe", "output_path": "x"}, "tensorboard: 'maybe' is neither true nor false"),
+    ({"on_kill": None}, "on_kill: None is not one of kill, leave"), ({"restart": 3}, "restart: 3 is not one of never"),
+    ({"skip_on_exit_code": True}, "skip_on_exit_code: True is neither an exit code"), ({"tf_yarn_conn_id": 3}, "tf_yarn_conn_id: 3 is "),
+    ({"tag": True}, "tag: a bool is neither a text nor a number"), ({"docker_image": 3}, "docker_image: 3 is not a text"),
     ({"deferrable": "yes"}, "deferrable: 'yes' is neither True nor False"),
     ({"model_asset": 3}, "model_asset: 3 is neither an asset nor its URI"),
 ])
@@ -110,6 +114,15 @@ def test_faults_of_the_file_are_reported_when_it_is_parsed(arguments, message):
 def test_literal_mistake_is_import_error(arguments, start, elsewhere):
     with pytest.raises(ValueError, match=f"^train: {re.escape(start)}"):
         TensorFlowYarnOperator(task_id="train", **{**JOB, **arguments, **elsewhere})
+
+
+@pytest.mark.parametrize("value", [object(), [object()], {"a": object()}], ids=["object", "list", "mapping"])
+def test_value_of_another_type_is_refused_by_every_argument(value):
+    own = inspect.signature(TensorFlowYarnOperator.__init__).parameters.keys() - {"self", "kwargs"}
+    for name in own:
+        base = {"spec": None} if name == "spec" else {**JOB, "output_path": "x"}
+        with pytest.raises(ValueError, match=r"^train: "):
+            TensorFlowYarnOperator(task_id="train", **{**base, name: value})
 
 
 def test_all_literal_mistakes_come_together():
@@ -175,10 +188,11 @@ def test_importing_the_operator_loads_airflow_and_the_options_only():
 
 
 def test_faults_of_the_request_end_the_task_for_good_and_are_all_named(site):
-    operator = site.operator(task_memory="{{ 'much' }}", priority=-1, environment="conda", job_execution_timeout=-1)
+    operator = site.operator(task_memory="{{ 'much' }}", tensorboard="{{ 'maybe' }}", priority=-1, environment="conda",
+                             job_execution_timeout=-1)
     with pytest.raises(AirflowFailException) as failed:
         run(operator)
-    for option in ("task_memory", "priority", "environment", "job_execution_timeout"):
+    for option in ("task_memory", "tensorboard", "priority", "environment", "job_execution_timeout"):
         assert f"\n  - {option}" in str(failed.value)
     assert site.submissions() == 0
 
@@ -226,7 +240,8 @@ def test_the_application_is_named_like_its_task(site):
 
 @pytest.mark.parametrize(("value", "switched"), [("True", True), ("False", False), (" yes", True), (True, True), (False, False)])
 def test_a_rendered_switch_is_a_switch(value, switched):
-    assert TensorFlowYarnOperator(task_id="train", **JOB, tensorboard=value, output_path="x").options()["tensorboard"] is switched
+    options = TensorFlowYarnOperator(task_id="train", **JOB, tensorboard=value, output_path="x").options()
+    assert (operator_job(options, None, None, None).tensorboard is not None) is switched
 
 
 def identity(deployment="here", **values):

@@ -101,6 +101,9 @@ def test_options_override_a_file(options, seen):
          ["docker_image: environment also says where the program runs; give one of them"]),
         ({"cluster_requirement": "worker:1", "tensorboard_memory": "1g"},
          ["tensorboard_memory: the request has no TensorBoard; set tensorboard too"]),
+        ({"cluster_requirement": "worker:1", "tensorboard": "maybe", "tag": [["a"]], "env": {"A": ["a secret"]}},
+         ["tag: a list is neither a text nor a number", "tensorboard: 'maybe' is neither true nor false",
+          "env.A: a list is neither a text nor a number"]),
         ({"cluster_requirement": "worker:1", "tensorboard": True},
          ["tensorboard: needs output, the folder that TensorBoard reads"]),
         ({"cluster_requirement": "ps:0,worker:2", "task_memory": ["x", "wroker:1"], "priority": "high", "stop_grace": "-1"}, [

@@ -260,8 +260,10 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
         faults.append("task_command: missing; give it, or command with one command per task type")
     for name, choices in _CHOICES.items():
         value = given[name]
-        if isinstance(value, str) and "{" not in value and value not in choices:
-            faults.append(f"{name}: {value!r} is not one of {', '.join(choices)}{did_you_mean(value, choices)}")
+        if not (value in choices or (value is None and name != "on_kill") or (isinstance(value, str) and "{" in value)):
+            faults.append(f"{name}: {value!r} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}")
+    if not isinstance(given["tf_yarn_conn_id"], str | None):
+        faults.append(f"tf_yarn_conn_id: {given['tf_yarn_conn_id']!r} is not a text")
     for name in ("deferrable", "wait_for_completion", "strict_placement"):
         if not isinstance(given[name], bool):
             faults.append(f"{name}: {given[name]!r} is neither True nor False")
@@ -273,7 +275,7 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
     wrong = [name for name in streamed if not (isinstance(name, str) and (name in ("chief", "all") or ":" in name))]
     if wrong:
         faults.append(f"stream_logs: {', '.join(map(repr, wrong))} is not chief, all, or a task such as worker:*")
-    if isinstance(given["log_tail_lines"], bool) or not isinstance(given["log_tail_lines"], int):
+    if not _is_whole(given["log_tail_lines"]):
         faults.append(f"log_tail_lines: {given['log_tail_lines']!r} is not a whole number")
     if given["model_asset"] is not None and not given["wait_for_completion"]:
         faults.append("model_asset: a task with wait_for_completion=False ends before the model exists")
@@ -285,7 +287,7 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
     elif lifetime not in (None, "auto") and lifetime <= (timedelta() if isinstance(lifetime, timedelta) else 0):
         faults.append(f"yarn_lifetime: {lifetime!r} is not above 0; None leaves the job's own deadlines")
     codes = () if given["skip_on_exit_code"] is None else given["skip_on_exit_code"]
-    if not all(isinstance(code, int) for code in (codes if isinstance(codes, Collection) else (codes,))):
+    if not all(_is_whole(code) for code in (codes if isinstance(codes, Collection) else (codes,))):
         faults.append(f"skip_on_exit_code: {codes!r} is neither an exit code nor a collection of exit codes")
     return faults
 
@@ -330,14 +332,15 @@ def _is_rendered_later(value: Any) -> bool:
 
 def _by_job_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given, by the names of ``ytf-submit``."""
-    given = {_OPTION_NAMES.get(option, option): value for option, value in values.items() if value is not None}
-    if isinstance(given.get("tensorboard"), str):  # a rendered template
-        given["tensorboard"] = given["tensorboard"].strip().lower() in ("true", "yes", "on", "1")
-    return given
+    return {_OPTION_NAMES.get(option, option): value for option, value in values.items() if value is not None}
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _as_list(value: Any) -> list[Any]:

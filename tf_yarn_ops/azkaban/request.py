@@ -10,15 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import Fault, FaultCode, GeneralFault
+from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid
 from ..job.options import OPTIONS
 from ..launch.identity import IGNORE
-from ..validation import ValueFault
+from ..validation import ValueFault, parse_flag
 from .keys import KEY_OF_OPTION
 from .values import Property
 
 _INDEX = re.compile(r"\.indices\.\d+\.")
-_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 class AzkabanJobFault(FaultCode):
@@ -133,10 +132,11 @@ class AzkabanRequest:
 
     def flag(self, name: str) -> bool:
         """Return a value as a bool; False if it is not given. Add a fault for any other word."""
-        text = (self.text(name) or "false").lower()
-        if text not in _FLAGS:
-            self.refuse(self.values[name].key, ValueFault.NOT_A_FLAG, given=text)
-        return _FLAGS.get(text, False)
+        try:
+            return parse_flag(self.text(name) or False)
+        except SpecInvalid:
+            self.refuse(self.values[name].key, ValueFault.NOT_A_FLAG, given=self.text(name))
+            return False
 
     def word(self, name: str, allowed: tuple[str, ...]) -> str:
         """Return a value that is one of some words, the first if it is not given; add a fault for any other word."""

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import Fault, FaultCode, SpecInvalid
-from ..validation import ValueFault, check_faults, kind_of, parse_count
+from ..validation import ValueFault, check_faults, kind_of, noting, parse_count, parse_flag, read_text
 from .declaration import OPERATOR, Option
 from .options import options_of
 from .requirement import NotationFault, canonical_type, parse_cluster_requirement, parse_overrides
@@ -68,6 +68,13 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
     faults = [Fault(str(name), RequestFault.UNKNOWN_OPTION, {"given": name, "allowed": OPTION_NAMES})
               for name in options if name not in OPTION_NAMES]
     given = {name: value for name, value in options.items() if value is not None and name in OPTION_NAMES}
+    for name, value in list(given.items()):
+        option = _OPTIONS[name]
+        odd = [item for item in _items(value) if not isinstance(item, str | int | float)
+               or (isinstance(item, bool) and option.kind.word != "flag")]
+        if odd and option.many and option.kind.word != "variables":
+            faults.append(Fault(name, ValueFault.NOT_WRITTEN, {"given": kind_of(odd[0])}))
+            del given[name]
     job = _copy(document or {})
     for name, option in _SIMPLE.items():
         if name in given:
@@ -76,7 +83,8 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
     if "docker_image" in given:
         if "environment" in given:
             faults.append(Fault("docker_image", RequestFault.TWO_ENVIRONMENTS, {"other": "environment"}))
-        job["environment"] = f"docker://{given['docker_image']}"
+        with noting(faults, "docker_image"):
+            job["environment"] = f"docker://{read_text(given['docker_image'])}"
     _apply_tasks(job, given, faults)
     rename = _names_of_paths(given, document or {})
     try:
@@ -200,7 +208,8 @@ def _put_type(option: str, name: str, value: str | bool, tasks: Mapping[str, Any
 def _apply_tensorboard(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fault]) -> None:
     """Write the options about TensorBoard into the document."""
     if "tensorboard" in given:
-        job["tensorboard"] = bool(given["tensorboard"]) and (job.get("tensorboard") or True)
+        with noting(faults, "tensorboard"):
+            job["tensorboard"] = parse_flag(given["tensorboard"]) and (job.get("tensorboard") or True)
     for name, option in _OPTIONS.items():
         if len(option.path) < 2 or option.path[0] != "tensorboard":
             continue
@@ -236,15 +245,18 @@ def _says(document: Any, path: tuple[str, ...]) -> bool:
     return True
 
 
+def _items(value: Any) -> list[Any]:
+    """Return the items of a repeatable option; it may be given as one value, a list or a mapping."""
+    if isinstance(value, Mapping):
+        return list(value.values())
+    return [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+
+
 def _texts(value: Any) -> list[str]:
-    """Return the texts of a repeatable option; it may be given as one value, a list or a mapping."""
-    if value is None:
-        return []
+    """Return the texts of a repeatable option."""
     if isinstance(value, Mapping):
         return [f"{key}:{item}" for key, item in value.items()]
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        return [str(value)]
-    return [str(item) for item in value]
+    return [] if value is None else [str(item) for item in _items(value)]
 
 
 def _numbers(texts: Iterable[str]) -> list[int | str]:
