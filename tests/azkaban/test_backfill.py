@@ -95,10 +95,23 @@ def test_a_parameter_that_a_job_sets_itself_is_refused(azkaban, server):
     assert started(azkaban) == []
 
 
-def test_a_parameter_that_no_job_refers_to_is_warned_about(azkaban, server):
-    azkaban.jobs["train"]["tf.output"] = "/models/${day}"
-    _, lines = run(azkaban, server, plan())
-    assert lines[0].startswith("warning: no job of the flow refers to ${date}; ")
+def test_parameter_that_nothing_refers_to_is_refused(azkaban, server):
+    azkaban.properties.clear()
+    azkaban.jobs["other"] = {"type": "command", "command": "echo ${dates} ${hour}"}
+    with pytest.raises(SpecInvalid) as refused:
+        run(azkaban, server, Plan(PROJECT, FLOW, days, {"dat": "%Y-%m-%d", "hour": "%H"}))
+    assert str(refused.value) == ("parameter: no job of the flow and none of the properties that they inherit has ${dat} "
+                                  "(did you mean 'date'?)")
+    assert started(azkaban) == []
+
+
+@pytest.mark.parametrize("name", ["date", "day", "tf.args", "env.DAY"])
+def test_parameter_that_reaches_a_job_otherwise_is_accepted(azkaban, server, name):
+    """Azkaban sets it in inherited properties, these refer to it, or a job type reads it."""
+    azkaban.jobs = {"train": {"type": "tensorflow-yarn"}, "other": {"type": "noop"}}
+    assert run(azkaban, server, Plan(PROJECT, FLOW, [FIRST], {name: "%d"}))[0] == []
+    pages = [values["prop"] for _, values in azkaban.requests if "prop" in values]
+    assert len(pages) == len(set(pages))
 
 
 def test_again_runs_dates_that_have_succeeded_beside_none_that_runs(azkaban, server):

@@ -2,9 +2,11 @@
 
 The real one is not among the artefacts of Maven Central. Where the documentation is silent this follows the source
 (3.90 and 4.0): ``ExecutorServlet`` for ``flowInfo``, errors and locked flows, ``ProjectManagerServlet`` for lists,
-``LoginAbstractAzkabanServlet`` for the answers without a session, which differ for GET and POST.
+``LoginAbstractAzkabanServlet`` for the answers without a session, which differ for GET and POST, ``jobpage.vm`` and
+``propertypage.vm`` for the pages.
 """
 
+import html
 import json
 from contextlib import contextmanager
 from http.cookies import SimpleCookie
@@ -25,6 +27,7 @@ class FakeAzkaban:
     def __init__(self):
         self.executions = {}  # id: {"status", "parameters", "disabled"}
         self.jobs = {"train": {"type": "tensorflow-yarn", "tf.output": "/models/${date}"}}
+        self.properties = {"common.properties": {"date": ""}, "jobs/models.properties": {"tf.output": "/models/${day}"}}
         self.session = None
         self.locked = False
         self.logins = 0
@@ -45,6 +48,17 @@ class FakeAzkaban:
         self.logins += 1
         self.session = f"session-{self.logins}"
         return {"status": "success", "session.id": self.session}
+
+    def page(self, values):
+        """Return a job's page, with links to the files of properties that it inherits, or the page of such a file."""
+        if "prop" in values:
+            rows = "".join(f'<td class="property-key">{name}</td>\n<td>{html.escape(text)}</td>'
+                           for name, text in self.properties[values["prop"]].items())
+            return f"<html>{rows}</html>"
+        assert values["job"] in self.jobs and values["flow"] == "inner", values
+        links = "".join(f'<a href="/manager?project={PROJECT}&flow=inner&job={values["job"]}&prop={file}&propNode=inner">{file}</a>'
+                        for file in self.properties)
+        return f'<html><td class="property-key">type</td>{links}</html>'
 
     def answer(self, path, values):
         match path, values.get("ajax"):
@@ -119,6 +133,8 @@ def _handler(azkaban):
                 return self.reply(200, JSON, json.dumps(azkaban.log_in(values)))
             cookie = SimpleCookie(self.headers.get("cookie", "")).get("azkaban.browser.session.id")
             if cookie is not None and cookie.value == azkaban.session:
+                if split.path == "/manager" and "ajax" not in values:
+                    return self.reply(200, {"Content-Type": "text/html"}, azkaban.page(values))
                 return self.reply(200, JSON, json.dumps(azkaban.answer(split.path, values)))
             if self.command == "GET":
                 return self.reply(200, JSON, json.dumps({"error": "session"}))

@@ -12,20 +12,23 @@ from datetime import date, timedelta
 from ...errors import Fault, FaultCode
 from ...validation import check_faults
 from ..job_execution import BACKFILL_DATE
-from .web_api import FLOW_ENDED, FlowExecution, WebServer
+from .web_api import FLOW_ENDED, FlowExecution, WebServer, referred_names
 
 SUCCEEDED = "SUCCEEDED"
+#: Beginnings of the properties that a job type or Azkaban reads itself, so that nothing has to refer to them.
+_READ_BY_JOBS = ("tf.", "tony.", "env.")
 #: Executions of the flow that are looked at, the latest first. Each of them costs a request.
 MOST_LOOKS = 2000
 #: Seconds between two questions for the executions that run.
 BACKFILL_INTERVAL = 10.0
 
 
-class Wrong(FaultCode):
+class ParameterFault(FaultCode):
     """Fault codes for the parameters of a backfill."""
 
     SET_BY_JOB = ("the job {job} sets {name} itself, and Azkaban lets the job win over a parameter of the flow; move "
                   "{name} into a .properties file of the project")
+    UNUSED = "no job of the flow and none of the properties that they inherit has ${{{given}}}{hint}"
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class Backfill:
         Raises
         ------
         SpecInvalid
-            A job sets a parameter itself, so that the date would not reach it.
+            A job sets a parameter itself, or nothing refers to it, so that the date would not reach a job.
         ClusterUnreachable, SubmissionRejected
             From the server. What runs continues there; the same plan again continues the backfill.
         """
@@ -124,13 +127,14 @@ class Backfill:
         return sorted([*failed, *waiting])
 
     def _check_parameters(self) -> None:
-        jobs = self._server.job_properties(self._plan.project, self._plan.flow)
-        check_faults(Fault("parameter", Wrong.SET_BY_JOB, {"name": name, "job": job})
-                     for name in self._plan.parameters for job, properties in jobs.items() if name in properties)
-        for name in self._plan.parameters:
-            if not any(f"${{{name}}}" in value for properties in jobs.values() for value in properties.values()):
-                self._say(f"warning: no job of the flow refers to ${{{name}}}; if no .properties file of the project "
-                          "does, the date has no effect")
+        jobs = self._server.jobs(self._plan.project, self._plan.flow)
+        check_faults(Fault("parameter", ParameterFault.SET_BY_JOB, {"name": name, "job": job.name})
+                     for name in self._plan.parameters for job in jobs if name in job.properties)
+        used = {name for job in jobs for text in job.properties.values() for name in referred_names(text)}
+        if not used.issuperset(self._plan.parameters):
+            used |= self._server.inherited_names(self._plan.project, jobs)
+        check_faults(Fault("parameter", ParameterFault.UNUSED, {"given": name, "allowed": sorted(used)})
+                     for name in self._plan.parameters if name not in used and not name.startswith(_READ_BY_JOBS))
 
     def _ended(self, running: Mapping[date, int]) -> list[tuple[date, str]]:
         states = [(day, self._server.status(execution_id)) for day, execution_id in running.items()]

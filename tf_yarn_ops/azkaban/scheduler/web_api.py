@@ -4,16 +4,23 @@ References
 ----------
 Azkaban, "API Documentation" (docs/ajaxApi.rst): Authenticate, Fetch Executions of a Flow, Execute a Flow, Fetch a Flow
 Execution. The parameters of an execution (``flowInfo``) are not documented; ``ExecutorServlet`` answers them since 2.5.
-What else is not documented stands in ``LoginAbstractAzkabanServlet``: the answers without a session.
+What else is not documented stands in ``LoginAbstractAzkabanServlet``: the answers without a session, and in
+``jobpage.vm`` and ``propertypage.vm``: the properties that a job inherits, which no answer in JSON has.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+import html
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl
 
 from ...errors import ClusterUnreachable, SubmissionRejected
 from ...hadoop.httpx_import import import_httpx
 from ...hadoop.security.authentication import SimpleAuthentication
 from ...hadoop.transport import Addresses, Failover, Service, client_options, explain_response, send_request
+
+if TYPE_CHECKING:
+    import httpx
 
 AZKABAN = Service("Azkaban web server", "url",
                   "Check the address (--url or $AZKABAN_URL) and that the server runs", False)
@@ -21,6 +28,11 @@ AZKABAN = Service("Azkaban web server", "url",
 _TIMEOUT = 30.0
 #: Executions in one answer.
 _PAGE = 100
+#: The query of a link from a job's page to a file of properties that the job inherits.
+_PROPERTY_LINK = re.compile(r'href="[^"?]*\?([^"]*&prop=[^"]*)"')
+_REFERENCE = re.compile(r"\$\{([^{}]+)\}")
+#: The name of a property on a page.
+_PROPERTY_NAME = re.compile(r'<td class="property-key">([^<]*)</td>')
 #: The cookie of a session; in a query it would stand in the server's access log.
 _COOKIE = "azkaban.browser.session.id"
 #: Azkaban's states of an execution that has ended. All others, those of later releases too, count as live.
@@ -36,11 +48,24 @@ FLOW_ENDED = (
 )
 
 
+def referred_names(text: str) -> list[str]:
+    """Return the names that a text refers to, as in ``/models/${date}``."""
+    return _REFERENCE.findall(text)
+
+
 class FlowExecution(NamedTuple):
     """An execution of a flow in Azkaban's list."""
 
     execution_id: int
     status: str
+
+
+class FlowJob(NamedTuple):
+    """A job of a flow, or of a flow embedded in it, with the properties that the job sets itself."""
+
+    flow: str
+    name: str
+    properties: Mapping[str, str]
 
 
 class Asked(NamedTuple):
@@ -118,21 +143,27 @@ class WebServer:
             raise SubmissionRejected(f"Azkaban has not started {flow}: {found.get('message') or 'it does not say why'}")
         return execution_id
 
-    def job_properties(self, project: str, flow: str) -> dict[str, Mapping[str, str]]:
-        """Return the properties that each job of a flow sets itself, by its name; jobs of embedded flows included."""
-        return self._job_properties(project, flow,
-                                    self._ask("/manager", ajax="fetchflowgraph", project=project, flow=flow))
+    def jobs(self, project: str, flow: str) -> list[FlowJob]:
+        """Return the jobs of a flow and of the flows embedded in it."""
+        return list(self._jobs(project, flow, self._ask("/manager", ajax="fetchflowgraph", project=project, flow=flow)))
 
-    def _job_properties(self, project: str, flow: str, graph: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
-        found: dict[str, Mapping[str, str]] = {}
+    def _jobs(self, project: str, flow: str, graph: Mapping[str, Any]) -> Iterator[FlowJob]:
         for node in self._list(graph, "nodes"):
             if "flowId" in node:
-                found |= self._job_properties(project, str(node["flowId"]), node)
+                yield from self._jobs(project, str(node["flowId"]), node)
             else:
                 job = str(node["id"])
                 info = self._ask("/manager", ajax="fetchJobInfo", project=project, flowName=flow, jobName=job)
-                found[job] = info.get("overrideParams") or {}
-        return found
+                yield FlowJob(flow, job, info.get("overrideParams") or {})
+
+    def inherited_names(self, project: str, jobs: Iterable[FlowJob]) -> set[str]:
+        """Return the names that the properties inherited by these jobs set or refer to."""
+        links = [html.unescape(link) for job in jobs
+                 for link in _PROPERTY_LINK.findall(self._page(project=project, flow=job.flow, job=job.name))]
+        # Jobs share most files: one page for each.
+        queries = {link.partition("&prop=")[2]: dict(parse_qsl(link)) for link in links}
+        pages = [html.unescape(self._page(**query)) for query in queries.values()]
+        return {name for page in pages for name in (*_PROPERTY_NAME.findall(page), *referred_names(page))}
 
     def close(self) -> None:
         """Close the connections."""
@@ -144,9 +175,8 @@ class WebServer:
         fresh = not self._session
         if fresh:
             self._log_in()
-        found = self._send(method, path, self._patience if patience is None else patience,
-                           headers={"Cookie": f"{_COOKIE}={self._session}"},
-                           **{"params" if method == "GET" else "data": parameters})
+        found = self._read(self._send(method, path, self._patience if patience is None else patience,
+                                      **{"params" if method == "GET" else "data": parameters}))
         error = found.get("error")
         if found.get("status") == "error" and found.get("action") == "login":  # a POST without a session
             error = "session"
@@ -159,15 +189,22 @@ class WebServer:
 
     def _log_in(self) -> None:
         values = {"action": "login", "username": self._user, "password": self._password}
-        found = self._send("POST", "/", self._patience, data=values)
+        found = self._read(self._send("POST", "/", self._patience, data=values))
         if not found.get("session.id"):
             raise SubmissionRejected(f"Azkaban refuses the login of {self._user}: {found.get('error') or 'no session'}")
         self._session = str(found["session.id"])
 
-    def _send(self, method: str, path: str, patience: float, **options: Any) -> dict[str, Any]:
-        headers = {"X-Requested-With": "XMLHttpRequest", **options.pop("headers", {})}
-        response = send_request(self._client, Failover(Addresses([self._url], AZKABAN), patience), method, path,
-                                headers=headers, **options)
+    def _page(self, **parameters: str) -> str:
+        """Return a page of the project manager. The session is that of an answer just before."""
+        return self._send("GET", "/manager", self._patience, params=parameters).text
+
+    def _send(self, method: str, path: str, patience: float, **options: Any) -> "httpx.Response":
+        headers = {"X-Requested-With": "XMLHttpRequest"} | (
+            {"Cookie": f"{_COOKIE}={self._session}"} if self._session else {})
+        return send_request(self._client, Failover(Addresses([self._url], AZKABAN), patience), method, path,
+                            headers=headers, **options)
+
+    def _read(self, response: "httpx.Response") -> dict[str, Any]:
         try:
             found = response.json()
         except ValueError as error:
