@@ -6,7 +6,6 @@ the target of a viewfs mount.
 
 import getpass
 import os
-import pwd
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -248,8 +247,10 @@ class Configuration:
 def system_user() -> str:
     """Return the user of this process as the operating system knows it; LOGNAME and USER can be set to any name."""
     try:
+        import pwd
+
         return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a container may run with a user id that no passwd file has
+    except (ImportError, KeyError):  # on Windows; in a container with a user id that no passwd file has
         return getpass.getuser()
 
 

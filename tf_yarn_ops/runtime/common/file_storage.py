@@ -6,7 +6,6 @@ and `tf_yarn_ops.hadoop.webhdfs.WebHdfs` at a client, which needs more of them (
 
 import logging
 import os
-import pwd
 import shutil
 import stat
 import uuid
@@ -261,8 +260,8 @@ class LocalFolder:
 def _local_status(path: Path) -> FileStatus:
     found = path.stat()
     try:
-        owner = pwd.getpwuid(found.st_uid).pw_name
-    except KeyError:
+        owner = path.owner()
+    except (KeyError, NotImplementedError):  # the latter on Windows
         owner = str(found.st_uid)
     # Hadoop's local file system truncates to milliseconds.
     return FileStatus(path.name, stat.S_ISDIR(found.st_mode), found.st_size, found.st_mtime_ns // 1_000_000,

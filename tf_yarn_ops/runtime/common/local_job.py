@@ -12,7 +12,6 @@
     The working directory and the log directory of each container.
 """
 
-import fcntl
 import json
 import os
 from typing import Any, Dict, Mapping, Optional
@@ -48,6 +47,8 @@ def write_whole(path: str, text: str) -> None:
 
 def running_coordinator(folder: str) -> Optional[int]:
     """Return the process id of a job's coordinator; None if it has ended."""
+    import fcntl  # Windows, from where jobs go to YARN, has none
+
     try:
         with open(os.path.join(folder, LOCK_FILE), "rb") as lock:
             try:
