@@ -52,7 +52,7 @@ def main() -> None:
                           encoding="utf-8")
     console = Console(record=True, width=118, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     console.print(Text.assemble(("$ ", "bold green"), (typed(COMMAND), "bold")))
-    console.print(output)
+    console.print(Text(output))  # Without colours, as a pipe shows it.
     svg = console.export_svg(title="distributed TensorFlow on YARN", unique_id="run")
     # GitHub shows pictures without foreign fonts.
     (DOCS / "picture.svg").write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.S), encoding="utf-8")
