@@ -1,10 +1,9 @@
-"""The table of reasons is complete, and is what the design says."""
+"""The table of reasons is complete, and its exit codes stay."""
 
 import pytest
 
 from tf_yarn_ops.runtime.common.reasons import OUTCOMES, Reason
 
-#: design.md section 7.
 EXIT_CODES = {
     0: "SUCCEEDED", 1: "TASK_FAILED", 2: "SPEC_INVALID ENVIRONMENT_INVALID", 3: "SUBMISSION_REJECTED RESOURCES_IMPOSSIBLE",
     4: "CLUSTER_UNREACHABLE",

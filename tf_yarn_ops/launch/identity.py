@@ -7,7 +7,7 @@ applications, so that a later client finds the applications of an earlier one. E
 
 References
 ----------
-docs/design.md, section 5.
+docs/design.md, section 4.
 """
 
 import enum
@@ -212,7 +212,7 @@ def _number(application: Mapping[str, Any], pattern: re.Pattern[str]) -> int:
 
 def decide_submission(applications: Iterable[Mapping[str, Any]], identity: Identity, user: str,
                       allocation_retries: int = 0) -> SubmissionDecision:
-    """Return the decision of the first row of the table (docs/design.md, section 5) that fits.
+    """Return the decision of the first row of the table (docs/design.md, section 4) that fits.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How the job treats each task type: the table of docs/design.md, section 4."""
+"""How the job treats each task type: the table of docs/concepts/lifecycle.md."""
 
 from typing import NamedTuple
 
