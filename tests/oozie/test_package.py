@@ -21,7 +21,7 @@ import yaml
 from support.fake_yarn import FakeYarn, serving
 from support.http_server import Handler, running
 from support.oozie_site import FETCH_SECONDS, fetch
-from support.programs import ROOT
+from support.programs import ROOT, YTF
 from tf_yarn_ops.cli import command_line as program
 from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.errors import SpecInvalid
@@ -243,10 +243,13 @@ class FakeOozie(Handler):
     answer = (201, {}, '{"id": "0000001-oozie-C"}')
     coordinators: list = []
     seen: list = []
+    meanwhile: list = []  # callables, one for each start
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.seen.append((self.path, dict(self.headers), body.decode()))
+        if "dryrun" not in self.path and self.meanwhile:
+            self.meanwhile.pop()()
         status, headers, text = self.answer
         self.reply(status, {"Content-Type": "application/json", **headers}, text)
 
@@ -255,8 +258,9 @@ class FakeOozie(Handler):
 
 
 @contextmanager
-def oozie(*answer, coordinators=()):
-    handler = type("Oozie", (FakeOozie,), {"seen": [], "coordinators": coordinators, **({"answer": answer} if answer else {})})
+def oozie(*answer, coordinators=(), meanwhile=()):
+    handler = type("Oozie", (FakeOozie,), {"seen": [], "coordinators": coordinators, "meanwhile": [*meanwhile],
+                                           **({"answer": answer} if answer else {})})
     with running(handler) as server:
         yield f"http://127.0.0.1:{server.server_port}/oozie", handler.seen
 
@@ -334,6 +338,28 @@ def test_second_coordinator_for_the_same_time_is_rejected(place, others, options
     if code:
         assert "0000009-oozie-C is a coordinator 'digits \"more\"' for the same time" in done.stderr
         assert not seen and not [*files.iterdir()]
+
+
+def test_second_call_while_a_coordinator_starts_is_refused(place):
+    files, calls = place / "hdfs", []
+    files.mkdir()
+
+    def call(*options):
+        env = {**os.environ, "YTF_SITE": "", "PYTHONPATH": str(ROOT), "YTF_RESOURCEMANAGER": url}
+        calls.append(subprocess.run([*YTF, "oozie", "run", "app", *options, "--oozie", server], env=env, text=True, cwd=place,
+                                    capture_output=True, timeout=100))
+
+    with cluster(files) as url, oozie(meanwhile=[call]) as (server, seen):
+        run("package", "job.yaml", "--frequency", "1d", "--out", "app", "--app-path", "/apps/digits", YTF_RESOURCEMANAGER=url)
+        assert run("run", "app", "--oozie", server, YTF_RESOURCEMANAGER=url).returncode == 0
+        claim = files / "apps" / "digits" / ".starting"
+        assert len(seen) == 3 and calls[0].returncode == 2 and not claim.exists()
+        assert re.search(r"/apps/digits/.starting: process \d+ on \S+ is starting this coordinator", calls[0].stderr), calls[0].stderr
+        # A process that was killed leaves its claim.
+        claim.write_text("process 1 on gone")
+        call()
+        call("--again")
+        assert [done.returncode for done in calls] == [2, 2, 0] and not claim.exists(), calls
 
 
 def test_unknown_property_is_rejected(place):

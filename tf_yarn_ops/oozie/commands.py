@@ -4,7 +4,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,9 @@ from .packed_job import APP_PATH
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
-    from .package import Place
+    from .package import Packed, Place
     from .request import OozieRequest
+    from .rest_api import Oozie
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -223,26 +224,30 @@ def run_application(folder: str, oozie: str | None, property: tuple[str, ...], a
             oozie, cluster.user, cluster.authentication, cluster.site.request_timeout, cluster.site.ca_file)) as server:
         packed = packed or Packed.read(folder, files.read, changes)
         # This is also the question whether the server is there, before anything is written.
-        same = packed.overlapping(server.live_coordinators(packed.coordinator)) if packed.coordinator else []
-        if not again:
-            check_faults(
-                Fault("", OozieCommandFault.RUNS, {"given": job, "name": packed.coordinator, "server": oozie})
-                for job in same
-            )
+        _check_alone(packed, server, oozie, again)
         properties, uploaded = packed.at(path) if local else dict(packed.properties), False
-        if local is not None:
-            uploaded = files.upload(local, properties)
-            say(f"uploaded the application to {path}" if uploaded else f"{path} has this application already")
-        try:
-            server.check(properties, packed.handed_over)
-            job_id = server.start(properties)
-        except SubmissionRejected:
-            if uploaded:
-                files.delete()
-                say(f"deleted {path} again; nothing was started")
-            raise
+        with files.starting(again) if packed.coordinator else nullcontext():
+            _check_alone(packed, server, oozie, again)
+            if local is not None:
+                uploaded = files.upload(local, properties)
+                say(f"uploaded the application to {path}" if uploaded else f"{path} has this application already")
+            try:
+                server.check(properties, packed.handed_over)
+                job_id = server.start(properties)
+            except SubmissionRejected:
+                if uploaded:
+                    files.delete()
+                    say(f"deleted {path} again; nothing was started")
+                raise
     say(f"next: oozie job -oozie {oozie} -info {job_id}")
     click.echo(job_id)
+
+
+def _check_alone(packed: "Packed", server: "Oozie", url: str, again: bool) -> None:
+    """Raise SpecInvalid if a coordinator runs for the same time, unless another one is wanted."""
+    same = packed.overlapping(server.live_coordinators(packed.coordinator)) if packed.coordinator else []
+    check_faults(Fault("", OozieCommandFault.RUNS, {"given": job, "name": packed.coordinator, "server": url})
+                 for job in same if not again)
 
 
 def _reader(folder: Path) -> Callable[[str], str | None]:

@@ -4,11 +4,14 @@ All documents are made and checked before anything is written.
 """
 
 import hashlib
+import os
 import posixpath
 import re
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -57,6 +60,7 @@ class PackageFault(FaultCode):
     NOT_A_PLACE = "{given!r} is not a folder in the cluster's file system; give hdfs:///apps/NAME"
     NOT_OURS = "{given} has files, and no application of ours; give an empty or a new folder"
     NO_PROPERTIES = "there is no {file} in {given}; ytf oozie package writes one"
+    STARTING = "{given} is starting this coordinator; if that process has ended, call with --again"
     NO_PLACE = "{file} does not say where the application lies: {key} is missing"
 
 
@@ -322,6 +326,33 @@ class Folder:
             if not self._files.create(f"{self.path}/{name}", content, _FILE_MODE):
                 raise SubmissionRejected(f"another process is writing {self.path}; try again when it has ended")
         return True
+
+    @contextmanager
+    def starting(self, again: bool) -> Iterator[None]:
+        """Keep other processes from starting a coordinator from here, or from another version beside, meanwhile.
+
+        Parameters
+        ----------
+        again : bool
+            Whether to start it beside another process, which may have been killed.
+
+        Raises
+        ------
+        SpecInvalid
+            Another process is starting one.
+        """
+        above = posixpath.dirname(self.path)
+        claim, content = f"{above}/.starting", f"process {os.getpid()} on {socket.gethostname()}".encode()
+        self._files.makedirs(above, _FOLDER_MODE)
+        if again:
+            self._files.delete(claim)
+        # A NameNode that failed over may have made the file without answering.
+        if not self._files.create(claim, content, _FILE_MODE) and (found := self._files.read(claim)) != content:
+            raise SpecInvalid(Fault(claim, PackageFault.STARTING, {"given": (found or b"").decode(errors="replace")}))
+        try:
+            yield
+        finally:
+            self._files.delete(claim)
 
     def delete(self) -> None:
         """Delete the folder."""
