@@ -78,7 +78,7 @@ OTHERS = (("executes", "tf.command"), ("python_binary_path", "tf.command"), ("py
           *((name, f"tf.{kind}.<n>") for kind in ("files", "archives")
             for name in ("tony.<type>.resources", "tony.containers.resources")),
           ("hdfs_classpath", "tf.files.<n>"), ("tony.application.tensorboard-log-dir", "tf.tensorboard"),
-          ("tony.application.tensorboard-log-dir", "tf.output"))
+          ("tony.application.tensorboard-log-dir", "tf.output"), ("tony.application.framework", "tf.framework"))
 
 
 def azkaban_keys() -> str:

@@ -461,23 +461,36 @@ def test_tonys_lists_of_roles_name_our_roles_too(own, project):
 @pytest.mark.parametrize("lost, warning", [
     ({"python_binary_path": "bin/python", "tony.worker.command": "x"}, "python_binary_path (it needs executes)"),
     ({"tony.docker.enabled": "true", "executes": "x"}, "tony.docker.enabled (there is no tony.docker.containers.image)"),
-    ({"executes": "x", "tf.spec": "helper.yaml", "tony.application.sidecar.jobtypes": "helper, tensorboard"},
-     "tony.application.sidecar.jobtypes (helper: set it in tf.spec)"),
+    ({"executes": "x", "tony.history.location": "/h", "tony.task.executor.jvm.opts": "-Xmx1g",
+      "tony.application.security.enabled": "false"},
+     "tony.history.location, tony.task.executor.jvm.opts, tony.application.security.enabled"),
 ])
 def test_nothing_of_tony_is_lost_in_silence(lost, warning, project):
-    (project / "helper.yaml").write_text("tasks: {helper: 1}")
     _, request = read_azkaban_job({"tony.worker.instances": "1", **lost}, project)
     assert request.warnings == [f"these keys of TonY have no effect here: {warning}"]
 
 
-def test_what_tony_had_and_we_have_not_is_one_warning(project):
-    ignored = {"tony.application.framework": "pytorch", "tony.task.executor.jvm.opts": "-Xmx1g",
-               "tony.history.location": "/h", "tony.application.placement-spec": "x", "tony.am.gpus": "1",
-               "tony.docker.worker.image": "x", "tony.application.security.enabled": "false",
-               "tony.worker.max-instances": "4", "tony.containers.resources": "a.rar#archive"}  # fmt: skip
-    _, request = read_azkaban_job({"executes": "x", "tony.worker.instances": "1", **ignored}, project)
-    assert len(request.warnings) == 1 and request.warnings[0].startswith("these keys of TonY have no effect here: ")
-    assert all(name in request.warnings[0] for name in ignored)
+def test_key_of_tony_that_is_not_served_is_a_fault(project):
+    (project / "helper.yaml").write_text("tasks: {helper: 1}")
+    unserved = {"tony.worker.depends-on": "ps", "tony.application.prepare-stage": "ps", "tony.am.gpus": "1",
+                "tony.application.placement-spec": "x", "tony.docker.worker.image": "x", "tony.worker.max-instances": "4",
+                "tony.containers.resources": "a.rar#archive", "tony.application.sidecar.jobtypes": "helper, tensorboard"}  # fmt: skip
+    found = faults_of({"executes": "x", "tf.spec": "helper.yaml", "tony.worker.instances": "1", **unserved}, project)
+    assert {fault.partition(":")[0] for fault in found} == {*unserved}
+    assert ("tony.worker.depends-on: this key of TonY has no counterpart here; the job would not run as it does there: "
+            "remove the key") in found
+    assert any(": set this of helper in tf.spec;" in fault for fault in found)
+
+
+@pytest.mark.parametrize("given, framework", [("PyTorch", "pytorch"), ("standalone", "none"), ("horovod", "horovod")])
+def test_framework_of_tony_is_ours(given, framework, project):
+    job = read({"executes": "x", "tony.worker.instances": "1", "tony.application.framework": given}, project)
+    assert job.framework == framework
+
+
+def test_framework_of_tony_that_is_not_served_is_a_fault(project):
+    assert faults_of({"executes": "x", "tony.worker.instances": "1", "tony.application.framework": "mxnet"}, project) == [
+        "tony.application.framework: 'mxnet' is not one of tensorflow, pytorch, jax, horovod, none"]
 
 
 def test_alias_and_own_key_that_agree_are_no_fault(project):

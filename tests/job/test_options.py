@@ -37,7 +37,7 @@ def test_every_option_of_a_door_reaches_the_job():
 
 #: Options whose default is told in words, because no single value is the default.
 IN_WORDS = {"environment", "user", "lease", "max_restarts", "retry_exit_codes", "fatal_exit_codes", "tasks.<type>.awaited",
-            "tasks.<type>.fatal", "tasks.<type>.in_cluster"}  # fmt: skip
+            "tasks.<type>.fatal", "tasks.<type>.in_cluster", "hold_port"}  # fmt: skip
 
 
 def test_a_default_in_words_stands_only_where_no_value_is_the_default():
@@ -60,7 +60,7 @@ def test_a_job_and_its_site_take_the_same_ways_to_submit():
 def test_the_defaults_in_words_are_those_of_the_parts():
     assert [RestartPolicy(mode).max_restarts for mode in ("never", "task", "cluster")] == [0, 3, 3]
     assert RestartPolicy().retry_exit_codes == RestartPolicy().fatal_exit_codes == ()
-    roles = {name: TaskSpec().role(name) for name in ("chief", "worker", "other", "ps", "evaluator")}
+    roles = {name: TaskSpec().role(name, "tensorflow") for name in ("chief", "worker", "other", "ps", "evaluator")}
     assert {name for name, role in roles.items() if not role.awaited} == {"ps"}
     assert {name for name, role in roles.items() if not role.in_cluster} == {"evaluator"}
     assert all(role.fatal for role in roles.values())

@@ -180,8 +180,8 @@ def test_cluster_requirement_may_be_a_mapping():
 
 
 @pytest.mark.parametrize("given, held", [
-    (None, (True, True)), ("false", (False, False)), ("worker=false", (True, False)), (["false", "ps=true"], (True, False)),
-    (False, (False, False)), ({"ps": False}, (False, True))])
+    (None, (None, None)), ("false", (False, False)), ("worker=false", (None, False)), (["false", "ps=true"], (True, False)),
+    (False, (False, False)), ({"ps": False}, (False, None))])
 def test_hold_port_is_for_all_tasks_or_those_of_a_type(given, held):
     job = build_job({"task_command": "x", "cluster_requirement": "ps:1,worker:1", "hold_port": given})
     assert (job.tasks["ps"].hold_port, job.tasks["worker"].hold_port) == held

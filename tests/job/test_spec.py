@@ -45,10 +45,10 @@ def test_a_task_has_the_resources_of_its_index():
 
 
 def test_roles_come_from_the_table_unless_the_task_sets_them():
-    assert TaskSpec().role("ps") == (True, False, True)
-    assert TaskSpec().role("evaluator") == (False, True, True)
-    assert TaskSpec().role("anything") == (True, True, True)
-    assert TaskSpec(fatal=False).role("evaluator") == (False, True, False)
+    assert TaskSpec().role("ps", "tensorflow") == (True, False, True)
+    assert TaskSpec().role("evaluator", "tensorflow") == (False, True, True)
+    assert TaskSpec().role("anything", "tensorflow") == (True, True, True)
+    assert TaskSpec(fatal=False).role("evaluator", "tensorflow") == (False, True, False)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from tf_yarn_ops.job.parts import Acls, Deadlines, Environment, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.runtime.common.frameworks import FRAMEWORKS
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
 
@@ -30,7 +31,7 @@ def tasks(draw):
         gpus=draw(st.integers(0, 8)), node_label=draw(st.none() | names), command=draw(commands), env=draw(variables),
         indices=draw(st.dictionaries(st.integers(0, instances - 1), resources, max_size=2)),
         in_cluster=draw(flags), awaited=draw(st.sampled_from([None, True])), fatal=draw(flags),
-        hold_port=draw(st.booleans()),
+        hold_port=draw(flags),
     )  # fmt: skip
 
 
@@ -67,7 +68,7 @@ def jobs(draw):
     tensorboard = draw(st.none() | st.builds(TensorBoard, memory=st.integers(1, 9999), linger=seconds))
     return JobSpec(
         tasks={name: draw(tasks()) for name in types}, custom_types=tuple(types), command=draw(st.none() | commands), name=draw(texts),
-        queue=draw(names), user=draw(st.none() | names), priority=draw(st.integers(0, 100)),
+        framework=draw(st.sampled_from(sorted(FRAMEWORKS))), queue=draw(names), user=draw(st.none() | names), priority=draw(st.integers(0, 100)),
         tags=tuple(draw(st.lists(names, max_size=3))), node_label=draw(st.none() | names), env=draw(variables),
         files=draw(st.dictionaries(names, texts.filter(bool), max_size=2)),
         script=draw(st.none() | st.just("/x/train.py")),

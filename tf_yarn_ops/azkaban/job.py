@@ -85,8 +85,8 @@ def read_azkaban_job(properties: Mapping[str, str], folder: Path,
 
 def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, str]) -> AzkabanRequest:
     """Return a request with the values of the job, of TonY's keys, of the site and of TonY's defaults."""
-    faults: list[Fault] = []
     tony = translate(properties)
+    faults = tony.faults
     values = merge(own_values(properties), tony.values, faults)
     own = frozenset(values)
     for name, value in (*((name, Property(text, name)) for name, text in defaults.items()), *tony.weak):

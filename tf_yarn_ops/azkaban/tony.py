@@ -1,7 +1,8 @@
 """Translate TonY's keys to keys of this job type, so that a ``.job`` for TonY runs here.
 
-In come all properties of a job; out go ``tf.*`` names with their values, each with TonY's key, and the keys of TonY
-that have no meaning here. This module does not check values: `job` does that later, for all doors.
+In come all properties of a job; out go ``tf.*`` names with their values, each with TonY's key, the keys of TonY that
+have no meaning here, and those that are not served. This module does not check values: `job` does that later, for all
+doors.
 
 References
 ----------
@@ -12,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ..errors import Fault, FaultCode
 from ..job.requirement import canonical_type, parse_cluster_requirement
 from ..validation import ARCHIVE_SUFFIXES
 from .values import Property
@@ -53,10 +55,22 @@ ROLE_LISTS = {"tony.application.untracked.jobtypes": (("awaited", "false"),),
                "tony.application.sidecar.jobtypes": (("awaited", "false"), ("fatal", "false")),
                "tony.application.stop-on-failure-jobtypes": (("fatal", "true"),)}
 #: Values without an effect here, because they ask for our normal behaviour.
-_HARMLESS = {"tony.application.framework": ("tensorflow", "standalone"), "tony.application.distributed-mode": ("gang",),
+_HARMLESS = {"tony.application.distributed-mode": ("gang",),
              "tony.docker.enabled": ("true", "false"), "tony.am.gpus": ("0",), "tony.am.retry-count": ("0",),
              "tony.application.enable-preprocess": ("false",), "tony.tensorboard.instances": ("0", "1"),
              "tony.tensorboard.gpus": ("0",), "tony.application.fail-on-worker-failure-enabled": ("true",)}
+#: Keys about TonY's own services, clients and JVMs, which change nothing in what trains.
+_TONYS_OWN = re.compile(
+    r"tony\.((history|portal|keytab|https|version-info|application\.hadoop)\..+|http\.port|secret\.key|gpu-exec-path|"
+    r"task\.((am|executor|default)\.jvm\.opts|metrics-interval-ms|gpu-metrics\.enabled|executor\.registry-timeout-sec|"
+    r"executor\.execution\.error-message-max-depth)|am\.wait-client-signal-stop-timeout-sec|application\.(type|"
+    r"security\.enabled|(hdfs|yarn|mapred)-conf-path|num-client-rm-connect-retries))\Z")
+
+
+class TonyFault(FaultCode):
+    """Fault codes for the keys of TonY."""
+
+    NOT_SERVED = "this key of TonY has no counterpart here{why}; the job would not run as it does there: remove the key"
 
 
 @dataclass
@@ -71,15 +85,22 @@ class Translated:
         TonY's defaults. They count where neither the job nor the site gives a value.
     ignored : list of str
         TonY's keys that have no meaning here.
+    faults : list of Fault
+        Of the keys that are not served.
     """
 
     values: list[tuple[str, Property]] = field(default_factory=list)
     weak: list[tuple[str, Property]] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
 
     def add(self, name: str, text: str, key: str) -> None:
         """Add a value."""
         self.values.append((name, Property(text, key)))
+
+    def refuse(self, name: str, why: str = "") -> None:
+        """Add a fault of a key that is not served."""
+        self.faults.append(Fault(name, TonyFault.NOT_SERVED, {"why": why and f": {why}"}))
 
     def drop(self, name: str, why: str) -> None:
         """Remove a value, and add the reason to the ignored keys."""
@@ -133,9 +154,13 @@ def _role_or_ignored(name: str, text: str, given: Mapping[str, str], found: Tran
     elif name == "tony.docker.containers.image":
         if _docker(given):
             found.add("tf.docker_image", text, name)
+    elif name == "tony.application.framework":
+        found.add("tf.framework", re.sub(r"\Astandalone\Z", "none", text.strip().lower()), name)
+    elif _TONYS_OWN.match(name):
+        found.ignored.append(name)
     elif name not in ("tony.application.tensorboard-log-dir", "tony.containers.resources") \
             and text.strip().lower() not in _HARMLESS.get(name, ()):
-        found.ignored.append(name)
+        found.refuse(name)
 
 
 def _variables(properties: Mapping[str, str], found: Translated) -> None:
@@ -214,7 +239,7 @@ def _roles(given: Mapping[str, str], found: Translated) -> None:
                 for field_name, text in fields:
                     found.add(f"tf.{role}.{field_name}", text, name)
             elif role not in ("", "tensorboard") and "tf.spec" in given:
-                found.ignored.append(f"{name} ({role}: set it in tf.spec)")
+                found.refuse(name, f"set this of {role} in tf.spec")
 
 
 def _resources(given: Mapping[str, str], found: Translated) -> None:
@@ -237,7 +262,7 @@ def _sources(given: Mapping[str, str], found: Translated) -> Iterator[tuple[str,
             if name == "hdfs_classpath" and "://" not in path:
                 path = f"hdfs://{path}"
             if unpacked and not path.endswith(ARCHIVE_SUFFIXES):
-                found.ignored.append(f"{name} ({part} is not one of {', '.join(ARCHIVE_SUFFIXES)})")
+                found.refuse(name, f"{part} is not one of {', '.join(ARCHIVE_SUFFIXES)}")
                 continue
             target = target or path.rstrip("/").rpartition("/")[2]
             yield name, "archives" if unpacked else "files", f"{target}={path}"

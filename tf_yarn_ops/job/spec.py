@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Fault, FaultCode
 from ..runtime.common.contract import MAX_STRING
-from ..runtime.common.roles import CHIEF, TENSORBOARD, Role, role_of
+from ..runtime.common.frameworks import FRAMEWORKS, TENSORFLOW
+from ..runtime.common.roles import CHIEF, TENSORBOARD, Role
 from ..validation import ARCHIVE_SUFFIXES, check_faults, normalise, not_a_mapping, noting, read_count, read_part
 from . import kinds
 from .declaration import AZKABAN, COMMAND_LINE, DOCUMENT, OPERATOR, Part, option
@@ -86,7 +87,7 @@ class TaskSpec(Part):
     """The tasks of one type.
 
     A mapping may replace the `Resources` in ``indices``; its missing values come from the task type. ``in_cluster``,
-    ``awaited`` and ``fatal`` have their defaults in the row of the task type in `runtime.common.roles`.
+    ``awaited``, ``fatal`` and ``hold_port`` have their defaults in `runtime.common.frameworks`.
     """
 
     instances: int = option(1, kinds.count(1), "How many tasks of this type there are.", doors=_BY_TYPE)
@@ -110,18 +111,19 @@ class TaskSpec(Part):
                                   in_words="true; false for ps", doors=_BY_TYPE)
     fatal: bool | None = option(None, kinds.FLAG, "Whether the job fails when one of these tasks fails.",
                                 in_words="true", doors=_BY_TYPE)
-    hold_port: bool = option(
-        True, kinds.FLAG,
+    hold_port: bool | None = option(
+        None, kinds.FLAG,
         "Whether the reserved port of each task stays bound, with SO_REUSEPORT, while the command runs. TensorFlow's "
         "servers can bind such a port. With false a plain bind succeeds, and another program may take the port first; "
-        "that counts as a loss of the container.", value="false | TYPE=false", many=True)
+        "that counts as a loss of the container.", value="false | TYPE=false", many=True,
+        in_words="true for tensorflow and jax, else false")
 
     if TYPE_CHECKING:  # what a caller may give; the fields have what was read from it
 
         def __init__(self, instances: int = ..., memory: int | str = ..., vcores: int = ..., gpus: int = ...,
                      node_label: str | None = ..., command: str | None = ..., env: Mapping[str, str] = ...,
                      indices: Mapping[int, Resources | Mapping[str, Any]] = ..., in_cluster: bool | None = ...,
-                     awaited: bool | None = ..., fatal: bool | None = ..., hold_port: bool = ...) -> None: ...
+                     awaited: bool | None = ..., fatal: bool | None = ..., hold_port: bool | None = ...) -> None: ...
 
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
         general = {name: getattr(self, name) for name in _RESOURCES if name not in wrong}
@@ -136,9 +138,9 @@ class TaskSpec(Part):
         """Return the resources of the task with this index."""
         return self.indices.get(index) or Resources(self.memory, self.vcores, self.gpus)
 
-    def role(self, task_type: str) -> Role:
+    def role(self, task_type: str, framework: str) -> Role:
         """Return how the job treats these tasks: their own values over the row of their task type."""
-        row = role_of(task_type)
+        row = FRAMEWORKS[framework].role_of(task_type)
         return Role(*(default if own is None else own
                       for own, default in zip((self.in_cluster, self.awaited, self.fatal), row, strict=True)))
 
@@ -188,6 +190,11 @@ class JobSpec(Part):
         None, kinds.COMMAND,
         "The command of every task. The node runs it with bash, after it has set the variables of the task.",
         name="task_command", section="program")
+    framework: str = option(
+        TENSORFLOW, kinds.choice(*FRAMEWORKS),
+        "Whose variables the tasks get. pytorch, jax and horovod give each task of the cluster spec a rank, and wait "
+        "for tasks of every type; rank 0 is the chief, else the first worker. none sets no such variables.",
+        section="program")
     name: str = option("TensorFlow", kinds.TEXT, "The name of the application in YARN.", short="-n")
     queue: str = option("default", kinds.TEXT, "The queue in YARN.", short="-q")
     user: str | None = option(
@@ -252,11 +259,11 @@ class JobSpec(Part):
     if TYPE_CHECKING:  # as in `TaskSpec`
 
         def __init__(self, tasks: Mapping[str, TaskSpec | int | Mapping[str, Any]] = ...,
-                     custom_types: Sequence[str] = ..., command: str | None = ..., name: str = ..., queue: str = ...,
-                     user: str | None = ..., priority: int = ..., tags: Sequence[str] = ...,
-                     node_label: str | None = ..., env: Mapping[str, str] = ..., files: Mapping[str, str] = ...,
-                     archives: Mapping[str, str] = ..., script: str | None = ..., input: str | None = ...,
-                     output: str | None = ..., environment: Environment | str | None = ...,
+                     custom_types: Sequence[str] = ..., command: str | None = ..., framework: str = ...,
+                     name: str = ..., queue: str = ..., user: str | None = ..., priority: int = ...,
+                     tags: Sequence[str] = ..., node_label: str | None = ..., env: Mapping[str, str] = ...,
+                     files: Mapping[str, str] = ..., archives: Mapping[str, str] = ..., script: str | None = ...,
+                     input: str | None = ..., output: str | None = ..., environment: Environment | str | None = ...,
                      tensorboard: TensorBoard | Mapping[str, Any] | bool | None = ..., success: str = ...,
                      restart: RestartPolicy | Mapping[str, Any] = ..., deadlines: Deadlines | Mapping[str, Any] = ...,
                      lease: float | None = ..., file_systems: Sequence[str] = ..., acls: Acls | Mapping[str, Any] = ...,
@@ -328,7 +335,7 @@ def _command_faults(job: JobSpec) -> Iterator[Fault]:
 def _task_faults(job: JobSpec) -> Iterator[Fault]:
     if not job.tasks:
         yield Fault("tasks", JobFault.NO_TASKS)
-    elif not any(task.role(name).awaited for name, task in job.tasks.items()):
+    elif not any(task.role(name, job.framework).awaited for name, task in job.tasks.items()):
         yield Fault("tasks", JobFault.NEVER_ENDS, {"types": tuple(job.tasks)})
     if TENSORBOARD in job.tasks:
         yield Fault(f"tasks.{TENSORBOARD}", JobFault.TENSORBOARD_TYPE, {"other": "tensorboard"})
@@ -395,7 +402,7 @@ def _name_faults(job: JobSpec) -> Iterator[Fault]:
 
 #: The rules about several values, each with the fields that it reads. A rule is checked only if these are valid.
 _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...] = (
-    (("tasks",), _task_faults),
+    (("tasks", "framework"), _task_faults),
     (("tasks", "custom_types"), _type_faults),
     (("tasks", "command"), _command_faults),
     (("tasks", "success"), _success_faults),

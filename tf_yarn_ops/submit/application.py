@@ -27,6 +27,7 @@ from ..runtime.common.contract import (
     TypePlan,
     ViewersPlan,
 )
+from ..runtime.common.frameworks import FRAMEWORKS
 from ..runtime.common.masking import mask_options
 from ..runtime.common.protocol import PORTS
 from ..runtime.common.roles import ROLES, TENSORBOARD
@@ -200,9 +201,11 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
     It holds the user's variables, so only the job's user may read the file.
     """
     placed = build_container_environment(spec.environment, (spec.input, spec.output))
+    framework = FRAMEWORKS[spec.framework]
     types = {
         name: TypePlan(task.instances, task.command or spec.command or "", {**spec.env, **task.env},
-                       *task.role(name), task.hold_port)
+                       *task.role(name, spec.framework),
+                       framework.hold_port if task.hold_port is None else task.hold_port)
         for name, task in spec.tasks.items()
     }
     board = None
@@ -222,7 +225,7 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
         authorities=context.authorities, tensorboard=board, options=mask_options(spec.to_dict()),
         history=context.history and context.history._replace(
             view_users=spec.acls.view_users, view_groups=spec.acls.view_groups),
-        viewers=context.viewers, ui_url=context.ui_url,
+        viewers=context.viewers, ui_url=context.ui_url, framework=spec.framework,
     )
 
 

@@ -9,6 +9,7 @@ import os
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from .frameworks import FRAMEWORKS, TENSORFLOW, find_position
 from .masking import secrets_of
 
 #: Version of the job file and of the protocol between coordinator and agents.
@@ -181,6 +182,8 @@ class Job(NamedTuple):
         None lets everybody open the pages who reaches them.
     ui_url : str
         Address of the site's ``ytf ui``, which keeps the job's page after the end; may be empty.
+    framework : str
+        A word of `FRAMEWORKS`.
     """
 
     version: int
@@ -209,6 +212,7 @@ class Job(NamedTuple):
     options: Mapping[str, Any] = {}
     viewers: Optional[ViewersPlan] = None
     ui_url: str = ""
+    framework: str = TENSORFLOW
 
     def lasting_page(self, application_id: str) -> Optional[str]:
         """Return the address of the job's page after the end; None if the site has no such pages."""
@@ -263,11 +267,6 @@ def cluster_spec(job: Job, addresses: Mapping[TaskId, str]) -> Dict[str, List[st
     }
 
 
-def tf_config(cluster: ClusterSpec, task: TaskId) -> str:
-    """Return TF_CONFIG; it names a task outside the cluster spec (the evaluator) without its address."""
-    return json.dumps({"cluster": cluster, "task": {"type": task.type, "index": task.index}}, separators=(",", ":"))
-
-
 def hosts_variable(task_type: str) -> str:
     """Return ``DTF_<TYPE>_HOSTS``: upper case, ``_`` for other characters (``my-job``: DTF_MY_JOB_HOSTS)."""
     return "DTF_%s_HOSTS" % re.sub("[^A-Z0-9]", "_", task_type.upper())
@@ -310,7 +309,7 @@ def task_environment(
 
     References
     ----------
-    Seed 001, "Task Execution Environment"; TensorFlow's TF_CONFIG; TonY's CLUSTER_SPEC, JOB_NAME, TASK_INDEX, TASK_NUM.
+    Seed 001, "Task Execution Environment"; `frameworks`; TonY's CLUSTER_SPEC, JOB_NAME, TASK_INDEX, TASK_NUM.
     """
     plan = job.types.get(task.type)
     env = dict(container)
@@ -321,9 +320,12 @@ def task_environment(
     # YARN links files from its cache, and Python looks for modules next to the target of a link: name the folder.
     env["PYTHONPATH"] = ":".join(filter(None, [folder, env.get("PYTHONPATH")]))
     host, _, port = address.rpartition(":")
+    framework = FRAMEWORKS[job.framework]
+    position = find_position(cluster, task.type, task.index, application_id, round_number)
+    if position.rank >= 0 or not framework.equal:
+        env.update(framework.variables(position))
     env.update(
         {
-            "TF_CONFIG": tf_config(cluster, task),
             "CLUSTER_SPEC": json.dumps(cluster, separators=(",", ":")),
             "JOB_NAME": task.type,
             "TASK_INDEX": str(task.index),

@@ -33,8 +33,3 @@ ROLES = {
 }
 #: Any other name behaves like a worker.
 OTHER = ROLES["worker"]
-
-
-def role_of(task_type: str) -> Role:
-    """Return the row of a task type."""
-    return ROLES.get(task_type, OTHER)

@@ -15,7 +15,8 @@ import time
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from ..common import protocol
-from ..common.contract import MAX_STRING, Job, TaskId, cluster_spec, tf_config
+from ..common.contract import MAX_STRING, Job, TaskId, cluster_spec
+from ..common.frameworks import tf_config
 from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
 from ..common.report import JobReport, Round, list_names, plain_values, yarn_times
@@ -367,7 +368,7 @@ class Coordinator:
     def _publish(self, decision: Decision) -> None:
         """Publish the cluster spec: start the command of every task that waits for it."""
         self._cluster = cluster_spec(self.job, self.registry.addresses())
-        size = len(tf_config(self._cluster, TaskId("worker", 0)))
+        size = len(tf_config(self._cluster, "worker", 0))
         if size > MAX_STRING:
             self.apply(Expired(Reason.SPEC_INVALID, f"TF_CONFIG would have {size} bytes, more than {MAX_STRING}"))
             return

@@ -1,0 +1,47 @@
+"""The examples of PyTorch and JAX train on two workers: as processes of this machine, and on the cluster."""
+
+from pathlib import Path
+
+import pytest
+
+from support.framework_environments import HAVE_APT, jax_python, pytorch_python
+from tf_yarn_ops.hadoop.cluster import discover, local
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+pytestmark = pytest.mark.matrix
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks"
+FRAMEWORKS = [
+    pytest.param("pytorch", pytorch_python, marks=pytest.mark.skipif(not HAVE_APT, reason="PyTorch is Debian's package")),
+    ("jax", jax_python),
+]
+
+
+def train(cluster, framework, environment):
+    """Return the report of the framework's example on two workers."""
+    interpreter, env = environment()
+    job = JobSpec(command=f"{interpreter} $DTF_TASK_SCRIPT", tasks={"worker": TaskSpec(2, memory=1024)},
+                  framework=framework, env=env, script=str(EXAMPLES / f"train_{framework}.py"))
+    launcher = Launcher(cluster)
+    try:
+        return launcher.run(job)
+    finally:
+        launcher.close()
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("framework, environment", FRAMEWORKS)
+def test_framework_trains_on_two_local_workers(framework, environment, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    report = train(local(), framework, environment)
+    assert (report.reason, report.metrics) == (Reason.SUCCEEDED, {"weights": [1.0, 2.0], "ranks": 2}), report.message
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("framework, environment", FRAMEWORKS)
+def test_framework_trains_on_the_cluster(framework, environment, minicluster):
+    report = train(discover(minicluster.resourcemanager_url, environ={}), framework, environment)
+    assert (report.reason, report.metrics) == (Reason.SUCCEEDED, {"weights": [1.0, 2.0], "ranks": 2}), report.message

@@ -1,0 +1,116 @@
+"""What each framework needs to find its peers: the table of frameworks, read by the job and by its agents."""
+
+import json
+from typing import Callable, Dict, Mapping, NamedTuple, Sequence
+
+from .roles import CHIEF, OTHER, ROLES, Role
+
+
+class Position(NamedTuple):
+    """The place of a task among those of the cluster spec.
+
+    Attributes
+    ----------
+    cluster : mapping of str to sequence of str
+        The cluster spec.
+    type, index : str, int
+        The task.
+    rank : int
+        Its number; -1 outside the cluster spec. The chief's is 0, without a chief that of the first worker.
+    leader : str
+        ``host:port`` of rank 0.
+    size : int
+        The tasks of the cluster spec.
+    application_id : str
+    round : int
+        From 1.
+    """
+
+    cluster: Mapping[str, Sequence[str]]
+    type: str
+    index: int  # type: ignore[assignment]  # hides tuple.index
+    rank: int
+    leader: str
+    size: int
+    application_id: str
+    round: int
+
+
+def find_position(cluster: Mapping[str, Sequence[str]], task_type: str, index: int, application_id: str,
+                  round_number: int) -> Position:
+    """Return the position of a task; ranks are given type by type: chief, worker, then the others in their order."""
+    order = sorted(cluster, key=lambda name: (name != CHIEF, name != "worker"))
+    tasks = [(name, number) for name in order for number in range(len(cluster[name]))]
+    rank = tasks.index((task_type, index)) if (task_type, index) in tasks else -1
+    leader = cluster[tasks[0][0]][0] if tasks else ""
+    return Position(cluster, task_type, index, rank, leader, len(tasks), application_id, round_number)
+
+
+def tf_config(cluster: Mapping[str, Sequence[str]], task_type: str, index: int) -> str:
+    """Return TF_CONFIG; it names a task outside the cluster spec (the evaluator) without its address."""
+    return json.dumps({"cluster": cluster, "task": {"type": task_type, "index": index}}, separators=(",", ":"))
+
+
+def _tensorflow(at: Position) -> Dict[str, str]:
+    return {"TF_CONFIG": tf_config(at.cluster, at.type, at.index)}
+
+
+def _pytorch(at: Position) -> Dict[str, str]:
+    """Return what torchrun sets for one process per machine, and TonY's WORLD and INIT_METHOD."""
+    host, _, port = at.leader.rpartition(":")
+    rank, size, of_type = str(at.rank), str(at.size), str(len(at.cluster[at.type]))
+    return {"MASTER_ADDR": host, "MASTER_PORT": port, "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": "0",
+            "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": rank, "GROUP_WORLD_SIZE": size, "ROLE_NAME": at.type,
+            "ROLE_RANK": str(at.index), "ROLE_WORLD_SIZE": of_type, "TORCHELASTIC_RUN_ID": at.application_id,
+            "TORCHELASTIC_RESTART_COUNT": str(at.round - 1), "TORCHELASTIC_USE_AGENT_STORE": "False",
+            "WORLD": size, "INIT_METHOD": "tcp://" + at.leader}
+
+
+def _jax(at: Position) -> Dict[str, str]:
+    """Return the address that `jax.distributed.initialize` reads, and the numbers that it takes as arguments only."""
+    return {"JAX_COORDINATOR_ADDRESS": at.leader, "JAX_PROCESS_ID": str(at.rank), "JAX_NUM_PROCESSES": str(at.size)}
+
+
+def _horovod(at: Position) -> Dict[str, str]:
+    """Return what horovodrun sets with Gloo; rank 0 has to serve the rendezvous at this address."""
+    host, _, port = at.leader.rpartition(":")
+    own = at.cluster[at.type][at.index].rpartition(":")[0]
+    rank, size = str(at.rank), str(at.size)
+    return {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo", "HOROVOD_GLOO_RENDEZVOUS_ADDR": host,
+            "HOROVOD_GLOO_RENDEZVOUS_PORT": port, "HOROVOD_HOSTNAME": own, "HOROVOD_RANK": rank, "HOROVOD_SIZE": size,
+            "HOROVOD_LOCAL_RANK": "0", "HOROVOD_LOCAL_SIZE": "1", "HOROVOD_CROSS_RANK": rank,
+            "HOROVOD_CROSS_SIZE": size}
+
+
+class Framework(NamedTuple):
+    """A row of the table.
+
+    Attributes
+    ----------
+    variables : callable
+        Returns the variables of a task. A container counts as a machine, because YARN gives it GPUs of its own.
+    equal : bool
+        Whether all tasks are equal ranks: each must end with exit code 0, and tasks outside the cluster spec get none
+        of the variables. Otherwise the table of `roles` holds.
+    hold_port : bool
+        Whether its servers can bind a reserved port that stays bound, with SO_REUSEPORT.
+    """
+
+    variables: Callable[[Position], Dict[str, str]]
+    equal: bool = True
+    hold_port: bool = False
+
+    def role_of(self, task_type: str) -> Role:
+        """Return how a task type is treated."""
+        return OTHER if self.equal else ROLES.get(task_type, OTHER)
+
+
+TENSORFLOW = "tensorflow"
+#: By the words of the option ``framework``.
+FRAMEWORKS = {
+    TENSORFLOW: Framework(_tensorflow, equal=False, hold_port=True),
+    "pytorch": Framework(_pytorch),
+    "jax": Framework(_jax, hold_port=True),
+    "horovod": Framework(_horovod),
+    "none": Framework(lambda at: {}, equal=False),
+}
