@@ -27,7 +27,7 @@ VARIABLES = (
     ("DTF_OUTPUT_PATH", "The value of --output. Also in DTF_OUT_PATH."),
     ("DTF_TASK_PROGRAM", "The task_command itself."),
     ("DTF_DOCKER_IMAGE", "The value of --docker_image."),
-    ("TF_CONFIG", "The cluster spec and the task, as tf.distribute reads them."),
+    ("TF_CONFIG", "The cluster spec and the task, as tf.distribute reads them; --framework may set others instead."),
     ("CLUSTER_SPEC, JOB_NAME, TASK_INDEX, TASK_NUM", "As TonY sets them."),
     ("YTF_APPLICATION_ID, YTF_ROUND", "The application id; the number of the round, from 1."),
     ("YTF_RESULT_FILE",
