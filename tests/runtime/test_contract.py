@@ -88,6 +88,26 @@ def test_the_client_gets_the_jobs_variables_without_a_place_in_the_cluster():
     assert not {"YTF_PORT", "YTF_HOST", "TF_GRPC_REUSE_PORT"} & set(env)
 
 
+HIDDEN = {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": ""}
+
+
+@pytest.mark.parametrize(("name", "values", "seen"), [
+    ("ps:0", {}, HIDDEN),
+    ("worker:0", {}, {"NVIDIA_VISIBLE_DEVICES": "GPU-a"}),  # as YARN gives it
+    ("worker:1", {}, HIDDEN),
+    ("client:0", {}, {"NVIDIA_VISIBLE_DEVICES": "GPU-a"}),
+    ("ps:0", {"env": {"CUDA_VISIBLE_DEVICES": "3"}}, {**HIDDEN, "CUDA_VISIBLE_DEVICES": "3"}),
+    ("ps:0", {"node_label": "gpu"}, {"NVIDIA_VISIBLE_DEVICES": "GPU-a"}),  # the cluster may not count its GPUs
+])
+def test_tasks_without_gpus_see_none_and_others_what_yarn_gave(name, values, seen):
+    worker = TaskSpec(instances=2, gpus=1, indices={1: {"gpus": 0}})
+    job = load_job(dump_job(build_runtime_job(
+        JobSpec(command="x", tasks={"worker": worker, "ps": TaskSpec()}, **values), JobContext(1))))
+    env = task_environment(job, TaskId.parse(name), {}, {"NVIDIA_VISIBLE_DEVICES": "GPU-a"}, application_id="a",
+                           round_number=1, address="h:1", folder="/w")
+    assert {key: value for key, value in env.items() if key.endswith("_VISIBLE_DEVICES")} == seen
+
+
 def test_program_that_does_not_share_its_port_lacks_the_variable():
     assert "TF_GRPC_REUSE_PORT" not in environment("evaluator:0")
 

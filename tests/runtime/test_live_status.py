@@ -97,7 +97,7 @@ def test_missing_tasks_are_shown_before_the_cluster_spec_is_published():
 def sample(**fields):
     return {"type": "sample", "round": 1, "start": 1, "cpu_seconds": 2.0, "cpu_cores": 1.5, "memory_mib": 100.0,
             "peak_cpu_cores": 1.5, "peak_memory_mib": 120.0, "idle_seconds": 0.0, "gpus": None,
-            "gpu_percent": None, "gpu_memory_mib": None, "gpu_given_mib": None, "metrics": {}, "left_out": 0, **fields}
+            "gpu_percent": None, "gpu_memory_mib": None, "gpu_given_mib": None, "gpu_uuids": None, "metrics": {}, "left_out": 0, **fields}
 
 
 async def running(spec=None):
@@ -205,18 +205,21 @@ def test_live_job_has_the_queue_time_and_start_of_yarn():
 def test_silence_and_gpus_of_a_task_are_measured(tmp_path, monkeypatch):
     program = tmp_path / "bin" / "nvidia-smi"
     program.parent.mkdir()
-    program.write_text("#!/bin/sh\necho '80, 1000, 16000'\necho '40, 3000, 16000'\necho '[N/A], [N/A], 16000'\n")
+    program.write_text("#!/bin/sh\necho 'GPU-a, 80, 1000, 16000'\necho 'GPU-b, 40, 3000, 16000'\necho 'GPU-c, [N/A], [N/A], 16000'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    spec = job("echo begun; exec tail -f /dev/null", ps=False, tasks={"worker": TaskSpec(instances=1, memory=512)})
+    spec = job("echo begun; exec tail -f /dev/null", ps=False,
+               tasks={"worker": TaskSpec(instances=1, memory=512, gpus=2), "other": TaskSpec(memory=512)})
     with AppMaster(tmp_path / "job", spec) as am:
         until(lambda: "ytf" in am.pages, 60)
         usage = until(lambda: (found := json.loads(ask(am, "status.json"))["tasks"][0]["usage"]) and found["gpus"] and found, 60,
                       what="the answer of nvidia-smi")
         assert (usage["gpus"], usage["gpu_percent"], usage["gpu_memory_mib"], usage["gpu_given_mib"]) == (2, 60.0, 4000.0, 32000.0)
+        assert usage["gpu_uuids"] == "GPU-a, GPU-b"
         assert usage["idle_seconds"] >= 0
         until(lambda: json.loads(ask(am, "status.json"))["tasks"][0]["usage"]["idle_seconds"] > 4, 60, what="silence")
-        assert "60 % of 2, 4000 of 32000 MiB" in ask(am, "")
+        assert "<td title='GPU-a, GPU-b'>60 % of 2, 4000 of 32000 MiB</td>" in ask(am, "")
+        assert json.loads(ask(am, "status.json"))["tasks"][1]["usage"]["gpus"] is None, "of a task without GPUs"
 
 
 def test_ended_job_leads_to_its_page_at_the_site():

@@ -205,7 +205,8 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
     types = {
         name: TypePlan(task.instances, task.command or spec.command or "", {**spec.env, **task.env},
                        *task.role(name, spec.framework),
-                       framework.hold_port if task.hold_port is None else task.hold_port)
+                       framework.hold_port if task.hold_port is None else task.hold_port,
+                       bool(task.node_label or spec.node_label))
         for name, task in spec.tasks.items()
     }
     board = None

@@ -7,6 +7,7 @@ In come the job file and the messages of `protocol`; out go the user's process a
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -105,7 +106,7 @@ class Agent:
         self.metrics: Optional[MetricsFile] = None
         self.secrets: Set[str] = set()
         self.sample_at = self.active_at = 0.0
-        self.log_size, self.gpu = 0, GpuMeter()
+        self.log_size, self.gpu = 0, GpuMeter({})
         self.new_port()
         coordinator = address.rpartition(":")[0] or address
         patience = float(self.job.deadlines["heartbeat"])
@@ -272,10 +273,13 @@ class Agent:
         if not plan.hold_port and self.held:
             self.held.close()
             self.held = None
+        self.gpu = GpuMeter(env)
         self.metrics = MetricsFile(os.path.join(self.folder, METRICS_FILE))
         self.secrets = secrets_of([plan._asdict()])
         self.sample_at, self.active_at = 0.0, time.monotonic()
         log("%s starts, round %d, start %d, on %s", task, self.round, self.start, address)
+        if self.job.hides_gpus(task) and shutil.which("nvidia-smi"):
+            log("%s sees none of the node's GPUs: it has asked for none by task_gpus", task)
         self.command = Command(plan.command, env)
         self.contact.send(protocol.encode("running", round=self.round, start=self.start))
 

@@ -3,20 +3,26 @@
 import os
 import shutil
 import subprocess
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
-#: What each line of the answer has: use in per cent, memory in use and all of it in MiB.
-_QUERY = ["--query-gpu=utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits"]
-_UNKNOWN: Dict[str, Any] = {"gpus": None, "gpu_percent": None, "gpu_memory_mib": None, "gpu_given_mib": None}
+#: What each line of the answer has: the device, use in per cent, memory in use and all of it in MiB.
+_QUERY = ["--query-gpu=uuid,utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits"]
+_UNKNOWN: Dict[str, Any] = dict.fromkeys(("gpus", "gpu_percent", "gpu_memory_mib", "gpu_given_mib", "gpu_uuids"))
 
 
 class GpuMeter:
-    """Reads the answer of the last question, and asks again."""
+    """Reads the answer of the last question, and asks again.
 
-    def __init__(self) -> None:
-        program, devices = shutil.which("nvidia-smi"), os.environ.get("CUDA_VISIBLE_DEVICES", "")
-        chosen = [f"--id={devices}"] if devices.replace(",", "").replace("-", "").isalnum() and devices != "-1" else []
-        self._command: List[str] = [program, *_QUERY, *chosen] if program else []
+    Parameters
+    ----------
+    env : mapping of str to str
+        The variables of the program, which may see fewer GPUs than this process.
+    """
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        program, devices = shutil.which("nvidia-smi"), env.get("CUDA_VISIBLE_DEVICES")
+        chosen = [f"--id={devices}"] if devices and devices.replace(",", "").replace("-", "").isalnum() else []
+        self._command: List[str] = [program, *_QUERY, *chosen] if program and devices not in ("", "-1") else []
         self._asked: Optional["subprocess.Popen[bytes]"] = None
         self._answer = b""
         self._last = _UNKNOWN
@@ -53,14 +59,17 @@ class GpuMeter:
 
 def read_answer(answer: bytes) -> Dict[str, Any]:
     """Return the fields of the message ``sample`` of the program's answer; lines without numbers do not count."""
-    rows = []
+    rows, uuids = [], []
     for line in answer.decode("utf-8", "replace").splitlines():
         try:
-            use, used, given = map(float, line.split(","))
+            uuid, *numbers = line.split(",")
+            use, used, given = map(float, numbers)
         except ValueError:  # [N/A], or an error in words
             continue
         rows.append((use, used, given))
+        uuids.append(uuid.strip())
     if not rows:
         return _UNKNOWN
     use, used, given = (sum(row[column] for row in rows) for column in range(3))
-    return {"gpus": len(rows), "gpu_percent": round(use / len(rows), 1), "gpu_memory_mib": used, "gpu_given_mib": given}
+    return {"gpus": len(rows), "gpu_percent": round(use / len(rows), 1), "gpu_memory_mib": used, "gpu_given_mib": given,
+            "gpu_uuids": ", ".join(uuids)}

@@ -54,7 +54,10 @@ class TaskId(NamedTuple):
 
 
 class TypePlan(NamedTuple):
-    """One task type in the job file; the flags are its row in the table of `roles`."""
+    """One task type in the job file; `in_cluster`, `awaited` and `fatal` are its row in the table of `roles`.
+
+    A task for which YARN has no GPU sees those of its node only if `sees_gpus` is true.
+    """
 
     instances: int
     command: str
@@ -63,6 +66,7 @@ class TypePlan(NamedTuple):
     awaited: bool
     fatal: bool
     hold_port: bool
+    sees_gpus: bool = False
 
 
 class ServicePlan(NamedTuple):
@@ -227,6 +231,13 @@ class Job(NamedTuple):
         """The secret values of all tasks, as `masking.secrets_of` finds them."""
         return secrets_of(plan._asdict() for plan in self.types.values())
 
+    def hides_gpus(self, task: TaskId) -> bool:
+        """Return whether a task must see no GPU: without isolation its program would take those of other tasks."""
+        plan = self.types.get(task.type)
+        return plan is not None and not plan.sees_gpus and not any(
+            service.gpus for service in self.services.values()
+            if service.type == task.type and task.index in service.indices)
+
     def leads(self, task: TaskId) -> bool:
         """Return whether a task is the chief or, without a chief, worker 0."""
         return task == TaskId("chief" if "chief" in self.types else "worker", 0)
@@ -313,6 +324,8 @@ def task_environment(
     """
     plan = job.types.get(task.type)
     env = dict(container)
+    if job.hides_gpus(task):
+        env.update(CUDA_VISIBLE_DEVICES="", NVIDIA_VISIBLE_DEVICES="")
     if plan:
         env.update(plan.env)
     path = [os.path.join(folder, entry) for entry in job.path]

@@ -12,9 +12,9 @@ From the agent:
   ended; ``stopped`` is true if the agent ended it. The agent repeats the message until it is acknowledged.
 - ``sample``: round int, start int, cpu_seconds number, cpu_cores number, memory_mib number, peak_cpu_cores number,
   peak_memory_mib number, idle_seconds number, gpus int?, gpu_percent number?, gpu_memory_mib number?, gpu_given_mib
-  number?, metrics object, left_out int. What the command uses, and the points that its program has added to
-  YTF_METRICS_FILE since the sample before: by name ``[step, value]``, and the number of lines that were left out. A
-  sample takes the place of a ping, at most every 5 s while the command runs, and comes once more with the end.
+  number?, gpu_uuids text?, metrics object, left_out int. What the command uses, and the points that its program has
+  added to YTF_METRICS_FILE since the sample before: by name ``[step, value]``, and the number of lines that were left
+  out. A sample takes the place of a ping, at most every 5 s while the command runs, and comes once more with the end.
 - ``log``: id int, text text. The answer to ``tail``.
 - ``terminated``. YARN ends the container.
 - ``ping``. The agent is alive.
@@ -54,8 +54,8 @@ FROM_AGENT: Mapping[str, Mapping[str, str]] = {
                "peak_memory_mib": "number?", "log_tail": "text", "result": "object?"},
     "sample": {**_START, "cpu_seconds": "number", "cpu_cores": "number", "memory_mib": "number",
                "peak_cpu_cores": "number", "peak_memory_mib": "number", "idle_seconds": "number", "gpus": "int?",
-               "gpu_percent": "number?", "gpu_memory_mib": "number?", "gpu_given_mib": "number?", "metrics": "object",
-               "left_out": "int"},
+               "gpu_percent": "number?", "gpu_memory_mib": "number?", "gpu_given_mib": "number?", "gpu_uuids": "text?",
+               "metrics": "object", "left_out": "int"},
     "log": {"id": "int", "text": "text"},
     "terminated": {},
     "ping": {},

@@ -83,11 +83,13 @@ class Usage(NamedTuple):
     idle_seconds : float
         Since the command used CPU, wrote output or metrics.
     gpus : int or None
-        The GPUs that ``nvidia-smi`` shows the task; None, like the next three, where there is none.
+        The GPUs that ``nvidia-smi`` shows the task; None, like the next four, where there is none.
     gpu_percent : float or None
         Their mean use.
     gpu_memory_mib, gpu_given_mib : float or None
         Their memory in use, and all of it.
+    gpu_uuids : str or None
+        Their names, the same in each container of a node.
     """
 
     at: float
@@ -101,6 +103,7 @@ class Usage(NamedTuple):
     gpu_percent: Optional[float] = None
     gpu_memory_mib: Optional[float] = None
     gpu_given_mib: Optional[float] = None
+    gpu_uuids: Optional[str] = None
 
 
 class Series(NamedTuple):

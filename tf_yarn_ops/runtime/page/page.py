@@ -272,6 +272,7 @@ def _task(task: Mapping[str, Any], live: bool, gpus: bool, attributes: str = "")
     memory = drawing.draw_meter(None if ended else usage.get("memory_mib"), peak, given.get("memory_mib"), ".0f")
     gpu = (f"{usage['gpu_percent']:.0f} % of {usage['gpus']}, {usage['gpu_memory_mib']:.0f} of "
            f"{usage['gpu_given_mib']:.0f} MiB") if usage.get("gpus") and not ended else ""
+    gpu = f"<td title='{text(usage.get('gpu_uuids') or '')}'>{gpu}</td>"
     url = str(task.get("log_url") or "")
     link = f'<a href="{text(url)}" aria-label="whole log of {name}">all</a> ' if _LINK.match(url) else ""
     end = (f'<button type="button" data-log="{name}" aria-label="end of the log of {name}">end</button>'
@@ -279,7 +280,7 @@ def _task(task: Mapping[str, Any], live: bool, gpus: bool, attributes: str = "")
     return (f'<tr data-key="{name}" data-task="{name}"{attributes}><td>{name}</td>'
             f'<td class="{text(state)}">{text(state)}</td><td class="spare">{text(task.get("host") or "")}</td>'
             f'<td>{text(task.get("starts") or "")}</td><td>{text(_exit(task))}</td><td>{cpu}</td><td>{memory}</td>'
-            f"{'<td>' + gpu + '</td>' if gpus else ''}<td>{link}{end}</td></tr>")
+            f"{gpu if gpus else ''}<td>{link}{end}</td></tr>")
 
 
 def _metrics(document: Mapping[str, Any]) -> str:
