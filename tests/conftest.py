@@ -15,6 +15,7 @@ import hypothesis
 import pytest
 
 from support.fake_yarn import FakeYarn, serving
+from support.place import Place
 from support.secure import shared_cluster
 
 REAPER, LEFT_OUT, SECURE = pytest.StashKey(), pytest.StashKey(), pytest.StashKey()
@@ -192,6 +193,12 @@ def yarn():
     fake = FakeYarn()
     with serving(fake):
         yield fake
+
+
+@pytest.fixture
+def place(yarn, tmp_path):
+    """Return a fake YARN with a file system for launchers."""
+    return Place(yarn, tmp_path / "files")
 
 
 @pytest.fixture

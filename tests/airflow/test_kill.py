@@ -6,7 +6,6 @@ import signal
 import socket
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowRuntimeError, AirflowTaskTimeout, ErrorType
@@ -15,11 +14,8 @@ from airflow.sdk.execution_time.timeout import timeout
 
 from support import airflow_setup
 from support.airflow_task import ID, SECOND, Running, deferral, first_event, resume, run
-from support.fake_yarn import FakeYarn, application, serving, slowly
 from support.waiting import until
 from tf_yarn_ops.airflow import TfYarnInfrastructureError
-from tf_yarn_ops.airflow.hasty_kill import kill_now
-from tf_yarn_ops.airflow.serialization import cluster_from_dict
 
 pytestmark = pytest.mark.slow
 
@@ -152,22 +148,6 @@ def test_silent_airflow_does_not_hold_up_a_signal(site):
     assert "Airflow did not answer); the next try attaches" in str(task.error)
 
 
-@pytest.mark.parametrize("silent", [False, True], ids=["alone", "as Airflow does"])
-def test_killing_does_not_wait_for_a_resourcemanager_that_hangs(site, silent):
-    task = Running(site.operator(), max_tries=0)
-    until(lambda: site.yarn.apps.get(ID) and task.operator._execution._submitting is False)
-    site.yarn.faults.append(slowly(120, "PUT"))
-    silence = threading.Event()
-    if silent:
-        task.ti.get_task_states = lambda **names: silence.wait(120) and {}
-    began = time.monotonic()
-    task.operator.on_kill()
-    assert time.monotonic() - began < 60
-    silence.set()
-    task.join(60)
-    assert isinstance(task.error, TfYarnInfrastructureError) and f"{ID} may still run" in str(task.error)
-
-
 def test_a_kill_during_the_submission_leaves_nothing(site, tmp_path):
     operator = site.operator()
     arrived, go = threading.Event(), threading.Event()
@@ -283,28 +263,3 @@ def test_a_kill_by_somebody_else_is_the_end(site):
     site.yarn.apps[ID].update(state="KILLED", finalStatus="KILLED", diagnostics="Application killed by user ann.")
     task.join(60)
     assert isinstance(task.error, AirflowFailException) and "KILLED" in str(task.error)
-
-
-def test_kill_at_a_hanging_port_gives_up_within_five_seconds():
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        cluster = cluster_from_dict({"resourcemanagers": [url], "user": "ann", "login": "ann"})
-        began = time.monotonic()
-        assert kill_now(cluster, ID, "why") is False
-        assert time.monotonic() - began < 60
-
-
-def test_kill_waits_for_a_resourcemanager_that_recovers():
-    """It answers 404 until then, and no later request would kill the application."""
-    yarn, name = FakeYarn(), "application_1600000000000_0001"
-    yarn.ha_state = "INITIALIZING"
-    with serving(yarn) as url, ThreadPoolExecutor(1) as pool:
-        cluster = cluster_from_dict({"resourcemanagers": [url], "user": "ann", "login": "ann"})
-        killing = pool.submit(kill_now, cluster, name, "why", 20.0)
-        until(lambda: yarn.count("GET", "/ws/v1/cluster/info") >= 2)
-        yarn.add(application(1, user="ann") | {"id": name})
-        yarn.ha_state = "ACTIVE"
-        assert killing.result(60) is True
-        assert yarn.apps[name]["state"] == "KILLED"

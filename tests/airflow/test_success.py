@@ -37,6 +37,7 @@ def test_synchronous_task_shows_its_links_before_it_stages(site, tmp_path):
 
 def test_the_log_names_the_application_and_each_state_once(site, capsys):
     task = Running(site.operator())
+
     def looks():
         return sum(str(parameters.get("applicationTags")).startswith("tfyd-") for _, _, parameters, *_ in site.yarn.requests)
 

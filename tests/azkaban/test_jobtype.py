@@ -10,27 +10,24 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from support.azkaban_process import AZKABAN, COMMAND, ID, SECOND, USER, finish, submitted
+from support.azkaban_process import COMMAND, ID, SECOND, USER, finish, submitted
 from support.fake_yarn import STAMP
 from support.waiting import until
-from tf_yarn_ops.azkaban.console import MAX_CONSOLE_LINE, Console, tame
 from tf_yarn_ops.azkaban.inherited import DROPPED
-from tf_yarn_ops.azkaban.job_execution import JobExecution
 from tf_yarn_ops.azkaban.limited_ending import EXECUTOR_GONE, LimitedEnding
 from tf_yarn_ops.azkaban.limits import check_owner, read_limits
-from tf_yarn_ops.azkaban.outputs import output_properties, write_job_outputs
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 pytestmark = pytest.mark.slow
+
 
 # --- success ------------------------------------------------------------------------------------
 def test_success_is_written_for_downstream_jobs(azkaban, yarn):
@@ -152,39 +149,6 @@ def test_a_missing_file_is_a_fault(azkaban, yarn):
                               "  - tf.archives.2: there is no no/e.zip on this machine",
                               "  - tf.script: there is no no.py on this machine"]
     assert yarn.requests == []
-
-
-def test_too_many_tags_are_a_fault_unless_tony_would_drop_them(azkaban, yarn):
-    job = azkaban({"tf.tags": "a,b,c"}).start()
-    assert job.end() == 2
-    assert job.lines[-1].startswith("SPEC_INVALID: tf.tags: 3 given, at most 2 allowed")
-    job = azkaban({"tony.application.tags": "a,b,c"}).start()
-    submitted(yarn)
-    finish(yarn)
-    assert job.end() == 0
-    assert any(line.startswith("warning: tony.application.tags: 3 given") for line in job.lines)
-
-
-def test_no_job_passes_for_another_execution(azkaban, yarn):
-    stolen = f"{JobExecution.read(AZKABAN).identity().tag.upper()},Azkaban.flow.execid:43"
-    job = azkaban({"tf.tags": stolen}).start()
-    assert job.end() == 2
-    assert job.lines[-1].startswith("SPEC_INVALID: tf.tags: 'TFY-")
-    assert job.lines[-1].endswith("would look like a tag of Azkaban's or of another training's identity; choose another tag")
-    assert yarn.requests == []
-    job = azkaban({"tony.application.tags": f"{stolen},mine"}).start()
-    tags = submitted(yarn)["body"]["application-tags"]["tag"]
-    finish(yarn)
-    assert job.end() == 0
-    assert "mine" in tags and "azkaban.flow.execid:43" not in tags and len(tags) == len(set(tags)) == 9
-    assert any(line.startswith("warning: tony.application.tags: 'TFY-") and "; left out: " in line for line in job.lines)
-
-
-def test_tags_of_a_specification_are_counted_too(azkaban):
-    job = azkaban({"tf.spec": "job.yaml"})
-    (job.folder / "job.yaml").write_text("tags: [a, b, c]\n")
-    assert job.start().end() == 2
-    assert job.lines[-1].startswith("SPEC_INVALID: tf.spec: tags: 3 given, at most 2 allowed")
 
 
 def test_a_queue_that_is_not_there_is_refused(azkaban, yarn):
@@ -434,95 +398,7 @@ def test_another_execution_is_another_training(azkaban, yarn):
 
 
 # --- who asks -----------------------------------------------------------------------------------
-def test_the_execution_is_read_from_what_nobody_can_override(caplog):
-    overridden = {**AZKABAN, "azkaban.flow.execid": "1", "azkaban.flow.nested.path": "other:job"}
-    execution = JobExecution.read(overridden)
-    assert (execution.execution_id, execution.job) == ("42", "train")
-    assert "azkaban.flow.execid is '1', but by azkaban.job.metadata.file this is execution 42" in caplog.text
-    assert execution.identity().tag == JobExecution.read(AZKABAN).identity().tag
-
-
-EXECUTIONS = [
-    ({}, ("azkaban.example.org", "42", "train", 0)),
-    ({"azkaban.job.attempt": "3", "azkaban.job.metadata.file": "_job.42.3.train.meta"},
-     ("azkaban.example.org", "42", "train", 3)),
-    ({"azkaban.job.metadata.file": "_job.42.outer._.inner._.train.meta"},
-     ("azkaban.example.org", "42", "outer:inner:train", 0)),
-    ({"azkaban.job.attempt": "1", "azkaban.job.metadata.file": "_job.42.1.2.train.meta"},
-     ("azkaban.example.org", "42", "2.train", 1)),
-    ({"azkaban.job.metadata.file": "", "azkaban.job.log.file": "/exec/42/_job.42.train.log", "azkaban.url": "",
-      "azkaban.webserverhost": "az"}, ("az", "42", "train", 0)),
-    ({"azkaban.job.metadata.file": "", "azkaban.job.attempt": ""}, ("azkaban.example.org", "42", "train", 0)),
-    ({"azkaban.job.metadata.file": "", "azkaban.job.attempt": "\u00b2"}, ("azkaban.example.org", "42", "train", 0)),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("properties", "execution"), EXECUTIONS, ids=range(len(EXECUTIONS)))
-def test_executions_of_all_versions(properties, execution):
-    found = JobExecution.read({**AZKABAN, **properties})
-    assert (found.server, found.execution_id, found.job, found.attempt) == execution
-
-
-def test_each_job_of_each_server_is_its_own():
-    changes = [{}, {"azkaban.url": "http://other"}, {"azkaban.flow.projectname": "p"}, {"azkaban.flow.flowid": "f"},
-               {"azkaban.job.metadata.file": "_job.43.train.meta"}, {"azkaban.job.metadata.file": "_job.42.sub._.train.meta"}]
-    found = [JobExecution.read({**AZKABAN, **change}).identity() for change in changes]
-    assert set(Counter((identity.tag, identity.generation) for identity in found).values()) == {1}
-    assert (found[0].tag, found[0].generation, found[4].generation) == (found[4].tag, 42, 43)
-    assert JobExecution.read({**AZKABAN, "ytf.backfill.date": "2026-11-01"}).identity().tag != found[0].tag
-
-
 # --- outputs and lines --------------------------------------------------------------------------
-def test_the_program_chooses_neither_keys_nor_expressions(caplog):
-    metrics = {"../x": 1, "a b": 2, "a_b": 3, "": 4, "ü" * 300: 5, "e": "$(1+1)", "v": "${azkaban.url}", "$": "$5",
-               "list": [1, None], "long": "x" * 2000, "quote\"\n": "\"\n"}  # fmt: skip
-    found = output_properties(JobReport(ID, final_status="SUCCEEDED", reason=Reason.SUCCEEDED, metrics=metrics,
-                                        output_path="/x/$(evil)"))
-    assert all(re.fullmatch(r"tf\.result\.[a-z_]+|tf\.result\.metrics\.[A-Za-z0-9_.]{1,100}", name) for name in found)
-    assert all(isinstance(text, str) for text in found.values())
-    assert not any("$(" in text or "${" in text for text in found.values())
-    own = {name.removeprefix("tf.result.metrics."): text for name, text in found.items() if ".metrics." in name}
-    assert own == {"_x": "1", "a_b_": "2", "a_b": "3", "_": "4", "_" * 100: "5", "__": "$5", "list": "[1, null]", "quote__": "\"\n"}
-    assert "tf.result.output_path is left out: it holds ${ or $(, which Azkaban would evaluate" in caplog.text
-
-
-def test_a_thousand_metrics_are_a_hundred(caplog):
-    report = JobReport(ID, metrics={f"m{number}": number for number in range(1000)})
-    assert sum(".metrics." in name for name in output_properties(report)) == 100
-    assert "more than 100 metrics" in caplog.text
-
-
-def test_the_outputs_replace_what_was_there(tmp_path):
-    path = tmp_path / "out"
-    path.write_text("x" * 1000)
-    write_job_outputs(str(path), {"tf.result.a": "ü\n"})
-    assert path.read_bytes().isascii() and json.loads(path.read_text()) == {"tf.result.a": "ü\n"}
-
-
-LINES = [
-    ("plain", "plain"), (f"{ID} runs", f"{ID} runs"), ("application_1_2 x", "'application_1_2' x"),
-    (f"a application_1_2:x {ID}, application_3_4", f"a 'application_1_2':x {ID}, 'application_3_4'"),
-    ("http://h/application_1_2", "http://h/application_1_2"), ("a\rb\x1b[1m\0\x85c", "a\\u000db\\u001b[1m\\u0000\\u0085c"), ("\tx", "\tx"),
-    ("x" * 3000, "x" * MAX_CONSOLE_LINE + " ..."),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("line", "tamed"), LINES, ids=range(len(LINES)))
-def test_lines_of_programs_are_tamed(line, tamed):
-    assert tame(line, [ID]) == tamed
-
-
-def test_the_console_outlives_its_reader():
-    read, write = os.pipe()
-    console = Console(write)
-    console.say("one \ud800")
-    assert os.read(read, 100) == b"one \\ud800\n"
-    os.close(read)
-    console.say("two")
-    console.say("three")
-    os.close(write)
-
-
 def test_nothing_slow_is_imported_before_signals_are_handled():
     script = ("import sys, tf_yarn_ops.azkaban.__main__; "
               "print(*[name for name in ('click', 'yaml', 'httpx', 'skein', 'hdfs', 'rich', 'asyncio') if name in sys.modules])")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.fake_yarn import STAMP, application
-from support.place import ID, USER, Place, job
+from support.place import ID, USER, job
 from support.real_yarn import WIRE_AND_REAL, one_of
 from support.waiting import until_async
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
@@ -36,11 +36,6 @@ from tf_yarn_ops.runtime.common.report import JobReport
 SUBMITTED = STAMP / 1000
 EXCEEDED = "Application is killed by ResourceManager as it has exceeded the lifetime period."
 REFUSAL = (403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "ann may not MODIFY_APP"}}')
-
-
-@pytest.fixture
-def place(tmp_path, yarn):
-    return Place(yarn, tmp_path / "files")
 
 
 def seen(elapsed, **fields):

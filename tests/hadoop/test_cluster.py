@@ -8,10 +8,9 @@ import time
 import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving, stand_by
-from tf_yarn_ops.errors import ClusterUnreachable, ResourceManagerUnknown, SpecInvalid, SubmissionRejected
+from tf_yarn_ops.errors import ClusterUnreachable, ResourceManagerUnknown, SubmissionRejected
 from tf_yarn_ops.hadoop.cluster import current_user, discover, parse_addresses
-from tf_yarn_ops.hadoop.configuration import CROSS_PLATFORM_CLASSPATH, Configuration
-from tf_yarn_ops.hadoop.site import Site, find_site, read_site
+from tf_yarn_ops.hadoop.configuration import Configuration
 
 
 def environ(tmp_path, **variables):
@@ -40,11 +39,6 @@ def test_everything_is_learned_from_the_resourcemanagers_url(yarn, tmp_path):
 def test_the_value_is_frozen(yarn, tmp_path):
     with pytest.raises(dataclasses.FrozenInstanceError):
         discover(yarn.url, environ(tmp_path)).user = "bob"
-
-
-def test_classpath_unset_is_hadoops_default(yarn, tmp_path):
-    yarn.conf["yarn.application.classpath"] = ""
-    assert discover(yarn.url, environ(tmp_path)).application_classpath == CROSS_PLATFORM_CLASSPATH
 
 
 def test_argument_then_environment_then_site_then_hadoop_conf_dir(yarn, tmp_path):
@@ -114,16 +108,6 @@ def test_a_cluster_that_takes_us_for_somebody_else_is_refused(yarn, tmp_path):
         discover(yarn.url, environ(tmp_path))
 
 
-def test_without_conf_the_missing_line_is_named(yarn, tmp_path):
-    yarn.faults.append(lambda method, path: (403, {}, "not for you") if path == "/conf" else None)
-    with pytest.raises(ClusterUnreachable, match=r"add a line to site.yaml: 'default_filesystem: hdfs://namenode:8020'"):
-        discover(yarn.url, environ(tmp_path))
-    site = Site(default_filesystem="hdfs://ns", webhdfs=["http://nn1:9870", "http://nn2:9870"])
-    cluster = discover(yarn.url, environ(tmp_path), site=site)
-    assert cluster.webhdfs == ("http://nn1:9870", "http://nn2:9870")
-    assert cluster.application_classpath == CROSS_PLATFORM_CLASSPATH
-
-
 def test_kerberos_is_seen(yarn, tmp_path):
     yarn.conf["hadoop.security.authentication"] = "kerberos"
     assert discover(yarn.url, environ(tmp_path)).secure
@@ -181,14 +165,6 @@ def test_the_configuration_is_that_of_the_active_resourcemanager(yarn, standby, 
         assert cluster.version == "3.4.3"
 
 
-def test_conf_completes_one_address(yarn, tmp_path):
-    """The other one is asked when the given one has died."""
-    yarn.conf |= pair(yarn.url, "http://rm2:8088")
-    assert discover(yarn.url, environ(tmp_path)).resourcemanagers == (yarn.url, "http://rm2:8088")
-    yarn.conf["yarn.resourcemanager.ha.enabled"] = "false"
-    assert discover(yarn.url, environ(tmp_path)).resourcemanagers == (yarn.url,)
-
-
 def test_another_name_of_a_configured_address_is_not_a_third_one(yarn, tmp_path):
     """A standby's redirect has the name that the address resolves to."""
     standby = FakeYarn()
@@ -214,41 +190,6 @@ def test_acting_for_another_user_moves_the_staging_directory(yarn, tmp_path):
     assert cluster.authentication.parameters() == {"user.name": "ann", "doAs": "bob"}
 
 
-def test_log_services_come_from_the_configuration(yarn, tmp_path):
-    yarn.conf["yarn.log.server.url"] = "http://jhs:19888/jobhistory/logs"
-    assert discover(yarn.url, environ(tmp_path)).log_services == ("http://jhs:19888/ws/v1/history",)
-
-
-def test_configuration_substitutes_variables():
-    conf = Configuration({"a": "${b}/${env.HOME}", "b": "x${c}", "c": "1", "loop": "${loop}", "open": "${nobody}"},
-                         {"HOME": "/home/ann"})
-    assert conf.get("a") == "x1//home/ann"
-    assert conf.get("loop") == "${loop}"
-    assert conf.get("open") == "${nobody}"
-    assert conf.get("missing", "default") == "default"
-
-
-@pytest.mark.parametrize("value, users, groups", [
-    (None, (), ()), ("*", (), ()), (" ", (), ()), (" * ", (), ()), ("yarn", ("yarn",), ()), ("yarn, ops admins", ("yarn",), ("ops admins",)),
-    ("yarn,ops admins,sre", ("yarn", "ops"), ("admins", "sre")), (" admins", (), ("admins",)),
-])  # fmt: skip
-def test_administrators_are_those_of_the_admin_acl(value, users, groups):
-    found = Configuration({"yarn.admin.acl": value} if value else {}).administrators()
-    assert (tuple(found.users), tuple(found.groups), dict(found.memberships)) == (users, groups, {})
-
-
-def test_static_groups_are_those_of_the_configuration():
-    static = {"hadoop.user.group.static.mapping.overrides": "dr.who=;ann=ml,users; bob = ml ;"}
-    assert Configuration(static).administrators().memberships == {"dr.who": (), "ann": ("ml", "users"), "bob": ("ml",)}
-
-
-@pytest.mark.parametrize("conf, asks", [({}, False), ({"yarn.acl.enable": "true"}, True), ({"yarn.acl.enable": "false"}, False),
-                                        ({"hadoop.security.authentication": "kerberos"}, True)])
-def test_view_acls_hold_where_the_cluster_asks_for_them(yarn, tmp_path, conf, asks):
-    yarn.conf |= conf
-    assert discover(yarn.url, environ(tmp_path)).asks_acls == asks
-
-
 def test_who_we_are_is_not_the_environments_to_say(monkeypatch):
     name = pwd.getpwuid(os.getuid()).pw_name
     for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
@@ -256,55 +197,3 @@ def test_who_we_are_is_not_the_environments_to_say(monkeypatch):
     assert current_user({"LOGNAME": "hdfs", "USER": "hdfs"}) == name
     assert Configuration({"dir": "/tmp/${user.name}"}, {"USER": "hdfs"}).get("dir") == f"/tmp/{name}"
     assert current_user({"HADOOP_USER_NAME": "ann"}) == "ann"
-
-
-def test_resourcemanagers_of_a_high_available_pair(tmp_path):
-    write_conf(tmp_path / "conf", "yarn-site.xml", **{
-        "yarn__resourcemanager__ha__rm-ids": "a,b", "yarn__resourcemanager__hostname__a": "one",
-        "yarn__resourcemanager__webapp__address__b": "two:18088"})
-    conf = Configuration.from_directory(tmp_path / "conf")
-    assert conf.resourcemanagers() == ("http://one:8088", "http://two:18088")
-
-
-def test_a_broken_hadoop_conf_dir_names_the_file(tmp_path):
-    (tmp_path / "core-site.xml").write_text("<configuration>")
-    with pytest.raises(ClusterUnreachable, match=r"HADOOP_CONF_DIR .*core-site.xml is not XML"):
-        discover(None, environ(tmp_path, HADOOP_CONF_DIR=str(tmp_path)))
-
-
-def test_unknown_and_wrong_keys_of_a_site_file_are_all_named(tmp_path):
-    path = tmp_path / "site.yaml"
-    path.write_text("resource_manager: x\nstaging: relative\nsubmit_with: http\nrequest_timeout: soon\n")
-    with pytest.raises(SpecInvalid) as raised:
-        read_site(path)
-    text = str(raised.value)
-    assert f"{path}: line 1: unknown key (did you mean 'resourcemanager'?)" in text
-    assert "request_timeout: the value is not a number of seconds" in text
-    assert "submit_with: the value is not one of auto, rest, skein" in text
-
-
-@pytest.mark.parametrize("text", [
-    "- s3cret\n- b\n", "s3cret: b: c", "\tx: s3cret", "s3cret", "root:s3cret:20228:0:::\nann:s3cret:20228:0:::\n",
-    "x: *s3cret", "x: !s3cret y", "x: s3cret %", "%s3cret", "namenodes: {s3cret: [1, s3cret]}", "webhdfs: [s3cret, {}]",
-    "submit_with: s3cret", "coordinator_ports: s3cret", "history_days: s3cret", "staging: s3cret", "s3cret\0", "? [s3cret]"])
-def test_a_fault_of_a_site_file_shows_no_content(tmp_path, text):
-    path = tmp_path / "site.yaml"
-    path.write_text(text)
-    with pytest.raises(SpecInvalid, match="site file") as raised:
-        read_site(path)
-    assert "s3cret" not in str(raised.value)
-
-
-def test_the_users_site_file_is_found(tmp_path):
-    folder = tmp_path / ".config" / "tf_yarn_ops"
-    folder.mkdir(parents=True)
-    (folder / "site.yaml").write_text("coordinator_ports: 31000-31031\nam_java_options: ''\n")
-    site = find_site(environ(tmp_path))
-    assert site.am_java_options == ""
-    assert {site.base_port(number) for number in range(10)} == {31000, 31016}
-
-
-@pytest.mark.parametrize("ports", ["20000", "1-20000", "20000-20010", "60000-70000", "b-a", "\u00b2-30000"])
-def test_port_ranges_that_can_not_be(ports):
-    with pytest.raises(SpecInvalid, match="coordinator_ports"):
-        Site(coordinator_ports=ports)

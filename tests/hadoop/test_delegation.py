@@ -188,7 +188,6 @@ def test_no_log_line_shows_a_token(yarn, caplog):
         assert secret not in caplog.text
 
 
-
 def test_the_namenodes_behind_an_httpfs_may_be_named(yarn):
     """The advice of the message above."""
     yarn.token_services["WEBHDFS delegation"] = "127.0.0.1:8020"

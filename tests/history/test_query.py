@@ -4,10 +4,8 @@ import pytest
 
 from support.records import DAY, STAMP, application_id, keep, record
 from support.staging_place import USER, cluster_at
-from tf_yarn_ops.history.compare import compare
 from tf_yarn_ops.history.histories import Histories, read_record
 from tf_yarn_ops.history.query import Query, parse_states
-from tf_yarn_ops.history.record_summary import summarise
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
@@ -59,28 +57,3 @@ def test_states_are_words_of_yarn_or_reasons():
     assert parse_states(["failed,out_of_memory", "KILLED"]) == ("FAILED", "OUT_OF_MEMORY", "KILLED")
     with pytest.raises(ValueError, match="'BROKEN' is no state; give one of SUCCEEDED, FAILED, KILLED, "):
         parse_states(["broken"])
-
-
-def test_what_differs_comes_first_by_section():
-    one = record(1, options={"command": "train", "tasks": {"worker": {"instances": 2}}, "environment": "venv:///a"})
-    other = record(2, loss=0.5, options={"command": "train", "tasks": {"worker": {"instances": 4}}, "environment": "venv:///b"})
-    rows = compare([one, other])
-    differing = [(row.section, row.name, row.values) for row in rows if row.differs]
-    assert differing == [("metrics", "loss", (0.25, 0.5)), ("options", "tasks.worker.instances", (2, 4)),
-                         ("environment", "environment", ("venv:///a", "venv:///b"))]
-    equal = [(row.section, row.name) for row in rows if not row.differs]
-    assert ("options", "command") in equal and ("environment", "tf_yarn_ops") in equal
-    assert rows[:3] == [row for row in rows if row.differs]
-
-
-def test_a_value_that_one_job_lacks_differs():
-    one, other = record(1, options={}), record(2, options={"priority": 3})
-    assert [row.values for row in compare([one, other]) if row.name == "priority"] == [(None, 3)]
-
-
-def test_summaries_of_indexes_are_those_of_records(cluster):
-    made = [record(number, user=USER, ended=STAMP + float(number)) for number in range(10)]
-    for one in made:
-        add(cluster, one)
-    expected = [summarise(one) for one in reversed(made)]
-    assert list(Histories(cluster).find(Query())) == list(Histories(cluster).find(Query())) == expected

@@ -1,7 +1,6 @@
 """The records of a user: paths by day, an index per day, rights, retention. On a real local file system."""
 
 import gzip
-import json
 import os
 import time
 
@@ -118,13 +117,6 @@ def test_unfinished_files_are_deleted_after_a_day(records, root):
     os.utime(old, (time.time() - 2 * DAY,) * 2)
     records.summaries("2023/11/14")
     assert new.exists() and not old.exists()
-
-
-def test_a_summary_has_a_short_curve_and_the_last_metrics():
-    summary = summarise(record(metrics={"accuracy": 0.9, "note": "text", "good": True}))
-    assert summary["metrics"] == {"loss": 0.275, "accuracy": 0.9}
-    assert summary["curve"][0] == "loss" and len(summary["curve"][1]) == 24 and summary["curve"][1][-1] == 0.275
-    assert len(json.dumps(summary)) < 1200
 
 
 def test_a_large_record_loses_the_logs_of_tasks_that_failed_later():

@@ -7,17 +7,12 @@ from dataclasses import replace
 import pytest
 
 from support.own_applications import ME, claims_of, mine, number
-from support.place import USER, Place
+from support.place import USER
 from tf_yarn_ops.errors import SubmissionRejected
 from tf_yarn_ops.launch.claims import Claims, watching_caller
 from tf_yarn_ops.launch.identity import Identity, Run
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
-
-
-@pytest.fixture
-def place(yarn, tmp_path):
-    return Place(yarn, tmp_path / "files")
 
 
 @pytest.mark.slow

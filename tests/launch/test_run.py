@@ -2,17 +2,12 @@
 
 import pytest
 
-from support.place import ID, Place, job
+from support.place import ID, job
 from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, SubmissionRejected
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.launch.run import EngineRun, RunOutcome, dry_run_text, with_lease
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
-
-
-@pytest.fixture
-def place(yarn, tmp_path):
-    return Place(yarn, tmp_path / "fs")
 
 
 def raising(error):

@@ -66,9 +66,3 @@ def test_folder_that_cannot_be_made_is_reported(machine):
     (machine / "file").touch()
     with pytest.raises(MiniClusterError, match=r"the cluster in .*/file/one could not be started: .*Not a directory"):
         MiniCluster(machine / "file" / "one").up()
-
-
-def test_a_foreign_state_file_is_refused(tmp_path):
-    (tmp_path / "state.json").write_text('{"schema": 99}')
-    with pytest.raises(MiniClusterError, match=r"state\.json is not readable .*: remove .* and start again"):
-        MiniCluster(tmp_path).up()

@@ -5,9 +5,7 @@ from datetime import datetime, timezone
 import pytest
 
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.oozie.documents import shell_element
-from tf_yarn_ops.oozie.fields import fill, uses
 from tf_yarn_ops.oozie.packed_job import values_of
 from tf_yarn_ops.oozie.request import read_oozie_request
 
@@ -151,23 +149,6 @@ def test_the_launcher_is_in_the_queue_of_the_job(place):
     for options, queue in ({}, "science"), ({"launcher_queue": "oozie"}, "oozie"):
         application = read(place, text, **options).application
         assert shell_element(application, application.trainings[0]).findtext(".//{*}queue") == queue
-
-
-def test_values_replace_names_and_reach_commands_as_variables():
-    document = {"command": "echo ${day} $day", "output": "/m/${day}/${other}", "env": {"A": "${day}", "day": "own"},
-                "tasks": {"worker": {"command": "${day}", "env": {"B": "x${day}"}}}, "tags": ["t-${day}"], "priority": 3}
-    filled = fill(document, {"day": "2026-11-21", "user": "ann"})
-    assert filled == {
-        "command": "echo ${day} $day", "output": "/m/2026-11-21/${other}", "tags": ["t-2026-11-21"], "priority": 3,
-        "env": {"day": "own", "user": "ann", "A": "2026-11-21"},
-        "tasks": {"worker": {"command": "${day}", "env": {"B": "x2026-11-21"}}}}  # fmt: skip
-    assert JobSpec.from_dict(filled).output == "/m/2026-11-21/${other}"
-    assert set(uses(document)) == {("output", "day"), ("output", "other"), ("env.A", "day"), ("tasks.worker.env.B", "day"),
-                                   ("tags", "day")}
-
-
-def test_a_value_is_never_read_a_second_time():
-    assert fill({"output": "${a}"}, {"a": "${b}", "b": "x"})["output"] == "${b}"
 
 
 def test_the_action_finds_the_values_in_its_environment():

@@ -23,7 +23,6 @@ from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
-from tf_yarn_ops.runtime.master.curves import MAX_CURVE_POINTS, MAX_SERIES, Curves
 from tf_yarn_ops.runtime.master.lifecycle import Expired
 from tf_yarn_ops.runtime.master.timeline import FIRST, LAST, Timeline
 from tf_yarn_ops.runtime.page.page import render_page
@@ -118,37 +117,6 @@ def test_end_by_a_late_clock_of_a_node_is_not_before_the_start():
     timeline.note(name, "failed", at=199.5)
     timeline.note(name, "running", at=201.0)
     assert [event.at for event in timeline.events["worker:1"]] == [100.0, 200.0, 200.0, 201.0]
-
-
-@pytest.mark.parametrize("points", [
-    "none", [[1]], [["a", "b"]], [None], [[float("nan"), 1.0]], [[1.0, 2.0, 3.0]], {"a": 1}, [[10**400, 1]]])
-def test_points_that_are_none_cost_only_themselves(points):
-    curves = Curves()
-    curves.take("worker:0", sample(metrics={"bad": points, "loss": [[1.0, 0.5]]}))
-    assert next(item for item in curves.series() if item.name == "loss").points == [[1.0, 0.5]]
-    assert curves.left_out == 1
-
-
-def test_curves_are_bounded_and_cover_the_whole_training():
-    curves = Curves()
-    for step in range(100_000):
-        curves.take("worker:0", sample(metrics={"loss": [[step, step / 2]]}))
-    (series,) = curves.series()
-    assert MAX_CURVE_POINTS / 2 <= len(series.points) <= MAX_CURVE_POINTS + 1
-    assert series.points[0] == [0.0, 0.0] and series.points[-1] == [99_999.0, 49_999.5]
-    gaps = {round(after[0] - before[0]) for before, after in zip(series.points, series.points[1:-1], strict=False)}
-    assert len(gaps) == 1, "the points are spread evenly"
-
-
-def test_the_number_of_curves_and_points_is_bounded():
-    curves = Curves()
-    for worker in range(1000):
-        curves.take(f"worker:{worker}", sample(metrics={f"m{number}": [[step, 1.0] for step in range(50)] for number in range(3)}))
-    series = curves.series()
-    assert len(series) == MAX_SERIES and curves.left_out == 3000 - MAX_SERIES
-    assert sum(len(item.points) for item in series) < 60_000
-    curves.take("worker:0", sample(metrics={"x" * 65: [[1.0, 1.0]]}))
-    assert len(curves.series()) == MAX_SERIES
 
 
 def test_events_of_a_task_are_bounded_and_the_first_stay():

@@ -9,13 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.wire import Wire, coordinator_of, exited, job, registration
-from tf_yarn_ops.job.parts import RestartPolicy
-from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.protocol import ProtocolError, decode, encode
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import compose_diagnostics, parse_diagnostics
 from tf_yarn_ops.runtime.master.containers import cause_of
-from tf_yarn_ops.runtime.master.lifecycle import Lost
 from tf_yarn_ops.runtime.master.registry import Refused, Registry
 
 values = st.recursive(
@@ -84,103 +81,6 @@ def test_no_message_of_an_agent_ends_the_coordinator(history):
         assert parse_diagnostics(compose_diagnostics(report)) is not None
 
     asyncio.run(play())
-
-
-@pytest.mark.parametrize(("how", "state"), [
-    ({"code": None, "signal": 6}, "failed"), ({"code": 3}, "failed"), ({"code": 0}, "succeeded"),
-    ({"code": None, "signal": 15, "stopped": True}, "stopped"),
-])
-def test_what_ends_by_itself_behind_the_verdict_is_called_what_it_is(how, state):
-    """One worker fails, and the other aborts in its collective at the same moment."""
-
-    async def play():
-        coordinator = coordinator_of(job())
-        wires = {name: Wire() for name in ("worker_0", "worker_1", "ps_0")}
-        peers = {name: await coordinator.greet(wire, registration(name)) for name, wire in wires.items()}
-        coordinator.heard(peers["worker_0"], wires["worker_0"], exited(code=1))
-        assert coordinator.state.verdict.reason is Reason.TASK_FAILED
-        coordinator.heard(peers["worker_1"], wires["worker_1"], exited(**how))
-        return {task.task: task.state for task in coordinator.report().tasks}
-
-    assert asyncio.run(play())["worker:1"] == state
-
-
-def test_an_agent_that_comes_back_hears_what_it_has_missed():
-    """Whatever got lost with the connection: the start, the restart of the cluster, its own new registration."""
-
-    async def play():
-        coordinator = coordinator_of(job(restart=RestartPolicy("cluster", backoff=0)))
-        peers = {name: await coordinator.greet(Wire(), registration(name)) for name in ("ps_0", "worker_1", "worker_0")}
-
-        async def back(**fields):
-            peer = peers["worker_0"]
-            coordinator.gone(peer, peer.connection)
-            wire = Wire()
-            assert await coordinator.greet(wire, registration(**fields)) is peer
-            return wire
-
-        wire = await back(round=1, start=0)
-        assert wire.last() == ("start", 1, 1), "the start had been lost"
-        wire = await back(round=1, start=1)
-        assert wire.last() == ("start", 1, 1), "it is told again and passes over what it knows"
-        worker = next(task for task in coordinator.report().tasks if task.task == "worker:0")
-        assert worker.starts == 1, "its word of the start had been lost"
-        coordinator.heard(peers["worker_1"], peers["worker_1"].connection, exited(code=1))
-        assert coordinator.state.round == 2
-        wire = await back(round=1, start=1)
-        assert wire.last() == ("renew", 2, None), "the restart had been lost"
-        wire = await back(round=2, start=0, port=2001)
-        for name in ("ps_0", "worker_1"):
-            coordinator.heard(peers[name], peers[name].connection, registration(name, round=2))
-        assert wire.last() == ("start", 2, 1), "it had renewed its port while the connection was down"
-        assert "h:2001" in wire.said[-1]["cluster"]["worker"]
-
-    asyncio.run(play())
-
-
-def test_an_agent_that_was_given_up_is_not_heard_any_more():
-    async def play():
-        coordinator = coordinator_of(job(restart=RestartPolicy("cluster", backoff=0)))
-        peers = {name: await coordinator.greet(Wire(), registration(name)) for name in ("ps_0", "worker_1", "worker_0")}
-        late = peers["worker_0"]
-        coordinator.registry.vacate(late)
-        coordinator.apply(Lost(late.task, Reason.HEARTBEAT_LOST, "silent"))
-        for peer in peers.values():
-            coordinator.heard(peer, peer.connection, registration(peer.container, round=2))
-        assert not coordinator.state.published and coordinator.state.verdict is None
-        await coordinator.greet(Wire(), registration("worker_2"))
-        assert coordinator.state.published
-
-    asyncio.run(play())
-
-
-def test_replacement_takes_the_vacated_index_or_its_own_number():
-    registry = Registry(job())
-    second, _ = registry.admit(registration("worker_1"))
-    first, _ = registry.admit(registration("worker_0"))
-    assert (first.task, second.task) == (TaskId("worker", 0), TaskId("worker", 1))
-    with pytest.raises(Refused, match="no task is waiting for worker_2"):
-        registry.admit(registration("worker_2"))
-    registry.vacate(first)
-    replacement, _ = registry.admit(registration("worker_2"))
-    assert replacement.task == TaskId("worker", 0)
-
-
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_the_log_of_a_task_lies_at_its_node_by_the_scheme_of_yarns_pages(scheme):
-    registry = Registry(job()._replace(resourcemanagers=(f"{scheme}://rm:8090",)))
-    peer, _ = registry.admit(registration(yarn_container="container_1", node_http="n1:8044"))
-    reports = {report.task: report for report in registry.reports(dict.fromkeys(job().tasks(), "running"))}
-    assert reports[str(peer.task)].log_url == f"{scheme}://n1:8044/node/containerlogs/container_1/u/worker.log"
-
-
-def test_an_agent_that_comes_back_is_known_by_its_nonce():
-    registry = Registry(job())
-    peer, _ = registry.admit(registration())
-    assert registry.admit(registration(port=2001)) == (peer, True)
-    assert peer.address == "h:2001"
-    with pytest.raises(Refused, match="registered already, by another agent"):
-        registry.admit(registration(nonce="stolen"))
 
 
 @pytest.mark.parametrize("message, reason", [

@@ -29,7 +29,6 @@ def _open_readers(job):
     return any(thread.is_alive() and getattr(thread, "_target", None) == job._read for thread in threading.enumerate())
 
 
-
 COMMAND = [sys.executable, "-I", "-X", "utf8", "-m", "tf_yarn_ops.azkaban"]
 
 

@@ -52,3 +52,12 @@ def job(**values):
 def cancel_at(place, launcher, method, start):
     """Cancel when a request begins with this."""
     place.yarn.faults.append(lambda m, path: launcher.cancel() if m == method and path.startswith(start) else None)
+
+
+def read_proto(place):
+    """Return the specification that Skein's application master reads."""
+    from skein import proto
+
+    message = proto.ApplicationSpec()
+    message.ParseFromString(next(place.staging.glob(f"{ID}/*/.skein.proto")).read_bytes())
+    return message

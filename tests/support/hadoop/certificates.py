@@ -40,6 +40,7 @@ class Stores:
         """The certificate of the authority for Java (JKS)."""
         return self.folder / "trust.jks"
 
+
 def make_stores(stores: Stores) -> None:
     """Make the authority and one certificate for all daemons, for localhost and 127.0.0.1, unless they exist."""
     if stores.trust_store.exists():  # the last file that is written

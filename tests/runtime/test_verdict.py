@@ -10,10 +10,7 @@ import pytest
 from support.appmaster import APPLICATION, AppMaster
 from support.fake_yarn import FakeYarn, application, closed_address, serving
 from support.runtime_jobs import job
-from support.tls import Authority
 from support.waiting import until
-from tf_yarn_ops.hadoop.tls import read_authorities
-from tf_yarn_ops.runtime.common import container_http as rest
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
 from tf_yarn_ops.runtime.master import verdict as ending
@@ -159,67 +156,3 @@ def test_server_that_dies_while_answering_has_not_answered(answer):
         thread.start()
         assert not ending.knows_us([f"http://127.0.0.1:{server.getsockname()[1]}"], APPLICATION)
         thread.join(60)
-
-
-def test_the_coordinator_trusts_the_cas_that_travel_with_the_job(tmp_path, monkeypatch):
-    """Its look and its kill go to a ResourceManager with https and a private CA."""
-    monkeypatch.setattr(ending, "KILL_SECONDS", 0.0)
-    authority, yarn = Authority(tmp_path / "ca"), FakeYarn()
-    name = yarn.add(application(1))
-    with serving(yarn, authority.server("127.0.0.1")) as url:
-        assert not ending.knows_us((url,), name)
-        authorities = read_authorities(str(authority.file))
-        assert ending.knows_us((url,), name, authorities)
-        ending.kill_by_rest((url,), name, "ann", "enough", authorities)
-    assert yarn.apps[name]["diagnostics"] == "Application killed by user. enough"
-
-
-@pytest.fixture
-def fresh_opener():
-    """Forget what other tests have read, and what this one reads."""
-    for cache in (rest.opener_of, rest._trusting):
-        cache.cache_clear()
-    yield
-    rest._trusting.cache_clear()
-
-
-def test_the_nodes_cas_are_read_only_for_https(monkeypatch, fresh_opener):
-    """Reading them takes as much CPU as all else that the coordinator does at the end of a job."""
-    read = []
-    monkeypatch.setattr("ssl.SSLContext.load_default_certs", lambda context, purpose: read.append(purpose))
-    yarn = FakeYarn()
-    name = yarn.add(application(1))
-    with serving(yarn) as http:
-        assert ending.knows_us((http,), name) and read == []
-        assert not ending.knows_us((http.replace("http:", "https:"),), name) and len(read) == 1
-
-
-@pytest.mark.parametrize("of_the_job", [True, False], ids=["of the job", "of the node"])
-def test_unusable_cas_are_logged_once_and_end_nothing(tmp_path, monkeypatch, caplog, fresh_opener, of_the_job):
-    """A successful job must not fail over them: https counts as no answer, plain HTTP goes on."""
-    monkeypatch.setattr(ending, "KILL_SECONDS", 0.0)
-    wrong = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
-    (tmp_path / "ca.pem").write_text(wrong)
-    if not of_the_job:
-        monkeypatch.setattr("ssl.SSLContext.load_default_certs", lambda context, purpose: context.load_verify_locations(
-            str(tmp_path / "ca.pem")))
-    authorities = wrong if of_the_job else ""
-    plain, secure = FakeYarn(), FakeYarn()
-    name = plain.add(application(1))
-    with serving(plain) as http, serving(secure, Authority(tmp_path / "ca").server("127.0.0.1")) as https:
-        assert not ending.knows_us((https,), name, authorities)
-        assert ending.knows_us((https, http), name, authorities)
-        ending.kill_by_rest((https, http), name, "ann", "enough", authorities)
-    assert plain.apps[name]["state"] == "KILLED" and secure.requests == []
-    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert len(told) == 1 and told[0].startswith("No daemon is asked over https: the certificates of its CAs ")
-
-
-def test_only_certificates_travel_with_the_job(tmp_path):
-    """A ca_file may be a bundle that has a key too."""
-    authority = Authority(tmp_path / "ca")
-    authority.server("localhost")
-    bundle = tmp_path / "bundle.pem"
-    bundle.write_bytes(authority.file.read_bytes() + b"a comment\n" + (tmp_path / "ca" / "localhost.pem").read_bytes())
-    found = read_authorities(str(bundle))
-    assert (found.count("BEGIN CERTIFICATE"), "KEY" in found, "comment" in found) == (2, False, False)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from support.own_applications import ME, claims_of, mine, number
-from support.place import ID, REQUESTS, Place, cancel_at, job
+from support.place import ID, REQUESTS, cancel_at, job
 from support.waiting import until
 from tf_yarn_ops.errors import Cancelled, SubmissionRejected, Superseded
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
@@ -18,11 +18,6 @@ from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
-
-
-@pytest.fixture
-def place(yarn, tmp_path):
-    return Place(yarn, tmp_path / "files")
 
 
 def live(place):
@@ -213,6 +208,7 @@ def test_a_callback_that_fails_leaves_a_claim_that_the_next_call_continues(place
 def test_a_wait_for_one_of_two_goes_on_with_the_other(place):
     place.yarn.add(mine(1))
     place.yarn.add(mine(2, "KILLED", finalStatus="KILLED"))
+
     def end_the_other(report):
         if report.reason is None:
             end(place, number(1), Reason.SUCCEEDED)

@@ -5,24 +5,19 @@ import json
 import re
 import subprocess
 import sys
-from datetime import datetime, timedelta
-from types import ModuleType, SimpleNamespace
+from datetime import timedelta
 
 import pytest
 from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowFailException
 
-from support import airflow_setup
-from support.airflow_task import ID, JOB, SECOND, deferral, run
-from support.fake_yarn import STAMP
+from support.airflow_task import JOB, run
 from tf_yarn_ops.airflow import TensorFlowYarnOperator
 from tf_yarn_ops.airflow.job import operator_job
-from tf_yarn_ops.airflow.lineage import dataset_of
 from tf_yarn_ops.airflow.operator import _ELSEWHERE, OPERATOR_OPTIONS, RENAMED
-from tf_yarn_ops.airflow.task_instance import deployment_id, identity_of
 from tf_yarn_ops.job.declaration import OPERATOR
 from tf_yarn_ops.job.options import options_of
-from tf_yarn_ops.job.request import OPTION_NAMES, build_job
+from tf_yarn_ops.job.request import OPTION_NAMES
 from tf_yarn_ops.job.spec import JobSpec
 
 pytestmark = pytest.mark.slow
@@ -204,87 +199,3 @@ def test_a_spec_may_be_a_mapping_a_value_or_a_file(tmp_path):
     job = JobSpec.from_dict(document)
     assert operator_job({}, document, None, None) == operator_job({}, job, None, None) == operator_job({}, str(path), None, None) == job
     assert operator_job({"queue": "default"}, document, None, None).queue == "default"
-
-
-@pytest.mark.parametrize(("lifetime", "timeout", "total", "queue"), [
-    ("auto", None, 604800, 86400), ("auto", timedelta(hours=1), 3900, 3900), (None, timedelta(hours=1), 604800, 86400),
-    (7200, None, 7200, 7200), (timedelta(days=30), None, 604800, 86400),
-])
-def test_the_cluster_ends_what_everybody_has_forgotten(lifetime, timeout, total, queue):
-    deadlines = operator_job(JOB, None, lifetime, timeout).deadlines
-    assert (deadlines.total, deadlines.queue) == (total, queue)
-    assert operator_job(JOB, None, None, None) == build_job(JOB)
-
-
-def test_lifetime_follows_the_timeout_of_a_task_that_waits_and_kills(site):
-    limits = {"execution_timeout": timedelta(hours=1), "deferrable": True, "queue_timeout": 1000}
-    waiting, _ = deferral(site.operator(**limits))
-    leaving, _ = deferral(site.operator(**limits, on_kill="leave"), airflow_setup.TaskInstance(task_id="b"))
-    run(site.operator(**limits, wait_for_completion=False), task_id="c")
-    ids = (ID, SECOND, f"application_{STAMP}_0003")
-    assert (waiting.trigger.application_id, leaving.trigger.application_id) == ids[:2]
-    ends = [datetime.strptime(site.yarn.apps[name]["lifetime"]["expiryTime"], "%Y-%m-%dT%H:%M:%S.000%z").timestamp()
-            for name in ids]
-    assert [round(end - STAMP / 1000) for end in ends] == [1000 + 3900 + 300, 1000 + 604800 + 300, 1000 + 604800 + 300]
-
-
-def test_the_application_is_named_like_its_task(site):
-    run(site.operator(wait_for_completion=False))
-    run(site.operator(wait_for_completion=False), task_id="group.search", map_index=3)
-    run(site.operator(wait_for_completion=False, name="mine"), task_id="c")
-    spec = {"tasks": {"worker": {"memory": 256}}, "command": "true", "name": "of the spec"}
-    run(site.operator(wait_for_completion=False, spec=spec, task_command=None, cluster_requirement=None), task_id="d")
-    assert [app["name"] for app in site.yarn.apps.values()] == [
-        "daily.train", "daily.group.search[3]", "mine", "of the spec"]
-
-
-@pytest.mark.parametrize(("value", "switched"), [("True", True), ("False", False), (" yes", True), (True, True), (False, False)])
-def test_a_rendered_switch_is_a_switch(value, switched):
-    options = TensorFlowYarnOperator(task_id="train", **JOB, tensorboard=value, output_path="x").options()
-    assert (operator_job(options, None, None, None).tensorboard is not None) is switched
-
-
-def identity(deployment="here", **values):
-    return identity_of(deployment, airflow_setup.context_of(airflow_setup.TaskInstance(**values)))
-
-
-def test_identity_is_the_task_generation_the_clears_attempt_the_tries():
-    first, retry = identity(), identity(try_number=2)
-    cleared, while_running = identity(try_number=2, max_tries=1, clear_number=1), identity(try_number=2, clear_number=1)
-    assert first.hash == retry.hash == cleared.hash == while_running.hash
-    assert [(i.generation, i.attempt) for i in (first, retry)] == [(0, 1), (0, 2)]
-    assert cleared.generation > while_running.generation > first.generation
-    assert identity(max_tries=9).generation < identity(try_number=2, max_tries=2, clear_number=1).generation  # retries lowered
-    others = [identity("there")]
-    for name, value in (("dag_id", "x"), ("run_id", "x"), ("task_id", "x"), ("map_index", 0)):
-        others.append(identity(**{name: value}))
-    assert len({first.hash, *(other.hash for other in others)}) == 6
-
-
-def test_deployment_is_its_id_else_its_address_else_a_warning(monkeypatch, caplog):
-    assert deployment_id() == "http://localhost:8080" and "deployment_id" not in caplog.text
-    assert deployment_id(warn=True) == "http://localhost:8080" and "deployment_id" in caplog.text
-    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com/")
-    assert deployment_id() == "https://airflow.example.com"
-    monkeypatch.setenv("AIRFLOW__TF_YARN__DEPLOYMENT_ID", "prod")
-    assert deployment_id() == "prod"
-
-
-@pytest.mark.parametrize(("path", "dataset"), [
-    ("hdfs://nn:8020/data/7/", ("hdfs://nn:8020", "/data/7")), ("s3://lake/digits/7", ("s3://lake", "digits/7")),
-    ("s3a://lake", ("s3://lake", "/")), ("hdfs:///data", ("hdfs://", "/data")), ("/data/7", None), ("file:///x", None), (None, None),
-])
-def test_a_path_is_a_dataset_by_openlineages_naming(path, dataset):
-    assert dataset_of(path) == dataset
-
-
-def test_openlineage_learns_input_and_output(monkeypatch):
-    """The classes of the optional packages, as far as they are used."""
-    extractors, events = ModuleType("airflow.providers.openlineage.extractors"), ModuleType("openlineage.client.event_v2")
-    extractors.OperatorLineage, events.Dataset = SimpleNamespace, lambda namespace, name: (namespace, name)
-    for name, module in (("airflow.providers.openlineage", ModuleType("x")), (extractors.__name__, extractors),
-                         ("openlineage", ModuleType("x")), ("openlineage.client", ModuleType("x")), (events.__name__, events)):
-        monkeypatch.setitem(sys.modules, name, module)
-    operator = TensorFlowYarnOperator(task_id="train", **JOB, input="hdfs://nn:8020/data", output_path="s3://lake/models/7")
-    lineage = operator.get_openlineage_facets_on_start()
-    assert (lineage.inputs, lineage.outputs) == ([("hdfs://nn:8020", "/data")], [("s3://lake", "models/7")])

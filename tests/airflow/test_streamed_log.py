@@ -1,0 +1,75 @@
+"""The lines of the job's program in the log of a task, while a worker or the triggerer waits; no secret is in them."""
+
+import json
+
+import pytest
+from airflow.sdk.log import mask_secret
+
+from support.airflow_task import ID, Running, task_log
+from support.fake_yarn import STAMP
+from support.node_logs import serve_logs
+from support.waiting import until
+from tf_yarn_ops.airflow import streamed_log as log_lines
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
+
+pytestmark = pytest.mark.slow
+
+CONTAINERS = {name: f"container_{STAMP}_0001_01_00000{number}" for number, name in enumerate(("chief:0", "worker:0"), 2)}
+
+
+def tasks_of(url, **fields):
+    return tuple(TaskReport(name, container_id=container, starts=1, **fields,
+                            log_url=f"{url}/node/containerlogs/{container}/ann/{name.partition(':')[0]}.log")
+                 for name, container in CONTAINERS.items())
+
+
+def trains(site):
+    """Let the first application run, with a page that names its tasks."""
+    until(lambda: ID in site.yarn.apps)
+    site.yarn.apps[ID].update(state="RUNNING", trackingUrl=f"{site.url}/proxy/{ID}/")
+    report = JobReport(ID, state="RUNNING", tasks=tasks_of(site.url, state="running"))
+    site.yarn.pages[f"/proxy/{ID}/pages/ytf/status.json"] = "application/json", json.dumps(report.to_dict())
+
+
+def test_the_lines_come_masked_while_it_trains_and_the_rest_at_the_end(site, monkeypatch, capsys):
+    monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(log_lines, "MOST_LINES", 3)
+    mask_secret("geheim-7")
+    logs = serve_logs(site.yarn)
+    logs |= {CONTAINERS["chief:0"]: b"step 1, password geheim-7\n", CONTAINERS["worker:0"]: b"of a worker\n"}
+    task, seen = Running(site.operator(stream_logs="chief")), []
+    trains(site)
+    until(lambda: seen.extend(task_log(capsys)) or "chief:0 | step 1, password ***" in seen)
+    logs[CONTAINERS["chief:0"]] += b"2\n3\n4\n5\nlast"
+    site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
+    task.join(60)
+    assert not task.is_alive() and task.error is None
+    seen += task_log(capsys)
+    told = [line for line in seen if line.startswith("chief:0 |")]
+    assert told[0] == "chief:0 | step 1, password ***" and len(set(told)) == len(told)
+    left_out = f"{6 - len(told)} lines of chief:0 are left out; all of them: ytf logs {ID} --task chief:0"
+    assert len(told) == 6 or left_out in seen
+    assert not any(line.startswith("worker:0 | ") for line in seen) and "geheim" not in "".join(seen)
+
+
+def test_nodes_that_do_not_answer_do_not_end_the_wait(site, monkeypatch, capsys):
+    monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
+    asked = []
+    site.yarn.faults.append(lambda method, path: "/containerlogs/" in path and (asked.append(path) or (503, {}, "away")))
+    task = Running(site.operator(stream_logs="worker:*"))
+    trains(site)
+    until(lambda: len(asked) > 2)
+    site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
+    task.join(60)
+    assert not task.is_alive() and task.error is None
+    assert not any(line.startswith("worker:0 |") for line in task_log(capsys))
+
+
+def test_unknown_task_of_a_job_is_reported(site, monkeypatch, capsys):
+    monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
+    task, seen = Running(site.operator(stream_logs=["worker:*", "wroker:0"])), []
+    trains(site)
+    until(lambda: seen.extend(task_log(capsys)) or any("has no task 'wroker:0'" in line for line in seen))
+    site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
+    task.join(60)
+    assert not task.is_alive() and task.error is None

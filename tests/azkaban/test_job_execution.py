@@ -1,0 +1,48 @@
+"""The execution of Azkaban to which a job belongs."""
+
+from collections import Counter
+
+import pytest
+
+from support.azkaban_process import AZKABAN
+from tf_yarn_ops.azkaban.job_execution import JobExecution
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_execution_is_read_from_what_nobody_can_override(caplog):
+    overridden = {**AZKABAN, "azkaban.flow.execid": "1", "azkaban.flow.nested.path": "other:job"}
+    execution = JobExecution.read(overridden)
+    assert (execution.execution_id, execution.job) == ("42", "train")
+    assert "azkaban.flow.execid is '1', but by azkaban.job.metadata.file this is execution 42" in caplog.text
+    assert execution.identity().tag == JobExecution.read(AZKABAN).identity().tag
+
+
+EXECUTIONS = [
+    ({}, ("azkaban.example.org", "42", "train", 0)),
+    ({"azkaban.job.attempt": "3", "azkaban.job.metadata.file": "_job.42.3.train.meta"},
+     ("azkaban.example.org", "42", "train", 3)),
+    ({"azkaban.job.metadata.file": "_job.42.outer._.inner._.train.meta"},
+     ("azkaban.example.org", "42", "outer:inner:train", 0)),
+    ({"azkaban.job.attempt": "1", "azkaban.job.metadata.file": "_job.42.1.2.train.meta"},
+     ("azkaban.example.org", "42", "2.train", 1)),
+    ({"azkaban.job.metadata.file": "", "azkaban.job.log.file": "/exec/42/_job.42.train.log", "azkaban.url": "",
+      "azkaban.webserverhost": "az"}, ("az", "42", "train", 0)),
+    ({"azkaban.job.metadata.file": "", "azkaban.job.attempt": ""}, ("azkaban.example.org", "42", "train", 0)),
+    ({"azkaban.job.metadata.file": "", "azkaban.job.attempt": "\u00b2"}, ("azkaban.example.org", "42", "train", 0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("properties", "execution"), EXECUTIONS, ids=range(len(EXECUTIONS)))
+def test_executions_of_all_versions(properties, execution):
+    found = JobExecution.read({**AZKABAN, **properties})
+    assert (found.server, found.execution_id, found.job, found.attempt) == execution
+
+
+def test_each_job_of_each_server_is_its_own():
+    changes = [{}, {"azkaban.url": "http://other"}, {"azkaban.flow.projectname": "p"}, {"azkaban.flow.flowid": "f"},
+               {"azkaban.job.metadata.file": "_job.43.train.meta"}, {"azkaban.job.metadata.file": "_job.42.sub._.train.meta"}]
+    found = [JobExecution.read({**AZKABAN, **change}).identity() for change in changes]
+    assert set(Counter((identity.tag, identity.generation) for identity in found).values()) == {1}
+    assert (found[0].tag, found[0].generation, found[4].generation) == (found[4].tag, 42, 43)
+    assert JobExecution.read({**AZKABAN, "ytf.backfill.date": "2026-11-01"}).identity().tag != found[0].tag

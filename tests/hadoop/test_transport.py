@@ -1,0 +1,172 @@
+"""Requests to a ResourceManager: fail-over, redirects, truncated answers, patience."""
+
+import time
+
+import pytest
+
+from support.fake_yarn import STAMP, FakeYarn, application, closed_address, serving, slowly, stand_by
+from support.real_yarn import WIRE_AND_REAL, one_of
+from support.waiting import until
+from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
+from tf_yarn_ops.hadoop.resourcemanager import ResourceManager
+from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
+
+ID = f"application_{STAMP}_0001"
+
+
+@pytest.fixture(params=WIRE_AND_REAL)
+def place(request):
+    """The ResourceManager on the wire, and the real one behind a counting proxy."""
+    with one_of(request) as yarn:
+        yield yarn
+
+
+def client(*urls, user="ann", **options):
+    options = {"patience": 0.5, "request_timeout": 10} | options
+    return ResourceManager(urls, SimpleAuthentication("ann", user), **options)
+
+
+def test_proxies_of_the_environment_are_not_used(place, monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert client(place.url).info()["hadoopVersion"] == "3.4.3"
+
+
+def test_server_that_is_not_a_resourcemanager_is_reported(yarn):
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "text/html"}, "<html><b>It works!</b></html>"))
+    with pytest.raises(ClusterUnreachable, match="is no YARN ResourceManager: It works!"):
+        client(yarn.url).info()
+
+
+@pytest.mark.parametrize("text", ["", '{"app": {"id": "x"', "[]", "null", '{"other": 1}'])
+@pytest.mark.parametrize("ask", [
+    lambda rm: rm.info(), lambda rm: rm.get(ID), lambda rm: rm.scheduler(), lambda rm: rm.kill(ID, "x"), lambda rm: rm.new_application(),
+], ids=["info", "get", "scheduler", "kill", "new application"])
+def test_truncated_answer_is_an_error_of_ours(yarn, text, ask):
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
+    with pytest.raises(ClusterUnreachable, match="does not answer as YARN does"):
+        ask(client(yarn.url))
+
+
+@pytest.mark.parametrize("text", [
+    "", '{"apps": {"app": [', "[]", '{"apps": "x", "nodes": "x"}', '{"apps": {"app": [1]}, "nodes": {"node": ["x"]}}'])
+def test_truncated_list_is_an_error_of_ours(yarn, text):
+    yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
+    for ask in (lambda rm: rm.find(), lambda rm: rm.nodes()):
+        with pytest.raises(ClusterUnreachable, match=r"does not (answer|list (apps|nodes)) as YARN does"):
+            ask(client(yarn.url))
+
+
+def test_absent_resourcemanager_is_reported_within_the_patience():
+    started = time.monotonic()
+    address = closed_address()
+    with pytest.raises(ClusterUnreachable, match=f"no ResourceManager answers at {address}.*refused.*--resourcemanager"):
+        client(address, patience=0.3).info()
+    assert time.monotonic() - started < 60
+
+
+def test_a_resourcemanager_that_hangs_does_not_hang_us(place):
+    place.faults.append(slowly(120))
+    started = time.monotonic()
+    with pytest.raises(ClusterUnreachable, match="timed out"):
+        client(place.url, patience=0.1, request_timeout=0.2).info()
+    assert time.monotonic() - started < 60
+
+
+def test_the_next_address_is_asked_when_the_first_is_down(place):
+    resourcemanager = client(closed_address(), place.url)
+    resourcemanager.info()
+    resourcemanager.info()
+    assert place.count("GET", "/ws/v1/cluster/info") == 2
+    assert resourcemanager.addresses.current() == place.url
+
+
+def test_a_standby_redirects_and_is_not_asked_again(place):
+    standby = FakeYarn()
+    with serving(standby) as url:
+        standby.faults.append(lambda method, path: (307, {"Location": f"{place.url}{path}?user.name=x"},
+                                                    "This is standby RM. The redirect url is: ..."))
+        resourcemanager = client(url, place.url)
+        assert resourcemanager.new_application()[0].startswith("application_")
+        name = place.add(application(1))
+        resourcemanager.kill(name, "because")
+        assert len(standby.requests) == 1
+        until(lambda: resourcemanager.get(name)["state"] == "KILLED")
+
+
+@pytest.mark.parametrize("known", ["one", "both"])
+def test_a_standby_that_was_asked_first_leads_to_the_active_one(yarn, known):
+    standby = FakeYarn()
+    with serving(standby) as url:
+        stand_by(standby, yarn.url)
+        asker = client(url, *([yarn.url] if known == "both" else []))
+        asker.await_active()
+        assert asker.addresses.current() == yarn.url
+        asker.submit({"application-id": ID, "application-name": "x", "queue": "default"})
+    assert ID in yarn.apps
+
+
+def test_an_active_one_is_waited_for_before_a_submission(yarn):
+    stand_by(yarn)
+    with pytest.raises(ClusterUnreachable, match=r"no ResourceManager answers .* is not active .Can not find any active RM"):
+        client(yarn.url, patience=0.3).submit({"application-id": ID})
+    assert yarn.count("POST", "/") == 0
+
+
+def test_no_active_resourcemanager_yet_is_waited_for(place):
+    answers = [(200, {"Content-Type": "text/plain", "Refresh": "3"}, "Can not find any active RM. Will retry.")] * 2
+    place.faults.append(lambda method, path: answers.pop() if answers else None)
+    assert client(place.url, patience=5).info()["haState"] == "ACTIVE"
+    assert len(place.requests) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("status, text", [
+    (307, "Can not find any active RM. Will retry in next 5 seconds."), (302, "This is standby RM."),
+    (200, "There is no active RM right now.")])
+def test_a_standby_that_knows_no_active_one_is_waited_for(yarn, status, text):
+    """Hadoop answers 307 without a Location while no ResourceManager is active."""
+    answers = [(status, {"Content-Type": "text/plain", "Refresh": "3"}, text)] * 2
+    yarn.faults.append(lambda method, path: answers.pop() if answers else None)
+    assert client(yarn.url, patience=5).scheduler()["type"] == "capacityScheduler"
+    answers += [(status, {}, text)] * 1000
+    with pytest.raises(ClusterUnreachable, match=f"is not active .{text}."):
+        client(yarn.url, patience=0.2).scheduler()
+
+
+def test_redirects_in_a_circle_end(place):
+    place.faults.append(lambda method, path: (307, {"Location": f"{place.url}{path}"}, ""))
+    with pytest.raises(ClusterUnreachable, match="redirects in a circle"):
+        client(place.url, patience=0.2).info()
+
+
+def test_a_dropped_connection_is_tried_again(place):
+    dropped = []
+
+    def drop(method, path):
+        if not dropped:
+            dropped.append(path)
+            raise ConnectionResetError
+
+    place.faults.append(drop)
+    assert client(place.url, patience=5).info()["hadoopVersion"]
+
+
+@pytest.mark.parametrize("ask", [
+    lambda rm: rm.get(ID), lambda rm: rm.kill(ID, "x"), lambda rm: rm.set_priority(ID, 1), lambda rm: rm.find()])
+@pytest.mark.parametrize("state", ["INITIALIZING", "STANDBY"])
+def test_an_answer_counts_only_from_an_active_resourcemanager(yarn, ask, state):
+    yarn.ha_state = state
+    with pytest.raises(ClusterUnreachable, match=r"is still starting|no ResourceManager (is active|answers)"):
+        ask(client(yarn.url, patience=0.1))
+
+
+def test_a_token_that_a_standby_does_not_know_is_shown_to_the_other():
+    refusal = "SecretManager$InvalidToken: Token for real user: , can't be found in cache"
+    one, two = FakeYarn(), FakeYarn()
+    one.faults.append(lambda method, path: (403, {"Content-Type": "text/html"}, refusal))
+    with serving(one) as first, serving(two) as second:
+        assert client(first, second).info()["haState"] == "ACTIVE"
+        two.faults.extend(one.faults)
+        with pytest.raises(SubmissionRejected, match="can't be found in cache"):
+            client(first, second).info()

@@ -1,0 +1,87 @@
+"""A job that is submitted again because no task has run."""
+
+import pytest
+
+from support.place import job
+from tf_yarn_ops.hadoop.resourcemanager import LIVE
+from tf_yarn_ops.job.parts import RestartPolicy
+from tf_yarn_ops.launch.retry import pause_before
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+
+#: What YARN says of an application whose master it could not launch.
+NOT_LAUNCHED = "failed 1 times (local limit is =1) due to Error launching appattempt_1_0001_000001. Got exception: x"
+
+
+def end_each(place, *reasons):
+    """End each submitted application in turn with a reason or YARN's words, once it is asked for a second time."""
+    left = list(reasons)
+    seen = set()
+
+    def fault(method, path):
+        name = path.rsplit("/", 1)[-1]
+        app = place.yarn.apps.get(name)
+        if method == "GET" and app and app["state"] in LIVE:
+            if name in seen:
+                reason = left.pop(0)
+                final = "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED"
+                said = isinstance(reason, Reason)
+                app.update(state="FINISHED" if said else "FAILED", finalStatus=final, diagnostics=compose_diagnostics(
+                    JobReport(name, reason=reason, message="x")) if said else reason)
+            seen.add(name)
+
+    place.yarn.faults.append(fault)
+
+
+@pytest.mark.slow
+def test_a_job_that_missed_its_allocation_is_submitted_again(place, monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.01)
+    end_each(place, Reason.ALLOCATION_TIMEOUT, Reason.ALLOCATION_TIMEOUT, Reason.SUCCEEDED)
+    ids = []
+    spec = job(restart=RestartPolicy(allocation_retries=2))
+    report = place.launcher().run(spec, on_reserved=ids.append, poll_interval=0.01)
+    assert report.reason is Reason.SUCCEEDED
+    assert len(ids) == 3
+
+
+@pytest.mark.parametrize("reason, submitted", [
+    (Reason.SUCCEEDED, 0), (Reason.TASK_FAILED, 0), (Reason.KILLED, 0), (Reason.ALLOCATION_TIMEOUT, 1)])
+def test_only_a_job_without_training_is_submitted_after_a_known_end(place, monkeypatch, reason, submitted):
+    monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.01)
+    end_each(place, Reason.SUCCEEDED)
+    known = JobReport("application_1_0001", state="FINISHED", reason=reason)
+    report = place.launcher().run(job(restart=RestartPolicy(allocation_retries=1)), after=known, poll_interval=0.01)
+    assert (report.reason if submitted else report) == (Reason.SUCCEEDED if submitted else known)
+    assert len(place.yarn.apps) == submitted
+
+
+@pytest.mark.slow
+def test_pause_before_a_retry_grows_with_jitter(place, monkeypatch, caplog):
+    monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.02)
+    pauses = {retry: [pause_before(retry) for _ in range(200)] for retry in (1, 2, 3)}
+    for retry, seconds in pauses.items():
+        assert 0.01 * retry <= min(seconds) < 0.018 * retry < 0.022 * retry < max(seconds) <= 0.03 * retry
+    monkeypatch.setattr("tf_yarn_ops.launch.retry.pause_before", lambda retry: retry / 100)
+    end_each(place, *[Reason.ALLOCATION_TIMEOUT] * 3, Reason.SUCCEEDED)
+    caplog.set_level("INFO", "tf_yarn_ops.launch.retry")
+    place.launcher().run(job(restart=RestartPolicy(allocation_retries=3)), poll_interval=0.01)
+    assert [record.args[1] for record in caplog.records if record.name.endswith("retry")] == [0.01, 0.02, 0.03]
+
+
+@pytest.mark.slow
+def test_and_not_more_often_than_allowed(place, monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.01)
+    end_each(place, Reason.ALLOCATION_TIMEOUT, Reason.ALLOCATION_TIMEOUT, Reason.SUCCEEDED)
+    report = place.launcher().run(job(restart=RestartPolicy(allocation_retries=1)), poll_interval=0.01)
+    assert report.reason is Reason.ALLOCATION_TIMEOUT
+    assert len(place.yarn.apps) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("failures, reason", [(1, Reason.SUCCEEDED), (2, Reason.SUCCEEDED), (3, Reason.AM_FAILED)])
+def test_a_job_whose_master_could_not_be_launched_is_submitted_again_twice(place, monkeypatch, failures, reason):
+    monkeypatch.setattr("tf_yarn_ops.launch.retry.LAUNCH_PAUSE", 0.01)
+    end_each(place, *[NOT_LAUNCHED] * failures, Reason.SUCCEEDED)
+    report = place.launcher().run(job(), poll_interval=0.01)
+    assert report.reason is reason
+    assert len(place.yarn.apps) == min(3, failures + 1)
