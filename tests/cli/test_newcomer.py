@@ -27,6 +27,20 @@ LOCAL = [*SUBMIT, "--local", "-r", "worker:1"]
 BINDS = f"""exec {sys.executable} -c 'import os, socket; socket.create_server(("", int(os.environ["YTF_PORT"])))'"""
 
 
+#: The most natural program of Keras.
+FIT = """
+import keras, numpy, tensorflow
+
+with tensorflow.distribute.MultiWorkerMirroredStrategy().scope():
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile(optimizer="sgd", loss="mse")
+model.fit(numpy.ones((64, 2)), numpy.ones((64, 1)), batch_size=16)
+"""
+#: What a Hadoop daemon answers at its port of RPC (Server.java, RECEIVED_HTTP_REQ_RESPONSE).
+IPC = ("It looks like you are making an HTTP request to a Hadoop IPC port. This is not the correct port for the web "
+       "interface on this daemon.\r\n")
+
+
 class Case(NamedTuple):
     """What is typed, the exit code, texts that stdout or stderr have to hold, and the number of jobs that are left."""
 
@@ -48,6 +62,8 @@ CASES = {
     "4 host without scheme and port": Case([*YTF, "list", "--resourcemanager", "nosuch.invalid"], 4, ("http://nosuch.invalid:8088",)),
     "5 URL of the browser": Case([*YTF, "list", "--resourcemanager", "{yarn}/cluster/apps/RUNNING"], 0, ("no ",)),
     "6 https for http": Case([*YTF, "list", "--resourcemanager", "{https}"], 4, ("does not speak https", "write http://")),
+    "7 port of RPC": Case([*YTF, "list", "--resourcemanager", "{rpc}"], 4, (
+        "is no YARN ResourceManager", "HTTP request to a Hadoop IPC port", "http://host:8088")),
     "11 -r with =": Case([*SUBMIT, "--local", "-r", "worker=2", "true"], 2, (
         "cluster_requirement, item 1 'worker=2': expected task_type:instances, for example ps:2,worker:4",)),
     "12 -r misspelt twice": Case([*SUBMIT, "--local", "-r", "wroker:two", "true"], 2, (
@@ -68,6 +84,9 @@ CASES = {
         "tasks.worker.instanses: unknown key (did you mean 'instances'?)", "command: True is not a text")),
     "22 more than a container may have": Case([*SUBMIT, "--resourcemanager", "{yarn}", "-m", "500 GiB", "-r", "worker:1", "true"], 3, (
         "512000 MiB", "maximum allocation")),
+    "23 three tasks of the default size, strict": Case(
+        [*SUBMIT, "--resourcemanager", "{yarn}", "--strict_placement", "-r", "worker:3", "true"], 3, (
+            "the job asks for 25600 MiB", "have 16384 MiB", "ask for less with task_memory")),
     "25 environment that is not there": Case([*LOCAL, "--environment", "python:///no/such", "true"], 2, (
         "environment: there is no /no/such on this machine",)),
     "26 double quotes: python without arguments": Case([*LOCAL, "-s", "train.py", f"{sys.executable} "], 0, (
@@ -106,8 +125,10 @@ def jobs_below(folder):
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
 def test_mistake_is_answered_with_what_to_do_next(case, environ, tmp_path, yarn):
     before = set(tmp_path.iterdir())
-    words = [word.format(yarn=yarn.url, https=yarn.url.replace("http:", "https:")) if word.startswith("{") else word
-             for word in case.words]
+    if "{rpc}" in case.words:
+        yarn.faults.append(lambda method, path: (404, {"Content-type": "text/plain"}, IPC))
+    urls = {"yarn": yarn.url, "rpc": yarn.url, "https": yarn.url.replace("http:", "https:")}
+    words = [word.format(**urls) if word.startswith("{") else word for word in case.words]
     done = subprocess.run(words, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=120,
                           stdin=subprocess.DEVNULL)
     shown = done.stdout + done.stderr
@@ -116,6 +137,51 @@ def test_mistake_is_answered_with_what_to_do_next(case, environ, tmp_path, yarn)
     assert "Traceback (most" not in shown or "worker:0" in shown
     assert yarn.apps == {} and len(jobs_below(tmp_path)) == case.jobs
     assert {path.name for path in set(tmp_path.iterdir()) - before} <= ({"state"} if case.jobs else set())
+
+
+@pytest.fixture
+def with_files(yarn, tmp_path):
+    """Return the folder that is the file system of the fake ResourceManager's cluster."""
+    folder = tmp_path / "hdfs"
+    folder.mkdir()
+    yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{folder}",
+                 "yarn.application.classpath": "/opt/hadoop/*"}
+    return folder
+
+
+def test_23_job_larger_than_the_cluster_is_warned_of(environ, tmp_path, yarn, with_files):
+    done = subprocess.run([*SUBMIT, "--resourcemanager", yarn.url, "-r", "worker:3", "true"], env=environ, cwd=tmp_path,
+                          capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout.split()) == (0, list(yarn.apps)), done.stderr
+    assert "the job asks for 25600 MiB" in done.stderr and "have 16384 MiB" in done.stderr
+    assert "ask for less with task_memory" in done.stderr
+
+
+@pytest.mark.matrix
+@pytest.mark.timeout(600)
+def test_28_keras_fit_of_several_workers_says_what_to_do(environ, tmp_path):
+    (tmp_path / "fit.py").write_text(FIT)
+    done = subprocess.run([*SUBMIT, "--local", "-r", "worker:2", "-s", "fit.py", f"{sys.executable} $DTF_TASK_SCRIPT"],
+                          env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=500, stdin=subprocess.DEVNULL)
+    assert done.returncode == 1 and "PerReplica" in done.stderr, done.stderr
+    assert "Keras 3's model.fit can't train in several workers" in done.stderr and "failed first: exit 1" in done.stderr
+    assert jobs_below(tmp_path) == ["FAILED"]
+
+
+def test_42_ctrl_c_ends_the_upload_of_a_large_script(environ, tmp_path, yarn, with_files):
+    with open(tmp_path / "large.py", "wb") as file:
+        file.truncate(5 * 2**30)
+    shown = tmp_path / "shown"
+    with shown.open("w") as stderr:
+        client = subprocess.Popen([*SUBMIT, "--resourcemanager", yarn.url, "--wait", "-r", "worker:1", "-s", "large.py",
+                                   "python $DTF_TASK_SCRIPT"],
+                                  env=environ, cwd=tmp_path, stdout=stderr, stderr=stderr, stdin=subprocess.DEVNULL)
+    until(lambda: re.search(r"reading large\.py: \d+ of 5120 MiB", shown.read_text()), what="the first line of progress")
+    client.send_signal(signal.SIGINT)
+    assert client.wait(timeout=60) == 130
+    assert "cancelled before the application was submitted" in shown.read_text(), shown.read_text()
+    assert "next: ytf list" in shown.read_text().splitlines()[-1]
+    assert yarn.apps == {} and list(with_files.rglob("*large*")) == []
 
 
 def test_41_stopped_client_goes_on_and_ctrl_c_kills(environ, tmp_path):

@@ -4,14 +4,19 @@ import json
 import signal
 import subprocess
 import sys
+from collections import namedtuple
 from dataclasses import replace
+from pathlib import Path
+from shutil import disk_usage
 
 import pytest
 from click.testing import CliRunner
 
 from support.machines import make_settings
+from support.programs import YTF
+from support.waiting import until
 from tf_yarn_ops.errors import MiniClusterError
-from tf_yarn_ops.minicluster import MiniCluster, daemons, installation
+from tf_yarn_ops.minicluster import MiniCluster, artefacts, daemons, installation
 from tf_yarn_ops.minicluster.commands import minicluster
 
 SLEEP = "import sys, time; print(flush=True); time.sleep(600)"
@@ -46,6 +51,32 @@ def test_commands_end_with_the_error_and_not_with_a_traceback(dying):
     assert "starting ResourceManager (rm)\n" in ran.stderr
     assert "Error: the ResourceManager ended during the start (exit 3)\n" in ran.stderr
     assert ran.stdout == ""
+
+
+def test_full_disk_of_the_cache_is_refused_before_the_fetch(machine, monkeypatch):
+    usage = namedtuple("usage", "total used free")(100 * 10**6, 20 * 10**6, 80 * 10**6)
+    with monkeypatch.context() as patch:
+        patch.setattr(artefacts.shutil, "disk_usage", lambda path: usage if path == machine / "cache" else disk_usage(path))
+        ran = CliRunner().invoke(minicluster, ["up", "--dir", str(machine / "one")])
+    assert (ran.exit_code, ran.stderr.splitlines()[-1]) == (
+        1, f"Error: the disk of the cache {machine}/cache has 80 MB free, Hadoop needs 90 MB: free some, or set YTF_CACHE")
+    assert list((machine / "cache").iterdir()) == [] and not (machine / "calls").exists()
+
+
+def test_up_that_is_ended_while_it_fetches_leaves_nothing(dying):
+    maven = dying / "bin" / "mvn"
+    whole = maven.read_text()
+    maven.write_text(whole + f"echo $$ > {dying}/maven\nexec sleep 600\n")
+    command = [*YTF, "minicluster", "up", "--light", "--dir", dying / "one"]
+    up = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    pid = int(until(lambda: (dying / "maven").exists() and (dying / "maven").read_text(), what="the start of Maven"))
+    up.terminate()
+    assert up.wait(60) == 143, up.stderr.read()
+    assert list((dying / "cache").iterdir()) == [] and not Path(f"/proc/{pid}").exists()
+    maven.write_text(whole)
+    again = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert "fetching Hadoop 3.4.3 (once, 90 MB)" in again.stderr and "the ResourceManager ended" in again.stderr
+    assert [path.name for path in (dying / "cache").iterdir()] == ["hadoop-3.4.3"]
 
 
 def test_folder_without_cluster_is_reported(machine):

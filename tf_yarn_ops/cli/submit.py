@@ -5,6 +5,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -199,8 +200,8 @@ class CommandLineRun:
                 say(line)
         elif self.application_id:
             found = launcher.report(self.application_id)
-            # YARN does not know an id that was reserved and never submitted.
-            report = report if found.reason is Reason.LOST else found
+            # YARN has no state for an id that was reserved and never submitted.
+            report = replace(report, state="") if found.reason is Reason.LOST else found
         self._conclude(report)
         return 128 + number
 

@@ -50,6 +50,10 @@ def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str
     progress(f"fetching Hadoop {version} (once, {size} MB) into {target}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(target.parent).free // 10**6
+        if free < size:
+            raise MiniClusterError(f"the disk of the cache {target.parent} has {free} MB free, Hadoop needs {size} MB:"
+                                   " free some, or set YTF_CACHE")
         staging = Path(tempfile.mkdtemp(prefix=f".hadoop-{version}-", dir=target.parent))
     except OSError as error:
         raise MiniClusterError(f"the cache {target.parent} cannot be written ({error}): set YTF_CACHE") from error

@@ -50,6 +50,8 @@ AFTER_KILL = 3.0
 _LIBRARIES = ("tensorflow", "tensorflow-cpu", "keras", "numpy", "tensorboard")
 #: The words of a program that has found its port taken.
 _PORT_TAKEN = ("address already in use", "eaddrinuse")
+#: The words of TensorFlow when Keras 3's ``model.fit`` runs in several workers.
+_KERAS_FIT = "values.perreplica'>) to a tensor"
 
 
 def installed_versions() -> Dict[str, str]:
@@ -267,7 +269,8 @@ class Coordinator:
         if number is not None:
             status = 128 + number
         plan = self.job.types[peer.task.type]
-        taken = bool(status) and plan.in_cluster and any(words in tail.lower() for words in _PORT_TAKEN)
+        printed = tail.lower()
+        taken = bool(status) and plan.in_cluster and any(words in printed for words in _PORT_TAKEN)
         if taken and not plan.hold_port:
             return Lost(peer.task, Reason.CONTAINER_LOST, "its port was taken before it could use it")
         failed = f"was ended by signal {number}" if number else f"failed with exit code {code}"
@@ -276,6 +279,8 @@ class Coordinator:
         if taken:
             cause += (f". Its reserved port {peer.port} stays bound, with SO_REUSEPORT, while the command runs: for a "
                       "program that binds it plainly, set hold_port to false")
+        if _KERAS_FIT in printed:
+            cause += " Keras 3's model.fit can't train in several workers: write the training loop, or use one worker"
         return Exited(peer.task, status, message["seconds"], cause)
 
     def gone(self, peer: Peer, connection: Connection) -> None:
