@@ -31,6 +31,10 @@ def test_gateway_that_asks_the_standby_works(hadoop, tmp_path):
     failover_rows.a_gateway_that_asks_the_standby_is_no_obstacle(hadoop, Authority(tmp_path), tmp_path)
 
 
+def test_gateway_with_a_path_for_each_works(hadoop, tmp_path):
+    failover_rows.a_gateway_with_a_path_for_each_works(hadoop, Authority(tmp_path), tmp_path)
+
+
 def test_nothing_is_lost_when_the_resourcemanager_is_killed(hadoop, launcher):
     failover_rows.nothing_is_lost_when_the_resourcemanager_is_killed(plain(hadoop), launcher)
 

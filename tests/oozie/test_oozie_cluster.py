@@ -224,6 +224,33 @@ def test_each_nominal_time_trains_once_and_again_for_a_rerun(site):
     assert sorted(trained) == sorted(item["application_id"] for item in outputs)
 
 
+@row
+def test_listed_jobs_train_for_each_nominal_time_and_again_for_a_rerun(site):
+    order, begin, data = site.folder / "nightly-order", site.began, "/data/nightly/%Y-%m-%d-%H-%M"
+    stamps = [time.strftime("%Y%m%d%H%M", time.gmtime(begin + 60 * number)) for number in range(2)]
+
+    def trains(name, **others):
+        return {"name": name, "job": {"command": f"echo {name} ${{nominalStamp}} ${{clicks}} >> {order}"}, **others}
+
+    folder = site.packed("nightly", [trains("features"), trains("model", needs="features", mkdir="/models/nightly/${nominalStamp}")],
+                         "--frequency", "1m", "--start", stamp(begin), "--end", stamp(begin + 120), "--concurrency", "2",
+                         "--data", "clicks=/data/nightly/${YEAR}-${MONTH}-${DAY}-${HOUR}-${MINUTE}")
+    for number in range(2):
+        site.write(f"{time.strftime(data, time.gmtime(begin + 60 * number))}/_SUCCESS", "")
+    coordinator, _ = site.ytf("run", "app", folder=folder)
+    site.server.wait(coordinator, "SUCCEEDED", seconds=2 * WORKFLOW)
+    clicks = [f"{site.filesystem}{time.strftime(data, time.gmtime(begin + 60 * number))}" for number in range(2)]
+    for when, where in zip(stamps, clicks, strict=True):
+        mine = [line for line in order.read_text().splitlines() if when in line]
+        assert mine == [f"features {when} {where}", f"model {when} {where}"]
+        assert site.files.status(f"/models/nightly/{when}").is_directory
+    site.server.change(coordinator, "coord-rerun", type="action", scope="1", refresh="true", nocleanup="true")
+    until(lambda: order.read_text().splitlines()[4:] == [f"features {stamps[0]} {clicks[0]}", f"model {stamps[0]} {clicks[0]}"],
+          WORKFLOW, 0.5)
+    site.server.wait(coordinator, "SUCCEEDED", seconds=WORKFLOW)
+    site.yarn.settled(Run(site, "nightly", coordinator), *[SUCCEEDED] * 6)
+
+
 DEPLOYED = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="deployed">
   <start to="train"/>
   <action name="train"><shell xmlns="uri:oozie:shell-action:1.0"/><ok to="end"/><error to="failed"/></action>

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -24,6 +25,7 @@ from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.launch.identity import Identity, deployment_tag
+from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 #: A client that knows one address, and stops in a gap.
@@ -97,6 +99,27 @@ def a_gateway_that_asks_the_standby_is_no_obstacle(hadoop, authority, folder):
         knox.resourcemanager = knox.standby
         with pytest.raises(ClusterUnreachable, match=r"standby RM.*name both: resourcemanager"):
             resourcemanager.get(name)
+
+
+def a_gateway_with_a_path_for_each_works(hadoop, authority, folder):
+    """It passes the standby's redirect to the client, which asks the other path."""
+    (folder / "token").write_text("a.b.c")
+    (folder / "token").chmod(0o600)
+    with ExitStack() as stack:
+        topologies = [stack.enter_context(serving_knox(Knox(url, hadoop.namenode_url, hadoop.settings.user),
+                                                       authority.server("127.0.0.1")))
+                      for url in (standby_url(hadoop), hadoop.settings.web_address(hadoop.active("rm")))]
+        site = Site(resourcemanager=[f"{topology}/yarn" for topology in topologies], ca_file=str(authority.file), webhdfs=[topologies[0]],
+                    gateway_token_file=str(folder / "token"), staging="/user/{user}/by-gateway")
+        with closing(Launcher(discover(None, {"HOME": "/nowhere"}, site=site))) as launcher:
+            spec, gate = gated(hadoop, "gateway")
+            application = launcher.submit(spec)
+            until(lambda: launcher.report(application).state == "RUNNING", 120, 0.2)
+            hadoop.failover("rm")
+            gate.touch()
+            report = launcher.wait(application, timeout=180)
+            assert report.reason is Reason.SUCCEEDED, report
+            assert [found["id"] for found in launcher.resourcemanager.find(user=launcher.cluster.user)].count(application) == 1
 
 
 def trained_once(launcher, identity, report):
