@@ -25,7 +25,7 @@ with DAG(
     params={"steps": Param(300, type="integer", minimum=1), "programs": str(DIGITS)},
     tags=["tf_yarn", "example"],
 ) as dag:
-    submit = TensorFlowYarnOperator(task_id="submit", spec=f"{DIGITS}/job.yaml", wait_for_completion=False)
+    submit = TensorFlowYarnOperator(task_id="submit", spec=f"{DIGITS}/job.yaml", wait_for_completion=False, retries=2)
     wait = TensorFlowYarnSensor(task_id="wait", application_id="{{ ti.xcom_pull('submit')['application_id'] }}",
                                 deferrable=True, retries=2)
 

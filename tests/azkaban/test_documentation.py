@@ -60,11 +60,14 @@ def test_the_defaults_are_those_of_the_job():
     assert {name: defaults[name] for name in expected} == {name: str(value) for name, value in expected.items()}
 
 
-def test_the_limits_are_documented():
+def test_documented_limits_accept_a_job_without_resources(tmp_path):
     assert [row[0].strip("`") for row in rows_of("### The site's limits")] == [field.name for field in fields(Limits)]
     assert DEFAULT_PATH in PAGE
     example = re.search(r"```yaml\n(defaults:.*?)```", PAGE, re.S)[1]
-    assert Limits(**yaml.safe_load(example)).total_gpus == 16
+    limits = Limits(**yaml.safe_load(example))
+    job, _ = read_azkaban_job({"tf.worker.instances": "4", "tf.command": "true"}, tmp_path, limits.defaults)
+    limits.check_job(limits.with_deadline(job))
+    assert (job.queue, job.tasks["worker"].memory) == ("ml", TaskSpec().memory)
 
 
 def test_the_outputs_are_documented():

@@ -92,9 +92,9 @@ def test_a_failed_training_fails_the_action(site):
     assert (run.action()["status"], run.action()["transition"]) == ("ERROR", "failed")
 
 
-def console(site, workflow, node):
-    """Return what Oozie's console says of a node that ended a workflow."""
-    return site.server.action(workflow, node)["errorMessage"]
+def console(site, workflow):
+    """Return what Oozie's console says of the node that ended a workflow."""
+    return site.server.action(workflow, "failed")["errorMessage"]
 
 
 @row
@@ -103,7 +103,7 @@ def test_console_says_why_and_a_rerun_of_failed_nodes_trains_again(site):
     run = Run(site, "again", site.ytf("run", "app", folder=folder)[0])
     run.wait("KILLED")
     first, = site.yarn.settled(run, FAILED)
-    why = site.server.action(run.workflow, "failed")["errorMessage"]
+    why = console(site, run.workflow)
     assert why.startswith(f"train: TASK_FAILED {first} worker:0 "), why
     assert why.endswith(f"; yarn logs -applicationId {run.action()['externalId']}"), why
     site.server.change(run.workflow, "rerun", properties={"oozie.wf.rerun.failnodes": "true"})
@@ -116,7 +116,7 @@ def test_console_says_why_when_the_node_has_no_interpreter(site):
     folder = site.packed("bare", {"command": "true"}, "--python", "/nowhere/python")
     workflow = site.ytf("run", "app", folder=folder)[0]
     Run(site, "bare", workflow).wait("KILLED")
-    assert "has no interpreter '/nowhere/python'" in site.server.action(workflow, "failed")["errorMessage"]
+    assert "has no interpreter '/nowhere/python'" in console(site, workflow)
 
 
 @row
@@ -142,7 +142,7 @@ def test_listed_jobs_train_in_their_order_and_only_failed_ones_again(site):
     over.touch()
     run.wait("KILLED")
     until(lambda: not site.yarn.live(run) and not alive(run), WORKFLOW)
-    assert site.server.action(run.workflow, "failed")["errorMessage"].startswith("wide: TASK_FAILED application_")
+    assert console(site, run.workflow).startswith("wide: TASK_FAILED application_")
     assert (status("deep"), status("wide"), status("slow")) == ("OK", "ERROR", "KILLED")
     site.server.change(run.workflow, "rerun", properties={"oozie.wf.rerun.failnodes": "true"})
     run.wait("SUCCEEDED")
@@ -234,7 +234,8 @@ def test_listed_jobs_train_for_each_nominal_time_and_again_for_a_rerun(site):
 
     folder = site.packed("nightly", [trains("features"), trains("model", needs="features", mkdir="/models/nightly/${nominalStamp}")],
                          "--frequency", "1m", "--start", stamp(begin), "--end", stamp(begin + 120), "--concurrency", "2",
-                         "--data", "clicks=/data/nightly/${YEAR}-${MONTH}-${DAY}-${HOUR}-${MINUTE}")
+                         "--data", "clicks=/data/nightly/${YEAR}-${MONTH}-${DAY}-${HOUR}-${MINUTE}",
+                         "--output-data", "/models/nightly-${YEAR}${MONTH}${DAY}${HOUR}${MINUTE}")
     for number in range(2):
         site.write(f"{time.strftime(data, time.gmtime(begin + 60 * number))}/_SUCCESS", "")
     coordinator, _ = site.ytf("run", "app", folder=folder)
@@ -244,11 +245,14 @@ def test_listed_jobs_train_for_each_nominal_time_and_again_for_a_rerun(site):
         mine = [line for line in order.read_text().splitlines() if when in line]
         assert mine == [f"features {when} {where}", f"model {when} {where}"]
         assert site.files.status(f"/models/nightly/{when}").is_directory
-    site.server.change(coordinator, "coord-rerun", type="action", scope="1", refresh="true", nocleanup="true")
-    until(lambda: order.read_text().splitlines()[4:] == [f"features {stamps[0]} {clicks[0]}", f"model {stamps[0]} {clicks[0]}"],
-          WORKFLOW, 0.5)
+        site.write(f"/models/nightly-{when}/model", "")
+    # A rerun deletes the model first, unless it runs with -nocleanup.
+    for scope, nocleanup in ("1", "true"), ("2", "false"):
+        site.server.change(coordinator, "coord-rerun", type="action", scope=scope, refresh="true", nocleanup=nocleanup)
+    until(lambda: sorted(order.read_text().splitlines()[4:]) == sorted(order.read_text().splitlines()[:4]), WORKFLOW, 0.5)
     site.server.wait(coordinator, "SUCCEEDED", seconds=WORKFLOW)
-    site.yarn.settled(Run(site, "nightly", coordinator), *[SUCCEEDED] * 6)
+    assert [bool(site.files.status(f"/models/nightly-{when}/model")) for when in stamps] == [True, False]
+    site.yarn.settled(Run(site, "nightly", coordinator), *[SUCCEEDED] * 8)
 
 
 DEPLOYED = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="deployed">
