@@ -14,7 +14,7 @@ from tf_yarn_ops.oozie.request import read_oozie_request
 
 GOLDEN = Path(__file__).parent / "golden"
 REQUESTS = {
-    "plain": {"property": ["rate=0.1 a=b"], "bundle": True, "python": "/opt/tf/bin/python"},
+    "plain": {"property": ["rate=0.1 a=b"], "pex": True, "python": "/opt/tf/bin/python"},
     "cron": {"schedule": "0 2 * * MON-FRI", "data": ["hdfs:///clicks/${YEAR}-${MONTH}-${DAY}"], "done_flag": "",
              "data_instances": "-6:0", "retry_max": "2", "retry_interval": "1m", "launcher_memory": "512m"},
     "frequency": {"frequency": "1d", "timezone": "Europe/Berlin", "start": "2026-12-01T02:00+01:00", "end": "2027-01-01",

@@ -192,7 +192,7 @@ def test_the_workflows_user_trains(site):
 
 @row
 def test_example_retrains_the_earlier_model_and_promotes_by_metric(site):
-    """Packed by one command; the launcher's interpreter has no package, so the bundle brings it."""
+    """Packed by one command; the launcher's interpreter has no package, so the PEX file brings it."""
     retrain_twice(site.server, site.folder / "example")
 
 

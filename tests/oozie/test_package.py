@@ -59,7 +59,7 @@ def test_node_without_interpreter_or_package_names_the_option(tmp_path):
     bare.chmod(0o755)
     lacks = launch(tmp_path, str(bare))
     assert lacks.returncode == 2 and "ModuleNotFoundError" in lacks.stderr
-    assert "--python /opt/tf/bin/python, or with --bundle, so that the package travels" in lacks.stderr
+    assert "--python /opt/tf/bin/python, or with --pex, so that the package travels" in lacks.stderr
     assert none.stdout == lacks.stdout == ""
     kept = javaproperties.loads("hadoopJobs:" + (tmp_path / "externalChildIDs").read_text())
     assert (kept["reason"], kept["message"]) == ("SPEC_INVALID", lacks.stderr.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""The example of Oozie's guide on a real server: packed by one command, with the package in a bundle, and trained twice."""
+"""The example of Oozie's guide on a real server: packed by one command, with the package in a PEX file, and trained twice."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import javaproperties
 from support.programs import ROOT, YTF
 
 EXAMPLE = ROOT / "examples" / "oozie"
-#: An interpreter without the package; the bundle has the version of this one.
+#: An interpreter without the package; the PEX file has the version of this one.
 BARE = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -44,7 +44,7 @@ def retrain_twice(server, folder):
     run(*YTF, "oozie", "package", "job.yaml", "--workflow", "workflow.xml", "--frequency", "1m", "--start", stamp(times[0]),
         "--end", stamp(times[1] + 60), "--data", "/digits/days/${YEAR}-${MONTH}-${DAY}T${HOUR}${MINUTE}",
         "--property", f"models={root}/models/digits", "--property", f"webhdfs={hadoop.namenode_url}",
-        "--property", f"tensorflow={sys.prefix}", "--python", str(BARE), "--bundle", "--sla-end", "30m",
+        "--property", f"tensorflow={sys.prefix}", "--python", str(BARE), "--pex", "--sla-end", "30m",
         "--out", str(folder / "digits"), "--app-path", "/apps/digits")
     coordinator = run(*YTF, "oozie", "run", str(folder / "digits"))
     ended = server.wait(coordinator, "SUCCEEDED", "DONEWITHERROR", "KILLED", "FAILED", seconds=600)

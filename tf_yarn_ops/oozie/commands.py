@@ -76,8 +76,8 @@ _PACKAGE_OPTIONS = (
     _option("property", "NAME=VALUE", "A value in job.properties; the job's fields use it as ${NAME}. Repeatable.",
             multiple=True),
     _option("name", "<name>", "The name of the application.  [default: that of the job]"),
-    _option("python", "<path>", "The nodes' interpreter, with tf_yarn_ops unless bundle is set.  [default: python3]"),
-    click.option("--bundle", is_flag=True, help="Pack tf_yarn_ops with its dependencies, for nodes without it. The "
+    _option("python", "<path>", "The nodes' interpreter, with tf_yarn_ops unless pex is set.  [default: python3]"),
+    click.option("--pex", is_flag=True, help="Pack tf_yarn_ops with its dependencies, for nodes without it. The "
                  "nodes' Python must have the version of this one."),
     _option("retry-max", "<n>", "How often Oozie repeats the action. It attaches to the training if that runs."),
     _option("retry-interval", "<n>m", "The pause between repetitions.  [default: the server's]"),

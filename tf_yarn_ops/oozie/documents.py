@@ -11,13 +11,13 @@ from typing import Any
 from .data import FIRST_INSTANCE, DataSet
 from .packed_job import (
     APP_PATH,
-    BUNDLE,
     COORDINATOR_NAMES,
     COORDINATOR_PATH,
     FILES_FOLDER,
     FIRST_OUTPUTS,
     LAUNCH,
     PACKED_JOB_FILE,
+    PEX,
     VARIABLE_PREFIX,
     WORKFLOW_NAMES,
     WORKFLOW_PATH,
@@ -64,7 +64,7 @@ class Application:
         MiB of the launcher; None: the server's default.
     launcher_queue : str
         Empty: that of the job, or the server's default.
-    has_bundle : bool
+    has_pex : bool
     trainings : tuple of TrainingAction
     """
 
@@ -79,7 +79,7 @@ class Application:
     retry_interval: int | None = None
     launcher_memory: int | None = None
     launcher_queue: str = ""
-    has_bundle: bool = False
+    has_pex: bool = False
     trainings: tuple[TrainingAction, ...] = ()
     workflow_name: str = ""
 
@@ -168,7 +168,7 @@ def shell_element(application: Application, training: TrainingAction, read: Iter
     if first := " ".join(dict.fromkeys(read)):
         _add(shell, "env-var", f"{FIRST_OUTPUTS}={first}")
     files = {LAUNCH: LAUNCH, training.document_file: PACKED_JOB_FILE}
-    for file, link in (files | ({BUNDLE: BUNDLE} if application.has_bundle else {})).items():
+    for file, link in (files | ({PEX: PEX} if application.has_pex else {})).items():
         _add(shell, "file", f"{file}#{link}")
     if training.sources:
         _add(shell, "archive", f"{training.archive_file}#{FILES_FOLDER}")

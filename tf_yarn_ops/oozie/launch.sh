@@ -18,7 +18,7 @@ if ! command -v "$python" >/dev/null; then
 fi
 if ! "${program[@]}" -c 'import tf_yarn_ops.oozie.action' >&2; then
     fail "'$python' on $(hostname) can't run tf_yarn_ops; pack the application again with --python and an interpreter" \
-        "that has the package on each node, such as --python /opt/tf/bin/python, or with --bundle, so that the package" \
+        "that has the package on each node, such as --python /opt/tf/bin/python, or with --pex, so that the package" \
         "travels with the action (then --python needs the Python version of the machine that packs)"
 fi
 exec "${program[@]}" -m tf_yarn_ops.oozie.action

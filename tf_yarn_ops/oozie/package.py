@@ -27,21 +27,21 @@ from ..job.document import format_yaml
 from ..runtime.common.file_storage import Content
 from ..staging.archive import pack
 from ..validation import check_faults
-from .bundle import write_bundle
 from .documents import build_coordinator, build_workflow, job_properties
 from .flow import fill_workflow, flow_faults
 from .packed_job import (
     APP_PATH,
-    BUNDLE,
     COORDINATOR,
     COORDINATOR_PATH,
     FILES_FOLDER,
     LAUNCH,
     OWN_FILE,
+    PEX,
     PROPERTIES,
     WORKFLOW,
     WORKFLOW_PATH,
 )
+from .pex import write_pex
 from .request import OozieRequest
 from .schedule import read_time
 from .schemas import document_faults, parse_xml, to_text
@@ -132,8 +132,8 @@ def write_folder(request: OozieRequest, documents: Mapping[str, str], target: Pa
     ------
     SpecInvalid
         The folder has files, and no application.
-    BundleFailed
-        The bundle can't be made.
+    PexFailed
+        The PEX file can't be made.
     """
     present = {path.name for path in target.iterdir()} if target.is_dir() else set()
     if present and not {WORKFLOW, LAUNCH} <= present:
@@ -173,9 +173,9 @@ def _make(request: OozieRequest, documents: Mapping[str, str], folder: Path) -> 
                     shutil.copy(source, link)
             pack(Path(gathered), folder / training.archive_file)
         names.append(training.archive_file)
-    if request.application.has_bundle:
-        write_bundle(folder / BUNDLE)
-        names.append(BUNDLE)
+    if request.application.has_pex:
+        write_pex(folder / PEX)
+        names.append(PEX)
     return names
 
 

@@ -1,7 +1,7 @@
 """The names on which the packed application and the action in Oozie's launcher agree.
 
 The action runs in the working directory of the launcher, where Oozie has put `PACKED_JOB_FILE`, the folder
-`FILES_FOLDER` and perhaps `BUNDLE`. Its shell action is::
+`FILES_FOLDER` and perhaps `PEX`. Its shell action is::
 
     <exec>bash</exec>
     <argument>launch.sh</argument>
@@ -9,7 +9,7 @@ The action runs in the working directory of the launcher, where Oozie has put `P
     <env-var>YTF_OOZIE_user=${wf:user()}</env-var> ...
     <file>launch.sh#launch.sh</file>
     <file>job.yaml#job.yaml</file>
-    <file>ytf.pex#ytf.pex</file>              with --bundle
+    <file>ytf.pex#ytf.pex</file>              with --pex
     <archive>files.tar.gz#files</archive>     where the job names local files
     <capture-output/>
 
@@ -36,7 +36,7 @@ PACKED_JOB_FILE = "job.yaml"
 #: The folder into which Oozie unpacks the local files and folders that the job names.
 FILES_FOLDER = "files"
 #: This package with its dependencies in one file.
-BUNDLE = "ytf.pex"
+PEX = "ytf.pex"
 WORKFLOW, COORDINATOR, PROPERTIES = "workflow.xml", "coordinator.xml", "job.properties"
 #: The keys of job.properties with the application's folder.
 APP_PATH, COORDINATOR_PATH, WORKFLOW_PATH = "appPath", "oozie.coord.application.path", "oozie.wf.application.path"

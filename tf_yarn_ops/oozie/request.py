@@ -120,7 +120,7 @@ def read_oozie_request(job: str, options: Mapping[str, Any], now: datetime) -> O
         retry_max=_read_number(given, "retry_max", partial(parse_count, least=0), faults),
         retry_interval=read_minutes("retry_interval", given.get("retry_interval"), faults),
         launcher_memory=_read_number(given, "launcher_memory", parse_memory, faults),
-        launcher_queue=given.get("launcher_queue", ""), has_bundle=bool(given.get("bundle")))
+        launcher_queue=given.get("launcher_queue", ""), has_pex=bool(given.get("pex")))
     known = {**{name.name: "" for name in (*WORKFLOW_NAMES, *COORDINATOR_NAMES)},
              **{one.name: one.uri for one in data}, **properties}
     document: dict[str, Any] = {}

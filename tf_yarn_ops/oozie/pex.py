@@ -15,30 +15,30 @@ DISTRIBUTION = "tf-yarn-ops"
 _SECONDS = 600.0
 
 
-class BundleFailed(HadoopClientUnfit):
+class PexFailed(HadoopClientUnfit):
     """The file can't be made on this machine."""
 
     @property
     def hint(self) -> str:
-        return "Correct what the message says, or name an interpreter of the nodes with --python instead of --bundle."
+        return "Correct what the message says, or name an interpreter of the nodes with --python instead of --pex."
 
 
-def write_bundle(target: Path) -> None:
+def write_pex(target: Path) -> None:
     """Write the file.
 
     In a virtual environment its installed packages are taken; otherwise pip fetches them.
 
     Raises
     ------
-    BundleFailed
+    PexFailed
         PEX is not installed, or fails.
     """
     if importlib.util.find_spec("pex") is None:
-        raise BundleFailed("pex is missing, which packs the bundle: pip install 'tf-yarn-ops[oozie]'")
+        raise PexFailed("pex is missing, which packs it: pip install 'tf-yarn-ops[oozie]'")
     try:
         needed = [one for one in metadata.requires(DISTRIBUTION) or () if "extra ==" not in one]
     except metadata.PackageNotFoundError as error:
-        raise BundleFailed(f"{DISTRIBUTION} is not installed for {sys.executable}, so its dependencies are not known: "
+        raise PexFailed(f"{DISTRIBUTION} is not installed for {sys.executable}, so its dependencies are not known: "
                            "pip install it") from error
     package = Path(__file__).resolve().parents[1]
     installed = ["--venv-repository", sys.prefix] if sys.prefix != sys.base_prefix else []
@@ -48,7 +48,7 @@ def write_bundle(target: Path) -> None:
         ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
                              timeout=_SECONDS, cwd=package.parent)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise BundleFailed(f"pex could not pack the bundle: {error}") from error
+        raise PexFailed(f"pex could not pack the file: {error}") from error
     if ran.returncode != 0:
         said = "\n".join((ran.stderr or ran.stdout).splitlines()[-5:])
-        raise BundleFailed(f"pex could not pack the bundle (exit {ran.returncode}): {said}")
+        raise PexFailed(f"pex could not pack the file (exit {ran.returncode}): {said}")
