@@ -217,9 +217,9 @@ def call_dev(function, folder, java=None):
 
 
 @pytest.mark.parametrize(("function", "java", "says"), [
-    ("ensure_java", "1.8.0_392", r"Java 11, 17 or 21 is needed, found JAVA_HOME=\S+ release '8'; install "
+    ("ensure_java", "1.8.0_392", r"Java 17 is needed \(11 to 23 may do\), found JAVA_HOME=\S+ release '8'; install "
                                  r"openjdk-17-jdk-headless \(apt-get\) or java-17-openjdk-devel \(dnf\), or set JAVA_HOME"),
-    ("ensure_java", "24.0.1", r"Java 11, 17 or 21 is needed, found JAVA_HOME=\S+ release '24'; install .*"),
+    ("ensure_java", "24.0.1", r"Java 17 is needed \(11 to 23 may do\), found JAVA_HOME=\S+ release '24'; install .*"),
     ("ensure_java", "17.0.9", r"Maven is needed to fetch Hadoop once; install the package maven"),
     ('ensure_browser "${FIREFOX[@]}"', None,
      r"the tests of web pages need a browser; install the package firefox-esr \(apt-get\) or firefox \(dnf\)"),

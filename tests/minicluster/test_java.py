@@ -40,16 +40,16 @@ def test_unfit_java_is_rejected_in_one_line(tmp_path, version, fault):
     with pytest.raises(MiniClusterError) as caught:
         find_java({"PATH": f"{path}:/bin"})
     assert str(caught.value) == fault.format(java=path / "java") + (
-        "install JDK 11, 17 or 21 (apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at one"
+        "install JDK 17 (apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at one"
     )
 
 
 @pytest.mark.parametrize(
     ("environ", "fault"),
     [
-        ({"PATH": "/nonexistent"}, "Java is missing: install JDK 11"),
-        ({}, "Java is missing: install JDK 11"),
-        ({"PATH": "/bin", "JAVA_HOME": "/nonexistent"}, "JAVA_HOME=/nonexistent has no bin/java: install JDK 11"),
+        ({"PATH": "/nonexistent"}, "Java is missing: install JDK 17"),
+        ({}, "Java is missing: install JDK 17"),
+        ({"PATH": "/bin", "JAVA_HOME": "/nonexistent"}, "JAVA_HOME=/nonexistent has no bin/java: install JDK 17"),
     ],
 )
 def test_missing_java_is_reported_in_one_line(environ, fault):

@@ -11,7 +11,7 @@ from ..errors import MiniClusterError
 
 #: Hadoop uses the security manager, which the JDK no longer has from 24 on.
 _OLDEST, _NEWEST = 11, 23
-_REMEDY = "install JDK 11, 17 or 21 (apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at one"
+_REMEDY = "install JDK 17 (apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at one"
 
 
 @dataclass(frozen=True)
