@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -38,9 +39,10 @@ for module, names in ((os, "getuid geteuid getgid fork setsid killpg uname"), (s
 
 def run(script, *words, timeout=60):
     """Run a script in a Python without Unix; return how it ended."""
-    env = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "USER": USER, "YTF_SITE": ""}
-    return subprocess.run([sys.executable, "-c", NO_UNIX + script, *words], capture_output=True, text=True,
-                          timeout=timeout, cwd=ROOT, env=env, stdin=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as home:  # Airflow writes there.
+        env = {"PATH": os.environ["PATH"], "HOME": home, "USER": USER, "YTF_SITE": ""}
+        return subprocess.run([sys.executable, "-c", NO_UNIX + script, *words], capture_output=True, text=True,
+                              timeout=timeout, cwd=ROOT, env=env, stdin=subprocess.DEVNULL)
 
 
 @pytest.mark.parametrize("name", ["pwd", "fcntl", "resource", "termios"])
