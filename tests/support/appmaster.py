@@ -20,7 +20,7 @@ from skein.proto import skein_pb2, skein_pb2_grpc
 
 from support.waiting import until
 from tf_yarn_ops.job.spec import JobSpec
-from tf_yarn_ops.runtime.common.contract import JOB_FILE, RUNTIME_FILE, HistoryPlan, dump_job, load_job
+from tf_yarn_ops.runtime.common.contract import JOB_FILE, RUNTIME_FILE, HistoryPlan, MirrorPlan, dump_job, load_job
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 from tf_yarn_ops.submit.certificate import mint
@@ -79,6 +79,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         URLs that the coordinator may ask.
     history : HistoryPlan, optional
         Where the coordinator writes its record.
+    mirror : MirrorPlan, optional
+        Which tasks work on local copies of their paths.
     """
 
     folder: Path
@@ -91,6 +93,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
     hiccups: dict[str, int] = field(default_factory=dict)
     resourcemanagers: tuple[str, ...] = ()
     history: HistoryPlan | None = None
+    mirror: MirrorPlan | None = None
     containers: list[LocalContainer] = field(default_factory=list)
     progress: list[float] = field(default_factory=list)
     pages: dict[str, str] = field(default_factory=dict)
@@ -131,7 +134,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         self.server.stop(None)
 
     def job_file(self, base_port):
-        return dump_job(build_runtime_job(self.spec, JobContext(base_port, self.resourcemanagers, "tester", history=self.history)))
+        return dump_job(build_runtime_job(self.spec, JobContext(base_port, self.resourcemanagers, "tester", history=self.history,
+                                                           mirror=self.mirror)))
 
     def lay_out(self, folder, base_port=0):
         folder.mkdir()

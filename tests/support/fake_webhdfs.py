@@ -15,6 +15,7 @@ class FakeWebHdfs:
         self.url = ""
         self.files = {}  # path: content
         self.modes = {}  # path: mode as text
+        self.times = {}  # path: number of the write that made its content
         self.acls = {}  # path: aclspec
         self.folders = {}  # path: mode as text
         self.requests = []  # (method, operation, path, parameters)
@@ -41,6 +42,8 @@ class FakeWebHdfs:
         if operation == "CREATE" and "step" not in parameters:
             self.modes[path] = parameters["permission"]
             return 307, {"Location": f"{self.url}/webhdfs/v1{path}?op=CREATE&step=2"}, {}
+        if operation in ("CREATE", "APPEND"):
+            self.times[path] = len(self.requests)
         if operation == "CREATE":
             self.files[path] = body
             return 201, {}, {}
@@ -61,17 +64,31 @@ class FakeWebHdfs:
                 return 404, {}, remote("FileNotFoundException")
             if path not in self.files or (target in self.files and not over):
                 return 200, {}, {"boolean": False}
-            for kept in (self.files, self.modes, self.acls):
+            for kept in (self.files, self.modes, self.times, self.acls):
                 if path in kept:
                     kept[target] = kept.pop(path)
             return 200, {}, {} if over else {"boolean": True}
         if operation == "GETFILESTATUS" and path in self.files:
-            return 200, {}, {"FileStatus": {
-                "pathSuffix": "", "type": "FILE", "length": len(self.files[path]), "modificationTime": 1, "accessTime": 1,
-                "owner": "ann", "permission": self.modes[path]}}
+            return 200, {}, {"FileStatus": self.status(path)}
+        if operation == "GETFILESTATUS" and any(name.startswith(f"{path}/") for name in self.files):
+            return 200, {}, {"FileStatus": {**self.status(path), "type": "DIRECTORY"}}
+        if operation == "LISTSTATUS":
+            below = {name[len(path) + 1:].partition("/") for name in self.files if name.startswith(f"{path}/")}
+            entries = {name: {"type": "DIRECTORY"} if slash else {} for name, slash, _ in below}
+            return 200, {}, {"FileStatuses": {"FileStatus": [
+                {**self.status(f"{path}/{name}"), "pathSuffix": name, **changes} for name, changes in entries.items()]}}
+        if operation == "OPEN" and path in self.files:
+            offset = int(parameters["offset"])
+            return 200, {}, self.files[path][offset:offset + int(parameters["length"])]
+        if operation in ("OPEN", "GETFILESTATUS"):
+            return 404, {}, remote("FileNotFoundException")
         if operation == "DELETE":
             return 200, {}, {"boolean": self.files.pop(path, None) is not None}
         return 400, {}, remote("UnsupportedOperationException", operation)
+
+    def status(self, path):
+        return {"pathSuffix": "", "type": "FILE", "length": len(self.files.get(path, b"")), "accessTime": 1, "owner": "ann",
+                "modificationTime": self.times.get(path, 1), "permission": self.modes.get(path, "644")}
 
 
 def remote(exception, message="no"):
@@ -90,7 +107,8 @@ def serving_files():
             parameters = {name: values[0] for name, values in parse_qs(split.query).items()}
             status, headers, document = files.answer(
                 self.command, unquote(split.path).removeprefix("/webhdfs/v1"), parameters, body)
-            self.reply(status, headers | {"Content-Type": "application/json"}, json.dumps(document))
+            self.reply(status, headers | {"Content-Type": "application/json"},
+                       document if isinstance(document, bytes) else json.dumps(document))
 
         do_GET = do_PUT = do_POST = do_DELETE = handle_any
 

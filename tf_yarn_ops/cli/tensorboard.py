@@ -21,7 +21,7 @@ import click
 
 from ..errors import TfYarnError
 from ..runtime.common.contract import APPLICATION_ID
-from ..runtime.common.mirror import MIRROR_INTERVAL, MIRROR_REST, Mirror
+from ..runtime.common.event_copies import COPY_INTERVAL, COPY_REST, EventCopies
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.output import configure_logging, print_json, say
@@ -136,9 +136,9 @@ class _Site:
             raise NotShown(f"neither YARN nor the history knows {word}; give the path of its output instead")
         raise NotShown(f"{word} has no output path; give the path of its event files instead")
 
-    def gather(self, shown: Sequence[Shown], folder: Path) -> tuple[Path, list[Mirror]]:
+    def gather(self, shown: Sequence[Shown], folder: Path) -> tuple[Path, list[EventCopies]]:
         """Return the folder for TensorBoard, and the copies in it: one run is the folder itself, several lie in it."""
-        mirrors: list[Mirror] = []
+        mirrors: list[EventCopies] = []
         names: set[str] = set()
         for one in shown:
             name = re.sub(r"[^\w.@=+ -]", "_", one.name)
@@ -157,11 +157,11 @@ class _Site:
             mirrors.append(mirror)
         return (folder / names.pop() if len(shown) == 1 else folder), mirrors
 
-    def _mirror(self, place: str, folder: Path) -> Mirror:
+    def _mirror(self, place: str, folder: Path) -> EventCopies:
         files, path = self.launcher.cluster.open_path(place)
         if files.status(path) is None:
             raise NotShown(f"{place} does not exist")
-        return Mirror(files, path, str(folder))
+        return EventCopies(files, path, str(folder))
 
 
 def _find_program() -> str:
@@ -193,7 +193,7 @@ def _has_screen() -> bool:
     return bool(sys.platform == "darwin" or {"BROWSER", "DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ))
 
 
-def _keep(board: "subprocess.Popen[bytes]", mirrors: Sequence[Mirror]) -> int:
+def _keep(board: "subprocess.Popen[bytes]", mirrors: Sequence[EventCopies]) -> int:
     """Copy new events until TensorBoard ends; return its exit code."""
     told = ""
     while True:
@@ -207,7 +207,7 @@ def _keep(board: "subprocess.Popen[bytes]", mirrors: Sequence[Mirror]) -> int:
             say(f"new events can't be copied: {fault}")
         told = fault
         try:
-            return board.wait(max(MIRROR_INTERVAL, MIRROR_REST * (time.monotonic() - began)))
+            return board.wait(max(COPY_INTERVAL, COPY_REST * (time.monotonic() - began)))
         except subprocess.TimeoutExpired:
             continue
 

@@ -54,6 +54,8 @@ class JobFault(FaultCode):
     NEVER_ENDS = "the job would never end, because {types} run until the job ends; add a chief or a worker"
     NEEDS_CHIEF = "chief needs a task of type chief"
     NEEDS_OUTPUT = "needs {other}, the folder that TensorBoard reads"
+    NEEDS_LOCATION = "needs {other}: hdfs://... or an absolute path of the nodes; given: {given!r}"
+    NEEDS_LEADER = "chief needs a task of type chief or worker; give all, and every task writes"
     TENSORBOARD_TYPE = "tensorboard can't be a task type; the option {other} adds it"
     TOO_MANY_TAGS = "{given} given, at most {most} allowed"
     BAD_TAG = "{given!r} is not ASCII of 1 to 100 characters"
@@ -224,6 +226,16 @@ class JobSpec(Part):
         None, kinds.VERBATIM,
         "The output path. It is not interpreted; the tasks find it in DTF_OUTPUT_PATH. TensorBoard needs it.",
         section="program", value="<output_path>", short="-o")
+    mirror: str = option(
+        "off", kinds.choice("off", "chief", "all"),
+        "Give each task a local folder in DTF_OUTPUT_PATH that starts as a copy of the output path, in HDFS or on the "
+        "nodes, and is written through to it every 5 seconds and at the end. chief: the chief, or else worker 0, "
+        "and evaluators write. all: every task does.", section="program")
+    mirror_input: int | None = option(
+        None, kinds.MEMORY,
+        "Copy the input path to the disk of each node that runs tasks, once, and give them the copy in DTF_INPUT_PATH. "
+        "The value is the largest size of the copy, in MiB or with a unit: 20 GiB.", section="program",
+        value="<size>")
     environment: Environment | None = option(
         None, kinds.Kind("text", read_environment), "The interpreter and its packages: python:///usr/bin/python3, "
         "venv:///folder, conda:///folder, docker://image, or an archive (.tar.gz, .tgz, .zip; a local path or a URI). "
@@ -263,7 +275,8 @@ class JobSpec(Part):
                      name: str = ..., queue: str = ..., user: str | None = ..., priority: int = ...,
                      tags: Sequence[str] = ..., node_label: str | None = ..., env: Mapping[str, str] = ...,
                      files: Mapping[str, str] = ..., archives: Mapping[str, str] = ..., script: str | None = ...,
-                     input: str | None = ..., output: str | None = ..., environment: Environment | str | None = ...,
+                     input: str | None = ..., output: str | None = ..., mirror: str = ...,
+                     mirror_input: int | str | None = ..., environment: Environment | str | None = ...,
                      tensorboard: TensorBoard | Mapping[str, Any] | bool | None = ..., success: str = ...,
                      restart: RestartPolicy | Mapping[str, Any] = ..., deadlines: Deadlines | Mapping[str, Any] = ...,
                      lease: float | None = ..., file_systems: Sequence[str] = ..., acls: Acls | Mapping[str, Any] = ...,
@@ -364,6 +377,15 @@ def _tensorboard_faults(job: JobSpec) -> Iterator[Fault]:
         yield Fault("tensorboard", JobFault.NEEDS_OUTPUT, {"other": "output"})
 
 
+def _mirror_faults(job: JobSpec) -> Iterator[Fault]:
+    for name, on, other in (("mirror", job.mirror != "off", "output"), ("mirror_input", job.mirror_input, "input")):
+        given = getattr(job, other) or ""
+        if on and not given.startswith(("hdfs://", "/")):
+            yield Fault(name, JobFault.NEEDS_LOCATION, {"other": other, "given": given})
+    if job.mirror == "chief" and not {CHIEF, "worker"} & set(job.tasks):
+        yield Fault("mirror", JobFault.NEEDS_LEADER)
+
+
 def _tag_faults(job: JobSpec) -> Iterator[Fault]:
     if len(job.tags) > MAX_TAGS_USER:
         yield Fault("tags", JobFault.TOO_MANY_TAGS, {"given": len(job.tags), "most": MAX_TAGS_USER})
@@ -407,6 +429,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...]
     (("tasks", "command"), _command_faults),
     (("tasks", "success"), _success_faults),
     (("tensorboard", "output"), _tensorboard_faults),
+    (("tasks", "mirror", "mirror_input", "input", "output"), _mirror_faults),
     (("tags",), _tag_faults),
     (("report_log_tail",), _log_tail_faults),
     (("lease",), _lease_faults),

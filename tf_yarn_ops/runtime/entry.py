@@ -18,7 +18,7 @@ def newer():  # type: ignore[no-untyped-def]  # readable by Python 2
 
 
 def main():  # type: ignore[no-untyped-def]
-    """Run the part that the first argument names, ``agent``, ``coordinator``, ``local`` or ``tensorboard``."""
+    """Run the part that the first argument names: an agent unless it is another one."""
     if sys.version_info < (3, 9):
         path = newer()
         if path:
@@ -30,6 +30,8 @@ def main():  # type: ignore[no-untyped-def]
         from tf_yarn_ops.runtime.master.driver import main as part
     elif sys.argv[1] == "local":
         from tf_yarn_ops.runtime.master.local_containers import main as part
+    elif sys.argv[1] == "mirror":
+        from tf_yarn_ops.runtime.agent.mirror_task import main as part
     elif sys.argv[1] == "tensorboard":
         from tf_yarn_ops.runtime.agent.tensorboard_task import main as part
     else:

@@ -9,12 +9,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from .. import __version__
+from ..errors import Fault
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_skein
 from ..hadoop.site import Site
 from ..hadoop.tls import read_authorities
 from ..job.parts import Acls, Resources
-from ..job.spec import JobSpec, TaskSpec
+from ..job.spec import JobFault, JobSpec, TaskSpec
 from ..runtime.common.contract import (
     EVERYBODY,
     JOB_FILE,
@@ -22,6 +23,7 @@ from ..runtime.common.contract import (
     VERSION,
     HistoryPlan,
     Job,
+    MirrorPlan,
     ServicePlan,
     TensorBoardPlan,
     TypePlan,
@@ -31,6 +33,7 @@ from ..runtime.common.frameworks import FRAMEWORKS
 from ..runtime.common.masking import mask_options
 from ..runtime.common.protocol import PORTS
 from ..runtime.common.roles import ROLES, TENSORBOARD
+from ..validation import check_faults
 from .container_environment import ANY_PYTHON, ContainerEnvironment, build_container_environment
 
 if TYPE_CHECKING:
@@ -70,6 +73,8 @@ class JobContext:
         Where the coordinator writes the job's record. Default: nowhere.
     namenodes : tuple of str, optional
         HTTP addresses of the NameNodes that hold TensorBoard's event files. Default: none; TensorBoard reads them.
+    mirror : MirrorPlan, optional
+        Which tasks work on local copies of their paths. Default: none.
     viewers : ViewersPlan, optional
         Who may open the pages besides the owner. Default: everybody who reaches them.
     tensorboard_direct : bool, optional
@@ -87,6 +92,7 @@ class JobContext:
     viewers: ViewersPlan | None = None
     tensorboard_direct: bool = False
     ui_url: str = ""
+    mirror: MirrorPlan | None = None
 
 
 def build(spec: JobSpec, site: Site | None = None, *, asks_acls: bool = False) -> "skein.ApplicationSpec":
@@ -167,12 +173,14 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int) -> JobContext:
     site, resourcemanagers = cluster.site, cluster.resourcemanagers if cluster.inside is None else cluster.inside
     namenodes = cluster.namenodes_of(_logdir(spec)) if spec.tensorboard else ()
     history = plan_history(cluster)
-    asked = (*resourcemanagers, *namenodes, *(history.urls if history else ()))
+    mirror = plan_mirror(cluster, spec)
+    asked = (*resourcemanagers, *namenodes, *(history.urls if history else ()),
+             *((*mirror.output_namenodes, *mirror.input_namenodes) if mirror else ()))
     encrypted = any(url.startswith("https:") for url in asked)
     return JobContext(
         site.base_port(number), tuple(resourcemanagers), cluster.user,
         read_authorities(site.ca_file) if site.ca_file and encrypted else "", history, tuple(namenodes),
-        plan_viewers(cluster, spec), site.tensorboard_direct, site.ui_url or "")
+        plan_viewers(cluster, spec), site.tensorboard_direct, site.ui_url or "", mirror)
 
 
 def plan_history(cluster: Cluster) -> HistoryPlan | None:
@@ -184,6 +192,22 @@ def plan_history(cluster: Cluster) -> HistoryPlan | None:
     if not cluster.site.history_days or not (inside or cluster.local_root):
         return None
     return HistoryPlan(cluster.history, cluster.user, inside, "" if inside else cluster.local_root or "")
+
+
+def plan_mirror(cluster: Cluster, spec: JobSpec) -> MirrorPlan | None:
+    """Return which tasks work on local copies of their paths; None for a job without them.
+
+    Raises
+    ------
+    SpecInvalid
+        A path ``hdfs:///`` on a cluster whose default file system is not HDFS.
+    """
+    if spec.mirror == "off" and not spec.mirror_input:
+        return None
+    found = {path: cluster.namenodes_of(path) for path in (spec.output or "", spec.input or "")}
+    check_faults(Fault("mirror", JobFault.NEEDS_LOCATION, {"other": "an HDFS with a name", "given": path})
+                 for path, namenodes in found.items() if path.startswith("hdfs:") and not namenodes)
+    return MirrorPlan(spec.mirror, spec.mirror_input or 0, found[spec.output or ""], found[spec.input or ""])
 
 
 def plan_viewers(cluster: Cluster, spec: JobSpec) -> ViewersPlan | None:
@@ -226,7 +250,7 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
         authorities=context.authorities, tensorboard=board, options=mask_options(spec.to_dict()),
         history=context.history and context.history._replace(
             view_users=spec.acls.view_users, view_groups=spec.acls.view_groups),
-        viewers=context.viewers, ui_url=context.ui_url, framework=spec.framework,
+        viewers=context.viewers, ui_url=context.ui_url, framework=spec.framework, mirror=context.mirror,
     )
 
 

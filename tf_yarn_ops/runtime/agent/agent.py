@@ -7,6 +7,7 @@ In come the job file and the messages of `protocol`; out go the user's process a
 import json
 import os
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -15,9 +16,19 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Set
 
 from ..common import protocol
-from ..common.contract import JOB_FILE, METRICS_FILE, RESULT_FILE, VERSION, TaskId, load_job, task_environment
+from ..common.contract import (
+    JOB_FILE,
+    METRICS_FILE,
+    RESULT_FILE,
+    RUNTIME_FILE,
+    VERSION,
+    TaskId,
+    load_job,
+    task_environment,
+)
 from ..common.masking import mask_texts, secrets_of
 from ..common.processes import descendants, send_signal, set_child_subreaper
+from ..common.roles import TENSORBOARD
 from .command import UNKILLABLE_SECONDS, Command, log_size, read_log_end
 from .contact import Contact
 from .gpu import GpuMeter
@@ -35,6 +46,8 @@ TAIL_CHARACTERS = 8 * 1024
 SIGNAL_PAUSE = 0.05
 #: NodeManagers send SIGKILL 250 ms after SIGTERM; before that the agent kills the processes that are left, seconds.
 LAST_WORDS = 0.15
+#: Runs the task's command, DTF_TASK_PROGRAM, with local copies of its paths.
+_MIRROR_COMMAND = "exec %s -I -S " + RUNTIME_FILE + " mirror"
 
 Message = Dict[str, Any]
 
@@ -280,7 +293,8 @@ class Agent:
         log("%s starts, round %d, start %d, on %s", task, self.round, self.start, address)
         if self.job.hides_gpus(task) and shutil.which("nvidia-smi"):
             log("%s sees none of the node's GPUs: it has asked for none by task_gpus", task)
-        self.command = Command(plan.command, env)
+        mirrored = self.job.mirror and task.type != TENSORBOARD
+        self.command = Command(_MIRROR_COMMAND % shlex.quote(sys.executable) if mirrored else plan.command, env)
         self.contact.send(protocol.encode("running", round=self.round, start=self.start))
 
     def read_result(self) -> Optional[Dict[str, Any]]:

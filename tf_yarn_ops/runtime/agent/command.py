@@ -61,9 +61,11 @@ class Command:
         if self.pid == 0:
             _become(text, env, agent)
 
-    def end(self, grace: float) -> None:
-        """Send SIGTERM to all processes of the command; `reap` sends SIGKILL `grace` seconds later."""
+    def end(self, grace: float, *, sent: bool = False) -> None:
+        """Send SIGTERM, unless it is `sent`, to all processes of the command; `reap` sends SIGKILL after the grace."""
         self.stopping = True
+        if sent:
+            self._told.update(dict.fromkeys(descendants(), time.monotonic() + grace))
         self._terminate(descendants(), grace)
 
     def _terminate(self, pids: Iterable[int], grace: float) -> None:

@@ -13,8 +13,8 @@ from typing import List, Optional
 from urllib.parse import urlsplit
 
 from ..common.contract import JOB_FILE, Job, load_job
+from ..common.event_copies import COPY_INTERVAL, COPY_REST, EventCopies
 from ..common.hdfs import Hdfs
-from ..common.mirror import MIRROR_INTERVAL, MIRROR_REST, Mirror
 from ..common.mutual_tls import server_context
 from .front import Front, reserve_loopback_port
 
@@ -48,7 +48,7 @@ def main(arguments: List[str]) -> int:
     assert plan is not None
     logdir, mirror = plan.logdir, None
     if plan.namenodes:
-        mirror = Mirror(Hdfs(plan.namenodes, job.user, os.environ, job.authorities), urlsplit(logdir).path, COPIES)
+        mirror = EventCopies(Hdfs(plan.namenodes, job.user, os.environ, job.authorities), urlsplit(logdir).path, COPIES)
         log_line("event files below %s are copied into this container", logdir)
         copy(mirror)
         logdir = COPIES
@@ -89,18 +89,18 @@ def until_it_listens(board: "subprocess.Popen[bytes]", port: int) -> bool:
     return False
 
 
-def keep_copying(mirror: Mirror) -> None:
+def keep_copying(mirror: EventCopies) -> None:
     """Copy new event files for ever."""
     while True:
         began = time.monotonic()
         copy(mirror)
-        time.sleep(max(MIRROR_INTERVAL, MIRROR_REST * (time.monotonic() - began)))
+        time.sleep(max(COPY_INTERVAL, COPY_REST * (time.monotonic() - began)))
 
 
 _last_fault: Optional[str] = None
 
 
-def copy(mirror: Mirror) -> None:
+def copy(mirror: EventCopies) -> None:
     """Copy new event files once; log a fault when it is another one than last time."""
     global _last_fault
     try:

@@ -148,6 +148,25 @@ class TensorBoardPlan(NamedTuple):
     namenodes: Sequence[str] = ()
 
 
+class MirrorPlan(NamedTuple):
+    """Which tasks work on local copies of their paths, in the job file.
+
+    Attributes
+    ----------
+    writers : str
+        Which tasks write their output through: ``chief``, ``all``, or ``off`` for no local output.
+    input_limit : int
+        Largest size of a local input, MiB; 0 for no local input.
+    output_namenodes, input_namenodes : sequence of str
+        HTTP addresses of the NameNodes; empty: the path is one of the nodes.
+    """
+
+    writers: str
+    input_limit: int = 0
+    output_namenodes: Sequence[str] = ()
+    input_namenodes: Sequence[str] = ()
+
+
 class Job(NamedTuple):
     """The job file.
 
@@ -180,6 +199,8 @@ class Job(NamedTuple):
     history : HistoryPlan or None
         None keeps no history.
     tensorboard : TensorBoardPlan or None
+    mirror : MirrorPlan or None
+        None gives the programs input and output as they are.
     options : mapping
         The job as ``--spec`` reads it, with secrets masked, for its page.
     viewers : ViewersPlan or None
@@ -213,6 +234,7 @@ class Job(NamedTuple):
     authorities: str = ""
     history: Optional[HistoryPlan] = None
     tensorboard: Optional[TensorBoardPlan] = None
+    mirror: Optional[MirrorPlan] = None
     options: Mapping[str, Any] = {}
     viewers: Optional[ViewersPlan] = None
     ui_url: str = ""
@@ -244,7 +266,8 @@ class Job(NamedTuple):
 
 
 #: The plans that a job may lack.
-_PLANS: Mapping[str, Any] = {"history": HistoryPlan, "tensorboard": TensorBoardPlan, "viewers": ViewersPlan}
+_PLANS: Mapping[str, Any] = {"history": HistoryPlan, "tensorboard": TensorBoardPlan, "mirror": MirrorPlan,
+                              "viewers": ViewersPlan}
 
 
 def dump_job(job: Job) -> bytes:

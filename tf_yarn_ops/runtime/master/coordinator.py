@@ -52,6 +52,8 @@ _LIBRARIES = ("tensorflow", "tensorflow-cpu", "keras", "numpy", "tensorboard")
 _PORT_TAKEN = ("address already in use", "eaddrinuse")
 #: The words of TensorFlow when Keras 3's ``model.fit`` runs in several workers.
 _KERAS_FIT = "values.perreplica'>) to a tensor"
+#: The words of TensorFlow where it can't open a path in HDFS.
+_NO_HDFS = "File system scheme 'hdfs' not implemented"
 
 
 def installed_versions() -> Dict[str, str]:
@@ -281,6 +283,8 @@ class Coordinator:
                       "program that binds it plainly, set hold_port to false")
         if _KERAS_FIT in printed:
             cause += " Keras 3's model.fit can't train in several workers: write the training loop, or use one worker"
+        if status and _NO_HDFS in tail:
+            cause += ". Give the program local copies of paths in HDFS: set mirror to chief, and mirror_input to a size"
         return Exited(peer.task, status, message["seconds"], cause)
 
     def gone(self, peer: Peer, connection: Connection) -> None:

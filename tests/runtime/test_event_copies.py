@@ -10,10 +10,10 @@ import pytest
 from support.http_server import Handler, running
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
-from tf_yarn_ops.runtime.common import mirror as mirrors
+from tf_yarn_ops.runtime.common import event_copies
+from tf_yarn_ops.runtime.common.event_copies import EventCopies
 from tf_yarn_ops.runtime.common.file_storage import StorageRefused
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
-from tf_yarn_ops.runtime.common.mirror import Mirror
 from tf_yarn_ops.runtime.common.tokens import HDFS_KIND, Token, encode_token, write_length
 
 BLOCK = 10
@@ -102,7 +102,7 @@ def mirror(request, node, tmp_path):
         source = Hdfs([node.url], "ann", {})
     else:
         source = WebHdfs((node.url,), SimpleAuthentication("ann", "ann"), 10.0)
-    return Mirror(source, "/models/", str(tmp_path / "copy"))
+    return EventCopies(source, "/models/", str(tmp_path / "copy"))
 
 
 def copies(tmp_path):
@@ -169,9 +169,9 @@ def test_a_folder_that_does_not_exist_yet_is_empty(mirror, node, tmp_path):
 
 
 def test_a_large_file_is_copied_in_pieces(node, tmp_path, monkeypatch):
-    monkeypatch.setattr(mirrors, "PIECE", 7)
+    monkeypatch.setattr(event_copies, "PIECE", 7)
     node.files = {TRAIN: bytes(range(100))}
-    Mirror(Hdfs([node.url], "ann", {}), "/models", str(tmp_path / "copy")).refresh()
+    EventCopies(Hdfs([node.url], "ann", {}), "/models", str(tmp_path / "copy")).refresh()
     assert list(copies(tmp_path).values()) == [bytes(range(100))]
 
 
@@ -179,7 +179,7 @@ def test_the_active_namenode_is_found_and_asked_first_from_then_on(serve, tmp_pa
     standby, active = serve(), serve()
     standby.refusal = "StandbyException"
     active.files = {TRAIN: b"abc"}
-    mirror = Mirror(Hdfs([standby.url, active.url], "ann", {}), "/models", str(tmp_path / "copy"))
+    mirror = EventCopies(Hdfs([standby.url, active.url], "ann", {}), "/models", str(tmp_path / "copy"))
     assert mirror.refresh() == 3
     assert len(standby.seen) == 1
 
@@ -194,7 +194,7 @@ def test_the_containers_own_token_proves_who_reads(node, tmp_path):
     file.write_bytes(b"HDTS\0" + write_length(2) + b"".join(write_length(len(part)) + part for part in parts))
     reader = Hdfs([node.url], "ann", {"HADOOP_TOKEN_FILE_LOCATION": str(file)})
     node.files, node.tokens = {TRAIN: b"abc"}, {texts[1]}
-    assert Mirror(reader, "/models", str(tmp_path / "copy")).refresh() == 3
+    assert EventCopies(reader, "/models", str(tmp_path / "copy")).refresh() == 3
     node.tokens = set()
     with pytest.raises(StorageRefused) as refused:
         reader.list("/models")

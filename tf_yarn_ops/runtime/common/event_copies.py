@@ -1,4 +1,4 @@
-"""`Mirror`: a local copy of the event files below a folder of HDFS, brought up to date piece by piece.
+"""`EventCopies`: a local copy of the event files below a folder of HDFS, brought up to date piece by piece.
 
 TensorBoard reads the copy, so that its machine needs no library of HDFS. In the cluster the copy is made by the task of
 TensorBoard (`hdfs.Hdfs` reads), elsewhere by ``ytf tensorboard``.
@@ -17,12 +17,12 @@ EVENTS = "tfevents"
 #: Files in folders of this name belong to TensorBoard's plugins: traces of the profiler, labels of embeddings.
 PLUGINS = "plugins"
 #: Seconds between two looks for news, as long as TensorBoard takes between two looks at its files.
-MIRROR_INTERVAL = 5.0
+COPY_INTERVAL = 5.0
 #: Between two looks there is at least this multiple of the time of one, so that a large tree costs the NameNode little.
-MIRROR_REST = 20
+COPY_REST = 20
 
 
-class Mirror:
+class EventCopies:
     """Copies the event files below a folder.
 
     Parameters

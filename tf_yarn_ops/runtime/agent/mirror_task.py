@@ -1,0 +1,459 @@
+"""The program of a task with ``mirror``: bring the files, run the task's command, write its output through.
+
+It is the command of the task, so the agent starts and ends it like any other. It ends as the task's own command does,
+or with `MIRROR_FAILED`. What it has written through stays, whatever ends it; the next one brings it.
+"""
+
+import errno
+import fcntl
+import itertools
+import math
+import os
+import resource
+import select
+import shutil
+import signal
+import sys
+import time
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Union
+from urllib.parse import urlsplit
+
+from ..common.contract import JOB_FILE, Job, TaskId, load_job
+from ..common.event_copies import PIECE
+from ..common.file_storage import LocalFolder
+from ..common.hdfs import Hdfs
+from ..common.processes import set_child_subreaper
+from .command import Command
+from .transfers import APPEND, DELETE, Stamp, Transfer, in_order, is_events, plan_writes
+
+#: Exit code of a task whose files can't be brought or saved: EX_IOERR of sysexits.h.
+MIRROR_FAILED = 74
+#: The local output in the working directory, and the local input in a folder that the containers of a node share.
+OUTPUT_FOLDER, INPUT_FOLDER = "ytf-output", "ytf-input"
+#: Seconds between two looks at the local folder.
+LOOK_SECONDS = 5.0
+#: For how long the mirror tries to write the rest of the output after the program has ended, seconds.
+REST_SECONDS = 300.0
+#: Part of the names of files on their way; no reader takes them for others.
+PASSING = ".ytf-mirror-"
+Files = Union[Hdfs, LocalFolder]
+
+
+class MirrorFault(Exception):
+    """The mirror can't go on: another writer, a full disk, a name that HDFS refuses."""
+
+
+def log_mirror(text: str, *args: object) -> None:
+    """Write a line to the container's log."""
+    os.write(2, ("tf_yarn_ops mirror: %s\n" % (text % args)).encode("utf-8", "replace"))
+
+
+class LocalPart:
+    """Bytes of a local file, as `file_storage.Content`; raises OSError if the file has become shorter."""
+
+    def __init__(self, path: str, start: int, stop: int):
+        self._path, self._start, self.size = path, start, stop - start
+
+    def __iter__(self) -> Iterator[bytes]:
+        with open(self._path, "rb") as file:
+            file.seek(self._start)
+            left = self.size
+            while left:
+                piece = file.read(min(PIECE, left))
+                if not piece:
+                    raise OSError(errno.EIO, "the file has become shorter", self._path)
+                left -= len(piece)
+                yield piece
+
+
+def list_local(folder: str) -> Dict[str, Stamp]:
+    """Return the files below a local folder; raise OSError if it is gone or can't be read."""
+    found: Dict[str, Stamp] = {}
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        try:
+            entries = list(os.scandir(os.path.join(folder, below)))
+        except FileNotFoundError:
+            if below:  # the program has just deleted it
+                continue
+            raise
+        for entry in entries:
+            name = os.path.join(below, entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(name)
+            elif entry.is_file() and (stamp := stamp_of(entry.path)):
+                found[name] = stamp
+    return found
+
+
+def stamp_of(path: str) -> Optional[Stamp]:
+    """Return the stamp of a local file; None if there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return Stamp(found.st_size, found.st_mtime_ns)
+
+
+def list_store(files: Files, path: str, folders: Optional[Iterable[str]] = None) -> Dict[str, Stamp]:
+    """Return the files in some folders below a path of a store, or else in all, with those on their way."""
+    found: Dict[str, Stamp] = {}
+    waiting = list(folders) if folders is not None else [""]
+    while waiting:
+        below = waiting.pop()
+        for entry in files.list(os.path.join(path, below) if below else path):
+            name = os.path.join(below, entry.name)
+            if not entry.is_directory:
+                found[name] = Stamp(entry.length, entry.modified * 1_000_000)
+            elif folders is None:
+                waiting.append(name)
+    return found
+
+
+def fetch(files: Files, source: str, stamp: Stamp, target: str) -> bool:
+    """Copy a file of a store to a local path, where it appears whole; return False if it has changed meanwhile."""
+    part, done = target + PASSING, 0
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with open(part, "wb") as file:
+        while done < stamp.length:
+            piece = files.read_news(source, done, stamp.length, min(PIECE, stamp.length - done))
+            if not piece:
+                break
+            file.write(piece)
+            done += len(piece)
+    found = files.status(source)
+    same = found and Stamp(found.length, found.modified * 1_000_000) == stamp
+    if done < stamp.length or not (same or is_events(source)):
+        os.unlink(part)
+        return False
+    os.utime(part, ns=(stamp.modified, stamp.modified))
+    os.replace(part, target)
+    return True
+
+
+def check_room(theirs: Mapping[str, Stamp], folder: str, what: str) -> int:
+    """Return the bytes of files; raise MirrorFault if the disk of a folder has less room."""
+    size = sum(stamp.length for stamp in theirs.values())
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise MirrorFault("the disk of %s has %d MiB free, and %s has %d MiB" % (folder, free >> 20, what, size >> 20))
+    return size
+
+
+class OutputMirror:
+    """Keeps a local folder and a folder of a store the same.
+
+    Parameters
+    ----------
+    files : Hdfs or LocalFolder
+    path : str
+        The folder in the store, absolute.
+    folder : str
+        The local folder; it is emptied.
+    task : TaskId
+        Marks its files on their way.
+    writes : bool
+        Whether local changes go to the store.
+    follows : bool
+        Whether changes in the store come here while the program runs, without event files.
+    """
+
+    def __init__(self, files: Files, path: str, folder: str, task: TaskId, *, writes: bool, follows: bool):
+        self._files, self._path, self._folder = files, path.rstrip("/") or "/", folder
+        self._writes, self._follows = writes, follows
+        self._mark = "%s%s-%d-" % (PASSING, *task)
+        self._suffix = self._mark + os.urandom(4).hex()
+        self._sent: Dict[str, Stamp] = {}  # local stamps of what the store has
+        self._known: Dict[str, Stamp] = {}  # stamps in the store after the last access
+        self._unsure: Set[str] = set()  # whether a write has had an effect is not known
+
+    def bring(self) -> None:
+        """Fill the local folder; raise MirrorFault or OSError if that, or a later write, is impossible."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        os.makedirs(self._folder)
+        theirs = list_store(self._files, self._path)
+        size = check_room(theirs, self._folder, self._path)
+        if self._writes:
+            for name in [name for name in theirs if self._mark in name]:  # an earlier run was killed
+                self._files.delete(self._there(name))
+            self._files.makedirs(self._path, 0o755)
+            self._files.create(self._there(self._suffix), b"", 0o644)
+            self._files.delete(self._there(self._suffix))
+        self._take_over(theirs, events=True)
+        log_mirror("%s has %d files, %d MiB, of %s", self._folder, len(self._known), size >> 20, self._path)
+
+    def look(self, now: float) -> bool:
+        """Copy what has changed; return whether all planned steps were possible.
+
+        Parameters
+        ----------
+        now : float
+            As in `transfers.plan_writes`.
+
+        Raises
+        ------
+        OSError
+            The store or the disk fails; the next look may succeed.
+        MirrorFault
+        """
+        if self._follows:
+            self._take_over(list_store(self._files, self._path), events=False)
+        if not self._writes:
+            return True
+        local = list_local(self._folder)
+        steps = plan_writes(local, self._sent, now)
+        folders = {os.path.dirname(step.name) for step in steps}
+        theirs = list_store(self._files, self._path, folders)
+        self._check(steps, theirs)
+        done = list(itertools.takewhile(lambda step: self._take(step, local, theirs), steps))
+        if done:
+            theirs = list_store(self._files, self._path, folders)
+            for step in done:
+                self._note(step, theirs)
+        return len(done) == len(steps)
+
+    def _there(self, name: str) -> str:
+        return os.path.join(self._path, name)
+
+    def _here(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+    def _take_over(self, theirs: Mapping[str, Stamp], *, events: bool) -> None:
+        """Bring what has changed in the store; delete what is gone there, if the program has not changed it."""
+        for name in in_order({name: stamp for name, stamp in theirs.items() if self._known.get(name) != stamp}):
+            if PASSING in name or name in self._unsure or (is_events(name) and not events):
+                continue
+            if stamp_of(self._here(name)) != self._sent.get(name):
+                raise self._conflict(name)
+            if fetch(self._files, self._there(name), theirs[name], self._here(name)):
+                self._known[name] = theirs[name]
+                self._sent[name] = stamp_of(self._here(name)) or theirs[name]
+        for name in set(self._known) - set(theirs):
+            del self._known[name]
+            if name in self._sent and self._sent[name] == stamp_of(self._here(name)):
+                del self._sent[name]
+                os.unlink(self._here(name))
+
+    def _check(self, steps: Sequence[Transfer], theirs: Mapping[str, Stamp]) -> None:
+        for name in (step.name for step in steps):
+            if name in theirs and name not in self._unsure and theirs[name] != self._known.get(name):
+                raise self._conflict(name)
+            if ":" in name and isinstance(self._files, Hdfs):
+                raise MirrorFault("%s can't be in HDFS: its name has a colon" % name)
+
+    def _conflict(self, name: str) -> MirrorFault:
+        return MirrorFault("%s has another writer; two tasks or jobs need two output paths, or two names" %
+                           self._there(name))
+
+    def _take(self, step: Transfer, local: Mapping[str, Stamp], theirs: Mapping[str, Stamp]) -> bool:
+        """Take a step; return False if the file has changed meanwhile."""
+        name = step.name
+        self._unsure.add(name)
+        if step.action == DELETE:
+            self._files.delete(self._there(name))
+            del self._sent[name]
+            return True
+        stamp = local[name]
+        appended = step.action == APPEND and name in theirs and self._append(name, stamp, theirs[name])
+        if not appended and not self._write(name, stamp):
+            return False
+        self._sent[name] = stamp
+        return True
+
+    def _append(self, name: str, stamp: Stamp, theirs: Stamp) -> bool:
+        if theirs.length != self._sent[name].length:
+            return False
+        try:
+            self._files.append(self._there(name), LocalPart(self._here(name), theirs.length, stamp.length))
+        except OSError as error:  # erasure-coded files take no appends
+            log_mirror("%s is written anew: %s", name, error)
+            return False
+        return True
+
+    def _write(self, name: str, stamp: Stamp) -> bool:
+        """Write a whole file under another name, and rename it if it has not changed meanwhile."""
+        folder, _, last = self._there(name).rpartition("/")
+        passing = "%s/.%s%s" % (folder, last, self._suffix)
+        self._files.makedirs(folder, 0o755)
+        self._files.replace(passing, LocalPart(self._here(name), 0, stamp.length), 0o644)
+        if stamp_of(self._here(name)) != stamp and not is_events(name):
+            self._files.delete(passing)
+            return False
+        self._files.move_over(passing, self._there(name))
+        return True
+
+    def _note(self, step: Transfer, theirs: Mapping[str, Stamp]) -> None:
+        name, found = step.name, theirs.get(step.name)
+        self._unsure.discard(name)
+        self._known.pop(name, None)
+        if step.action == DELETE:
+            return
+        if found is None or found.length != self._sent[name].length:
+            del self._sent[name]
+            raise OSError(errno.EIO, "it has %s bytes after a write" % (found and found.length), self._there(name))
+        self._known[name] = found
+
+
+def bring_input(files: Files, path: str, limit: int, base: str) -> str:
+    """Copy a file or folder once to the disk of this node; return the path of the copy.
+
+    Parameters
+    ----------
+    files : Hdfs or LocalFolder
+    path : str
+    limit : int
+        Largest size, MiB.
+    base : str
+        A folder that all containers of the application on this node share. The first one copies, others wait for it.
+
+    Raises
+    ------
+    MirrorFault, OSError
+        The input does not exist, is too large for the limit or the disk, or can't be read.
+    """
+    path = path.rstrip("/")
+    folder, (above, name) = os.path.join(base, INPUT_FOLDER), os.path.split(path)
+    with open(folder + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.isdir(folder):
+            found = files.status(path)
+            if found is None:
+                raise FileNotFoundError(errno.ENOENT, "there is no input", path)
+            theirs = {name: Stamp(found.length, found.modified * 1_000_000)}
+            if found.is_directory:
+                theirs = {os.path.join(name, below): stamp for below, stamp in list_store(files, path).items()}
+            size = check_room(theirs, base, path)
+            if size > limit << 20:
+                raise MirrorFault("the input has %d MiB, more than the %d MiB of mirror_input" % (size >> 20, limit))
+            part = folder + PASSING
+            shutil.rmtree(part, ignore_errors=True)
+            os.makedirs(os.path.join(part, name) if found.is_directory else part)
+            for below, stamp in theirs.items():
+                if not fetch(files, os.path.join(above, below), stamp, os.path.join(part, below)):
+                    raise MirrorFault("%s has changed while it was copied" % os.path.join(above, below))
+            os.rename(part, folder)
+            log_mirror("%s has %d files, %d MiB, of %s", folder, len(theirs), size >> 20, path)
+    return os.path.join(folder, name)
+
+
+class MirroredCommand:
+    """The task's command with its mirror; `run` returns the exit code, or ends this process as the command ended."""
+
+    def __init__(self, mirror: Optional[OutputMirror], env: Mapping[str, str], grace: float):
+        self._mirror, self._env, self._grace = mirror, env, grace
+        self._stopped = False
+        self._fault = self._failing = ""
+
+    def run(self) -> int:
+        set_child_subreaper()  # programs that outlive their shell are awaited here
+        wakeup, writer = os.pipe()
+        for end in (wakeup, writer):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self._stop)
+        command = Command(self._env["DTF_TASK_PROGRAM"], self._env)
+        look_at = time.monotonic() + LOOK_SECONDS
+        while not command.reap():
+            if self._stopped and not command.stopping:
+                command.end(math.inf, sent=True)
+            pause = 0.05 if command.waiting else max(0.0, look_at - time.monotonic())
+            if select.select([wakeup], [], [], pause)[0]:
+                os.read(wakeup, 4096)
+            if time.monotonic() >= look_at:
+                self._look(command)
+                look_at = time.monotonic() + LOOK_SECONDS
+        self._save_rest()
+        ending = command.ending
+        assert ending is not None
+        if self._fault:
+            log_mirror("%s", self._fault)
+            if command.stopping or ending.code == 0:
+                return MIRROR_FAILED
+        if ending.signal:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            if ending.signal != signal.SIGKILL:
+                signal.signal(ending.signal, signal.SIG_DFL)
+            os.kill(os.getpid(), ending.signal)
+        return ending.code or 0
+
+    def _stop(self, *_: object) -> None:
+        self._stopped = True
+
+    def _look(self, command: Command) -> None:
+        if self._mirror is None or self._fault:
+            return
+        failing = ""
+        try:
+            self._mirror.look(time.time())
+        except MirrorFault as error:
+            self._fault = str(error)
+            command.end(self._grace)
+        except OSError as error:
+            failing = str(error)
+            if failing != self._failing:
+                log_mirror("the output can't be written now: %s", failing)
+        self._failing = failing
+
+    def _save_rest(self) -> None:
+        """Write the rest of the output; try again after failures, also those of a failover."""
+        until = time.monotonic() + REST_SECONDS
+        while self._mirror and not self._fault:
+            try:
+                if self._mirror.look(math.inf):
+                    return
+            except MirrorFault as error:
+                self._fault = str(error)
+            except OSError as error:
+                if time.monotonic() > until:
+                    self._fault = "the output is not complete: %s" % error
+            time.sleep(1.0)
+
+
+def store_of(job: Job, namenodes: Sequence[str]) -> Files:
+    """Return the store behind NameNodes, or else the node's own files."""
+    return Hdfs(namenodes, job.user, os.environ, job.authorities) if namenodes else LocalFolder("/")
+
+
+def main(arguments: List[str]) -> int:
+    """Run the task's command, DTF_TASK_PROGRAM, with local copies of its input and output.
+
+    Parameters
+    ----------
+    arguments : list of str
+        Not used.
+
+    Returns
+    -------
+    int
+        The exit code of the command, or `MIRROR_FAILED`. After a signal that ended the command this process ends by it.
+    """
+    with open(JOB_FILE, "rb") as file:
+        job = load_job(file.read())
+    plan, env = job.mirror, dict(os.environ)
+    assert plan is not None
+    task = TaskId(env["DTF_TASK_JOB_NAME"], int(env["DTF_TASK_INDEX"]))
+    mirror = None
+    try:
+        if plan.input_limit:
+            # The folders of the application on each disk; YARN deletes them after its end.
+            base = min(env["LOCAL_DIRS"].split(",")) if env.get("LOCAL_DIRS") else os.path.dirname(os.getcwd())
+            files = store_of(job, plan.input_namenodes)
+            env["DTF_INPUT_PATH"] = bring_input(files, urlsplit(job.input or "").path, plan.input_limit, base)
+        if plan.writers != "off":
+            folder = os.path.join(os.getcwd(), OUTPUT_FOLDER)
+            evaluates = task.type == "evaluator"
+            mirror = OutputMirror(
+                store_of(job, plan.output_namenodes), urlsplit(job.output or "").path, folder, task,
+                writes=plan.writers == "all" or evaluates or job.leads(task), follows=evaluates)
+            mirror.bring()
+            env["DTF_OUTPUT_PATH"] = env["DTF_OUT_PATH"] = folder
+    except (MirrorFault, OSError) as error:
+        log_mirror("%s", error)
+        return MIRROR_FAILED
+    return MirroredCommand(mirror, env, job.deadlines["stop_grace"]).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
