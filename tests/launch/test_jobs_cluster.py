@@ -544,6 +544,49 @@ def test_multi_worker_training_reads_and_writes_hdfs(run, launcher, digits, mini
     assert "saved_model.pb" in [status.name for status in files.list("/tmp/multi-worker/model")]
 
 
+@pytest.mark.timeout(500)  # two trainings, each with a start of TensorFlow in two tasks
+def test_mirrored_training_resumes_from_hdfs_after_a_lost_container(launcher, submitted, digits, minicluster):
+    """Checkpoints, event files and the model of a program that opens only local paths; a reader of HDFS meets no halves."""
+    files = launcher.staging(launcher.cluster.user).filesystem
+    spec = training("multi_worker.py", {"worker": 2}, digits[1], f"{minicluster.default_filesystem}/tmp/mirrored",
+                    "--steps 300 --checkpoint_steps 50 --step_delay 0.1", mirror="chief", mirror_input="1 GiB",
+                    tensorboard=TensorBoard(memory=1024, args="--reload_interval=1"))
+
+    def names(folder):
+        return {status.name for status in files.list(f"/tmp/mirrored/{folder}") if not status.name.startswith(".")}
+
+    def checkpoint():
+        """Return the last step in HDFS; all that the index names is there."""
+        text = (files.read("/tmp/mirrored/checkpoints/checkpoint") or b"").decode()
+        found = re.search(r'^model_checkpoint_path: "ckpt-(\d+)"', text)
+        if not found:
+            return 0
+        there = names("checkpoints")
+        assert {f"ckpt-{found[1]}.index", f"ckpt-{found[1]}.data-00000-of-00001"} <= there, (text, there)
+        return int(found[1])
+
+    def curve():
+        report = launcher.report(application)
+        data = f"{report.tracking_url.rstrip('/')}/pages/tensorboard/data/plugin/scalars/tags"
+        try:
+            found = json.load(urllib.request.urlopen(data, timeout=60))
+        except (OSError, ValueError):  # TensorBoard starts
+            return None
+        return "loss" in found.get("logs/train", ())
+
+    application = submitted(spec)
+    until(checkpoint, 180, what="a checkpoint in HDFS")
+    until(curve, 60, what="a curve in TensorBoard")
+    writer = task(live(launcher, application), "worker:0").container_id
+    os.kill(next(pid for pid in agent_of(application, "worker")
+                 if writer.encode() in Path(f"/proc/{pid}/environ").read_bytes()), signal.SIGKILL)
+    report = launcher.wait(application, timeout=240)
+    assert report.reason is Reason.SUCCEEDED, report.message + str([t.log_tail for t in report.tasks])
+    assert len(report.rounds) == 2 and report.metrics["resumed_from_step"] >= 50
+    assert checkpoint() == report.metrics["steps"] == 300 and "saved_model.pb" in names("model")
+    assert sum(name.startswith("events.out.tfevents") for name in names("logs/train")) == 2, "of each run of the writer"
+
+
 @pytest.fixture(scope="module")
 def single(launcher, digits, tmp_path_factory):
     """Train in one task on an interpreter of the nodes; return the report and the ``python`` that the command found."""
