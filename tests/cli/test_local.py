@@ -50,6 +50,23 @@ def test_exit_code_is_that_of_the_reason(call):
     assert report["message"].endswith("no data")
 
 
+def test_mirror_gives_the_task_local_copies_of_its_paths(call, tmp_path):
+    (tmp_path / "in").write_text("given\n")
+    (tmp_path / "out").mkdir()
+    done = call(SUBMIT, "--local", "-r", "worker:1", "-i", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--mirror", "chief",
+                "--mirror_input", "1g", "cat $DTF_INPUT_PATH > $DTF_OUTPUT_PATH/model; echo at $DTF_OUTPUT_PATH")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out/model").read_text() == "given\n"
+    assert f"at {tmp_path / 'out'}" not in done.stdout
+
+
+def test_mirror_needs_a_path_that_it_can_copy(call):
+    done = call(SUBMIT, "--local", "-r", "trainer:1", "-o", "s3://bucket/x", "--mirror", "chief", "true")
+    assert done.returncode == 2
+    assert "needs output: hdfs://... or an absolute path of the nodes; given: 's3://bucket/x'" in done.stderr
+    assert "chief needs a task of type chief or worker; give all, and every task writes" in done.stderr
+
+
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signal_kills_the_job(environ, tmp_path, number, code):
     started = tmp_path / "started"

@@ -114,6 +114,20 @@ def test_a_job_of_alice_runs_only_she_ends_it_and_its_logs_stay(secure_cluster, 
     assert "\nI am worker 0\n" in run(as_alice, "yarn", "logs", "-applicationId", application)
 
 
+def test_mirrored_output_is_written_and_brought_with_the_jobs_tokens(secure_cluster, as_alice):
+    """The first run fails, the second goes on from its files: what is in HDFS, over https and on two NameNodes."""
+    output = "/user/alice/mirrored"
+    command = ('cd "$DTF_OUTPUT_PATH"; echo $DTF_TASK_INDEX >> runs; echo x >> logs.tfevents.1; '
+               '[ $(wc -l < runs) = 2 ]')
+    run(as_alice, "ytf-submit", "--environment", OWN_PYTHON, "-m", "256", "--mirror", "chief", "-o", f"hdfs://{output}",
+        "--restart", "task", "--wait", "-r", "worker:1", command)
+    read = f"{secure_cluster.namenode_url}/webhdfs/v1{output}"
+    assert ask(secure_cluster, as_alice, f"{read}/runs?op=OPEN") == (200, "0\n0\n")
+    assert ask(secure_cluster, as_alice, f"{read}/logs.tfevents.1?op=OPEN") == (200, "x\nx\n")
+    listed = json.loads(ask(secure_cluster, as_alice, f"{read}?op=LISTSTATUS")[1])["FileStatuses"]["FileStatus"]
+    assert {entry["pathSuffix"] for entry in listed} == {"runs", "logs.tfevents.1"}
+
+
 def test_env_prints_all_that_a_shell_needs(secure_cluster, tmp_path):
     own = Path(sys.executable).with_name("ytf")
     directory, cache = secure_cluster.directory, f"FILE:{tmp_path}/ticket"

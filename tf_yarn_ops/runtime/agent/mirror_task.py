@@ -352,8 +352,8 @@ class MirroredCommand:
             os.set_blocking(end, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGTERM, self._stop)
         command = Command(self._env["DTF_TASK_PROGRAM"], self._env)
+        signal.signal(signal.SIGTERM, self._stop)  # an earlier one ends the mirror, and with it the program
         look_at = time.monotonic() + LOOK_SECONDS
         while not command.reap():
             if self._stopped and not command.stopping:
