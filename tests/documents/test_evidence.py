@@ -12,8 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PARTS = {"SL": 45, "YD": 89, "TY": 26, "SB": 12, "TT": 13}
 IDS = [f"{part}-{number}" for part, rows in PARTS.items() for number in range(1, rows + 1)]
 PAGE = (ROOT / "docs" / "development" / "evidence.md").read_text(encoding="utf-8")
-ROWS = {row[0]: row for line in PAGE.splitlines() if re.match(r"\| [A-Z]{2}-\d+ \|", line)
-        for row in [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]]}  # fmt: skip
+#: By id: the sentence, and the tests behind it.
+ROWS = {row[1]: row.groups(default="") for row in re.finditer(
+    r"^- ([A-Z]{2}-\d+): (.+?)(?:; ((?:`tests/[\w/]+\.py::\w+`(?:, )?)+))?$", PAGE, re.M)}
 
 
 class Functions:

@@ -12,8 +12,11 @@ PARTS = {
 
 
 def table_below(heading):
-    """Return the table below a heading of the page."""
-    return "| fault | ends as |\n|---|---|\n" + "\n".join(f"| {row.fault} | `{row.reason.value}` |" for row in PARTS[heading])
+    """Return the table below a heading of the page: the faults by the reason as which they end."""
+    faults = {}
+    for row in PARTS[heading]:
+        faults.setdefault(row.reason.value, []).append(row.fault)
+    return "| ends as | faults |\n|---|---|\n" + "\n".join(f"| `{reason}` | {'; '.join(found)} |" for reason, found in faults.items())
 
 
 if __name__ == "__main__":
