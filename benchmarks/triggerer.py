@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 
 from .samples import Figures, Samples, interleave
 from .watcher import cluster_at, id_of, sent_by, server
@@ -43,14 +44,14 @@ def defer(size: int) -> None:
 
 async def _defer(url: str, size: int) -> dict[str, float]:
     from tf_yarn_ops.airflow import TensorFlowYarnTrigger
-    from tf_yarn_ops.airflow.serialization import cluster_to_dict, identity_to_dict
+    from tf_yarn_ops.airflow.following import cluster_to_dict
     from tf_yarn_ops.launch.identity import Identity
 
     cluster, quiet = cluster_to_dict(cluster_at(url)), logging.Logger("of a task", logging.CRITICAL)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
     def start(number: int) -> asyncio.Task[None]:
-        identity = identity_to_dict(Identity(f"task {number}", deployment="bench"))
+        identity = asdict(Identity(f"task {number}", deployment="bench"))
         trigger = TensorFlowYarnTrigger(id_of(number), cluster, identity, poll_interval=INTERVAL)
         trigger.trigger_id, trigger._log = number, quiet
         return asyncio.ensure_future(_fire(trigger))

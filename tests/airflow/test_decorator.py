@@ -14,7 +14,7 @@ from support import airflow_setup
 from support.airflow_task import ID
 from tf_yarn_ops.airflow import TensorFlowYarnOperator
 from tf_yarn_ops.airflow.decorator import as_options
-from tf_yarn_ops.airflow.event import build_event
+from tf_yarn_ops.airflow.outcome import build_event
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport

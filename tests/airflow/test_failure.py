@@ -11,8 +11,7 @@ from support import airflow_setup
 from support.airflow_task import ID, JOB, USER, deferral, first_event, report_of, run, task_log
 from support.fake_yarn import application
 from tf_yarn_ops.airflow import TensorFlowYarnOperator, TfYarnInfrastructureError, TfYarnJobFailed
-from tf_yarn_ops.airflow.event import build_event
-from tf_yarn_ops.airflow.outcome import exception_of, sentence_of, to_xcom
+from tf_yarn_ops.airflow.outcome import build_event, exception_of, sentence_of, to_xcom
 from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.hadoop.transport import Failover
 from tf_yarn_ops.runtime.common.reasons import Reason

@@ -14,7 +14,7 @@ from support.airflow_task import ID, SECOND, deferral, first_event, report_of, r
 from support.fake_yarn import STAMP
 from support.waiting import until
 from tf_yarn_ops.airflow import TfYarnInfrastructureError, TfYarnJobFailed
-from tf_yarn_ops.airflow.event import build_event
+from tf_yarn_ops.airflow.outcome import build_event
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from support import airflow_setup
 from support.airflow_task import ID, SECOND, USER, Running, deferral, first_event, report_of, run, task_log
 from support.fake_yarn import application
 from support.waiting import until
-from tf_yarn_ops.airflow.event import build_event
+from tf_yarn_ops.airflow.outcome import build_event
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import TaskReport
 

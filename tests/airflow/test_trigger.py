@@ -16,8 +16,8 @@ from support.waiting import until, until_async
 from tf_yarn_ops.airflow import TensorFlowYarnTrigger
 from tf_yarn_ops.airflow import following as progress
 from tf_yarn_ops.airflow import trigger as trigger_module
+from tf_yarn_ops.airflow.following import cluster_from_dict, cluster_to_dict
 from tf_yarn_ops.airflow.hasty_kill import KILL_LIMIT
-from tf_yarn_ops.airflow.serialization import cluster_from_dict, cluster_to_dict
 from tf_yarn_ops.follow import watch
 from tf_yarn_ops.hadoop.cluster import Cluster, current_user, discover
 from tf_yarn_ops.hadoop.site import Site

@@ -10,7 +10,7 @@ from support.airflow_versions import NEWEST, VERSIONS, Airflow
 from support.fake_yarn import FakeYarn, application, serving
 from support.programs import ROOT
 from tf_yarn_ops.airflow import versions
-from tf_yarn_ops.airflow.serialization import cluster_to_dict
+from tf_yarn_ops.airflow.following import cluster_to_dict
 from tf_yarn_ops.airflow.versions import OLDEST, parse_airflow_version, place_of
 from tf_yarn_ops.hadoop.cluster import current_user, discover
 

@@ -88,7 +88,7 @@ def test_interpreter_without_the_package_is_reported(plugins):
     other.chmod(0o755)
     plugin.write_text(plugin.read_text().replace(sys.executable, str(other)))
     done = check(plugins)
-    assert done.returncode == 2 and f"the job type's interpreter {other} can't import" in done.stderr
+    assert done.returncode == 2 and f"the job type's interpreter {other} -I can't import" in done.stderr
 
 
 @pytest.mark.slow

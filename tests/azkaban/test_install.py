@@ -152,7 +152,7 @@ def test_every_fault_of_an_installation_is_reported(plugins):
         write_jobtype(plugins / "nope", name="a/b", python="python3", limits="$HOME/x")
     assert [str(fault).partition(":")[0] for fault in caught.value.faults] == ["--dir", "--name", "--python", "--limits",
                                                                                "--limits"]
-    with pytest.raises(SpecInvalid, match=r"-I cannot import tf_yarn_ops.azkaban: .*; install tf-yarn-ops for this interpreter"):
+    with pytest.raises(SpecInvalid, match=r"-I can't import tf_yarn_ops.azkaban: .*; install tf-yarn-ops for this interpreter"):
         write_jobtype(plugins, python="/usr/bin/false")
     assert [path.name for path in plugins.iterdir()] == ["common.properties"]
 

@@ -2,7 +2,7 @@
 
 from support.fresh_python import words_of
 
-OURS = "import sys; from tf_yarn_ops.hadoop.httpx_import import import_httpx; "
+OURS = "import sys; from tf_yarn_ops.hadoop.fast_import import import_httpx; "
 
 
 def test_httpx_comes_without_its_command_line():

@@ -25,18 +25,25 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.output import report_without_state
 from .cleanup import end_some
-from .event import complete_report, is_whole, read_event
 from .exceptions import TfYarnInfrastructureError
-from .following import HOLDER, Followed
+from .following import HOLDER, Followed, cluster_to_dict, follow_in_thread, lease_to_dict
 from .hasty_kill import KILL_LIMIT, kill_now, quieten
 from .hook import YarnHook
 from .job import operator_job
 from .links import urls_of_ended
 from .masks import hand_over, job_secrets, masking
-from .outcome import KILLED_BY_AIRFLOW, conclude, is_final, mask_with, sentence_of, to_xcom
-from .serialization import cluster_to_dict, lease_to_dict
+from .outcome import (
+    KILLED_BY_AIRFLOW,
+    complete_report,
+    conclude,
+    is_final,
+    is_whole,
+    mask_with,
+    read_event,
+    sentence_of,
+    to_xcom,
+)
 from .streamed_log import ProgramLines
-from .synchronous import follow_in_thread
 from .task_instance import (
     DECIDED,
     answer_within,

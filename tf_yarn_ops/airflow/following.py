@@ -1,20 +1,26 @@
 """`follow`: wait for the end of an application and write its progress into the task's log.
 
-The trigger awaits it in the triggerer, and a synchronous task in a thread of its worker. All tasks of one deployment in
-one event loop share one list call of the ResourceManager (`follow.watch`).
+The trigger awaits it in the triggerer. A synchronous task calls `follow_in_thread`, so that signals still reach its
+main thread. All tasks of one deployment in one event loop share one list call of the ResourceManager (`follow.watch`).
 """
 
 import asyncio
+import concurrent.futures
+import contextlib
 import logging
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from ..errors import TfYarnError
-from ..follow.lease import Lease
+from ..follow.lease import Lease, lease_of
 from ..follow.watch import watcher_for
 from ..hadoop.cluster import Cluster
+from ..hadoop.site import Site
+from ..job.spec import JobSpec
 from ..launch.identity import Identity, deployment_tag
 from ..launch.launcher import Launcher
 from ..runtime.common.escaping import escape_controls
@@ -30,6 +36,13 @@ HOLDER = "a worker or triggerer of Airflow"
 PAGES = 2.0
 #: Seconds between two tries to kill an application after its deadline, while YARN does not answer.
 _KILL_AGAIN = 5.0
+#: Seconds between two calls of the checkpoint.
+_TICK = 0.5
+#: Fields that only a submission or a log needs; they are long.
+_FOR_SUBMISSION = ("application_classpath", "inside", "log_services", "log_directory", "log_suffix",
+                   "resourcemanager_services", "renewer", "nameservices")
+_SITE_FOR_SUBMISSION = ("application_classpath", "am_java_options", "docker_folders", "namenodes",
+                        "resourcemanager_service", "token_renewer")
 
 
 @dataclass(frozen=True)
@@ -167,3 +180,92 @@ class _Lines:
         if self._report is not None:
             for line in self._lines.changes(self._report, time.monotonic()):
                 self._log.info("%s", escape_controls(line))
+
+
+def follow_in_thread(followed: Followed, log: logging.Logger, program: ProgramLines | None,
+                     checkpoint: Callable[[], None]) -> JobReport:
+    """Wait for the end of an application; return its report.
+
+    Parameters
+    ----------
+    followed : Followed
+    log : logging.Logger
+    program : ProgramLines or None
+        See `follow`.
+    checkpoint : callable
+        Called twice a second. An error of the checkpoint, or of a signal handler, ends the wait.
+    """
+    thread = _Thread(lambda: follow(followed, log, lambda application_id: None, program))
+    try:
+        thread.start()
+        while True:
+            try:
+                return thread.result.result(_TICK)
+            except concurrent.futures.TimeoutError:
+                checkpoint()
+    finally:
+        thread.cancel()
+
+
+class _Thread(threading.Thread):
+    """Runs a coroutine in an event loop of its own.
+
+    The thread makes the loop: Airflow's alarm raises in the main thread, and would leave half a loop there.
+    """
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, JobReport]]):
+        super().__init__(name="tf-yarn-wait", daemon=True)
+        self.result: concurrent.futures.Future[JobReport] = concurrent.futures.Future()
+        self._work = work
+        self._task: asyncio.Task[JobReport] | None = None
+        self._cancelled = False
+
+    def run(self) -> None:
+        try:
+            self.result.set_result(asyncio.run(self._main()))  # its end cancels the shared poll, which may sleep
+        except BaseException as error:  # the main thread raises it
+            self.result.set_exception(error)
+
+    async def _main(self) -> JobReport:
+        self._task = asyncio.ensure_future(self._work())
+        if self._cancelled:  # before there was a task
+            self._task.cancel()
+        return await self._task
+
+    def cancel(self) -> None:
+        """End the thread if it still runs."""
+        self._cancelled = True
+        if self._task is not None and not self.result.done():
+            with contextlib.suppress(RuntimeError):  # the loop was closed a moment ago
+                self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+        if self.is_alive():
+            self.join(2.0)
+
+
+# --- arguments of a trigger, which lie in clear text in Airflow's database: addresses, names and paths, no secrets ---
+def cluster_to_dict(cluster: Cluster) -> dict[str, Any]:
+    """Return the fields of a cluster that a client needs to watch and to kill, as values for JSON."""
+    document = _different(cluster, Cluster((), "", "", "", "", ""), _FOR_SUBMISSION)
+    document["site"] = _different(cluster.site, Site(), _SITE_FOR_SUBMISSION)
+    return document
+
+
+def cluster_from_dict(document: Mapping[str, Any]) -> Cluster:
+    """Read the document of `cluster_to_dict`."""
+    needed: dict[str, Any] = dict.fromkeys(("resourcemanagers",), ())
+    needed |= dict.fromkeys(("user", "login", "default_filesystem", "filesystem", "staging_template"), "")
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in document.items()}
+    return Cluster(**{**needed, **values, "site": Site(**document.get("site", {}))})
+
+
+def lease_to_dict(spec: JobSpec) -> dict[str, Any] | None:
+    """Return the lease of a job as values for JSON, without its holder; None if it has none."""
+    lease = lease_of(spec, "")
+    return None if lease is None else {"seconds": lease.seconds, "lifetime": lease.lifetime}
+
+
+def _different(part: Any, plain: Any, without: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields whose values are not those of ``plain``."""
+    values = {field.name: getattr(part, field.name) for field in fields(part) if field.name not in (*without, "site")}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
+            if value != getattr(plain, name)}

@@ -58,8 +58,8 @@ class TensorFlowYarnSensor(BaseSensorOperator):
     def execute(self, context: Any) -> Any:
         """Wait here, or in the triggerer."""
         from ..launch.identity import Identity
+        from .following import cluster_to_dict
         from .hasty_kill import quieten
-        from .serialization import cluster_to_dict
         from .task_instance import deployment_id
         from .trigger import TensorFlowYarnTrigger
 
@@ -108,9 +108,9 @@ class TensorFlowYarnSensor(BaseSensorOperator):
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
         """End the task with the report in the trigger's event."""
-        from .event import complete_report, is_whole, read_event
         from .hasty_kill import quieten
         from .hook import YarnHook
+        from .outcome import complete_report, is_whole, read_event
 
         report = read_event(event)
         if not is_whole(event):

@@ -1,6 +1,6 @@
 """`TensorFlowYarnTrigger`: follows an application while its task is deferred.
 
-In come plain values, which Airflow's database keeps in clear text; out goes one event with the report, see `event`.
+In come plain values, which Airflow's database keeps in clear text; out goes one event with the report, see `outcome`.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
     ----------
     application_id : str
     cluster : mapping
-        Addresses and names without secrets, see `serialization.cluster_to_dict`.
+        Addresses and names without secrets, see `following.cluster_to_dict`.
     identity : mapping
         See `identity.Identity`.
     deadline : float, optional
@@ -142,8 +142,8 @@ class TensorFlowYarnTrigger(BaseTrigger):
         from ..launch.identity import Identity
         from . import event
         from . import following as progress
+        from .following import cluster_from_dict
         from .hasty_kill import quieten
-        from .serialization import cluster_from_dict
 
         quieten()
         followed = progress.Followed(

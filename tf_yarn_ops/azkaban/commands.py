@@ -1,23 +1,18 @@
 """``ytf azkaban``: install the job type on an executor, and run a flow for past dates."""
 
 import os
-import shutil
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import ClusterUnreachable, Fault, FaultCode, GeneralFault, SubmissionRejected
 from ..hadoop.configuration import system_user
 from ..runtime.common.report import list_names
-from ..terminal.diagnosis import leave, result_lines, summary_line
+from ..terminal.diagnosis import leave, show_result, summary_line
 from ..terminal.output import say
 from ..validation import check_faults
 from .install import JOBTYPE_NAME, RELOAD_URL, write_jobtype
-
-if TYPE_CHECKING:
-    from ..doctor.examination import Result
 
 _DATE = click.DateTime(["%Y-%m-%d"])
 _UNREACHABLE = "Check --url and that Azkaban's web server runs. Executions that have started continue."
@@ -151,12 +146,6 @@ def _check(directory: Path, name: str) -> int:
     from .checking import check_installation
 
     say(f"checking as {system_user()}; jobs run as the user of Azkaban's executor, with execute.as.user as their own")
-    width = max(80, shutil.get_terminal_size().columns)
-
-    def show(result: "Result") -> None:
-        for line in result_lines(result.to_dict(), width):
-            click.echo(line)
-
-    diagnosis = check_installation(directory, name, show)
+    diagnosis = check_installation(directory, name, lambda result: show_result(result.to_dict()))
     click.echo(f"\n{summary_line(diagnosis.to_dict())}")
     return leave(diagnosis.exit_code, diagnosis.hanging)

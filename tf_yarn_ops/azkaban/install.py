@@ -28,6 +28,8 @@ HADOOP_SHELL = "azkaban.jobtype.HadoopShell"
 WHITELIST = "command.whitelist.regex"
 #: For an executor with the default executor.port.
 RELOAD_URL = "http://EXECUTOR:12321/executor?action=reloadJobTypePlugins"
+#: Seconds for the start of an interpreter.
+_START = 60
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
 
 
@@ -171,15 +173,24 @@ def _faults(directory: Path, name: str, python: str, limits: str | None) -> list
             faults.append(f"{option}: {path!r} has a quote, a '$', a backslash or a character beyond ASCII, which "
                           "Azkaban's command line does not allow")
     if not faults:
-        run = subprocess.run([python, "-I", "-X", "utf8", "-c", f"import {MODULE}.jobtype"], capture_output=True,
-                             text=True, timeout=60, check=False, cwd="/", stdin=subprocess.DEVNULL)
-        if run.returncode:
-            last = (run.stderr.strip().splitlines() or ["no message"])[-1]
-            faults.append(f"--python: {shlex.quote(python)} -I cannot import {MODULE}: {last}; install "
-                          "tf-yarn-ops for this interpreter")
+        why = fault_of_interpreter(python)
+        faults += [f"--python: {why}"] if why else []
     if not faults and _owner(directory / name) == "other":
         faults.append(f"--name: {directory / name} is another plugin; give another --name, or remove that folder")
     return faults
+
+
+def fault_of_interpreter(python: str) -> str:
+    """Return why an interpreter can't start the launcher, and what helps; empty if it can."""
+    try:
+        run = subprocess.run([python, "-I", "-X", "utf8", "-c", f"import {MODULE}.jobtype"], capture_output=True,
+                             text=True, timeout=_START, check=False, cwd="/", stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{shlex.quote(python)} can't be started: {error}; install the job type with another --python"
+    if not run.returncode:
+        return ""
+    last = (run.stderr.strip().splitlines() or ["no message"])[-1]
+    return f"{shlex.quote(python)} -I can't import {MODULE}: {last}; install tf-yarn-ops for this interpreter"
 
 
 def _read(path: Path) -> dict[str, str] | None:

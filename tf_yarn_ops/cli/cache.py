@@ -6,8 +6,8 @@ from dataclasses import asdict
 import click
 
 from ..staging.staging_directory import StagingDirectory
-from ..terminal.output import configure_logging, print_json, say, show
-from .command_line import cluster_options
+from ..terminal.output import print_json, say, show
+from .command_line import ClusterCall, cluster_options
 
 
 @click.group()
@@ -15,21 +15,14 @@ def cache() -> None:
     """Files that your jobs share: each is uploaded once and named by the hash of its content."""
 
 
-def _staging(resourcemanager: str | None, user: str | None, verbose: bool) -> StagingDirectory:
-    configure_logging(verbose, requests=verbose)
-    from ..hadoop.cluster import discover
-
-    return StagingDirectory(discover(resourcemanager, user=user))
-
-
 @cache.command("list")
 @cluster_options
-def list_files(resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> None:
+def list_files(call: ClusterCall) -> None:
     """List the files, the longest unused first."""
     from ..staging.prune import list_cache
 
-    files = list_cache(_staging(resourcemanager, user, verbose))
-    if as_json:
+    files = list_cache(StagingDirectory(call.discover()))
+    if call.as_json:
         print_json([asdict(file) for file in files])
         return
     now = time.time()
@@ -44,16 +37,15 @@ def list_files(resourcemanager: str | None, user: str | None, as_json: bool, ver
 @click.option("--unused_days", "--unused-days", type=click.FloatRange(min=0), metavar="<days>",
               help="Delete files that no job has used for so many days; longer than any job runs.  [default: 30]")
 @cluster_options
-def prune(unused_days: float | None, resourcemanager: str | None, user: str | None, as_json: bool,
-          verbose: bool) -> None:  # fmt: skip
+def prune(unused_days: float | None, call: ClusterCall) -> None:
     """Delete files that no job has used for --unused_days days.
 
     Also deletes unfinished uploads.
     """
     from ..staging.prune import UNUSED_DAYS, prune_cache
 
-    deleted = prune_cache(_staging(resourcemanager, user, verbose), UNUSED_DAYS if unused_days is None else unused_days)
-    if as_json:
+    deleted = prune_cache(StagingDirectory(call.discover()), UNUSED_DAYS if unused_days is None else unused_days)
+    if call.as_json:
         print_json([asdict(file) for file in deleted])
     for file in deleted:
         say(f"deleted {file.path}")

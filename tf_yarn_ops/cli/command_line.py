@@ -7,18 +7,24 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ..errors import MiniClusterError, ResourceManagerUnknown, SpecInvalid, TfYarnError
+from ..errors import MiniClusterError, ResourceManagerUnknown, SpecInvalid, TfYarnError, WaitTimeout
 from ..runtime.common.local_job import SCHEME
 from ..runtime.common.report import JobReport
-from ..terminal.output import say
+from ..terminal.output import configure_logging, print_json, report_without_state, say
 from ..terminal.signals import Interrupted, Interruption
 from ..terminal.summary import SUBMIT_AGAIN, next_line
 from ..validation import parse_since
+
+if TYPE_CHECKING:
+    from ..hadoop.cluster import Cluster
+    from ..launch.launcher import Launcher
 
 #: The form of an id; YARN itself is the judge of the numbers.
 _APPLICATION_ID = re.compile(r"(application|local)_\d+_\d+")
@@ -80,24 +86,77 @@ def application_ids_only(ctx: click.Context, argument: click.Parameter, value: A
     return value
 
 
+@dataclass(frozen=True)
+class ClusterCall:
+    """The common options of a command about a cluster.
+
+    Attributes
+    ----------
+    resourcemanager : str or None
+        Addresses as for `hadoop.cluster.discover`.
+    as_json : bool
+        Whether stdout gets JSON.
+    user : str or None
+        The user for whom to act; None for ourselves.
+    """
+
+    resourcemanager: str | None
+    as_json: bool
+    user: str | None = None
+
+    def discover(self) -> "Cluster":
+        """Return the cluster."""
+        from ..hadoop.cluster import discover
+
+        return discover(self.resourcemanager, user=self.user)
+
+    def launcher(self) -> "Launcher":
+        """Return a launcher on the cluster."""
+        from ..launch.launcher import Launcher
+
+        return Launcher(self.discover())
+
+    @property
+    def next_options(self) -> str:
+        """The options that the next command needs; see `next_options`."""
+        return next_options(self.resourcemanager, self.user)
+
+    @contextmanager
+    def reporting(self, application_id: str) -> Iterator[None]:
+        """Print an error of ours as the report of an application, too, where JSON is asked for."""
+        try:
+            yield
+        except TfYarnError as error:
+            if self.as_json and not isinstance(error, WaitTimeout):  # that application goes on, so YARN has its report
+                print_json(report_without_state(error, application_id).to_dict())
+            raise
+
+
 def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of each command about a cluster: ``--resourcemanager``, ``--user``, ``--json``, ``--verbose``."""
-    acting = click.option("--user", metavar="<name>",
-                          help="Act for this user, as Hadoop's proxyuser settings allow it.  [default: yourself]")
-    return reading_options(acting(function))
+
+    @functools.wraps(function)
+    def acting(*words: Any, call: ClusterCall, user: str | None, **values: Any) -> Any:
+        return function(*words, call=replace(call, user=user), **values)
+
+    click.option("--user", metavar="<name>",
+                 help="Act for this user, as Hadoop's proxyuser settings allow it.  [default: yourself]")(acting)
+    return reading_options(acting)
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a command that only reads, as ourselves: ``--resourcemanager``, ``--json``, ``--verbose``.
 
-    The id of a job of this machine names the machine too.
+    The command gets them as its argument ``call``, a `ClusterCall`. The id of a job of this machine names the machine
+    too.
     """
 
     @functools.wraps(command)
-    def function(*words: Any, resourcemanager: str | None, **values: Any) -> Any:
+    def function(*words: Any, resourcemanager: str | None, as_json: bool, verbose: bool, **values: Any) -> Any:
+        configure_logging(verbose, requests=verbose)
         named = [values.get("application_id"), values.get("target"), *values.get("application_ids", ())]
         here = resourcemanager is None and any(str(name).startswith("local_") for name in named)
-        return command(*words, resourcemanager=SCHEME if here else resourcemanager, **values)
+        return command(*words, call=ClusterCall(SCHEME if here else resourcemanager, as_json), **values)
 
     for option in (
         click.option("-v", "--verbose", is_flag=True, help="Log each request to stderr."),

@@ -1,15 +1,14 @@
 """``ytf doctor``: check what a job needs, and say what to do."""
 
 import os
-import shutil
 from typing import Any
 
 import click
 
 from ..errors import Fault
-from ..terminal.diagnosis import leave, result_lines, summary_line
-from ..terminal.output import configure_logging, print_json
-from .command_line import cluster_options
+from ..terminal.diagnosis import leave, show_result, summary_line
+from ..terminal.output import print_json
+from .command_line import ClusterCall, cluster_options
 
 
 @click.command()
@@ -22,7 +21,7 @@ from .command_line import cluster_options
 @cluster_options
 @click.pass_obj
 def doctor(obj: Any, queue: str | None, submit: bool, environment: str | None, timeout: float | None,
-           resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> int:  # fmt: skip
+           call: ClusterCall) -> int:
     """Check what a job needs, from this machine to the nodes.
 
     Prints one line for each check, and what to do about a fault. Without --submit it runs nothing on the cluster, and
@@ -30,8 +29,7 @@ def doctor(obj: Any, queue: str | None, submit: bool, environment: str | None, t
     of the first fault: 2 (a wrong setting), 3 (refused), 4 (unreachable), 5 (no running node), or that of the failed
     application's reason.
     """
-    configure_logging(verbose, requests=verbose)
-    from ..doctor.examination import Result, examine
+    from ..doctor.examination import examine
     from ..doctor.known import Question
     from ..job.parts import read_environment
     from ..validation import check_faults, noting
@@ -41,17 +39,11 @@ def doctor(obj: Any, queue: str | None, submit: bool, environment: str | None, t
     with noting(faults, "environment"):
         python = read_environment(environment) if environment else None
     check_faults(faults)
-    question = Question(dict(os.environ), resourcemanager, user, queue=queue or "default", submit=submit,
+    question = Question(dict(os.environ), call.resourcemanager, call.user, queue=queue or "default", submit=submit,
                         environment=python, timeout=timeout or 120.0)
-    width = max(80, shutil.get_terminal_size().columns)
-
-    def show(result: Result) -> None:
-        for line in () if as_json else result_lines(result.to_dict(), width):
-            click.echo(line)
-
     with obj.noted(question.cancellation.cancel):
-        diagnosis = examine(question, show)
-    if as_json:
+        diagnosis = examine(question, lambda result: None if call.as_json else show_result(result.to_dict()))
+    if call.as_json:
         print_json(diagnosis.to_dict())
     else:
         click.echo(f"\n{summary_line(diagnosis.to_dict())}")

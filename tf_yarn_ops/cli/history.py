@@ -12,8 +12,8 @@ from ..history.histories import Histories
 from ..history.query import STATES, Query, parse_states
 from ..runtime.common.clock import duration, local_time
 from ..runtime.common.report import run_seconds
-from ..terminal.output import align, configure_logging, print_json, say, show
-from .command_line import application_ids_only, next_options, read_moment, reading_options
+from ..terminal.output import align, print_json, say, show
+from .command_line import ClusterCall, application_ids_only, read_moment, reading_options
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
@@ -47,18 +47,18 @@ def _read_states(ctx: click.Context, option: click.Parameter, value: tuple[str, 
               help=f"At most so many, the latest first.  [default: {MOST_ROWS}]")
 @reading_options
 def history(name: str, since: float | None, states: tuple[str, ...], user: str | None, limit: int,
-            resourcemanager: str | None, as_json: bool, verbose: bool) -> None:  # fmt: skip
+            call: ClusterCall) -> None:  # fmt: skip
     """List jobs that have ended, the latest first.
 
     Records in HDFS tell of them, also when YARN has forgotten them.
     """
-    histories = _open(resourcemanager, verbose, user)
+    histories = Histories(call.discover(), user)
     if user is None:
         _complete(histories.cluster)
     found = list(itertools.islice(histories.find(Query(name, since or 0.0, states)), limit + 1))
     histories.close()
     shown = found[:limit]
-    if as_json:
+    if call.as_json:
         print_json(shown)
     else:
         for line in table(shown):
@@ -67,13 +67,6 @@ def history(name: str, since: float | None, states: tuple[str, ...], user: str |
         say("no such jobs in the history")
     if len(found) > limit:
         say(f"there are more; give --limit {limit * 10}, or less with --since 7d, --name, --state")
-
-
-def _open(resourcemanager: str | None, verbose: bool, users: str | None) -> Histories:
-    configure_logging(verbose, requests=verbose)
-    from ..hadoop.cluster import discover
-
-    return Histories(discover(resourcemanager), users)
 
 
 def _complete(cluster: "Cluster") -> None:
@@ -114,25 +107,24 @@ def table(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
 @click.argument("application_ids", metavar="APP APP...", nargs=-1, required=True, callback=application_ids_only)
 @click.option("--all", "everything", is_flag=True, help="Print values that are equal, too.")
 @reading_options
-def compare_command(application_ids: tuple[str, ...], everything: bool, resourcemanager: str | None,
-                    as_json: bool, verbose: bool) -> None:  # fmt: skip
+def compare_command(application_ids: tuple[str, ...], everything: bool, call: ClusterCall) -> None:
     """Show results, metrics, options and environments of ended jobs side by side.
 
     What differs comes first.
     """
     if len(application_ids) < 2:
         raise click.UsageError("give at least two applications; ytf history lists them")
-    histories = _open(resourcemanager, verbose, "*")
+    histories = Histories(call.discover(), "*")
     records = []
     for application_id in application_ids:
         record = histories.read(application_id)
         if record is None:
             raise ApplicationNotFound(f"there is no record of {application_id} in the history that you may read; ytf "
-                                      f"history{next_options(resourcemanager, None)} lists those of your jobs")
+                                      f"history{call.next_options} lists those of your jobs")
         records.append(record)
     histories.close()
     rows = compare(records)
-    if as_json:
+    if call.as_json:
         print_json({"applications": list(application_ids), "rows": [row._asdict() for row in rows]})
         return
     for line in comparison(application_ids, records, rows, everything):

@@ -8,13 +8,12 @@ import click
 
 from ..errors import LogMissing
 from ..follow.log_stream import LogLine, choose_tasks
-from ..hadoop.cluster import discover
 from ..launch.launcher import Launcher
 from ..terminal.log_filter import LogFilter
-from ..terminal.output import configure_logging, print_json, say, show
+from ..terminal.output import print_json, say, show
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
-from .command_line import application_ids_only, cluster_options, next_options, read_moment
+from .command_line import ClusterCall, application_ids_only, cluster_options, read_moment
 
 _ALL = ("*:*",)
 
@@ -37,7 +36,7 @@ _ALL = ("*:*",)
                    "begin. A line without a time belongs to the line before it.")
 @click.pass_obj
 def logs(obj: Any, application_id: str, tasks: tuple[str, ...], follow: bool, tail: int | None, pattern: str | None,
-         since: float | None, resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> int:
+         since: float | None, call: ClusterCall) -> int:
     """Print the logs of tasks, of a running or an ended application.
 
     With -f, all tasks are followed at once, each line with its task, until the application has ended.
@@ -45,18 +44,17 @@ def logs(obj: Any, application_id: str, tasks: tuple[str, ...], follow: bool, ta
     if follow and tail:
         raise click.UsageError("--tail and -f exclude each other; --since leaves older lines out")
     chosen = LogFilter(pattern, since)
-    configure_logging(verbose, requests=verbose)
-    launcher = Launcher(discover(resourcemanager, user=user))
+    launcher = call.launcher()
     code = 0
     if not follow:
-        _print(launcher, application_id, tasks, chosen, tail, as_json)
+        _print(launcher, application_id, tasks, chosen, tail, call.as_json)
     else:
         try:
             with obj.raised(), make_progress(plain=True) as progress:
                 final = launcher.follow_logs(application_id, tasks or _ALL, on_change=progress.show,
-                                             on_line=lambda line: _show(line, chosen, as_json))
+                                             on_line=lambda line: _show(line, chosen, call.as_json))
         except Interrupted as interrupted:
-            say(f"{application_id} goes on; next: ytf logs -f {application_id}{next_options(resourcemanager, user)}")
+            say(f"{application_id} goes on; next: ytf logs -f {application_id}{call.next_options}")
             return interrupted.exit_code
         reason = final.reason.value if final.reason else final.state
         say(f"{application_id} {reason}{f': {final.message}' if final.message else ''}")

@@ -3,6 +3,7 @@
 Event files in HDFS are copied over WebHDFS, and again as they grow, so this machine needs no library of HDFS.
 """
 
+import functools
 import os
 import re
 import shlex
@@ -24,9 +25,9 @@ from ..runtime.common.contract import APPLICATION_ID
 from ..runtime.common.event_copies import COPY_INTERVAL, COPY_REST, EventCopies
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.output import configure_logging, print_json, say
+from ..terminal.output import print_json, say
 from ..terminal.signals import Interrupted
-from .command_line import cluster_options
+from .command_line import ClusterCall, cluster_options
 
 if TYPE_CHECKING:
     from ..launch.launcher import Launcher
@@ -59,17 +60,15 @@ class NotShown(click.ClickException):
 @click.option("--args", "arguments", metavar="<arguments>", default="",
               help="Further arguments of the program tensorboard: --samples_per_plugin=images=100.")
 @cluster_options
-@click.pass_context
-def tensorboard(context: click.Context, target: str, compare: tuple[str, ...], port: int | None, browser: bool,
-                arguments: str, resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> int:
+def tensorboard(target: str, compare: tuple[str, ...], port: int | None, browser: bool, arguments: str,
+                call: ClusterCall) -> int:
     """Show the curves of applications in TensorBoard on this machine.
 
     APP is an application that runs or has ended; the history knows those that YARN has forgotten. PATH is a folder of
     this machine or a URL in HDFS. The page is shown until Ctrl-C.
     """
-    configure_logging(verbose, requests=verbose)
     program = _find_program()
-    site = _Site(resourcemanager, user)
+    site = _Site(call)
     try:
         shown = [site.resolve(word) for word in dict.fromkeys((target, *compare))]
         with tempfile.TemporaryDirectory(prefix="ytf-tensorboard-") as folder:
@@ -79,7 +78,7 @@ def tensorboard(context: click.Context, target: str, compare: tuple[str, ...], p
             with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=_STDERR) as board:
                 try:
                     url = _until_it_listens(board, int(words[words.index("--port") + 1]))
-                    if as_json:
+                    if call.as_json:
                         print_json({"url": url, "runs": [one._asdict() for one in shown]})
                     else:
                         click.echo(url)
@@ -100,22 +99,16 @@ def tensorboard(context: click.Context, target: str, compare: tuple[str, ...], p
 class _Site:
     """The cluster, which is asked only for applications and URLs."""
 
-    def __init__(self, resourcemanager: str | None, user: str | None):
-        self._where = resourcemanager, user
-        self._launcher: Launcher | None = None
+    def __init__(self, call: ClusterCall):
+        self._call = call
 
-    @property
+    @functools.cached_property
     def launcher(self) -> "Launcher":
-        if self._launcher is None:
-            from ..hadoop.cluster import discover
-            from ..launch.launcher import Launcher
-
-            self._launcher = Launcher(discover(self._where[0], user=self._where[1]))
-        return self._launcher
+        return self._call.launcher()
 
     def close(self) -> None:
-        if self._launcher is not None:
-            self._launcher.close()
+        if "launcher" in vars(self):
+            self.launcher.close()
 
     def resolve(self, word: str) -> Shown:
         """Return the event files of an application or a path."""

@@ -12,11 +12,11 @@ from ..errors import TfYarnError, WaitTimeout, did_you_mean
 from ..runtime.common.clock import duration, local_time
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.output import align, configure_logging, print_json, report_without_state, say, show, terminal_columns
+from ..terminal.output import align, print_json, report_without_state, say, show, terminal_columns
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
 from ..terminal.summary import describe
-from .command_line import application_ids_only, cluster_options, next_options
+from .command_line import ClusterCall, application_ids_only, cluster_options
 
 if TYPE_CHECKING:
     from ..launch.launcher import Launcher
@@ -90,45 +90,32 @@ def _command(function: Callable[..., Any]) -> click.Command:
 _application = click.argument("application_id", metavar="APP", callback=application_ids_only)
 
 
-def _launcher(resourcemanager: str | None, user: str | None, verbose: bool) -> "Launcher":
-    configure_logging(verbose, requests=verbose)
-    from ..hadoop.cluster import discover
-    from ..launch.launcher import Launcher
-
-    return Launcher(discover(resourcemanager, user=user))
-
-
-def _print_report(application_id: str, resourcemanager: str | None, user: str | None, as_json: bool,
-                  verbose: bool, read: "Callable[[Launcher, str], JobReport] | None" = None) -> int:  # fmt: skip
+def _print_report(application_id: str, call: ClusterCall,
+                  read: "Callable[[Launcher, str], JobReport] | None" = None) -> int:  # fmt: skip
     """Print a report; return exit code 9 if no source knows the application, else 0."""
-    try:
-        launcher = _launcher(resourcemanager, user, verbose)
+    with call.reporting(application_id):
+        launcher = call.launcher()
         report = read(launcher, application_id) if read else launcher.report(application_id)
-    except TfYarnError as error:
-        if as_json:
-            print_json(report_without_state(error, application_id).to_dict())
-        raise
-    if as_json:
+    if call.as_json:
         print_json(report.to_dict())
     else:
-        for line in describe(report, time.time(), next_options(resourcemanager, user), terminal_columns()):
+        for line in describe(report, time.time(), call.next_options, terminal_columns()):
             show(line)
     return report.exit_code if report.reason is Reason.LOST else 0
 
 
 @_command
 @_application
-def status(application_id: str, resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> int:
+def status(application_id: str, call: ClusterCall) -> int:
     """Show the present state of an application and its tasks."""
-    return _print_report(application_id, resourcemanager, user, as_json, verbose)
+    return _print_report(application_id, call)
 
 
 @_command
 @_application
 @click.option("--html", "html", type=click.Path(dir_okay=False), metavar="<file>",
               help="Write the job's page, with its timeline and curves, into one file for mails and artefact stores.")
-def report(application_id: str, html: str | None, resourcemanager: str | None, user: str | None, as_json: bool,
-           verbose: bool) -> int:  # fmt: skip
+def report(application_id: str, html: str | None, call: ClusterCall) -> int:
     """Print how an application and its tasks ended, and why.
 
     The history answers when YARN has forgotten the application.
@@ -142,7 +129,7 @@ def report(application_id: str, html: str | None, resourcemanager: str | None, u
             write_page(html, document)
         return found
 
-    return _print_report(application_id, resourcemanager, user, as_json, verbose, read)
+    return _print_report(application_id, call, read)
 
 
 @_command
@@ -150,46 +137,41 @@ def report(application_id: str, html: str | None, resourcemanager: str | None, u
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="<seconds>",
               help="Stop waiting after so many seconds.  [default: no limit]")
 @click.pass_obj
-def wait(obj: Any, application_id: str, timeout: float | None, resourcemanager: str | None, user: str | None,
-         as_json: bool, verbose: bool) -> int:  # fmt: skip
+def wait(obj: Any, application_id: str, timeout: float | None, call: ClusterCall) -> int:
     """Follow an application to its end.
 
     The exit code is that of its reason. Ctrl-C stops waiting; the application goes on.
     """
     try:
-        launcher = _launcher(resourcemanager, user, verbose)
-        with obj.raised(), make_progress() as progress:
-            final = launcher.wait(application_id, timeout=timeout, on_change=progress.show, ours=False)
+        with call.reporting(application_id):
+            launcher = call.launcher()
+            with obj.raised(), make_progress() as progress:
+                final = launcher.wait(application_id, timeout=timeout, on_change=progress.show, ours=False)
     except Interrupted as interrupted:
-        say(f"{application_id} goes on; next: ytf wait {application_id}{next_options(resourcemanager, user)}")
+        say(f"{application_id} goes on; next: ytf wait {application_id}{call.next_options}")
         return interrupted.exit_code
     except WaitTimeout:
-        if as_json:
+        if call.as_json:
             print_json(launcher.report(application_id).to_dict())
         raise
-    except TfYarnError as error:
-        if as_json:
-            print_json(report_without_state(error, application_id).to_dict())
-        raise
-    for line in describe(final, time.time(), next_options(resourcemanager, user), terminal_columns()):
+    for line in describe(final, time.time(), call.next_options, terminal_columns()):
         say(line)
-    if as_json:
+    if call.as_json:
         print_json(final.to_dict())
     return final.exit_code
 
 
 @_command
 @click.argument("application_ids", metavar="APP...", nargs=-1, required=True, callback=application_ids_only)
-def kill(application_ids: tuple[str, ...], resourcemanager: str | None, user: str | None, as_json: bool,
-         verbose: bool) -> None:  # fmt: skip
+def kill(application_ids: tuple[str, ...], call: ClusterCall) -> None:
     """Kill applications.
 
     Returns when they have ended. An application that had ended before stays as it is.
     """
     try:
-        launcher = _launcher(resourcemanager, user, verbose)
+        launcher = call.launcher()
     except TfYarnError as error:
-        if as_json:
+        if call.as_json:
             print_json([report_without_state(error, application_id).to_dict() for application_id in application_ids])
         raise
     reports, failed = [], []
@@ -202,17 +184,17 @@ def kill(application_ids: tuple[str, ...], resourcemanager: str | None, user: st
             say(f"{application_id} could not be killed: {error}")
         else:
             say(f"{application_id} {reports[-1].final_status}: {reports[-1].message}")
-    if as_json:
+    if call.as_json:
         print_json([one.to_dict() for one in reports])
     if failed:
         raise failed[0]
 
 
 @_command
-def list_command(resourcemanager: str | None, user: str | None, as_json: bool, verbose: bool) -> None:
+def list_command(call: ClusterCall) -> None:
     """List your applications that have not ended."""
-    jobs = _launcher(resourcemanager, user, verbose).list(concerns=True)
-    if as_json:
+    jobs = call.launcher().list(concerns=True)
+    if call.as_json:
         print_json([job.to_dict() for job in jobs])
         return
     now = time.time()

@@ -1,5 +1,6 @@
 """`Question` and `KnownFacts`: what is asked of the doctor, and what the checks have found out so far."""
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -126,3 +127,12 @@ class KnownFacts:
         if self.opened is None:
             raise LookupError("no check has opened the session")
         return self.opened
+
+    @property
+    def missing_for_skein(self) -> str:
+        """The programs that Skein's Java client lacks on this machine, joined by "and"; empty if it can run."""
+        environ = self.question.environ
+        home, path = environ.get("JAVA_HOME"), environ.get("PATH")
+        found = {"'yarn' on PATH": shutil.which("yarn", path=path),
+                 "Java": shutil.which("java", path=f"{home}/bin" if home else path)}
+        return " and ".join(name for name, program in found.items() if not program)

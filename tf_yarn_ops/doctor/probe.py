@@ -9,8 +9,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from ..errors import TfYarnError
+from ..hadoop.fast_import import import_httpx
 from ..hadoop.gateway import place
-from ..hadoop.httpx_import import import_httpx
 from ..hadoop.security.authentication import Authentication
 from ..hadoop.security.spnego import wants_negotiation
 from ..hadoop.site import Site

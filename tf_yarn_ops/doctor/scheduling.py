@@ -16,7 +16,6 @@ from ..hadoop.transport import RestUnavailable, read_json
 from .findings import Finding, ill, skip, well
 from .known import KnownFacts
 from .probe import probe_all
-from .skein_client import missing_for_skein
 from .symptoms import Symptom
 
 SUBMIT, ADMINISTER = "SUBMIT_APPLICATIONS", "ADMINISTER_QUEUE"
@@ -54,7 +53,7 @@ def check_submission(known: KnownFacts) -> Finding:
     except RestUnavailable as error:
         if way == "rest":
             return ill(Symptom.REST_NEEDED, error=error)
-        missing = missing_for_skein(known.question.environ)
+        missing = known.missing_for_skein
         if missing:
             return ill(Symptom.SKEIN_UNUSABLE, why=f"HTTP is closed: {error}", missing=missing)
         return ill(Symptom.REST_CLOSED, error=error)
@@ -63,7 +62,7 @@ def check_submission(known: KnownFacts) -> Finding:
 
 
 def _with_skein(known: KnownFacts, why: str) -> Finding:
-    missing = missing_for_skein(known.question.environ)
+    missing = known.missing_for_skein
     if missing:
         return ill(Symptom.SKEIN_UNUSABLE, why=why, missing=missing)
     return well(f"with Skein's Java client, because {why}", way="skein")

@@ -13,7 +13,6 @@ from ..staging.staging_directory import PASSABLE
 from .findings import Finding, ill, skip, well
 from .known import KnownFacts
 from .probe import ProbeAnswer, probe_all
-from .skein_client import missing_for_skein
 from .symptoms import Symptom
 
 _WRITABLE_BY_OTHERS = 0o022
@@ -63,7 +62,7 @@ def _skein_submits(known: KnownFacts, refused: bool) -> bool:
     With ``auto`` a launcher changes to it only after a refusal, not for a server that does not answer.
     """
     way = known.site.submit_with
-    return way == "skein" or (way == "auto" and refused and not missing_for_skein(known.question.environ))
+    return way == "skein" or (way == "auto" and refused and not known.missing_for_skein)
 
 
 def _state(answer: ProbeAnswer) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import TfYarnError
 from ..hadoop.cluster import Cluster
-from ..hadoop.httpx_import import import_httpx
+from ..hadoop.fast_import import import_httpx
 from ..hadoop.transport import RESOURCEMANAGER, client_options, explain_401, is_json
 from ..runtime.common.report import JobReport
 

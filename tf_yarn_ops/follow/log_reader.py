@@ -23,8 +23,8 @@ from ..errors import LogMissing, SpecInvalid, SubmissionRejected, TfYarnError, d
 from ..hadoop import gateway
 from ..hadoop.aggregated_log import NotALog, directories_of, read_aggregated_log
 from ..hadoop.cluster import Cluster
+from ..hadoop.fast_import import import_httpx
 from ..hadoop.filesystem import FileSystem
-from ..hadoop.httpx_import import import_httpx
 from ..hadoop.local_jobs import LocalJobs
 from ..hadoop.resourcemanager import ENDED, ResourceManager
 from ..hadoop.security.authentication import OTHER_USERS, GatewayAuthentication, KerberosAuthentication

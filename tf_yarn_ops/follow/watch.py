@@ -17,8 +17,8 @@ from typing import Any
 
 from ..errors import ApplicationNotFound, ClusterUnreachable
 from ..hadoop.cluster import Cluster
+from ..hadoop.fast_import import import_httpx
 from ..hadoop.gateway import from_outside
-from ..hadoop.httpx_import import import_httpx
 from ..hadoop.resourcemanager import (
     CLUSTER_PATH,
     LIVE,

@@ -1,7 +1,8 @@
 """Import modules without their slow parts, which nobody here calls.
 
-In a cold process ``import skein`` imports setuptools for one comparison of versions: 0.1 to 0.2 s. From Python 3.12 on
-an interpreter may lack setuptools, and Skein could not be imported at all.
+The command line of httpx, with rich and click, takes 0.1 s. In a cold process ``import skein`` imports setuptools for
+one comparison of versions: 0.1 to 0.2 s. From Python 3.12 on an interpreter may lack setuptools, and Skein could not be
+imported at all.
 """
 
 import sys
@@ -12,6 +13,14 @@ from contextlib import contextmanager
 from typing import Any
 
 _lock = threading.Lock()
+
+
+def import_httpx() -> Any:
+    """Return the module ``httpx``, without its command line."""
+    # None tells the import system that a module can't be imported; httpx expects that.
+    with standing_in({"httpx._main": None}, unless="httpx"):
+        import httpx
+    return httpx
 
 
 def import_skein() -> Any:

@@ -11,8 +11,8 @@ from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, KerberosRefused, SubmissionRejected
+from .fast_import import import_httpx
 from .gateway import from_outside, is_gateway
-from .httpx_import import import_httpx
 from .security.authentication import Authentication
 from .transport import (
     CALL_PATIENCE,

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
 from . import gateway, tls
-from .httpx_import import import_httpx
+from .fast_import import import_httpx
 from .security import credentials
 from .security.authentication import Authentication
 from .security.spnego import wants_negotiation

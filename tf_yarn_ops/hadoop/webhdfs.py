@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from ..errors import ClusterUnreachable, SubmissionRejected
 from ..runtime.common.file_storage import Content, FileStatus, read_file_status
-from .httpx_import import import_httpx
+from .fast_import import import_httpx
 from .security.authentication import Authentication
 from .transport import (
     CONNECT_TIMEOUT,

@@ -11,7 +11,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from ..errors import ClusterUnreachable, SubmissionRejected
-from ..hadoop.httpx_import import import_httpx
+from ..hadoop.fast_import import import_httpx
 from ..hadoop.security.authentication import Authentication
 from ..hadoop.transport import Addresses, Failover, Service, client_options, explain_response, send_request
 from .packed_job import APP_PATH, COORDINATOR_PATH, WORKFLOW_PATH

@@ -1,6 +1,7 @@
 """A diagnosis as text for people: a line for each check, and below a complaint what to do; how its command ends."""
 
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -35,6 +36,14 @@ def result_lines(result: Mapping[str, Any], width: int = 100) -> Iterator[str]:
         first, *rest = _wrap(escape_controls(str(result["advice"])), width - _OUTCOME - len("do: "))
         yield " " * _OUTCOME + f"do: {first}"
         yield from (" " * (_OUTCOME + len("do: ")) + line for line in rest)
+
+
+def show_result(result: Mapping[str, Any]) -> None:
+    """Write the lines of one check to stdout, as wide as the terminal."""
+    import click
+
+    for line in result_lines(result, max(80, shutil.get_terminal_size().columns)):
+        click.echo(line)
 
 
 def summary_line(diagnosis: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from ...errors import ClusterUnreachable, SubmissionRejected
-from ...hadoop.httpx_import import import_httpx
+from ...hadoop.fast_import import import_httpx
 from ...hadoop.security.authentication import SimpleAuthentication
 from ...hadoop.transport import Addresses, Failover, Service, client_options, explain_response, send_request
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..httpx_import import import_httpx
+from ..fast_import import import_httpx
 
 if TYPE_CHECKING:
     import httpx

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...errors import ClusterUnreachable
-from ..httpx_import import import_httpx
+from ..fast_import import import_httpx
 from .origin import closed_jar, origin_of
 from .tickets import PROCESS_TICKETS, Tickets
 
