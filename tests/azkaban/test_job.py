@@ -208,7 +208,7 @@ FAULTS = [
     ({**RUN, "tf.dry_run": "perhaps"}, "tf.dry_run: 'perhaps' is neither true nor false"),
     ({**RUN, "tf.environment": "conda"},
      "tf.environment: 'conda' is not an environment; give python:///path/to/python3, venv:///folder, conda:///folder, "
-     "docker://image, or an archive (.tar.gz, .tgz, .zip)"),
+     "docker://image, requirements://requirements.txt, or an archive (.tar.gz, .tgz, .zip)"),
     ({**RUN, "tf.environment": "venv:///v", "tf.docker_image": "x"},
      "tf.docker_image: tf.environment also says where the program runs; give one of them"),
     ({**RUN, "tf.env.1x": "a"},

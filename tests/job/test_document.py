@@ -103,7 +103,7 @@ WORKER = {"tasks": {"worker": 1}, "command": "x"}
         ({**WORKER, "restart": "task"}, ["restart: 'task' is not a mapping of keys to values"]),
         ({**WORKER, "environment": "x"},
          ["environment: 'x' is not an environment; give python:///path/to/python3, venv:///folder, conda:///folder, "
-          "docker://image, or an archive (.tar.gz, .tgz, .zip)"]),
+          "docker://image, requirements://requirements.txt, or an archive (.tar.gz, .tgz, .zip)"]),
         ({"tasks": {"master": 1, "chief": 1}, "command": "x"}, ["tasks.chief: the chief is given twice; chiefworker and master are other names of chief"]),
         ({"tasks": {"worker": {"indices": {0: {"memory": "x"}}}}, "command": "x"},
          ["tasks.worker.indices.0.memory: 'x' is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)"]),

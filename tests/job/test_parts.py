@@ -80,10 +80,10 @@ def test_environments(text, scheme, location):
     ("text", "message"),
     [
         ("virtualenv:///x", "'virtualenv:///x' is not an environment; give python:///path/to/python3, venv:///folder, "
-                            "conda:///folder, docker://image, or an archive (.tar.gz, .tgz, .zip)"),
+                            "conda:///folder, docker://image, requirements://requirements.txt, or an archive (.tar.gz, .tgz, .zip)"),
         ("venv://x", "venv://x needs an absolute path on the nodes: venv:///path, with three slashes"),
         ("docker://", "docker:// names nothing; give python:///path/to/python3, venv:///folder, conda:///folder, "
-                      "docker://image, or an archive (.tar.gz, .tgz, .zip)"),
+                      "docker://image, requirements://requirements.txt, or an archive (.tar.gz, .tgz, .zip)"),
     ],
 )  # fmt: skip
 def test_invalid_environment_is_refused(text, message):

@@ -86,7 +86,7 @@ def test_options_override_a_file(options, seen):
          ["task_memory 'worker[²]:4g': index '²' is out of range; worker has 0 to 0"]),
         ({"cluster_requirement": "worker:1", "environment": "hdfs://[x/env.zip"},
          ["environment: 'hdfs://[x/env.zip' is not an environment; give python:///path/to/python3, venv:///folder, "
-          "conda:///folder, docker://image, or an archive (.tar.gz, .tgz, .zip)"]),
+          "conda:///folder, docker://image, requirements://requirements.txt, or an archive (.tar.gz, .tgz, .zip)"]),
         ({"cluster_requirement": "worker:1", "file": ["a=hdfs://[x/a"], "script": "hdfs://[x/b"},
          ["file.a: 'hdfs://[x/a' is neither a path nor a URI: Invalid IPv6 URL",
           "script: 'hdfs://[x/b' is neither a path nor a URI: Invalid IPv6 URL"]),

@@ -10,7 +10,7 @@ from pathlib import Path
 from support.airflow_site import plain_environ
 from support.azkaban_site import made_once
 from support.programs import ROOT
-from support.uv_settings import read_settings
+from tf_yarn_ops.environments.pip_settings import read_pip_settings
 
 #: What each of them is installed with; a newer package of the same index may break an older Airflow.
 _PINS = Path(__file__).parent / "airflow_pins"
@@ -54,7 +54,7 @@ class Airflow:
         venv, home = folder / "venv", folder / "home"
         _run([sys.executable, "-m", "uv", "venv", "--quiet", "--python", sys.executable, venv])
         _run([sys.executable, "-m", "uv", "pip", "sync", "--quiet", "--python", venv / "bin" / "python", _PINS / f"{self.number}.txt"],
-             env=os.environ | read_settings(os.environ))
+             env=os.environ | read_pip_settings(os.environ))
         _run([venv / "bin" / "python", "-m", "airflow", "db", "migrate"],
              env={**plain_environ(), "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"})
 

@@ -28,6 +28,7 @@ LAZY = {
     "completion": (".completion", "completion", "Print the completion of ytf and ytf-submit for a shell."),
     "compare": (".history", "compare_command", "Show ended jobs side by side, what differs first."),
     "doctor": (".doctor", "doctor", "Check what a job needs, and say what to do about faults."),
+    "env": (".env", "env_group", "Pack an environment for the nodes, and check one."),
     "history": (".history", "history", "List ended jobs, long after YARN has forgotten them."),
     "logs": (".logs", "logs", "Print the logs of tasks, and follow them as they grow."),
     "minicluster": ("..minicluster.commands", "minicluster", "Run a real Hadoop on this machine."),

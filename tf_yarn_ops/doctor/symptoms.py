@@ -196,6 +196,14 @@ class Symptom(enum.Enum):
         "Logs of running tasks can't be read from here until this machine reaches the NodeManagers' web ports "
         "(usually 8042); jobs run all the same")
 
+    ENVIRONMENT_UNFIT = _fault(
+        "environment",
+        "{archive} {why}", "Pack it again: ytf env pack; then import its packages: ytf env check {archive}",
+        Reason.ENVIRONMENT_INVALID)
+    ENVIRONMENT_DOUBTFUL = _warning(
+        "environment",
+        "{archive} {why}", "Make sure that every node has them, or pack it again: ytf env pack")
+
     APPLICATION_FAILED = _fault(
         "application", "{application} ended as {reason}: {message}", "{hint} {next}", Reason.AM_FAILED)
     APPLICATION_SLOW = _fault(

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from . import probe_job as application
 from . import reach, scheduling, storage
+from .environment import examine_environment
 from .findings import Finding
 from .known import KnownFacts
 from .symptoms import Symptom
@@ -64,8 +65,9 @@ CHECKS = (
     Check("queue_acl", "May any user kill applications in the queue?", scheduling.check_queue_acl, ("queue",)),
     Check("nodes", "Are there running nodes, and does this machine reach the NodeManagers?", scheduling.examine_nodes,
           ("identity",)),
+    Check("environment", "Can the archive of `--environment` run on the nodes?", examine_environment, seconds=300.0),
     Check("application", "With `--submit`: does a tiny application run, and which Python and TensorFlow has it?",
-          application.check_application, ("tokens", "staging", "submission", "queue", "nodes"),
+          application.check_application, ("tokens", "staging", "submission", "queue", "nodes", "environment"),
           Symptom.APPLICATION_REFUSED, 180.0),
     Check("logs", "Can logs be read while a job runs and after its end?", scheduling.check_logs, ("nodes",)),
 )

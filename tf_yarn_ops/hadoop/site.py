@@ -98,6 +98,9 @@ class Site:
         Directory of a second cache, which ``trusted_owner`` fills for all users; it is searched first.
     trusted_owner : str, optional
         A user whose cached files are used besides those of the submitting user.
+    environment_cache : str, optional
+        Folder of submitting machines for the environments of ``requirements://``, for users who trust each other.
+        Default: each user's own, below ``~/.cache``.
     history_days : int, optional
         Days for which the records of ended jobs stay below the staging directory. Default 365; 0 keeps none.
     application_classpath : sequence of str, optional
@@ -151,6 +154,7 @@ class Site:
     staging: str = "/user/{user}/.skein"
     shared_cache: str | None = None
     trusted_owner: str | None = None
+    environment_cache: str | None = None
     history_days: int = 365
     application_classpath: tuple[str, ...] = ()
     ui_url: str | None = None
@@ -175,6 +179,7 @@ class Site:
             "namenodes": _read_namenodes, "resourcemanager_service": read_texts,
             "token_renewer": optional(read_text),
             "shared_cache": optional(read_text), "staging": read_text, "trusted_owner": optional(read_text),
+            "environment_cache": optional(read_text),
             "history_days": read_count(0), "application_classpath": read_texts, "log_server": optional(read_text),
             "ui_url": optional(read_text),
             "coordinator_ports": _read_port_range, "am_java_options": read_text, "docker_folders": read_texts,
@@ -186,6 +191,8 @@ class Site:
         })
         if not faults and not self.staging.startswith("/"):
             faults.append(Fault("staging", SiteFault.NOT_ABSOLUTE, {"given": self.staging}))
+        if not faults and self.environment_cache and not self.environment_cache.startswith("/"):
+            faults.append(Fault("environment_cache", SiteFault.NOT_ABSOLUTE_FILE, {"given": self.environment_cache}))
         if not faults and self.keytab and not self.keytab.removeprefix("FILE:").startswith("/"):
             faults.append(Fault("keytab", SiteFault.NOT_ABSOLUTE_FILE, {"given": self.keytab}))
         if self.gateway_password_file and self.gateway_token_file:

@@ -17,7 +17,7 @@ from .declaration import DOCUMENT, Part, option
 
 #: Arguments of TensorBoard that the program in front of it gives itself.
 TENSORBOARD_OWN = ("--logdir", "--logdir_spec", "--host", "--bind_all", "--port", "--reuse_port", "--path_prefix")
-ENVIRONMENT_SCHEMES = ("python", "venv", "conda", "docker")
+ENVIRONMENT_SCHEMES = ("python", "venv", "conda", "docker", "requirements")
 
 
 class PartFault(FaultCode):
@@ -33,7 +33,8 @@ class PartFault(FaultCode):
     NOT_AN_ENVIRONMENT = "{given} is not an environment; {advice}"
 
 
-_ADVICE = ("give python:///path/to/python3, venv:///folder, conda:///folder, docker://image, or an archive "
+_ADVICE = ("give python:///path/to/python3, venv:///folder, conda:///folder, docker://image, "
+           "requirements://requirements.txt, or an archive "
            f"({', '.join(ARCHIVE_SUFFIXES)})")
 
 
@@ -184,10 +185,10 @@ class Environment:
     Parameters
     ----------
     scheme : str
-        ``python``, ``venv``, ``conda``, ``docker`` or ``archive``.
+        ``python``, ``venv``, ``conda``, ``docker``, ``requirements`` or ``archive``.
     location : str
-        An interpreter's path, an environment's folder, an image, or an archive's
-        local path or URI.
+        An interpreter's path, an environment's folder, an image, a file of requirements of this machine, or an
+        archive's local path or URI.
 
     Raises
     ------

@@ -238,7 +238,8 @@ class JobSpec(Part):
         value="<size>")
     environment: Environment | None = option(
         None, kinds.Kind("text", read_environment), "The interpreter and its packages: python:///usr/bin/python3, "
-        "venv:///folder, conda:///folder, docker://image, or an archive (.tar.gz, .tgz, .zip; a local path or a URI). "
+        "venv:///folder, conda:///folder, docker://image, an archive (.tar.gz, .tgz, .zip; a local path or a URI), or "
+        "requirements://requirements.txt, from which an archive is built once and kept. "
         "Its bin folder comes first on PATH.", section="program", in_words="the nodes' own")
     tensorboard: TensorBoard | None = option(
         None, kinds.Kind("flag", _read_tensorboard, part=TensorBoard),

@@ -21,7 +21,7 @@ from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..submit.preflight import check_files
+from ..submit.preflight import check_environment, check_files
 from .claims import Claim, Claims
 from .identity import (
     WAIT,
@@ -74,7 +74,14 @@ class Submission:
     def _send(self) -> JobReport | None:
         """Submit over HTTP, or through Skein's Java client where HTTP is closed."""
         check_files(self._spec)
+        if not self._session.cluster.is_local:
+            check_environment(self._spec)
         self._session.checkpoint()
+        if self._spec.environment and self._spec.environment.scheme == "requirements":
+            from ..environments.requirements import with_built_environment
+
+            self._spec = with_built_environment(self._spec, self._session.cluster.site.environment_cache,
+                                                self._session.checkpoint)
         if self._route.way() != SKEIN:
             try:
                 with self._route.rest_submitter(self._spec) as submitter:

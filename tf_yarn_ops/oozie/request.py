@@ -3,6 +3,7 @@
 Every fault is reported at once, with the name of its option, or with its path in the job's document.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..environments.requirements import with_built_environment
 from ..errors import Fault, FaultCode, GeneralFault, did_you_mean
+from ..hadoop.site import find_site
 from ..job.document import read_document
 from ..job.request import doubts_about_job
 from ..job.spec import JobSpec
@@ -165,6 +168,9 @@ def _read_training(training: TrainingAction, document: Mapping[str, Any], known:
     if spec is None:
         return training
     faults += _local_faults(document, spec)
+    if not faults:
+        with noting(faults):
+            spec = with_built_environment(spec, find_site(os.environ).environment_cache)
     where = f"{training.name} " if training.suffix else ""
     warnings += [f"{where}{doubt}" for doubt in (*_doubts(document, known), *doubts_about_job(spec))]
     packed, sources = _pack_sources(document, spec)

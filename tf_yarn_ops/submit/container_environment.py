@@ -62,7 +62,7 @@ def build_container_environment(
         return ContainerEnvironment(interpreter=location, path=(str(PurePosixPath(location).parent),))
     if environment.scheme in ("venv", "conda"):
         return ContainerEnvironment(interpreter=f"{location}/bin/python", path=(f"{location}/bin",))
-    if environment.scheme == "archive":
+    if environment.scheme in ("archive", "requirements"):  # the latter only where nothing is submitted
         binaries = f"{ENVIRONMENT_FOLDER}/bin"
         return ContainerEnvironment(interpreter=f"{binaries}/python", path=(binaries,),
                                     archives={ENVIRONMENT_FOLDER: location})

@@ -7,6 +7,7 @@ it is the configured one; later it is at most the largest memory, vcores and GPU
 refuses a larger container only when the application master asks for it.
 """
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -18,6 +19,8 @@ from ..errors import Fault, FaultCode, ResourcesImpossible
 from ..hadoop.resourcemanager import Allocation
 from ..job.spec import JobSpec
 from ..validation import ARCHIVE_SUFFIXES, check_faults
+
+logger = logging.getLogger(__name__)
 
 #: The name of the application master's container in messages.
 MASTER = "the application master"
@@ -51,6 +54,8 @@ def with_absolute_sources(spec: JobSpec) -> JobSpec:
     environment = spec.environment
     if environment and environment.scheme == "archive":
         environment = replace(environment, location=absolute(environment.location))
+    elif environment and environment.scheme == "requirements":
+        environment = replace(environment, location=str(Path(environment.location).absolute()))
     return replace(
         spec, environment=environment, script=absolute(spec.script) if spec.script else None,
         files={name: absolute(source) for name, source in spec.files.items()},
@@ -63,7 +68,7 @@ def local_sources(spec: JobSpec) -> dict[str, Path]:
              **{f"archives.{name}": source for name, source in spec.archives.items()}}
     if spec.script:
         named["script"] = spec.script
-    if spec.environment and spec.environment.scheme == "archive":
+    if spec.environment and spec.environment.scheme in ("archive", "requirements"):
         named["environment"] = spec.environment.location
     return {where: path for where, source in named.items() if (path := local_path(source)) is not None}
 
@@ -87,6 +92,27 @@ def check_files(spec: JobSpec) -> None:
         elif os.path.isfile(path) and not os.access(path, os.R_OK):
             faults.append(Fault(where, LocalFileFault.UNREADABLE, {"file": path}))
     check_faults(faults)
+
+
+def check_environment(spec: JobSpec) -> None:
+    """Look into the first part of a local archive that is the job's environment; log what may not work.
+
+    Raises
+    ------
+    SpecInvalid
+        The archive can't be an environment on any node.
+    """
+    if spec.environment is None or spec.environment.scheme != "archive":
+        return
+    path = local_path(spec.environment.location)
+    if path is None or path.is_dir():
+        return
+    from ..environments.check import HOPELESS, PEEK, check_archive
+
+    found = check_archive(path, limit=PEEK)
+    check_faults(fault.below("environment") for fault in found.faults if fault.code in HOPELESS)
+    for doubt in (*found.faults, *found.doubts):
+        logger.warning("environment: %s %s", path, doubt)
 
 
 def containers(spec: JobSpec) -> dict[str, Allocation]:

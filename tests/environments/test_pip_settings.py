@@ -9,7 +9,7 @@ import pytest
 
 from support.http_server import Handler, running
 from support.tls import Authority
-from support.uv_settings import read_settings
+from tf_yarn_ops.environments.pip_settings import read_pip_settings
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_files_and_variables_of_pip_become_variables_of_uv(environ, tmp_path):
         "[global]\nindex-url = https://one.example/simple\nextra-index-url = https://two.example/a\n  https://two.example/b\n"
         "cert = /etc/company.pem\ntimeout = 7\n[install]\nindex-url = https://user:secret@three.example/it's\n")
     environ |= {"PIP_PROXY": "http://proxy.example:1", "UV_HTTP_TIMEOUT": "9"}
-    assert read_settings(environ) == {
+    assert read_pip_settings(environ) == {
         "UV_DEFAULT_INDEX": "https://user:secret@three.example/it's", "UV_INDEX": "https://two.example/a https://two.example/b",
         "SSL_CERT_FILE": "/etc/company.pem", "ALL_PROXY": "http://proxy.example:1",
     }
@@ -54,6 +54,6 @@ def test_uv_installs_from_an_index_that_only_pip_knows(environ, tmp_path):
         port = server.server_address[1]
         (tmp_path / "pip.conf").write_text(f"[global]\nindex-url = https://127.0.0.1:{port}/simple\ncert = {authority.file}\n")
         command = [sys.executable, "-m", "uv", "pip", "install", "--no-cache", "--target", tmp_path / "target", "ytf-probe"]
-        aware = subprocess.run(command, env=environ | read_settings(environ), capture_output=True, text=True, timeout=120)
+        aware = subprocess.run(command, env=environ | read_pip_settings(environ), capture_output=True, text=True, timeout=120)
     assert aware.returncode == 0, aware.stderr
     assert (tmp_path / "target" / "ytf_probe.py").is_file()

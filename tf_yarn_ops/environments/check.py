@@ -1,0 +1,279 @@
+"""`check_archive`: find before the submission what keeps a packed environment from working in a container."""
+
+import gzip
+import json
+import os
+import platform
+import posixpath
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import Fault, FaultCode
+
+#: The processors in the head of an ELF file.
+_MACHINES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 22: "s390x"}
+#: How much of an archive a look at submission unpacks, bytes: programs come first in archives of `pack`.
+PEEK = 16 << 20
+#: MiB: `yarn.nodemanager.localizer.cache.target-size-mb`; a node deletes what is larger as soon as no job uses it.
+_CACHE_OF_NODE = 10240
+#: The oldest Python that runs the agent.
+_OLDEST = (3, 9)
+_LIBRARY = re.compile(r"lib/python(\d+)\.(\d+)/(?:os\.py|site-packages/)")
+#: A package's description, and what it adds to sys.path; not those of the packages that a package brings along.
+_OF_PACKAGE = re.compile(r"(?:site|dist)-packages/[^/]+(?:\.pth|\.dist-info/WHEEL)$")
+_LISTING = """
+import gzip
+import json
+from importlib import metadata
+found = set()
+for one in metadata.distributions():
+    for file in map(str, one.files or ()):
+        if file.endswith("/__init__.py") and file.count("/") == 1 or file.endswith((".py", ".so")) and "/" not in file:
+            found.add(file.split("/")[0].split(".")[0])
+print(json.dumps(sorted(name for name in found if name.isidentifier() and name[0] != "_" and name[:4] != "test")))
+"""
+
+
+class ArchiveFault(FaultCode):
+    """Fault codes for an archive that can't be the environment of a job."""
+
+    NOT_READ = "is no .tar.gz that can be read: {error}"
+    ZIP = "is a zip, which YARN unpacks without the right to execute; pack it as .tar.gz"
+    NO_INTERPRETER = "has no bin/python{hint}"
+    NOT_A_PROGRAM = "bin/python is for {given}, and the nodes run {platform}"
+    BROKEN_LINK = "bin/python leads to {target}, which is not in the archive"
+    OLD_PYTHON = "has Python {given}, and the agent needs {least} or later"
+    NO_LIBRARY = "has an interpreter without its library: lib/pythonX.Y/os.py is missing"
+    OTHER_PACKAGE = "{name} was built for {given}, and the interpreter is Python {python} on {platform}"
+    BUILD_PATH = "{name} names {target}, a path of the machine that made the archive"
+    EDITABLE = "{name} is installed editable, so its code is not in the archive"
+    NOT_IMPORTED = "{name} can't be imported: {error}"
+
+
+class ArchiveDoubt(FaultCode):
+    """Codes for what works on some clusters."""
+
+    NODE_PYTHON = "bin/python leads to {target}, which every node needs"
+    ABSOLUTE_LINK = "{name} leads to {target}, which every node needs"
+    LARGE = "unpacks to {size} MiB; with stock settings a node keeps {most} MiB of files for later jobs"
+
+
+#: What no cluster can run; the other faults depend on the nodes or the program, so a submission only warns.
+HOPELESS = (ArchiveFault.NOT_READ, ArchiveFault.ZIP, ArchiveFault.NO_INTERPRETER, ArchiveFault.BROKEN_LINK)
+
+
+@dataclass
+class _Listing:
+    """What is known of an archive's members."""
+
+    names: set[str] = field(default_factory=set)
+    links: dict[str, str] = field(default_factory=dict)
+    heads: dict[str, bytes] = field(default_factory=dict)
+    tags: dict[str, list[str]] = field(default_factory=dict)
+    size: int = 0
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class ArchiveReport:
+    """What was found in an archive.
+
+    Attributes
+    ----------
+    faults, doubts : tuple of Fault
+        Without paths.
+    python : str
+        ``3.11``; empty if unknown.
+    packages : int
+        How many were seen.
+    packed, unpacked : int
+        Bytes; of a part of the archive if only that was read.
+    """
+
+    faults: tuple[Fault, ...]
+    doubts: tuple[Fault, ...] = ()
+    python: str = ""
+    packages: int = 0
+    packed: int = 0
+    unpacked: int = 0
+
+
+def check_archive(archive: Path, nodes: str = f"linux-{platform.machine()}", *, limit: int | None = None,
+                  modules: Iterable[str] | None = ()) -> ArchiveReport:
+    """Look for what keeps an archive from being the environment of a job.
+
+    Parameters
+    ----------
+    archive : Path
+        A file of this machine.
+    nodes : str, optional
+        The platform of the nodes. Default: Linux on this machine's processor.
+    limit : int, optional
+        Read only so many bytes of the content, and assume nothing about the rest. Default: everything.
+    modules : iterable of str or None, optional
+        Modules to import from an unpacked copy, if this machine is of the nodes' platform; None for those of all
+        packages. Default: none.
+
+    Returns
+    -------
+    ArchiveReport
+    """
+    if archive.suffix == ".zip":
+        return ArchiveReport((_found(ArchiveFault.ZIP),))
+    try:
+        listing = _read(archive, limit)
+    except (OSError, EOFError, tarfile.TarError) as error:
+        return ArchiveReport((_found(ArchiveFault.NOT_READ, error=error),))
+    faults: list[Fault] = []
+    doubts: list[Fault] = []
+    python = _python_of(listing)
+    _check_interpreter(listing, nodes, python, faults, doubts)
+    if python:
+        faults += _foreign_packages(listing, python, nodes)
+    faults += _build_paths(listing)
+    doubts += [_found(ArchiveDoubt.ABSOLUTE_LINK, name=name, target=target)
+               for name, target in listing.links.items()
+               if target.startswith("/") and not name.startswith("bin/python")]
+    if listing.size > _CACHE_OF_NODE << 20:
+        doubts.append(_found(ArchiveDoubt.LARGE, size=listing.size >> 20, most=_CACHE_OF_NODE))
+    if not faults and modules != () and nodes == f"{sys.platform}-{platform.machine()}":
+        faults += _import_all(archive, modules)
+    return ArchiveReport(tuple(faults), tuple(doubts), python, len(listing.tags), archive.stat().st_size, listing.size)
+
+
+def _found(code: FaultCode, **values: object) -> Fault:
+    return Fault("", code, values)
+
+
+def _read(archive: Path, limit: int | None) -> _Listing:
+    listing = _Listing()
+    # gzip reports an archive that was cut off; tarfile alone takes it for a short one.
+    with gzip.open(archive) as content, tarfile.open(fileobj=content, mode="r|") as tar:
+        for member in tar:
+            name = posixpath.normpath(member.name)
+            listing.names.add(name)
+            listing.size += member.size
+            if member.issym():
+                listing.links[name] = member.linkname
+            elif member.islnk():
+                listing.links[name] = posixpath.relpath(member.linkname, posixpath.dirname(name))
+            elif member.isreg() and (name.startswith("bin/") or _OF_PACKAGE.search(name)):
+                file = tar.extractfile(member)
+                text = file.read(4096) if file else b""
+                if name.endswith("WHEEL"):
+                    package = name.split("/")[-2].split("-")[0]
+                    listing.tags[package] = re.findall(r"^Tag: (\S+)", text.decode(errors="replace"), re.MULTILINE)
+                else:
+                    listing.heads[name] = text
+            if limit and listing.size > limit:
+                listing.whole = False
+                break
+    return listing
+
+
+def _python_of(listing: _Listing) -> str:
+    target = posixpath.basename(_end_of_links(listing, "bin/python"))
+    found = re.fullmatch(r"python(\d+)\.(\d+)", target) or next(filter(None, map(_LIBRARY.match, listing.names)), None)
+    return f"{found[1]}.{found[2]}" if found else ""
+
+
+def _end_of_links(listing: _Listing, name: str) -> str:
+    for _ in range(10):
+        if name not in listing.links:
+            break
+        name = posixpath.normpath(posixpath.join(posixpath.dirname(name), listing.links[name]))
+    return name
+
+
+def _check_interpreter(listing: _Listing, nodes: str, python: str, faults: list[Fault], doubts: list[Fault]) -> None:
+    end = _end_of_links(listing, "bin/python")
+    if "bin/python" not in listing.names:
+        inner = min((name for name in listing.names if name.endswith("/bin/python")), default="")
+        folder = inner.removesuffix("/bin/python")
+        if listing.whole or folder:
+            hint = f"; it is in {folder}: pack the folder's content (tar -C {folder} -czf A.tar.gz .)" if folder else ""
+            faults.append(_found(ArchiveFault.NO_INTERPRETER, hint=hint))
+    elif end.startswith("/"):
+        doubts.append(_found(ArchiveDoubt.NODE_PYTHON, target=end))
+    elif end in listing.names:
+        head = listing.heads.get(end, b"")
+        built = _platform_of(head)
+        if built != nodes and not head.startswith(b"#!"):
+            faults.append(_found(ArchiveFault.NOT_A_PROGRAM, given=built, platform=nodes))
+        if listing.whole and not any(_LIBRARY.match(name) and name.endswith("os.py") for name in listing.names):
+            faults.append(_found(ArchiveFault.NO_LIBRARY))
+    elif listing.whole or end.startswith(".."):
+        faults.append(_found(ArchiveFault.BROKEN_LINK, target=end))
+    if python and tuple(map(int, python.split("."))) < _OLDEST:
+        faults.append(_found(ArchiveFault.OLD_PYTHON, given=python, least=".".join(map(str, _OLDEST))))
+
+
+def _platform_of(head: bytes) -> str:
+    """Return for which platform a program was built, by its first bytes."""
+    if head.startswith(b"\x7fELF"):
+        machine = int.from_bytes(head[18:20], "big" if head[5] == 2 else "little")
+        return f"linux-{_MACHINES.get(machine, f'machine {machine}')}"
+    if head[:4] in (b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"):
+        return "macOS"
+    return "Windows" if head.startswith(b"MZ") else "an unknown system"
+
+
+def _foreign_packages(listing: _Listing, python: str, nodes: str) -> list[Fault]:
+    system, _, machine = nodes.partition("-")
+
+    def fits(tag: str) -> bool:
+        interpreters, abi, platforms = tag.rsplit("-", 2)
+        short = python.replace(".", "")
+        return any(name in ("py3", f"py{short}", f"cp{short}") or (abi == "abi3" and name.startswith("cp3")
+                   and int(name[3:]) <= int(short[1:])) for name in interpreters.split(".")) and any(
+            name == "any" or (system in name and name.endswith(machine)) for name in platforms.split("."))
+
+    return [_found(ArchiveFault.OTHER_PACKAGE, name=package, given=", ".join(tags), python=python, platform=nodes)
+            for package, tags in sorted(listing.tags.items()) if tags and not any(map(fits, tags))]
+
+
+def _build_paths(listing: _Listing) -> list[Fault]:
+    """Return a fault for each script and path file with a path of the machine that made the archive."""
+    found = []
+    for name, head in sorted(listing.heads.items()):
+        first = head.partition(b"\n")[0].decode(errors="replace")
+        if posixpath.basename(name).startswith("__editable__"):
+            found.append(_found(ArchiveFault.EDITABLE, name=posixpath.basename(name)[13:].split("-")[0]))
+        elif first.startswith("#!/") and "python" in first and not first[2:].startswith(("/usr/bin/", "/bin/")):
+            found.append(_found(ArchiveFault.BUILD_PATH, name=name, target=first[2:].split()[0]))
+        elif name.endswith(".pth") and (path := re.search(rb"^/\S+", head, re.MULTILINE)):
+            found.append(_found(ArchiveFault.BUILD_PATH, name=name, target=path[0].decode(errors="replace")))
+    return found
+
+
+def _import_all(archive: Path, modules: Iterable[str] | None) -> list[Fault]:
+    """Import modules from an unpacked copy, each in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="ytf-env-") as folder:
+        subprocess.run(["tar", "-xzf", archive.absolute(), "-C", folder], check=True, timeout=3600)
+        python = [f"{folder}/bin/python", "-I", "-c"]
+
+        def run(program: str) -> tuple[bool, str]:
+            try:
+                told = subprocess.run([*python, program], capture_output=True, text=True, timeout=300, cwd=folder,
+                                      stdin=subprocess.DEVNULL)
+            except (OSError, subprocess.TimeoutExpired) as error:
+                return False, str(error)
+            last = (told.stderr.strip().splitlines() or [f"exit code {told.returncode}"])[-1]
+            return told.returncode == 0, told.stdout if told.returncode == 0 else last
+
+        if modules is None:
+            works, text = run(_LISTING)
+            if not works:
+                return [_found(ArchiveFault.NOT_IMPORTED, name="bin/python", error=text)]
+            modules = json.loads(text)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            tried = pool.map(lambda name: (name, *run(f"import {name}")), modules)
+            return [_found(ArchiveFault.NOT_IMPORTED, name=name, error=text)
+                    for name, works, text in tried if not works]

@@ -1,0 +1,132 @@
+"""``requirements://``: the environment of a file of requirements, built once and kept in a cache of this machine.
+
+Nothing is built unless a job names such an environment.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import platform
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import Fault, FaultCode
+from ..job.parts import Environment
+from ..job.spec import JobSpec
+from ..staging.prune import UNUSED_DAYS
+from ..validation import check_faults, invalid, noting
+from .pack import Packing, pack_environment
+
+logger = logging.getLogger(__name__)
+#: What takes long, shown without --verbose too.
+transfers = logging.getLogger("tf_yarn_ops.transfers")
+
+_LOCK_INTERVAL = 0.5
+
+
+class RequirementsFault(FaultCode):
+    """Fault codes for a file of requirements."""
+
+    NO_FILE = "there is no {file} on this machine"
+    LOCAL_PACKAGE = ("{line!r} names a folder of this machine, whose changes would not be seen; pack it with: "
+                     "ytf env pack")
+    OPEN_CACHE = "everybody may write to {folder}, so its archives can't be trusted; close it: chmod o-w {folder}"
+
+
+def with_built_environment(spec: JobSpec, folder: str | None = None,
+                           checkpoint: Callable[[], object] = lambda: None) -> JobSpec:
+    """Return the job with the archive of its ``requirements://``; build the archive if the cache lacks it.
+
+    Parameters
+    ----------
+    spec : JobSpec
+        A job with another environment is returned as it is.
+    folder : str, optional
+        Folder for the archives. Processes that need the same one at the same time wait for one of them to build it.
+        Default: ``tf_yarn_ops/environments`` below the user's cache folder.
+    checkpoint : callable, optional
+        Called several times a second; an error that it raises ends the call. Default: nothing.
+
+    Raises
+    ------
+    SpecInvalid
+        The file is missing, names a folder of this machine, or can't be installed.
+    """
+    if spec.environment is None or spec.environment.scheme != "requirements":
+        return spec
+    faults: list[Fault] = []
+    with noting(faults, "environment"):
+        archive = _build(Path(spec.environment.location), Path(folder) if folder else _own_cache(), checkpoint)
+        spec = replace(spec, environment=Environment("archive", str(archive)))
+    check_faults(faults)
+    return spec
+
+
+def _own_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tf_yarn_ops", "environments")
+
+
+def _build(file: Path, cache: Path, checkpoint: Callable[[], object]) -> Path:
+    packing = Packing(say=lambda line: (transfers if line.startswith("*") else logger).info("%s", line),
+                      checkpoint=checkpoint)
+    facts = [list(_content(file)), platform.python_version(), packing.platform]
+    digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+    archive = cache / digest / "environment.tar.gz"
+    cache.mkdir(parents=True, exist_ok=True)
+    if cache.stat().st_mode & stat.S_IWOTH:
+        raise invalid(RequirementsFault.OPEN_CACHE, folder=cache)
+    with _locked(cache / f"{digest}.lock", checkpoint):
+        if archive.is_file():
+            with suppress(OSError):  # another user's
+                os.utime(archive)
+        else:
+            transfers.info("building the environment of %s, once for its present content", file)
+            _delete_unused(cache)
+            pack_environment(file, archive, packing)
+    return archive
+
+
+def _content(file: Path) -> Iterator[str]:
+    """Yield the text of a file of requirements, and of the files that it names."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise invalid(RequirementsFault.NO_FILE, file=file) from error
+    yield text
+    for line in text.splitlines():
+        first, _, rest = line.strip().replace("=", " ", 1).partition(" ")
+        if first in ("-r", "-c", "--requirement", "--constraint"):
+            yield from _content(file.parent / rest.strip())
+        elif first in ("-e", "--editable") or first.startswith((".", "/", "file:")):
+            raise invalid(RequirementsFault.LOCAL_PACKAGE, line=line.strip())
+
+
+@contextmanager
+def _locked(file: Path, checkpoint: Callable[[], object]) -> Iterator[None]:
+    import fcntl  # not on Windows, where nothing else of a submission needs it
+
+    lock = os.open(file, os.O_RDONLY | os.O_CREAT, 0o644)  # another user's in a shared cache can be locked too
+    try:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                checkpoint()
+                time.sleep(_LOCK_INTERVAL)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _delete_unused(cache: Path) -> None:
+    for archive in cache.glob("*/environment.tar.gz"):
+        with suppress(OSError):  # another user's, in a shared cache
+            if archive.stat().st_mtime < time.time() - UNUSED_DAYS * 86400:
+                archive.unlink()
+                archive.parent.rmdir()
