@@ -12,7 +12,7 @@ from support.waiting import until
 from tf_yarn_ops.errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
 from tf_yarn_ops.hadoop.resourcemanager import Allocation, ResourceManager
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
-from tf_yarn_ops.hadoop.transport import RestUnavailable
+from tf_yarn_ops.hadoop.transport import LoginRefused, RestUnavailable
 
 ID = f"application_{STAMP}_0001"
 
@@ -129,7 +129,7 @@ def remote(status, message):
     (400, "java.lang.Exception: x.y.BadException: no tag", SubmissionRejected, "YARN answers 400: no tag$"),
     (403, "not allowed", SubmissionRejected, "YARN answers 403: not allowed"),
     (403, "App submission via REST is disabled.", RestUnavailable, "via REST is disabled"),
-    (401, "Authentication required", RestUnavailable, "Kerberos or another login"),
+    (401, "Authentication required", LoginRefused, "Kerberos or another login"),
     (404, "app unknown", ApplicationNotFound, "app unknown"),
     (500, "java.lang.NullPointerException", ClusterUnreachable, "answers 500"),
 ])

@@ -341,7 +341,7 @@ def test_another_login_than_kerberos_is_named(yarn, client):
     yarn.offers = 'Basic realm="hadoop"'
     code, _, err = result(client(YTF, "status", ID))
     assert code == 3
-    assert 'wants a login that is not Kerberos: Basic realm="hadoop"' in err
+    assert 'wants a login that is not Kerberos: Basic realm="hadoop"' in err and err.endswith("\nnext: ytf doctor\n")
     assert not any("Authorization" in headers for *_, headers in yarn.raw)
 
 
@@ -349,7 +349,7 @@ def test_a_ticket_that_is_refused(yarn, client, kdc):
     yarn.keytab = str(kdc.user_keytab)  # the service has lost its key
     code, _, err = result(client(YTF, "status", ID))
     assert code == 3
-    assert "does not accept the Kerberos ticket (Authentication required)" in err
+    assert "does not accept the Kerberos ticket (Authentication required)" in err and err.endswith("\nnext: ytf doctor\n")
 
 
 @pytest.mark.skipif(not FAKETIME, reason="the package libfaketime is missing")
@@ -364,6 +364,7 @@ def test_a_kdc_whose_clock_is_wrong(client, tmp_path, offset):
             code, _, err = result(client(YTF, "status", ID, url=fake.url, **wrong.kinit()))
     assert code == 3 and fake.seen == []
     assert "does not accept the Kerberos ticket (Authentication required): its clock or the KDC's differs" in err
+    assert err.endswith("\nnext: ytf doctor\n")
 
 
 @pytest.mark.skipif(not FAKETIME, reason="the package libfaketime is missing")

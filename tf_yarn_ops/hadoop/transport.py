@@ -51,11 +51,21 @@ class RestUnavailable(SubmissionRejected):
     """The cluster refuses the request over HTTP; Skein's Java client may succeed."""
 
 
+class LoginRefused(RestUnavailable):
+    """An address refuses the ticket or the login of a request, or there is none."""
+
+    command = "ytf doctor"
+
+    @property
+    def hint(self) -> str:
+        return "Correct what the message says about the login, then try again."
+
+
 class OddAnswer(ClusterUnreachable):
     """The address answers, but its answer is not YARN's."""
 
 
-class KerberosDemanded(RestUnavailable):
+class KerberosDemanded(LoginRefused):
     """An address asks for a Kerberos ticket and got none: we have none yet, or the address may not see one."""
 
 
@@ -271,8 +281,10 @@ def check_response(response: "httpx.Response", what: str) -> None:
         404.
     KerberosDemanded
         401 that asks for a ticket, and none was sent: see `KerberosDemanded`.
+    LoginRefused
+        Any other 401.
     RestUnavailable
-        Any other 401, and 403 where submission over HTTP is switched off.
+        403 where submission over HTTP is switched off.
     SubmissionRejected
         Any other 4xx.
     ClusterUnreachable
@@ -286,7 +298,7 @@ def check_response(response: "httpx.Response", what: str) -> None:
         raise ClusterUnreachable(f"{what}: {explain_401(response, RESOURCEMANAGER)}")
     if status == 401:
         demanded = wants_negotiation(response.headers.get("www-authenticate", "")) and not _ticket_sent(response)
-        raise (KerberosDemanded if demanded else RestUnavailable)(f"{what}: {explain_401(response, RESOURCEMANAGER)}")
+        raise (KerberosDemanded if demanded else LoginRefused)(f"{what}: {explain_401(response, RESOURCEMANAGER)}")
     if is_redirect(response):
         target = urlsplit(response.headers["location"])
         raise ClusterUnreachable(f"{what}: {response.url.host} leads to {target.netloc}{target.path}, perhaps a login; "

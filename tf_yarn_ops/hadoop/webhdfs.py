@@ -21,7 +21,7 @@ from .transport import (
     NAMENODE,
     Addresses,
     Failover,
-    RestUnavailable,
+    LoginRefused,
     address_of,
     client_options,
     explain_401,
@@ -220,7 +220,7 @@ class WebHdfs:
         if name in tolerated:
             return None
         if response.status_code == 401:
-            raise RestUnavailable(f"{what}: {explain_401(response, NAMENODE)}")
+            raise LoginRefused(f"{what}: {explain_401(response, NAMENODE)}")
         if name in _NOT_NOW or "safe mode" in message:
             raise ClusterUnreachable(f"{what}: the file system can't write now: {why}")
         if NO_DATANODE.search(message):
