@@ -175,19 +175,18 @@ class ResourceManager:
 
     def user(self) -> str | None:
         """Return the user of our requests as the ResourceManager sees it; None if this version of Hadoop can't tell."""
+        return self._userinfo("requestedUser")
+
+    def own_user(self) -> str | None:
+        """Return the user as whom the ResourceManager itself runs; None if this version of Hadoop can't tell."""
+        return self._userinfo("rmLoginUser")
+
+    def _userinfo(self, key: str) -> str | None:
         try:
             document = self._get(f"{CLUSTER_PATH}/userinfo", "asking who we are")
         except ApplicationNotFound:
             return None
-        return str((document.get("clusterUserInfo") or document).get("requestedUser") or "") or None
-
-    def own_user(self) -> str | None:
-        """Return the user as whom the ResourceManager itself runs; None if this version of Hadoop can't tell."""
-        try:
-            document = self._get(f"{CLUSTER_PATH}/userinfo", "asking for the ResourceManager's user")
-        except ApplicationNotFound:
-            return None
-        return str((document.get("clusterUserInfo") or document).get("rmLoginUser") or "") or None
+        return str((document.get("clusterUserInfo") or document).get(key) or "") or None
 
     def delegation_token(self, renewer: str) -> str:
         """Return the text of a new token for the user of our requests, which ``renewer`` may renew."""

@@ -5,13 +5,14 @@ Every setting has a default, and most sites need no file. Unknown keys are error
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid, did_you_mean
 from ..runtime.common.protocol import PORTS
 from ..validation import (
+    Reader,
     check_faults,
     invalid,
     normalise,
@@ -66,6 +67,16 @@ def _read_namenodes(value: object) -> dict[str, tuple[str, ...]]:
         raise not_a_mapping(value, "file systems to addresses")
     return {read_text(url).rstrip("/"): tuple(one.rstrip("/") for one in read_texts(addresses))
             for url, addresses in value.items()}
+
+
+#: How a setting is read, by its type; some have a reader of their own.
+_READERS: Mapping[Any, Reader] = {
+    str: read_text, str | None: optional(read_text), tuple[str, ...]: read_texts, bool: read_flag, int: read_count(0),
+    float: read_seconds,
+}
+_SPECIAL: Mapping[str, Reader] = {
+    "namenodes": _read_namenodes, "coordinator_ports": _read_port_range, "submit_with": read_choice(*SUBMIT_WITH),
+}
 
 
 @dataclass(frozen=True)
@@ -173,22 +184,7 @@ class Site:
     principal: str | None = None
 
     def __post_init__(self) -> None:
-        faults = normalise(self, {
-            "resourcemanager": read_texts, "default_filesystem": optional(read_text),
-            "staging_url": optional(read_text), "webhdfs": read_texts,
-            "namenodes": _read_namenodes, "resourcemanager_service": read_texts,
-            "token_renewer": optional(read_text),
-            "shared_cache": optional(read_text), "staging": read_text, "trusted_owner": optional(read_text),
-            "environment_cache": optional(read_text),
-            "history_days": read_count(0), "application_classpath": read_texts, "log_server": optional(read_text),
-            "ui_url": optional(read_text),
-            "coordinator_ports": _read_port_range, "am_java_options": read_text, "docker_folders": read_texts,
-            "tensorboard_direct": read_flag,
-            "request_timeout": read_seconds,
-            "unreachable_timeout": read_seconds, "submit_with": read_choice(*SUBMIT_WITH),
-            "ca_file": optional(read_text), "gateway_password_file": optional(read_text),
-            "gateway_token_file": optional(read_text), "keytab": optional(read_text), "principal": optional(read_text),
-        })
+        faults = normalise(self, {one.name: _SPECIAL.get(one.name) or _READERS[one.type] for one in fields(self)})
         if not faults and not self.staging.startswith("/"):
             faults.append(Fault("staging", SiteFault.NOT_ABSOLUTE, {"given": self.staging}))
         if not faults and self.environment_cache and not self.environment_cache.startswith("/"):
