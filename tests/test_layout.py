@@ -100,6 +100,54 @@ def test_a_wrong_import_would_be_seen():
     assert "errors" in imports()["job.spec"] and "launch" not in ALLOWED["follow"]
 
 
+#: Modules whose tests are in the file of another one: they are values, or run only as a part of it.
+TESTED_IN = {
+    "airflow/test_decorator.py": ["airflow.exceptions"],
+    "airflow/test_trigger.py": ["airflow.following"],
+    "airflow/test_provider.py": ["airflow.links"],
+    "airflow/test_cleanup.py": ["launch.abandoned"],
+    "azkaban/test_jobtype.py": ["azkaban.__main__"],
+    "azkaban/test_job.py": ["azkaban.request", "azkaban.values"],
+    "azkaban/test_backfill.py": ["azkaban.commands", "azkaban.scheduler.web_api"],
+    "cli/test_cli_cluster.py": ["cli.cache", "doctor.node_program", "doctor.probe_job"],
+    "cli/test_history.py": ["cli.html_report"],
+    "doctor/test_examination.py": ["doctor.findings", "doctor.known"],
+    "doctor/test_reach.py": ["doctor.probe"],
+    "environments/test_pack.py": ["cli.env", "environments.description"],
+    "follow/test_lease.py": ["follow.session"],
+    "hadoop/test_resourcemanager.py": ["hadoop.security.authentication", "hadoop.security.origin"],
+    "hadoop/test_tickets.py": ["hadoop.security.gssapi"],
+    "job/test_options.py": ["job.declaration", "job.kinds"],
+    "minicluster/test_hadoop.py": ["minicluster.health"],
+    "oozie/test_request.py": ["oozie.data", "oozie.packed_job"],
+    "secure/test_oozie.py": ["hadoop.security.container_tokens"],
+    "history/test_missing_record.py": ["staging.application_directory"],
+    "runtime/test_agent.py": ["runtime.agent.contact", "runtime.common.processes"],
+    "runtime/test_coordinator.py": ["runtime.common.mutual_tls", "runtime.entry"],
+    "runtime/test_file_storage.py": ["hadoop.filesystem", "runtime.common.hdfs"],
+    "runtime/test_lifecycle.py": ["runtime.common.roles"],
+    "runtime/test_live_status.py": ["runtime.agent.gpu", "runtime.master.timeline"],
+    "runtime/test_page.py": ["runtime.common.task_groups", "runtime.page.drawing"],
+    "runtime/test_record_writer.py": ["runtime.common.record"],
+    "runtime/test_tensorboard_task.py": ["runtime.agent.front", "runtime.agent.page_script", "runtime.master.tunnel"],
+    "submit/test_local_submitter.py": ["hadoop.local_jobs", "runtime.common.local_job", "runtime.master.local_containers"],
+    "submit/test_yarn_request.py": ["staging.local_resource"],
+    "terminal/test_output.py": ["runtime.common.escaping"],
+    "ui/test_library.py": ["runtime.common.user_groups"],
+}
+
+
+def test_each_module_has_a_file_of_tests():
+    elsewhere = {module: file for file, modules in TESTED_IN.items() for module in modules}
+    own = {module: f"{module.partition('.')[0]}/test_{module.rpartition('.')[2]}.py" if "." in module else f"test_{module}.py"
+           for module, path in FILES.items() if path.name != "__init__.py"}
+    there = {module for module, file in own.items() if (ROOT / "tests" / file).is_file()}
+    lacks = {module: file for module, file in own.items() if module not in there | elsewhere.keys()}
+    assert not lacks, f"write these files of tests, or name in TESTED_IN where the module is tested: {lacks}"
+    assert not elsewhere.keys() - (own.keys() - there), "these modules have a file of their own, or are gone"
+    assert all((ROOT / "tests" / file).is_file() for file in TESTED_IN)
+
+
 @pytest.mark.parametrize("room", sorted(room for room in ROOMS if "." not in room))
 def test_the_design_names_each_room(room):
     assert re.search(rf"^\s*{room}(/|\.py)", (ROOT / "docs" / "design.md").read_text(encoding="utf-8"), re.M)

@@ -37,3 +37,13 @@ def azkaban(yarn, tmp_path):
 def impatient(monkeypatch):
     monkeypatch.setattr(ending_module, "ENDING_SECONDS", 0.2)
     monkeypatch.setattr(ending_module, "LAST_CALL", 0.2)
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    (tmp_path / "src" / "models").mkdir(parents=True)
+    (tmp_path / "src" / "mnist.py").write_text("")
+    (tmp_path / "src" / "models" / "cnn.py").write_text("")
+    (tmp_path / "src" / ".git").mkdir()
+    return tmp_path

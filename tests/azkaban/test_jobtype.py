@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import threading
@@ -18,11 +17,7 @@ import pytest
 from support.azkaban_process import COMMAND, ID, SECOND, USER, finish, submitted
 from support.fake_yarn import STAMP
 from support.waiting import until
-from tf_yarn_ops.azkaban.inherited import DROPPED
 from tf_yarn_ops.azkaban.limited_ending import EXECUTOR_GONE, LimitedEnding
-from tf_yarn_ops.azkaban.limits import check_owner, read_limits
-from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
@@ -170,28 +165,6 @@ def test_without_azkaban_it_says_who_starts_it(azkaban):
     job.lines.clear()
     assert job.start("--limit", "x").end() == 2
     assert job.lines == ["SPEC_INVALID: the only options are --secure, --limits FILE and --plugin FOLDER; given: --limit x"]
-
-
-def test_variables_of_a_job_are_replaced_by_those_of_the_executor(tmp_path):
-    """The job type's own test shows it on Azkaban; this one names the variables."""
-    (tmp_path / "props").write_text("tf.que=x\nenv.HOME=/evil\nenv.PATH=/evil\nENV.KRB5_CONFIG=/evil\nenv.LD_PRELOAD=/evil\n")
-    plugin = tmp_path / "plugin"
-    plugin.mkdir()
-    (tmp_path / "common.properties").write_text("env.JAVA_HOME=/java\nenv.SITE=common\n")
-    (plugin / "plugin.properties").write_text("env.SITE=plugin\n")
-    script = ("import json, os, sys\nfrom tf_yarn_ops.azkaban import console, jobtype\n"
-              "from tf_yarn_ops.terminal.signals import Interruption\n"
-              "jobtype.run_job(console.Console(), Interruption(), ['--plugin', sys.argv[1]], os.environ)\n"
-              "print(json.dumps(dict(os.environ)))")
-    evil = dict.fromkeys(["HOME", "PATH", "KRB5_CONFIG", *DROPPED], "/evil")
-    environ = {"KRB5CCNAME": "/c", "OWN": "kept", "JOB_PROP_FILE": str(tmp_path / "props"), **evil}
-    done = subprocess.run([sys.executable, "-I", "-c", script, plugin], env=environ, capture_output=True, text=True,
-                          timeout=60, check=True, stdin=subprocess.DEVNULL)  # fmt: skip
-    lines = done.stdout.splitlines()
-    assert lines[0].startswith("ENV.KRB5_CONFIG, env.HOME, env.LD_PRELOAD, env.PATH: ignored, because")
-    kept = json.loads(lines[-1])
-    assert "/evil" not in kept.values()
-    assert {"KRB5CCNAME": "/c", "OWN": "kept", "JAVA_HOME": "/java", "SITE": "plugin"}.items() <= kept.items()
 
 
 def test_a_dry_run_submits_nothing_and_shows_no_secret(azkaban, yarn):
@@ -407,190 +380,3 @@ def test_nothing_slow_is_imported_before_signals_are_handled():
 
 
 # --- the site's limits --------------------------------------------------------------------------
-def limits(folder, text, mode=0o644):
-    path = folder / "limits.yaml"
-    path.write_text(text)
-    path.chmod(mode)
-    return str(path)
-
-
-def test_limits_of_the_site_are_reported_with_all_other_faults(azkaban, yarn, tmp_path):
-    path = limits(tmp_path, "tasks: 1\nqueues: [low]\nuser_to_proxy: [ann]\n")
-    wrong = {"tf.worker.instances": "2", "tf.files.1": "missing.py", "user.to.proxy": "bob", "tf.tags": "a,b,c"}
-    job = azkaban(wrong).start("--limits", path)
-    assert job.end() == 2
-    assert [line.partition(": ")[0] for line in job.lines[:6]] == [
-        "5 faults in the request:", "  - tf.queue", "  - tf.<type>.instances", "  - tf.files.1", "  - user.to.proxy",
-        "  - tf.tags"]
-    job = azkaban(wrong | {"tf.worker.instances": "some"}).start("--limits", path)  # what was meant, nobody knows
-    assert job.end() == 2
-    assert [line.partition(": ")[0] for line in job.lines[:5]] == [
-        "4 faults in the request:", "  - tf.worker.instances", "  - tf.files.1", "  - user.to.proxy", "  - tf.tags"]
-    assert yarn.requests == []
-
-
-def test_the_sites_limits_are_asked(azkaban, yarn, tmp_path):
-    path = limits(tmp_path, "tasks: 1\nqueues: [low]\ndefaults: {tf.queue: low}\n")
-    job = azkaban({"user.to.proxy": "ann"}).start("--limits", path)
-    assert submitted(yarn)["body"]["queue"] == "low"
-    finish(yarn)
-    assert job.end() == 0
-    assert not any("doAs" in parameters for _, _, parameters, _, _ in yarn.requests), "user.to.proxy does not count here"
-    job = azkaban({"tf.queue": "default", "tf.worker.instances": "2"}).start("--limits", path)
-    assert job.end() == 2
-    assert [line.strip(" -").partition(":")[0] for line in job.lines[1:3]] == ["tf.queue", "tf.<type>.instances"]
-
-
-def test_the_sites_deadline_is_that_of_jobs_without_one(azkaban, tmp_path):
-    path = limits(tmp_path, "total_timeout: 3600\n")
-    job = azkaban({"tf.dry_run": "true"}).start("--limits", path)
-    assert job.end() == 0 and "  total: 3600.0" in job.lines
-    job = azkaban({"tf.dry_run": "true", "tf.total_timeout": "60"}).start("--limits", path)
-    assert job.end() == 0 and "  total: 60.0" in job.lines
-    for own in ({"tf.total_timeout": "7200"}, {"tf.spec": "job.yaml"}):
-        job = azkaban({"tf.dry_run": "true", **own})
-        (tmp_path / "project" / "job.yaml").write_text("deadlines: {total: 7200}\n")
-        job.start("--limits", path)
-        assert job.end() == 2
-        assert job.lines[-1].endswith("7200 s; this site allows 3600")
-
-
-def test_limits_name_the_keys_as_the_job_wrote_them(azkaban, tmp_path):
-    job = azkaban({"tf.dry_run": "true", "tony.worker.memory": "8g", "tony.application.timeout": "-1"})
-    job.start("--limits", limits(tmp_path, "memory: 4g\ntotal_timeout: 3600\n"))
-    assert job.end() == 2
-    assert [line.strip(" -") for line in job.lines[1:3]] == [
-        "tony.worker.memory: 8192 MiB; this site allows 4096 MiB for a container",
-        "tony.application.timeout: no limit; this site allows 3600 s"], job.lines
-
-
-OUTSIDE = " is outside the project, and this site lets jobs name files of their project only; "
-
-
-@pytest.mark.parametrize("own", [
-    {"tf.args.file": "{}"}, {"tf.args.file": "link"}, {"tf.spec": "{}"}, {"tf.script": "{}"}, {"tf.files.1": "x={}"},
-    {"tf.files.1": "file://{}"}, {"tf.files.1": "FILE://{}"}, {"tf.files.1": "link"}, {"tf.archives.1": "../secret.zip"},
-    {"tf.environment": "../secret.zip"}, {"tf.source": ".."}, {"tf.entry_point": "../secret", "tf.command": ""},
-    {"src_dir": "..", "tony.worker.command": "x"}], ids=str)
-def test_a_job_names_files_of_its_project_only(azkaban, yarn, tmp_path, own):
-    (tmp_path / "secret").write_text("s3cret: [")
-    (tmp_path / "secret.zip").write_text("s3cret")
-    job = azkaban({name: text.format(tmp_path / "secret") for name, text in own.items()})
-    (job.folder / "link").symlink_to(tmp_path / "secret")
-    job.start("--secure")
-    assert job.end() == 2
-    assert OUTSIDE in job.lines[-1] and "(and" not in job.lines[-1] and f" {next(iter(own))}: " in job.lines[-1]
-    assert not any("s3cret" in line for line in job.lines) and yarn.requests == []
-
-
-def test_a_file_outside_the_project_is_not_looked_for(azkaban):
-    job = azkaban({"tf.files.1": "/no/such/file", "tf.files.2": "missing.py"}).start("--secure")
-    assert job.end() == 2
-    assert [line.partition(": ")[0].strip(" -") for line in job.lines[1:3]] == ["tf.files.1", "tf.files.2"]
-    assert OUTSIDE in job.lines[1] and "there is no missing.py" in job.lines[2]
-
-
-def test_the_whole_project_and_the_sites_own_files_may_be_named(azkaban, tmp_path):
-    """The .job lies in a folder of the project, which lies in the folder of the execution."""
-    folder = tmp_path / "42"
-    (folder / "jobs").mkdir(parents=True)
-    (folder / "shared.py").touch()
-    (tmp_path / "env.tar.gz").touch()
-    own = {"tf.files.1": "../shared.py", "tf.dry_run": "true",
-           "azkaban.job.attachment.file": str(folder / "jobs" / "_job.42.train.attach")}
-    path = limits(tmp_path, f"defaults: {{tf.environment: {tmp_path}/env.tar.gz}}\n")
-    job = azkaban(own, folder="42/jobs").start("--secure", "--limits", path)
-    assert job.end() == 0, job.lines
-    (tmp_path / "secret").touch()
-    for text, words, code in (("files: any\n", ["--secure"], 0), ("files: project\n", [], 2)):
-        job = azkaban({"tf.files.1": "../secret", "tf.dry_run": "true"}).start(*words, "--limits", limits(tmp_path, text))
-        assert job.end() == code, job.lines
-
-
-def test_the_sites_variables_win_over_the_jobs(azkaban, yarn, tmp_path):
-    """With another ResourceManager, or another site file, a job would have another cluster's word for who it is."""
-    evil = tmp_path / "evil.yaml"
-    evil.write_text("submit_with: skein\nresourcemanager: http://127.0.0.1:1\n")
-    (tmp_path / "site.yaml").write_text("{}\n")
-    path = limits(tmp_path, f"environ: {{YTF_RESOURCEMANAGER: '{yarn.url}', YTF_SITE: '{tmp_path}/site.yaml'}}\n")
-    job = azkaban()
-    job.environ |= {"YTF_RESOURCEMANAGER": "http://127.0.0.1:1", "YTF_SITE": str(evil)}
-    job.start("--limits", path)
-    submitted(yarn)
-    finish(yarn)
-    assert job.end() == 0
-
-
-def test_the_sites_variables_reach_the_libraries(tmp_path):
-    """The Kerberos library asks the process's environment."""
-    (tmp_path / "props").write_text("tf.que=x\n")
-    path = limits(tmp_path, "environ: {KRB5_CLIENT_KTNAME: /etc/azkaban.keytab}\n")
-    script = ("import os, sys\nfrom tf_yarn_ops.azkaban import console, jobtype\n"
-              "from tf_yarn_ops.terminal.signals import Interruption\n"
-              "jobtype.run_job(console.Console(), Interruption(), ['--limits', sys.argv[1]], os.environ)\n"
-              "print(os.environ['KRB5_CLIENT_KTNAME'])")
-    environ = {"PATH": os.environ["PATH"], "KRB5_CLIENT_KTNAME": "/evil", "JOB_PROP_FILE": str(tmp_path / "props")}
-    done = subprocess.run([sys.executable, "-I", "-c", script, path], env=environ, capture_output=True, text=True,
-                          timeout=60, check=True, stdin=subprocess.DEVNULL)  # fmt: skip
-    assert done.stdout.splitlines()[-1] == "/etc/azkaban.keytab"
-
-
-def test_job_runs_as_its_user_where_the_site_allows_it(azkaban, yarn, tmp_path):
-    yarn.user_seen = "ann"
-    path = limits(tmp_path, "user_to_proxy: [ann]\n")
-    # The fake's file system is a local folder, in which nothing can belong to ann: it ends behind the reservation.
-    assert azkaban({"user.to.proxy": "ann"}).start("--limits", path).end() == 3
-    asked = {(parameters["user.name"], parameters["doAs"]) for method, _, parameters, _, _ in yarn.requests
-             if method == "POST"}
-    assert asked == {(USER, "ann")}
-    job = azkaban({"user.to.proxy": "bob"}).start("--limits", path)
-    assert job.end() == 2
-    assert job.lines[-1] == "SPEC_INVALID: user.to.proxy: the site does not let jobs run as 'bob', only as ann"
-    job = azkaban({"user.to.proxy": "bob", "azkaban.flow.submituser": "bob"}).start("--limits", path)
-    assert job.end() == 2
-    assert job.lines[-1] == (
-        "SPEC_INVALID: user.to.proxy: the site does not let jobs run as 'bob', who started the flow and whom Azkaban takes because "
-        "the job sets no other user; set one of ann")
-
-
-@pytest.mark.parametrize(("text", "mode", "fault"), [
-    ("tasks: 1", 0o664, "users other than root could have written it"),
-    ("tasks: 1", 0o646, "users other than root could have written it"),
-    ("task: 1", 0o644, "task: unknown key (did you mean 'tasks'?)"),
-    ("tasks: 0\nmemory: x", 0o644, "tasks: 0 is not a whole number"),
-    ("- 1", 0o644, "a list is not a mapping"), ("a: [", 0o644, "can't be read"),
-    ("defaults: {tf.que: x}", 0o644, "defaults.tf.que: unknown key (did you mean 'tf.queue'?)"),
-    ("environ: [x]", 0o644, "a list is not a mapping of variables to values"),
-    ("environ: {PORT: 8088, A-B: x}", 0o644, "environ.A-B: not a variable with a text; put numbers and true into"),
-    ("defaults: [x]", 0o644, "not a mapping of tf.* keys"),
-])  # fmt: skip
-def test_limits_that_are_wrong_are_refused(tmp_path, text, mode, fault):
-    with pytest.raises(SpecInvalid) as caught:
-        read_limits(limits(tmp_path, text, mode))
-    assert fault in str(caught.value)
-
-
-def test_limits_that_are_named_have_to_be_there(tmp_path):
-    with pytest.raises(SpecInvalid, match="can't be read"):
-        read_limits(str(tmp_path / "nope"))
-
-
-def test_file_of_a_user_does_not_set_limits_of_the_site():
-    status = list(os.stat(__file__))
-    status[stat.ST_MODE], status[stat.ST_UID] = 0o100644, os.getuid() + 12345
-    with pytest.raises(SpecInvalid, match="users other than root could have written it"):
-        check_owner(os.stat_result(status))
-
-
-def test_the_limits_keytab_wins_over_the_site_files(tmp_path):
-    found = read_limits(limits(tmp_path, "keytab: /etc/azkaban.keytab\n"))
-    site = Site(keytab="/etc/own.keytab", principal="own@EXAMPLE.COM", staging="/x")
-    assert found.identify(site) == Site(keytab="/etc/azkaban.keytab", staging="/x")
-    named = read_limits(limits(tmp_path, "principal: azkaban@EXAMPLE.COM\n"))
-    assert named.identify(Site()).tickets.principal == "azkaban@EXAMPLE.COM"
-    assert named.identify(site) == Site(keytab="/etc/own.keytab", principal="azkaban@EXAMPLE.COM", staging="/x")
-    both = read_limits(limits(tmp_path, "keytab: /etc/azkaban.keytab\nprincipal: azkaban@EXAMPLE.COM\n"))
-    assert both.identify(site) == Site(keytab="/etc/azkaban.keytab", principal="azkaban@EXAMPLE.COM", staging="/x")
-    assert read_limits(limits(tmp_path, "tasks: 1\n")).identify(site) is site
-    with pytest.raises(SpecInvalid, match=r"keytab: 'azkaban\.keytab' is not an absolute path"):
-        read_limits(limits(tmp_path, "keytab: azkaban.keytab\n"))

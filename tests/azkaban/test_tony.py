@@ -2,35 +2,10 @@
 
 import pytest
 
+from support.azkaban_keys import RUN, faults_of, read
 from tf_yarn_ops.azkaban.job import read_azkaban_job
 from tf_yarn_ops.azkaban.tony import translate
-from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.spec import JobSpec
-
-ONE = {"tf.worker.instances": "1"}
-
-RUN = {**ONE, "tf.command": "run"}
-
-
-@pytest.fixture
-def project(tmp_path):
-    (tmp_path / "train.py").write_text("print('hello')\n")
-    (tmp_path / "src" / "models").mkdir(parents=True)
-    (tmp_path / "src" / "mnist.py").write_text("")
-    (tmp_path / "src" / "models" / "cnn.py").write_text("")
-    (tmp_path / "src" / ".git").mkdir()
-    return tmp_path
-
-
-def read(properties, folder, **settings):
-    return read_azkaban_job(properties, folder, **settings)[0]
-
-
-def faults_of(properties, folder, **settings):
-    with pytest.raises(SpecInvalid) as caught:
-        read_azkaban_job(properties, folder, **settings)
-    return list(map(str, caught.value.faults))
-
 
 TONY = {
     "type": "TensorFlowJob", "executes": "mnist.py", "src_dir": "src", "task_params": "--steps 10 --name 'a b'",

@@ -136,8 +136,3 @@ def test_a_cancelled_examination_makes_no_further_check(healthy):
 
 
 # --- the tables -----------------------------------------------------------------------------------
-def test_a_check_needs_only_checks_before_it():
-    names = [check.name for check in CHECKS]
-    for number, check in enumerate(CHECKS):
-        assert set(check.needs) <= set(names[:number]), check.name
-    assert len(set(names)) == len(names)

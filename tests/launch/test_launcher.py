@@ -1,6 +1,5 @@
 """The launcher against a ResourceManager on the wire and a real local file system behind a viewfs mount."""
 
-import json
 import os
 import signal
 import threading
@@ -21,7 +20,7 @@ from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
 
 ME = Identity("a training")
 
@@ -143,28 +142,6 @@ def test_wait_reports_each_change_once_and_deletes_the_directory(place):
     assert report.reason is Reason.SUCCEEDED
     assert [change.state for change in changes] == ["ACCEPTED", "RUNNING", "FINISHED"]
     assert place.directories() == []
-
-
-def test_the_live_report_comes_through_the_tracking_url(place):
-    live = JobReport(ID, message="1 of 2 tasks run.", tasks=(TaskReport("worker:0", "running"),))
-    document = live.to_dict() | {"cluster_spec": {"worker": ["a:1", "b:2"]}}
-    place.yarn.pages["/proxy/x/pages/ytf/status.json"] = ("application/json", json.dumps(document))
-    place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
-    launcher = place.launcher()
-    assert launcher.report(ID).message == "1 of 2 tasks run."
-    asked = [parameters for _, path, parameters, _, _ in place.yarn.requests if path.endswith("/status.json")]
-    assert [parameters.get("only") for parameters in asked] == ["report"]  # the rest is large for many tasks
-    assert launcher.cluster_spec(ID) == {"worker": ["a:1", "b:2"]}
-
-
-@pytest.mark.parametrize("kind, text", [("text/html", "<html>"), ("application/json", "{"), ("application/json", "[]"),
-                                        ("application/json", '{"schema": 99, "application_id": "x"}')])
-def test_without_a_live_report_yarns_words_are_given(place, kind, text):
-    place.yarn.pages["/proxy/x/pages/ytf/status.json"] = (kind, text)
-    place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
-    report = place.launcher().report(ID)
-    assert (report.state, report.tasks) == ("RUNNING", ())
-    assert place.launcher().cluster_spec(ID) is None
 
 
 def test_an_unknown_application_is_lost(place):

@@ -1,17 +1,13 @@
 """ytf oozie: pack, upload, check and start."""
 
-import json
 import os
 import re
 import subprocess
-from contextlib import contextmanager
 from xml.etree import ElementTree
 
 import pytest
 
-from support.fake_yarn import FakeYarn, serving
-from support.http_server import Handler, running
-from support.oozie_package import ADDRESSES, FLOW, run
+from support.oozie_package import ADDRESSES, FLOW, cluster, oozie, run
 from support.programs import ROOT, YTF
 from tf_yarn_ops.oozie import commands
 
@@ -28,44 +24,6 @@ def test_a_dry_run_writes_nothing_and_faults_come_together(place):
     assert refused.returncode == 2 and "\n  - out: missing; give a folder of this machine" in refused.stderr
     assert "\n  - frequency: 'often' is not a frequency" in refused.stderr
     assert not {"app", "workflow.xml"} & {path.name for path in place.iterdir()}
-
-
-class FakeOozie(Handler):
-    """Oozie on the wire: the answers to ``POST /oozie/v2/jobs`` and to ``GET``, and what was posted."""
-
-    answer = (201, {}, '{"id": "0000001-oozie-C"}')
-    coordinators: list = []
-    seen: list = []
-    meanwhile: list = []  # callables, one for each start
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.seen.append((self.path, dict(self.headers), body.decode()))
-        if "dryrun" not in self.path and self.meanwhile:
-            self.meanwhile.pop()()
-        status, headers, text = self.answer
-        self.reply(status, {"Content-Type": "application/json", **headers}, text)
-
-    def do_GET(self):
-        self.reply(200, {"Content-Type": "application/json"}, json.dumps({"coordinatorjobs": self.coordinators}))
-
-
-@contextmanager
-def oozie(*answer, coordinators=(), meanwhile=()):
-    handler = type("Oozie", (FakeOozie,), {"seen": [], "coordinators": coordinators, "meanwhile": [*meanwhile],
-                                           **({"answer": answer} if answer else {})})
-    with running(handler) as server:
-        yield f"http://127.0.0.1:{server.server_port}/oozie", handler.seen
-
-
-@contextmanager
-def cluster(folder):
-    """Serve a ResourceManager whose file system is a folder here."""
-    yarn = FakeYarn()
-    yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{folder}",
-                 "yarn.resourcemanager.address": "rm:8032"}
-    with serving(yarn) as url:
-        yield url
 
 
 def sent(request):
@@ -163,24 +121,6 @@ def test_unknown_property_is_rejected(place):
     assert done.returncode == 2 and done.stderr.splitlines()[0].endswith(
         "property 'rat': unknown key (did you mean 'rate'?); known: nameNode, resourceManager, appPath, "
         "oozie.wf.application.path, oozie.use.system.libpath, rate"), done.stderr
-
-
-@pytest.mark.parametrize(("answer", "code", "message"), [
-    ((400, {"oozie-error-code": "E1021", "oozie-error-message": "E1021: no such zone"}, ""), 3,
-     "Oozie refuses the application (E1021): E1021: no such zone"),
-    ((401, {}, ""), 3, "Oozie refuses the application (401): HTTP 401"),
-    ((404, {}, "<html>nothing here</html>"), 4, "answers, but has no Oozie: its address ends with /oozie"),
-    ((500, {}, "<html>broken</html>"), 4, "/oozie answers 500: broken"),
-    ((200, {}, "<html>login</html>"), 4, "/oozie answers, but not as an Oozie server: login"),
-])  # fmt: skip
-def test_answer_of_oozie_is_reported(place, answer, code, message):
-    with cluster(place) as url, oozie(*answer) as (server, _):
-        run("package", "job.yaml", "--out", "app", YTF_RESOURCEMANAGER=url)
-        done = run("run", "app", "--oozie", server, YTF_RESOURCEMANAGER=url)
-        assert (done.returncode, done.stdout) == (code, "") and message in done.stderr, done.stderr
-        assert code == 3 or done.stderr.endswith("\nnext: curl $OOZIE_URL/v1/admin/status\n")
-        # A refused application is deleted again.
-        assert [*place.glob("user/*/oozie/*/*")] == [] or code == 4
 
 
 def test_run_names_what_is_missing(place):

@@ -112,4 +112,3 @@ def test_the_tag_of_oozie_is_on_the_application(start):
 def test_outside_of_oozie_the_action_says_so():
     with pytest.raises(SpecInvalid, match="only Oozie starts this program"):
         Launched.read({})
-

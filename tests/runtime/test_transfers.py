@@ -13,7 +13,6 @@ def stamps(**files):
     return {name: Stamp(length, int(second * 1e9)) for name, (length, second) in files.items()}
 
 
-
 EVENTS = "train/events.out.tfevents.1"
 CHECKPOINT = {"ckpt-1.data": (9, OLD), "ckpt-1.index": (1, OLD + 1), "checkpoint": (2, OLD + 2)}
 SECOND = {"ckpt-2.data": (9, NEW), "ckpt-2.index": (1, NEW), "checkpoint": (3, NEW)}

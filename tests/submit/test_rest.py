@@ -124,18 +124,6 @@ def test_a_queue_that_takes_nothing_is_refused_before_an_id_is_reserved(place, q
     assert not place.yarn.count("POST", "/")
 
 
-@pytest.mark.slow
-def test_queues_by_their_full_path_and_queues_that_are_made_when_named(place):
-    place.launcher().submit(job(queue="root.low"))
-    place.yarn.queues.append({"type": "capacitySchedulerQueueInfo", "queueName": "users", "queuePath": "root.users",
-                              "state": "RUNNING", "autoCreationEligibility": "flexible"})
-    for queue in ("root.users.ann", "users.ann", "root.users.team.ann"):
-        place.launcher().submit(job(queue=queue))
-    for queue in ("root.others.ann", "ann", "low.ann"):
-        with pytest.raises(SubmissionRejected, match=f"there is no queue '{queue}'"):
-            place.launcher().submit(job(queue=queue))
-
-
 @pytest.mark.parametrize("values, says", [
     ({"tasks": {"worker": TaskSpec(memory=99999)}}, "worker asks for 99999 MiB.*maximum allocation is 16384 MiB"),
     ({"tasks": {"worker": TaskSpec(instances=2, indices={1: {"vcores": 99}})}}, "worker:1 asks for .* 99 vcores"),

@@ -1,22 +1,42 @@
 """Jobs and a flow to pack for Oozie, and the call that packs them."""
 
 import io
+import json
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from datetime import datetime, timezone
-from pathlib import Path
 from unittest import mock
 
 import pytest
 
+from support.fake_yarn import FakeYarn, serving
+from support.http_server import Handler, running
 from tf_yarn_ops.cli import command_line as program
 from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.oozie.package import Place
 from tf_yarn_ops.terminal.signals import Interruption
 
-GOLDEN = Path(__file__).parent / "golden"
+
+@contextmanager
+def oozie(*answer, coordinators=(), meanwhile=()):
+    handler = type("Oozie", (FakeOozie,), {"seen": [], "coordinators": coordinators, "meanwhile": [*meanwhile],
+                                           **({"answer": answer} if answer else {})})
+    with running(handler) as server:
+        yield f"http://127.0.0.1:{server.server_port}/oozie", handler.seen
+
+
+@contextmanager
+def cluster(folder):
+    """Serve a ResourceManager whose file system is a folder here."""
+    yarn = FakeYarn()
+    yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{folder}",
+                 "yarn.resourcemanager.address": "rm:8032"}
+    with serving(yarn) as url:
+        yield url
+
+
 NOW = datetime(2026, 11, 21, 10, 7, tzinfo=timezone.utc)
 PLACE = Place("hdfs://nn:8020/apps/digits", "hdfs://nn:8020", "rm:8032")
 JOB = "name: digits \"more\"\ncommand: python3 train.py\ntasks: {worker: 1}\nfiles: {train.py: train.py}\nqueue: science\n"
@@ -58,3 +78,23 @@ def run(*words, **env):
             Interruption() as interruption, pytest.raises(SystemExit) as ended:
         program.run_command(ytf, "ytf", interruption)
     return subprocess.CompletedProcess(words, ended.value.code or 0, out.getvalue(), err.getvalue())
+
+
+class FakeOozie(Handler):
+    """Oozie on the wire: the answers to ``POST /oozie/v2/jobs`` and to ``GET``, and what was posted."""
+
+    answer = (201, {}, '{"id": "0000001-oozie-C"}')
+    coordinators: list = []
+    seen: list = []
+    meanwhile: list = []  # callables, one for each start
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.seen.append((self.path, dict(self.headers), body.decode()))
+        if "dryrun" not in self.path and self.meanwhile:
+            self.meanwhile.pop()()
+        status, headers, text = self.answer
+        self.reply(status, {"Content-Type": "application/json", **headers}, text)
+
+    def do_GET(self):
+        self.reply(200, {"Content-Type": "application/json"}, json.dumps({"coordinatorjobs": self.coordinators}))

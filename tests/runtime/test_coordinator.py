@@ -1,16 +1,10 @@
 """Coordinator and agents as real processes over real TLS; Skein's side is made on the wire (appmaster.py)."""
 
-import contextlib
 import json
 import os
 import re
 import signal
-import socket
-import ssl
-import struct
-import subprocess
 import sys
-import threading
 import urllib.request
 from pathlib import Path
 
@@ -18,15 +12,13 @@ import pytest
 
 from support.appmaster import AppMaster
 from support.http_server import Handler, running
-from support.runtime_jobs import FOREVER, job, task
+from support.runtime_jobs import FOREVER, job, processes_of, task
 from support.waiting import until
 from tf_yarn_ops.job.parts import Deadlines, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import TaskSpec
-from tf_yarn_ops.runtime.agent.contact import Link, LinkLost
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import parse_diagnostics
-from tf_yarn_ops.submit.certificate import mint
 
 
 @pytest.fixture
@@ -38,21 +30,6 @@ def run(tmp_path):
             return am, am.wait()
 
     return run
-
-
-def processes_of(am):
-    """Every living process whose environment holds this job's application id and folder."""
-    left = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            if str(am.folder).encode() in (entry / "environ").read_bytes() and b"YTF_APPLICATION_ID" in (
-                entry / "environ").read_bytes() and (entry / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
-                left.append((entry / "cmdline").read_text())
-        except OSError:
-            continue
-    return left
 
 
 def test_all_workers_end_well_and_the_ps_is_ended(run):
@@ -155,70 +132,12 @@ def test_indices_keep_to_their_sizes(run):
 
 
 @pytest.mark.slow
-def test_what_a_command_leaves_behind_is_ended(run):
-    am, report = run(job("setsid tail -f /dev/null & (trap '' TERM; tail -f /dev/null) & true", ps=False))
-    assert report.reason is Reason.SUCCEEDED
-    assert processes_of(am) == []
-
-
-@pytest.mark.slow
-def test_a_command_that_ignores_sigterm_is_killed_after_the_grace(run):
-    stubborn = "trap '' TERM; while true; do sleep 0.1; done"
-    tasks = {"chief": TaskSpec(command="sleep 0.5"), "worker": TaskSpec(command=stubborn)}
-    am, report = run(job("x", tasks=tasks, success="chief", deadlines=Deadlines(stop_grace=1)))
-    assert report.reason is Reason.SUCCEEDED
-    assert task(report, "worker:0").signal == signal.SIGKILL
-    assert processes_of(am) == []
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("content", ["[1, 2]", "{broken", '{"big": "' + "x" * 9000 + '"}'])
 def test_unusable_result_is_logged_and_does_not_fail_the_job(run, content):
     am, report = run(job("printf %s \"$CONTENT\" > $YTF_RESULT_FILE", ps=False, workers=1, env={"CONTENT": content}))
     assert report.reason is Reason.SUCCEEDED
     assert report.metrics is None
     assert "the result file is not used" in am.container("worker_0").log
-
-
-def test_command_shares_the_process_group_and_writes_its_log(run):
-    """NodeManagers kill by group; and no pipe stands between a program and its log."""
-    am, report = run(job("cut -d' ' -f5 /proc/$$/stat > group; readlink /proc/$$/fd/1 /proc/$$/fd/2 > outputs",
-                         ps=False, workers=1))
-    container = am.container("worker_0")
-    assert report.reason is Reason.SUCCEEDED
-    assert int((container.folder / "group").read_text()) == container.process.pid
-    assert (container.folder / "outputs").read_text().split() == [str(container.folder / "log")] * 2
-
-
-@pytest.mark.slow
-def test_cpu_seconds_and_peak_memory_are_those_of_the_program(run):
-    burn = "import time; b = bytearray(100 << 20)\nwhile time.process_time() < 0.5: pass"
-    _, report = run(job(f"{sys.executable} -c '{burn}'", ps=False, workers=1))
-    assert report.reason is Reason.SUCCEEDED
-    assert 0.5 <= task(report, "worker:0").cpu_seconds < 5
-    assert 100 <= task(report, "worker:0").peak_memory_mib < 200
-
-
-@pytest.mark.slow
-def test_of_a_long_log_the_report_has_whole_lines_of_the_end(run):
-    _, report = run(job("seq 100000; exit 3", ps=False, workers=1, report_log_tail=1000))
-    lines = task(report, "worker:0").log_tail.splitlines()
-    assert [int(line) for line in lines] == list(range(100001 - len(lines), 100001))
-    assert len(lines) > 100 and len(task(report, "worker:0").log_tail) <= 1000
-
-
-@pytest.mark.slow
-def test_the_end_of_a_log_may_be_any_bytes(run):
-    _, report = run(job(r"printf 'a\000\377\376z\n'; exit 1", ps=False, workers=1))
-    assert report.reason is Reason.TASK_FAILED
-    assert task(report, "worker:0").log_tail == "a\N{REPLACEMENT CHARACTER}" + "\N{REPLACEMENT CHARACTER}" * 2 + "z\n"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command, code", [("no-such-command", 127), ("/etc/passwd", 126)])
-def test_a_command_that_can_not_be_run_has_the_shells_code(run, command, code):
-    _, report = run(job(command, ps=False, workers=1))
-    assert task(report, "worker:0").exit_code == code
 
 
 # -- restarts ---------------------------------------------------------------------------------
@@ -290,28 +209,6 @@ def test_a_lost_container_is_replaced_and_the_cluster_restarts_with_it(tmp_path,
 
 
 @pytest.mark.slow
-def test_an_agent_killed_alone_takes_its_command_along(tmp_path):
-    with AppMaster(tmp_path / "job", job(FOREVER, ps=False, restart=RestartPolicy(max_container_losses=0))) as am:
-        am.log_says("Published the cluster spec, round 1")
-        until(lambda: len(processes_of(am)) == 2)
-        os.kill(am.container("worker_1").process.pid, signal.SIGKILL)
-        report = am.wait()
-        assert report.reason is Reason.CONTAINER_LOST
-        assert processes_of(am) == []
-
-
-@pytest.mark.slow
-def test_an_agent_that_freezes_is_lost_after_the_heartbeat_deadline(tmp_path):
-    with AppMaster(tmp_path / "job", job('if [ $YTF_ROUND = 1 ]; then tail -f /dev/null; fi')) as am:
-        am.log_says("Published the cluster spec, round 1")
-        os.kill(am.container("worker_0").process.pid, signal.SIGSTOP)
-        report = am.wait()
-    assert report.reason is Reason.SUCCEEDED
-    assert "its agent was silent" in report.rounds[1].cause
-    assert am.container("worker_0").state == "KILLED"
-
-
-@pytest.mark.slow
 def test_memory_kills_fail_the_job_with_yarns_figures(tmp_path):
     with AppMaster(tmp_path / "job", job(FOREVER, ps=False)) as am:
         am.log_says("Published the cluster spec, round 1")
@@ -377,227 +274,6 @@ def test_a_lost_evaluator_that_gets_no_container_ends_the_job(tmp_path):
 
 
 # -- connections ------------------------------------------------------------------------------
-
-
-class Network:
-    """Stands between agents and coordinator and can reset every connection."""
-
-    def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.target = 0
-        self.pairs = []
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            try:
-                far = socket.create_connection(("127.0.0.1", self.target))
-            except OSError:
-                near.close()
-                continue
-            self.pairs.append((near, far))
-            for pair in ((near, far), (far, near)):
-                threading.Thread(target=self.copy, args=pair, daemon=True).start()
-
-    def copy(self, source, sink):
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                sink.sendall(data)
-            sink.shutdown(socket.SHUT_WR)
-
-    def reset(self):
-        """Let both ends of every connection see a reset."""
-        pairs, self.pairs = self.pairs, []
-        for end in (end for pair in pairs for end in pair):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
-        return len(pairs)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("when", ["while the command runs", "while it ends"])
-def test_reset_connection_does_not_fail_the_job(tmp_path, when):
-    """The agent comes back with its nonce, and tells again what was not acknowledged."""
-    network = Network()
-    spec = job("until [ -e go ]; do sleep 0.05; done", ps=False)
-    with AppMaster(tmp_path / "job", spec, agents_see=network.port) as am:
-        network.target = port_of(am)
-        am.log_says("Published the cluster spec")
-        until(lambda: len(processes_of(am)) >= 2)
-        if when == "while it ends":
-            for name in ("worker_0", "worker_1"):
-                (am.container(name).folder / "go").touch()
-        assert network.reset() >= 2
-        if when == "while the command runs":
-            am.log_says("worker_0 is back as worker:0")
-            am.log_says("worker_1 is back as worker:1")
-            for name in ("worker_0", "worker_1"):
-                (am.container(name).folder / "go").touch()
-        report = am.wait()
-    network.listener.close()
-    assert report.reason is Reason.SUCCEEDED
-    assert [t.starts for t in report.tasks] == [1, 1] and len(report.rounds) == 1
-
-
-class Stranger:
-    """A TLS client with whatever certificate it has."""
-
-    def __init__(self, am, credentials, folder):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        if credentials:
-            (folder / "crt").write_bytes(credentials.certificate)
-            (folder / "key").write_bytes(credentials.key)
-            context.load_cert_chain(folder / "crt", folder / "key")
-        self.socket = context.wrap_socket(socket.create_connection(("127.0.0.1", port_of(am)), 5))
-        self.socket.settimeout(10)
-
-    def say(self, line):
-        try:
-            self.socket.sendall(line)  # a long one meets a connection that is closed already
-            return self.socket.recv(65536)
-        except (OSError, ssl.SSLError):
-            return b""
-
-
-def port_of(am):
-    am.log_says("Listening on port")
-    return int(re.search(r"Listening on port (\d+)", am.coordinator_log.read_text()).group(1))
-
-
-@pytest.mark.slow
-def test_strangers_get_nothing_and_the_job_goes_on(tmp_path):
-    spec = job("until [ -e go ]; do sleep 0.05; done", ps=False, workers=1)
-    with AppMaster(tmp_path / "job", spec) as am:
-        am.log_says("Published the cluster spec")
-        for number, credentials in enumerate((None, mint())):
-            folder = tmp_path / str(number)
-            folder.mkdir()
-            assert Stranger(am, credentials, folder).say(b'{"type":"register"}\n') == b""
-        plain = socket.create_connection(("127.0.0.1", port_of(am)))
-        plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        for number, line in enumerate((b"\xff\x00 garbage\n", b"[]\n", b"x" * 1_000_000 + b"\n")):
-            folder = tmp_path / f"own{number}"
-            folder.mkdir()
-            assert Stranger(am, am.credentials, folder).say(line) == b""
-        (am.container("worker_0").folder / "go").touch()
-        assert am.wait().reason is Reason.SUCCEEDED
-
-
-@pytest.mark.slow
-def test_connections_that_say_nothing_are_few_and_do_not_last(tmp_path):
-    """At most 2 N + 64 wait for their handshake, and none of them for longer than 5 s."""
-    spec = job("until [ -e go ]; do sleep 0.05; done", ps=False, workers=1)
-    with AppMaster(tmp_path / "job", spec) as am, contextlib.ExitStack() as stack:
-        am.log_says("Published the cluster spec")
-        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", port_of(am)), 10)) for _ in range(66)]
-        late = stack.enter_context(socket.create_connection(("127.0.0.1", port_of(am)), 10))
-        am.log_says("66 connections wait for their handshake")
-        assert late.recv(1) == b""
-        for connection in silent:
-            connection.settimeout(20)
-            assert connection.recv(1) == b""
-        (tmp_path / "own").mkdir()
-        own = Stranger(am, am.credentials, tmp_path / "own")
-        own.socket.settimeout(20)
-        assert own.socket.recv(1) == b"", "the handshake alone is not enough: the first line is missing"
-        (am.container("worker_0").folder / "go").touch()
-        assert am.wait().reason is Reason.SUCCEEDED
-
-
-def test_the_last_words_before_the_end_of_a_connection_are_heard():
-    """A coordinator says bye and is gone; an agent that wakes up after both must not look for it for a minute."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        link = Link(ours)
-        theirs.sendall(b'{"type":"ack"}\n{"type":"bye"}\n{"half')
-        theirs.close()
-        assert [message["type"] for message in link.receive()] == ["ack", "bye"]
-        with pytest.raises(LinkLost, match="closed the connection"):
-            link.receive()
-
-
-@pytest.mark.slow
-def test_a_connection_costs_the_coordinator_little_memory(tmp_path):
-    """Asyncio's own buffers would be 256 KiB each: 250 MiB for 1,000 agents in an AM of 1 GiB."""
-    spec = job("until [ -e go ]; do sleep 0.05; done", ps=False, workers=1)
-    with AppMaster(tmp_path / "job", spec) as am:
-        am.log_says("Published the cluster spec")
-        before = resident_mib(am)
-        strangers = []
-        for number in range(40):
-            (tmp_path / str(number)).mkdir()
-            strangers.append(Stranger(am, am.credentials, tmp_path / str(number)))
-        assert resident_mib(am) - before < 40 * 0.2
-        (am.container("worker_0").folder / "go").touch()
-        assert am.wait().reason is Reason.SUCCEEDED
-
-
-def resident_mib(am):
-    child = Path(f"/proc/{am.coordinator.pid}/task/{am.coordinator.pid}/children").read_text().split()[0]
-    return int(re.search(r"VmRSS:\s*(\d+)", Path(f"/proc/{child}/status").read_text()).group(1)) / 1024
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("change, why", [
-    ({"version": 99}, "version 99"),
-    ({"container": "worker_7"}, "knows no live container"),
-    ({"container": "worker_0", "nonce": "mine"}, "registered already"),
-    ({"port": "80"}, "incomplete"),
-])
-def test_registrations_that_do_not_fit_are_refused_with_the_reason(tmp_path, change, why):
-    spec = job("until [ -e go ]; do sleep 0.05; done", ps=False, workers=1)
-    message = {"type": "register", "version": 1, "container": "worker_0", "nonce": "n", "host": "h", "port": 1,
-               "round": 1, "start": 0, "yarn_container": "", "node_http": ""}
-    with AppMaster(tmp_path / "job", spec) as am:
-        am.log_says("Published the cluster spec")
-        (tmp_path / "own").mkdir()
-        line = json.dumps(message | change).encode() + b"\n"
-        answer = json.loads(Stranger(am, am.credentials, tmp_path / "own").say(line))
-        assert answer["type"] == "refused" and why in answer["why"]
-        (am.container("worker_0").folder / "go").touch()
-        assert am.wait().reason is Reason.SUCCEEDED
-
-
-@pytest.mark.slow
-def test_next_free_port_is_found_behind_a_strangers_port(tmp_path):
-    with socket.create_server(("", 0)) as stranger:
-        base = stranger.getsockname()[1]
-        with AppMaster(tmp_path / "job", job("true", ps=False, workers=1), base_port=base) as am:
-            assert am.wait().reason is Reason.SUCCEEDED
-            assert base < port_of(am) < base + 16
-
-
-@contextlib.contextmanager
-def two_neighbours():
-    """Listen on two consecutive ports; gives the first."""
-    for base in range(30000, 32000, 2):  # where the system gives nobody a port by chance
-        with contextlib.ExitStack() as servers:
-            try:
-                for port in (base, base + 1):
-                    servers.enter_context(socket.create_server(("", port)))
-            except OSError:
-                continue
-            yield base
-            return
-    raise AssertionError("no two free ports in a row")
-
-
-@pytest.mark.slow
-def test_all_ports_taken_ends_the_job_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("tf_yarn_ops.submit.application.PORTS", 2)
-    spec = job("true", ps=False, workers=1)
-    with two_neighbours() as base, AppMaster(tmp_path / "job", spec, base_port=base) as am:
-        report = am.wait()
-    assert report.reason is Reason.AM_FAILED
-    assert f"the ports {base} to {base + 1} are all taken" in report.message
 
 
 # -- deadlines --------------------------------------------------------------------------------
@@ -694,69 +370,6 @@ def test_agents_and_coordinator_differ_in_ps(tmp_path):
         assert {b"agent", b"worker", b"application_1700000000000_0042"} <= set(words)
         words = Path(f"/proc/{am.coordinator.pid}/cmdline").read_bytes().split(b"\0")
         assert {b"coordinator", b"application_1700000000000_0042"} <= set(words)
-
-
-def test_a_killed_coordinator_ends_its_watchdog_with_the_signals_code(tmp_path):
-    with AppMaster(tmp_path / "job", job(FOREVER, ps=False, workers=1)) as am:
-        am.log_says("Published the cluster spec")
-        child = subprocess.run(["pgrep", "-P", str(am.coordinator.pid)], capture_output=True, text=True)
-        os.kill(int(child.stdout.split()[0]), signal.SIGKILL)
-        assert am.coordinator.wait(60) == 137
-
-
-#: The coordinator's two processes: the outer watches, the inner beats once and then hangs.
-FREEZE = """\
-import os, time
-from tf_yarn_ops.runtime.master import driver
-driver.WATCHDOG_SECONDS = 1
-os.write(driver.watch_over(), b".")
-print(os.getpid(), flush=True)
-time.sleep(600)
-"""
-
-
-@pytest.mark.slow
-def test_a_coordinator_that_hangs_is_killed_by_its_watchdog():
-    ran = subprocess.run([sys.executable, "-c", FREEZE], capture_output=True, text=True, timeout=60)
-    assert (ran.returncode, ran.stderr) == (137, "tf_yarn_ops: the coordinator was silent for 1 s, killing it\n")
-    assert not Path(f"/proc/{ran.stdout.strip()}").exists()
-
-
-#: An application master that dies; its coordinator goes on beating.
-ORPHAN = """\
-import os, subprocess, sys, time
-if sys.argv[1] == "master":
-    child = subprocess.Popen([sys.executable, sys.argv[0], "coordinator"], stdout=subprocess.PIPE)
-    print(child.stdout.readline().decode(), flush=True)
-    sys.exit()
-from tf_yarn_ops.runtime.master import driver
-pulse = driver.watch_over()
-print(os.getppid(), os.getpid(), flush=True)
-while True:
-    os.write(pulse, b".")
-    time.sleep(0.05)
-"""
-
-
-@pytest.mark.slow
-def test_a_coordinator_does_not_outlive_its_application_master(tmp_path):
-    """Also where no NodeManager is there to end it."""
-    program = tmp_path / "orphan.py"
-    program.write_text(ORPHAN)
-    ran = subprocess.run([sys.executable, program, "master"], capture_output=True, text=True, timeout=60)
-    assert "the application master is gone" in ran.stderr
-    for pid in ran.stdout.split():
-        until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
-
-
-@pytest.mark.slow
-def test_an_agent_without_coordinator_ends_its_command(tmp_path):
-    with AppMaster(tmp_path / "job", job(FOREVER, ps=False, workers=1)) as am:
-        am.log_says("Published the cluster spec")
-        until(lambda: processes_of(am))
-        os.killpg(am.coordinator.pid, signal.SIGKILL)
-        until(lambda: am.container("worker_0").process.poll() is not None)
-        assert processes_of(am) == []
 
 
 def test_tasks_print_as_type_and_index():

@@ -1,0 +1,87 @@
+"""Errors of both programs as text and exit codes."""
+
+import json
+import re
+import shlex
+import subprocess
+import time
+
+import pytest
+
+from support.fake_yarn import FakeYarn, application, serving
+from support.http_server import Handler, running
+from support.programs import ROOT, SUBMIT, YTF, run
+
+APP = "application_1700000000000_0001"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://no-such-host.invalid:8088"])
+def test_unreachable_resourcemanager_is_reported_in_seconds(address):
+    started = time.monotonic()
+    done = run(SUBMIT, "--wait", "--json", "--resourcemanager", address, "-r", "worker:1", "x")
+    assert done.returncode == 4 and time.monotonic() - started < 60
+    report = json.loads(done.stdout)
+    assert (report["reason"], report["retryable"]) == ("CLUSTER_UNREACHABLE", True)
+    assert f"no ResourceManager answers at {address}" in report["message"] and report["message"] in done.stderr
+
+
+@pytest.fixture
+def stranger():
+    """Return the URL of a web server that is no Hadoop."""
+
+    class Wiki(Handler):
+        def do_GET(self):
+            self.reply(200, {}, "<html>a wiki</html>")
+
+    with running(Wiki) as server:
+        yield f"http://127.0.0.1:{server.server_port}"
+
+
+@pytest.mark.slow
+def test_server_that_is_not_hadoop_is_reported(stranger):
+    done = run(SUBMIT, "--resourcemanager", stranger, "-r", "worker:1", "x")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert f"{stranger}/ws/v1/cluster/info" in done.stderr
+    assert "answers, but is no YARN ResourceManager: a wiki" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("report",), ("status",), ("wait",), ("kill",), ("logs",), ("compare", APP)])
+def test_mistyped_application_id_is_a_fault_of_the_request(words):
+    done = run(YTF, *words, "aplication_1_1")
+    assert done.returncode == 2
+    assert "'aplication_1_1' is not the id of an application, such as application_1700000000000_0001" in done.stderr
+
+
+def test_mistyped_command_is_answered_with_the_nearest():
+    done = run(YTF, "minicluter", "up")
+    assert done.returncode == 2 and "no command 'minicluter' (did you mean 'minicluster'?)" in done.stderr
+
+
+def test_without_an_address_the_ways_to_give_one_are_named(tmp_path):
+    done = run(YTF, "list", env={"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path),
+                                 "YTF_MINICLUSTER_DIR": str(tmp_path)})
+    assert done.returncode == 2
+    assert done.stderr.endswith("\nnext: ytf minicluster up\n")
+    for way in ("--resourcemanager", "YTF_RESOURCEMANAGER", "site.yaml", "HADOOP_CONF_DIR"):
+        assert way in done.stderr
+
+
+def test_closed_pipe_is_not_an_error():
+    command = f"{shlex.join(SUBMIT)} -h | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert done.stdout.split("\n")[0] == "NAME"
+    assert done.stderr == ""
+
+
+@pytest.mark.slow
+def test_verbose_shows_each_request_without_its_query():
+    yarn = FakeYarn()
+    yarn.add(application(1))
+    with serving(yarn) as url:
+        done = run(YTF, "status", APP, "-v", "--resourcemanager", url, env={"HADOOP_USER_NAME": "ann-secret"})
+        quiet = run(YTF, "status", APP, "--resourcemanager", url, env={"HADOOP_USER_NAME": "ann-secret"})
+    lines = re.findall(rf"^\d\d:\d\d:\d\d (\w+) {url}(\S+) (\d+) \d+ ms$", done.stderr, re.M)
+    assert ("GET", f"/ws/v1/cluster/apps/{APP}", "200") in lines
+    assert len(lines) == len(yarn.requests) / 2
+    assert "user.name" not in done.stderr and "ms" not in quiet.stderr
