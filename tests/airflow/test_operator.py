@@ -177,7 +177,7 @@ def test_importing_the_operator_loads_airflow_and_the_options_only():
               "and (name not in before or name.startswith(('tf_yarn_ops', 'skein', 'hdfs')))))")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=True)
     light = ("errors", "job", *(f"job.{name}" for name in ("declaration", "document", "kinds", "options", "parts", "requirement", "spec")),
-             "validation", "runtime", *(f"runtime.common{name}" for name in ("", ".contract", ".masking", ".reasons", ".roles")),
+             "validation", "runtime", *(f"runtime.common{name}" for name in ("", ".contract", ".frameworks", ".masking", ".reasons", ".roles")),
              "airflow", "airflow.links", "airflow.operator", "airflow.provider", "airflow.versions")
     assert set(done.stdout.split()) == {"tf_yarn_ops", *(f"tf_yarn_ops.{name}" for name in light)}
 

@@ -76,7 +76,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         """Wait for the end of the application; yield one event with its report."""
         try:
             # The first import takes half a second; in a thread it does not hold up other triggers.
-            followed, progress, event = await asyncio.to_thread(self._prepare)
+            followed, progress, outcome = await asyncio.to_thread(self._prepare)
             program = await asyncio.to_thread(self._program, followed.cluster)
             report = await progress.follow(followed, self.log, self._moved, program)
         except asyncio.CancelledError:
@@ -84,7 +84,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
             if self.trigger_id is None or (cancelled_triggers_ask() and await asyncio.to_thread(self._is_over)):
                 await self.on_kill()
             raise
-        yield TriggerEvent(event.build_event(self.application_id, report))  # type: ignore[no-untyped-call]
+        yield TriggerEvent(outcome.build_event(self.application_id, report))  # type: ignore[no-untyped-call]
 
     def _is_over(self) -> bool:
         from .cleanup import over
@@ -140,8 +140,8 @@ class TensorFlowYarnTrigger(BaseTrigger):
     def _prepare(self) -> tuple[Any, Any, Any]:
         from ..follow.lease import Lease, here
         from ..launch.identity import Identity
-        from . import event
         from . import following as progress
+        from . import outcome
         from .following import cluster_from_dict
         from .hasty_kill import quieten
 
@@ -150,4 +150,4 @@ class TensorFlowYarnTrigger(BaseTrigger):
             cluster_from_dict(self.cluster), self.application_id, Identity(**self.identity), self.deadline,
             self.queue_timeout, self.poll_interval, kill=self.kill_policy == "kill",
             lease=None if self.lease is None else Lease(**self.lease, holder=here(progress.HOLDER)))  # fmt: skip
-        return followed, progress, event
+        return followed, progress, outcome
