@@ -150,3 +150,9 @@ def test_links_lead_to_pages_that_are_there_after_the_end(site):
     assert {link.name: link.get_link(operator, ti_key=ti) for link in operator.operator_extra_links} == {
         "Training": page, "YARN application": page, "YARN logs": "http://node:8042/worker:1", "TensorBoard": ""}
     assert {key: ti.xcoms[key] for key in operator.tf_yarn_links} == operator.tf_yarn_links
+
+
+def test_sensor_refuses_arguments_of_other_types():
+    with pytest.raises(ValueError, match=r"^wait: application_id: 3 is not a text; tf_yarn_conn_id: 4 is not a text; deferrable: 'yes' is "
+                                         r"neither True nor False; log_tail_lines: '9' is not a whole number$"):
+        sensor(application_id=3, tf_yarn_conn_id=4, deferrable="yes", log_tail_lines="9")

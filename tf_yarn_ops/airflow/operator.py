@@ -240,6 +240,12 @@ class TensorFlowYarnOperator(BaseOperator):
         return execution
 
 
+def argument_faults(given: Mapping[str, Any]) -> list[str]:
+    """Return the faults of the arguments whose values must have one type."""
+    return [f"{name}: {given[name]!r} {fault}" for name, (fits, fault) in _TYPES.items()
+            if name in given and not fits(given[name])]
+
+
 def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
     """Return the faults of arguments whose templates are not rendered yet."""
     known = set(inspect.signature(BaseOperator.__init__).parameters)
@@ -262,21 +268,11 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
         value = given[name]
         if not (value in choices or (value is None and name != "on_kill") or (isinstance(value, str) and "{" in value)):
             faults.append(f"{name}: {value!r} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}")
-    if not isinstance(given["tf_yarn_conn_id"], str | None):
-        faults.append(f"tf_yarn_conn_id: {given['tf_yarn_conn_id']!r} is not a text")
-    for name in ("deferrable", "wait_for_completion", "strict_placement"):
-        if not isinstance(given[name], bool):
-            faults.append(f"{name}: {given[name]!r} is neither True nor False")
-    if not (given["model_asset"] is None or isinstance(given["model_asset"], str | Asset)):
-        faults.append(f"model_asset: {given['model_asset']!r} is neither an asset nor its URI")
-    if not _is_number(given["poll_interval"]) or given["poll_interval"] <= 0:
-        faults.append(f"poll_interval: {given['poll_interval']!r} is not a number of seconds above 0")
+    faults += argument_faults(given)
     streamed = _as_list(given["stream_logs"])
     wrong = [name for name in streamed if not (isinstance(name, str) and (name in ("chief", "all") or ":" in name))]
     if wrong:
         faults.append(f"stream_logs: {', '.join(map(repr, wrong))} is not chief, all, or a task such as worker:*")
-    if not _is_whole(given["log_tail_lines"]):
-        faults.append(f"log_tail_lines: {given['log_tail_lines']!r} is not a whole number")
     if given["model_asset"] is not None and not given["wait_for_completion"]:
         faults.append("model_asset: a task with wait_for_completion=False ends before the model exists")
     if given["lease"] and not given["wait_for_completion"]:
@@ -347,3 +343,18 @@ def _as_list(value: Any) -> list[Any]:
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple | set) else [value]
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+#: What tells whether an argument has the right type, and what its fault says otherwise.
+_TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "application_id": (lambda value: isinstance(value, str) or _is_rendered_later(value), "is not a text"),
+    "tf_yarn_conn_id": (lambda value: isinstance(value, str | None), "is not a text"),
+    **dict.fromkeys(("deferrable", "wait_for_completion", "strict_placement"), (_is_flag, "is neither True nor False")),
+    "model_asset": (lambda value: isinstance(value, str | Asset | None), "is neither an asset nor its URI"),
+    "poll_interval": (lambda value: _is_number(value) and value > 0, "is not a number of seconds above 0"),
+    "log_tail_lines": (_is_whole, "is not a whole number"),
+}

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from .links import TrainingLink, YarnApplicationLink, YarnLogsLink
+from .operator import argument_faults
 from .versions import AirflowSkipException, BaseSensorOperator, PokeReturnValue, conf, redact
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ class TensorFlowYarnSensor(BaseSensorOperator):
     -------
     dict
         The report of the application, as of `TensorFlowYarnOperator`.
+
+    Raises
+    ------
+    ValueError
+        With every argument of another type.
     """
 
     template_fields: Sequence[str] = ("application_id",)
@@ -45,6 +51,8 @@ class TensorFlowYarnSensor(BaseSensorOperator):
     def __init__(self, *, application_id: str, tf_yarn_conn_id: str | None = "tf_yarn_default",
                  deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
                  poke_interval: timedelta | float = 5.0, log_tail_lines: int = 50, **kwargs: Any) -> None:
+        if faults := argument_faults(locals()):
+            raise ValueError(f"{kwargs.get('task_id', type(self).__name__)}: " + "; ".join(faults))
         super().__init__(poke_interval=poke_interval, **kwargs)
         self.application_id = application_id
         self.tf_yarn_conn_id = tf_yarn_conn_id
