@@ -31,11 +31,13 @@ EXTRAS = {
     "kerberos": [],  # nothing to install: MIT Kerberos's library is called by ctypes
     "oozie": ["lxml>=5", "pex>=2.33"],  # Oozie's schemas, and the package in one file
     "ui": ["jinja2>=3.1", "starlette>=0.37", "uvicorn>=0.29"],
+    "functions": ["cloudpickle>=3"],  # tf_yarn_ops.run and @task.tf_yarn
     "docs": ["furo>=2024.8", "myst-parser>=4", "sphinx>=8", "sphinxcontrib-mermaid>=1"],
     "dev": [
         "axe-playwright-python>=0.1.8",  # axe-core, which looks at the pages as a screen reader does
         "dagster>=1.9",  # runs the recipe for it
         "hypothesis>=6.100",
+        "ipython>=8",  # the table in a notebook
         "jsonschema>=4",  # the provider's description against Airflow's schema
         "moto[server]>=5",  # an S3 of this machine
         "mypy>=1.10",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         Cancelled,
         ClusterUnreachable,
         Fault,
+        FunctionFailed,
         HadoopClientUnfit,
         KerberosRefused,
         LogMissing,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .hadoop.cluster import Cluster, discover, local
     from .job.parts import Acls, Deadlines, Environment, Resources, RestartPolicy, TensorBoard
     from .job.spec import JobSpec, TaskSpec
+    from .launch.function import FunctionOutcome, run
     from .launch.identity import Identity
     from .launch.launcher import Launcher
     from .runtime.common.reasons import Reason
@@ -45,6 +47,8 @@ __all__ = [
     "Deadlines",
     "Environment",
     "Fault",
+    "FunctionFailed",
+    "FunctionOutcome",
     "HadoopClientUnfit",
     "Identity",
     "JobReport",
@@ -70,6 +74,7 @@ __all__ = [
     "__version__",
     "discover",
     "local",
+    "run",
 ]
 
 #: The module of each public name that is not in `errors`.
@@ -78,6 +83,7 @@ _MODULES = {
     "Cluster": "hadoop.cluster",
     "Deadlines": "job.parts",
     "Environment": "job.parts",
+    "FunctionOutcome": "launch.function",
     "Identity": "launch.identity",
     "JobReport": "runtime.common.report",
     "JobSpec": "job.spec",
@@ -90,6 +96,7 @@ _MODULES = {
     "TensorBoard": "job.parts",
     "discover": "hadoop.cluster",
     "local": "hadoop.cluster",
+    "run": "launch.function",
 }
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .runtime.common.reasons import Reason
+from .runtime.common.report import JobReport
 
 
 class FaultCode(enum.Enum):
@@ -232,6 +233,22 @@ class Cancelled(TfYarnError, RuntimeError):
     """The launcher was told to cancel, and has killed the application that it had submitted."""
 
     reason = Reason.KILLED
+
+
+class FunctionFailed(TfYarnError, RuntimeError):
+    """The job of a function ended without success; the text ends with the log of the task that failed first.
+
+    Attributes
+    ----------
+    report : JobReport
+    """
+
+    def __init__(self, report: JobReport):
+        self.report = report
+        self.reason = report.reason or Reason.TASK_FAILED
+        log = "".join(f"\n\n{task.task}:\n{task.log_tail}" for task in report.tasks
+                      if task.task == report.first_failure and task.log_tail)
+        super().__init__(f"{report.application_id} {self.reason.value}: {report.message}{log}")
 
 
 class WaitTimeout(TfYarnError, TimeoutError):

@@ -4,6 +4,8 @@ import re
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,6 +32,8 @@ _QUEUED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED")
 _CAUSE = re.compile(r"(?:\[[^\]]*\])?\s*(?P<cause>.*?)\s*(?:Details\s*:.*)?", re.DOTALL)
 #: Rows of tasks and groups that fit on a screen.
 _ROWS = 24
+#: Columns of the table in a notebook.
+_NOTEBOOK_WIDTH = 110
 _FAILURES = ("failed", "lost")
 _COLOURS = {"running": "cyan", "succeeded": "green", "failed": "bold red", "lost": "bold red", "stopped": "dim",
             "killed": "dim"}
@@ -51,6 +55,29 @@ class Progress(Protocol):
 def make_progress(*, plain: bool = False) -> Progress:
     """Return a table if stderr is a terminal and `plain` is false, else lines."""
     return Lines() if plain or not sys.stderr.isatty() else Table()
+
+
+@contextmanager
+def in_notebook() -> Iterator[Callable[[JobReport], None] | None]:
+    """Yield a function that draws the table below the cell of a notebook; None outside a notebook."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None or not hasattr(shell, "kernel"):
+        yield None
+        return
+    from io import StringIO
+
+    from IPython.display import HTML, display
+    from rich.console import Console
+
+    table, cell = Table(), display(HTML("submitting"), display_id=True)
+
+    def show(report: JobReport) -> None:
+        table.show(report)
+        console = Console(file=StringIO(), record=True, width=_NOTEBOOK_WIDTH, force_jupyter=False)
+        console.print(table.render())
+        cell.update(HTML(console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")))
+
+    yield show
 
 
 class Lines:
@@ -178,7 +205,7 @@ class Table:
         from rich.console import Console
         from rich.live import Live
 
-        self._live = Live(console=Console(stderr=True), refresh_per_second=2, get_renderable=self._render,
+        self._live = Live(console=Console(stderr=True), refresh_per_second=2, get_renderable=self.render,
                           transient=True, redirect_stdout=False)
         self._live.start()
         return self
@@ -193,7 +220,8 @@ class Table:
         if self._live:
             self._live.refresh()
 
-    def _render(self) -> Any:
+    def render(self) -> Any:
+        """Return the table for a console of rich."""
         from rich.console import Group
         from rich.table import Table as Grid
         from rich.text import Text

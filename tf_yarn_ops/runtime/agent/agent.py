@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, List, Optional, Set
 from ..common import protocol
 from ..common.contract import (
     JOB_FILE,
+    MAX_RESULT,
     METRICS_FILE,
     RESULT_FILE,
     RUNTIME_FILE,
@@ -34,8 +35,6 @@ from .contact import Contact
 from .gpu import GpuMeter
 from .metrics import MetricsFile
 
-#: Longest result, bytes: the whole result must fit into the application's diagnostics.
-MAX_RESULT = 8 * 1024
 #: Seconds between two samples of CPU, memory and metrics.
 SAMPLE_SECONDS = 5.0
 #: Cores below which a command counts as idle: the threads of a waiting TensorFlow take less.

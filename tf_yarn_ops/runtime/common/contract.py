@@ -7,6 +7,7 @@ function of the job file and the cluster spec.
 import json
 import os
 import re
+import sys
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .frameworks import FRAMEWORKS, TENSORFLOW, find_position
@@ -22,6 +23,10 @@ CERTIFICATE_FILE = ".skein.crt"
 KEY_FILE = ".skein.pem"
 #: The folder in the working directory into which YARN unpacks an archive environment.
 ENVIRONMENT_FOLDER = "environment"
+#: The name of a function's value among the metrics of the report.
+RETURNED = "returned"
+#: The folder with a job's function, and the file in it.
+FUNCTION_FOLDER, FUNCTION_PICKLE = "ytf_function", "function.pkl"
 #: TensorBoard's page below the tracking URL.
 TENSORBOARD_PAGE = "pages/tensorboard/"
 #: The form of the id of an application in YARN, and of a job on this machine: a time in milliseconds, a number.
@@ -30,6 +35,8 @@ APPLICATION_ID = r"(?:application|local)_(\d+)_(\d+)"
 TAG_PREFIX, JOB_TAG = "tfy", "tfy-job"
 #: Longest environment string or argument, bytes: Linux allows 128 KiB, of which the rest is left for the name.
 MAX_STRING = 120 * 1024
+#: Longest result, bytes: the whole result must fit into the application's diagnostics.
+MAX_RESULT = 8 * 1024
 
 #: ``{"worker": ["host:port", ...]}``, one entry per task index.
 ClusterSpec = Mapping[str, Sequence[str]]
@@ -371,6 +378,7 @@ def task_environment(
             "DTF_TASK_PROGRAM": plan.command if plan else job.program,
             "YTF_APPLICATION_ID": application_id,
             "YTF_ROUND": str(round_number),
+            "YTF_PYTHON": sys.executable,
             "YTF_RESULT_FILE": os.path.join(folder, RESULT_FILE),
             "YTF_METRICS_FILE": os.path.join(folder, METRICS_FILE),
         }
@@ -383,7 +391,7 @@ def task_environment(
         ("DTF_DOCKER_IMAGE", job.docker_image),
         ("YTF_HOST", host),
         ("YTF_PORT", port),
-        ("TF_GRPC_REUSE_PORT", "true" if plan and plan.hold_port else None),
+        ("TF_GRPC_REUSE_PORT", "true" if plan and plan.hold_port and job.framework == TENSORFLOW else None),
     )
     env.update({name: value for name, value in optional if value})
     env.update({hosts_variable(name): ",".join(hosts) for name, hosts in cluster.items()})
