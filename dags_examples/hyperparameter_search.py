@@ -33,7 +33,7 @@ with DAG(
     tags=["tf_yarn", "example"],
 ) as dag:
 
-    @task.tf_yarn(
+    @task.tf_yarn_cmd(
         cluster_requirement="worker:1",
         task_memory="1 GiB",
         script=f"{DIGITS}/single.py",

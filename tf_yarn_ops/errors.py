@@ -8,10 +8,12 @@ import difflib
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .runtime.common.reasons import Reason
-from .runtime.common.report import JobReport
+
+if TYPE_CHECKING:
+    from .runtime.common.report import JobReport
 
 
 class FaultCode(enum.Enum):
@@ -243,7 +245,7 @@ class FunctionFailed(TfYarnError, RuntimeError):
     report : JobReport
     """
 
-    def __init__(self, report: JobReport):
+    def __init__(self, report: "JobReport"):
         self.report = report
         self.reason = report.reason or Reason.TASK_FAILED
         log = "".join(f"\n\n{task.task}:\n{task.log_tail}" for task in report.tasks

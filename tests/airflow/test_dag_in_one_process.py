@@ -112,6 +112,13 @@ def test_decorated_function_trains_deferred_and_hands_on_its_metrics(tried):
     assert told["report"] == tried.known["xcoms"]["train.return_value"]
 
 
+def test_function_trains_deferred_and_its_value_is_the_xcom(tried):
+    xcoms = tried.known["xcoms"]
+    assert xcoms["sent.return_value"] == {"metrics": {"rate": 0.5, "loss": "nan"}, "task": "worker"}
+    assert xcoms["sent.tf_yarn_status"]["reason"] == "SUCCEEDED"
+    assert "task_command" not in tried.known["rendered"]["sent"]
+
+
 def test_the_asset_has_the_models_path_metrics_and_application(tried):
     report = tried.known["xcoms"]["train.return_value"]
     event = {"model_path": "hdfs:///models/tried", "metrics": report["metrics"], "application_id": report["application_id"]}
@@ -154,4 +161,4 @@ def test_the_log_is_short(tried):
     """Neither a line for each staged file nor one for each request. (Airflow itself warns of its own use of httpx.)"""
     lines = [line for line in tried.log.splitlines() if "in-process.invalid" not in line and "site-packages" not in line]
     assert not [line for line in lines if "HTTP Request" in line]
-    assert len([line for line in lines if "tf_yarn_ops" in line]) < 60 * tried.known["tries"]["failing"]  # with tracebacks
+    assert len([line for line in lines if "tf_yarn_ops" in line]) < 90 * tried.known["tries"]["failing"]  # with tracebacks

@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 from airflow.sdk import DAG, task
@@ -25,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_cluster_in_the_envir
 def dag_of(said, **arguments):
     with DAG("decorated") as dag:
 
-        @task.tf_yarn(**arguments)
+        @task.tf_yarn_cmd(**arguments)
         def train(day, **context):
             return said(day) if callable(said) else said
 
@@ -91,6 +93,46 @@ def test_a_function_that_says_nothing_of_use_is_refused(said):
 def test_unknown_options_of_a_function_are_named_together():
     with pytest.raises(SpecInvalid, match=r"yarn_qeue: unknown option \(did you mean 'yarn_queue'\?\); task_memroy: unknown"):
         as_options({"yarn_qeue": 1, "task_memroy": 2})
+
+
+def function_of(*words, **arguments):
+    with DAG("sent") as dag:
+
+        @task.tf_yarn(**{"cluster_requirement": "worker:1", "tf_yarn_conn_id": None, **arguments})
+        def train(password, ds=None):
+            return len(password)
+
+        train(*words)
+    return dag.get_task("train")
+
+
+def test_arguments_of_a_function_are_stars_on_the_page(monkeypatch):
+    from airflow.sdk.execution_time.task_runner import _serialize_rendered_fields
+
+    monkeypatch.setenv("AIRFLOW_CONN_S3", json.dumps({"conn_type": "aws", "login": "me", "password": "geheim-1"}))
+    operator = function_of("{{ conn.s3.password }}", archive={"data": "/srv/data.zip"})
+    context = airflow_setup.context_of(airflow_setup.TaskInstance())
+    operator.render_template_fields({**context, "conn": ConnectionAccessor()})
+    operator.complete_job(context)
+    assert operator.op_args == ("geheim-1",) and operator.archive[0] == "data=/srv/data.zip" and len(operator.archive) == 2
+    for shown in (_serialize_rendered_fields(operator), operator.options()):
+        assert "geheim" not in json.dumps(shown)
+    operator._clean()
+
+
+@pytest.mark.parametrize("option", [{"task_command": "true"}, {"command": {"worker": "true"}}, {"wait_for_completion": False}],
+                         ids=lambda option: next(iter(option)))  # fmt: skip
+def test_function_and_a_command_exclude_each_other(option):
+    with pytest.raises(ValueError, match=f"train: {next(iter(option))}: @task.tf_yarn runs the function.*tf_yarn_cmd"):
+        function_of("x", **option)
+
+
+def test_function_that_cannot_travel_ends_the_task_for_good():
+    operator, ti = function_of("x"), airflow_setup.TaskInstance()
+    operator.op_args = (threading.Lock(),)
+    with pytest.raises(AirflowFailException, match="train can't be sent to the tasks"):
+        operator.execute(airflow_setup.context_of(ti))
+    assert not Path(operator._folder.name).exists()
 
 
 def test_options_may_be_mapped_and_come_from_other_tasks():

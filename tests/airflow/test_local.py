@@ -31,22 +31,72 @@ with DAG("tried", schedule=None):
 """
 
 
-def test_operator_sensor_and_trigger_follow_jobs_of_this_machine(airflow_database, tmp_path):
+def run_dag(airflow_database, tmp_path, dag_file, variables):
+    """Return the end of a run of the DAG ``tried``, whose connection is this machine, and the output."""
     home, answer = tmp_path / "home", tmp_path / "answer.json"
     (home / "dags").mkdir(parents=True)
-    (home / "dags" / "tried.py").write_text(DAG_FILE)
+    (home / "dags" / "tried.py").write_text(dag_file)
     shutil.copy(airflow_database, home / "airflow.db")
     connection = {"conn_type": "tf_yarn", "host": f"local://{tmp_path}/jobs"}
     environ = {**plain_environ(), "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-               "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"), "AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps(connection)}
+               "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"), "AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps(connection), **variables}
     done = subprocess.run([sys.executable, RUNNER, answer, "{}", "tried"], env=environ, cwd=home, text=True, timeout=300,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout[-6000:]
-    run = json.loads(answer.read_text())["tried"]
-    assert run["state"] == "success", done.stdout[-6000:]
+    return json.loads(answer.read_text())["tried"], done.stdout
+
+
+def test_operator_sensor_and_trigger_follow_jobs_of_this_machine(airflow_database, tmp_path):
+    run, output = run_dag(airflow_database, tmp_path, DAG_FILE, {})
+    assert run["state"] == "success", output[-6000:]
     values = run["values"]
     assert all(values[task]["metrics"] == {"round": 1} for task in ("sync", "deferred", "sensor", "deferred_sensor"))
     assert values["sensor"]["application_id"] == values["walk"]["application_id"]
-    assert "worker:0 | learns" in done.stdout and "/proxy/local_" not in done.stdout
+    assert "worker:0 | learns" in output and "/proxy/local_" not in output
     assert {folder.name for folder in (tmp_path / "jobs" / "jobs").iterdir()} == {
         values[task]["application_id"] for task in ("sync", "deferred", "walk")}
+
+
+FUNCTION_FILE = """
+from airflow.sdk import DAG, task
+
+JOB = {"cluster_requirement": "chief:1,worker:1", "poll_interval": 0.2}
+FACTOR = 10
+
+
+def scaled(number):
+    return FACTOR * number
+
+
+with DAG("tried", schedule=None):
+
+    @task
+    def choose():
+        return {"rate": 0.5}
+
+    @task.tf_yarn(**JOB)
+    def sync(best, secret, context=None, run_id=None):
+        context.metrics(1, loss=0.25)
+        return {"scaled": scaled(best["rate"]), "run": run_id, "task": context.type, "length": len(secret)}
+
+    @task.tf_yarn(deferrable=True, **JOB)
+    def deferred(before, **context):
+        return before["scaled"] + 1
+
+    @task.tf_yarn(**JOB)
+    def failing(number):
+        raise KeyError(f"no feature {number}")
+
+    failing(deferred(sync(choose(), "{{ conn.hidden.password }}")))
+"""
+
+
+def test_function_trains_with_its_arguments_and_its_value_is_the_xcom(airflow_database, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    hidden = {"AIRFLOW_CONN_HIDDEN": json.dumps({"conn_type": "aws", "login": "me", "password": "geheim-1"})}
+    run, output = run_dag(airflow_database, tmp_path, FUNCTION_FILE, hidden)
+    assert run["values"]["sync"] == {"scaled": 5.0, "run": run["values"]["sync"]["run"], "task": "chief", "length": 8}
+    assert run["values"]["sync"]["run"].startswith("manual__") and run["values"]["deferred"] == 6.0
+    assert run["state"] == "failed" and "in failing" in output and "KeyError: 'no feature 6" in output, output[-9000:]
+    assert "geheim" not in output
+    assert [*tmp_path.glob("ytf-function-*")] == []

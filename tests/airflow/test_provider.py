@@ -49,7 +49,7 @@ def test_everything_that_the_description_names_is_there():
             __import__(module)
     names = [*info["extra-links"], *(item["class-name"] for item in info["task-decorators"]),
              *(item["hook-class-name"] for item in info["connection-types"])]
-    assert len(names) == 6 and all(import_string(name) for name in names)
+    assert len(names) == 7 and all(import_string(name) for name in names)
     hook = info["connection-types"][0]
     assert (hook["connection-type"], hook["hook-name"]) == (YarnHook.conn_type, YarnHook.hook_name)
     assert {link.rsplit(".", 1)[1] for link in info["extra-links"]} == {

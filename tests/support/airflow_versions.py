@@ -7,6 +7,8 @@ import sys
 from importlib.metadata import distribution, version
 from pathlib import Path
 
+import cloudpickle
+
 from support.airflow_site import plain_environ
 from support.azkaban_site import made_once
 from support.programs import ROOT
@@ -47,6 +49,7 @@ class Airflow:
         description = Path(str(distribution("tf-yarn-ops").locate_file("."))).glob("tf_yarn_ops-*.dist-info")
         for part in description:
             shutil.copytree(part, folder / part.name)
+        shutil.copytree(Path(cloudpickle.__file__).parent, folder / "cloudpickle")  # for functions
         self._environ = {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
 
     def _make(self, folder):

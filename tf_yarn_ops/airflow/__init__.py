@@ -1,4 +1,4 @@
-"""The Airflow provider: `TensorFlowYarnOperator`, ``@task.tf_yarn``, their hook, trigger, links and exceptions.
+"""The Airflow provider: `TensorFlowYarnOperator`, its decorators, hook, trigger, links and exceptions.
 
 In come the arguments of a task, its connection and its task instance; out go a job on YARN, the report as XCom, the
 lines of the task's log and the exception that ends the task. This room never submits, watches or kills by rules of its
@@ -30,6 +30,7 @@ _NAMES = {
     "TfYarnJobFailed": "exceptions",
     "TfYarnInfrastructureError": "exceptions",
     "tf_yarn_task": "decorator",
+    "tf_yarn_cmd_task": "decorator",
 }
 __all__ = list(_NAMES)
 

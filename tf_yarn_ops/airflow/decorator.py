@@ -1,9 +1,12 @@
-"""``@task.tf_yarn``: a Python function that returns the command, or further options, of a training.
+"""``@task.tf_yarn``: a Python function that trains in the tasks of a job; its value is the XCom.
 
-The function runs in the Airflow worker before the submission. Its value adds to the arguments of the decorator.
+``@task.tf_yarn_cmd``: a function that runs in the Airflow worker before the submission, and returns the command or
+further options of a training.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from inspect import signature
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..errors import did_you_mean
@@ -16,28 +19,93 @@ _HIDDEN = ("env", "spec")
 
 
 class _TfYarnDecoratedOperator(DecoratedOperator, TensorFlowYarnOperator):
-    """An operator that calls a function for the command of the job, or for a mapping of options."""
+    """An operator that a function completes."""
 
     template_fields: Sequence[str] = (*DecoratedOperator.template_fields, *TensorFlowYarnOperator.template_fields)
     template_fields_renderers = {**DecoratedOperator.template_fields_renderers,
                                  **TensorFlowYarnOperator.template_fields_renderers}  # fmt: skip
-    custom_operator_name = "@task.tf_yarn"
-    #: The options that the function returns are rendered later than the others.
-    overwrite_rtif_after_execution = True
     _needs_job = False
+    #: Options that the operator can't have.
+    _refused: tuple[str, ...] = ()
     _called = False
 
     def __init__(self, *, python_callable: Callable[..., Any], op_args: Collection[Any] | None = None,
                  op_kwargs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, **kwargs)
+        self._given = frozenset(op_kwargs or ())
+        if refused := [name for name in self._refused if kwargs.get(name) not in (None, True)]:
+            raise ValueError(f"{self.task_id}: {', '.join(refused)}: @task.tf_yarn runs the function, and waits for "
+                             "its value; @task.tf_yarn_cmd takes this option")
 
     def complete_job(self, context: Any) -> None:
-        """Call the function, once in a process. After a deferral call it only if the job is submitted again."""
+        """Use the function, once in a process. After a deferral use it only if the job is submitted again."""
         if self._called:
             return
         self._called = True
         context_merge(context, self.op_kwargs)
-        kwargs = determine_kwargs(self.python_callable, self.op_args, context)
+        self._complete_with(determine_kwargs(self.python_callable, self.op_args, context), context)
+
+    def _complete_with(self, kwargs: Mapping[str, Any], context: Any) -> None:
+        raise NotImplementedError
+
+
+class _FunctionOperator(_TfYarnDecoratedOperator):
+    """An operator that sends a function to the tasks of the job."""
+
+    custom_operator_name = "@task.tf_yarn"
+    _refused = ("task_command", "command", "wait_for_completion")
+    _folder: TemporaryDirectory[str] | None = None
+
+    def execute(self, context: Any) -> Any:
+        """Submit the job as any operator does, and leave no file with the arguments on the worker."""
+        try:
+            return super().execute(context)
+        finally:
+            self._clean()
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Any) -> Any:
+        """Continue after the trigger; it may submit the job again."""
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        finally:
+            self._clean()
+
+    def _clean(self) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _complete_with(self, kwargs: Mapping[str, Any], context: Any) -> None:
+        from ..launch.function import FUNCTION_COMMAND, pack_function
+        from ..runtime.common.contract import FUNCTION_FOLDER
+
+        # Of Airflow's context only what the function names: most of the rest can't travel.
+        named = self._given | set(signature(self.python_callable).parameters)
+        self._folder = TemporaryDirectory(prefix="ytf-function-")
+        archive = pack_function(self.python_callable, tuple(self.op_args),
+                                {name: value for name, value in kwargs.items() if name in named}, self._folder.name)
+        given: Any = vars(self).get("archive") or {}
+        if isinstance(given, Mapping):
+            given = [f"{name}={source}" for name, source in given.items()]
+        self.archive = [*([given] if isinstance(given, str) else given), f"{FUNCTION_FOLDER}={archive}"]
+        self.task_command = FUNCTION_COMMAND
+
+    def task_value(self, report: Mapping[str, Any], context: Any) -> Any:
+        """Return the value of the function; the report is the XCom ``tf_yarn_status``."""
+        if self.do_xcom_push:
+            context["ti"].xcom_push("tf_yarn_status", report)
+        from ..launch.function import returned_value
+
+        return returned_value(report["metrics"])
+
+
+class _CommandOperator(_TfYarnDecoratedOperator):
+    """An operator that calls a function for the command of the job, or for a mapping of options."""
+
+    custom_operator_name = "@task.tf_yarn_cmd"
+    #: The options that the function returns are rendered later than the others.
+    overwrite_rtif_after_execution = True
+
+    def _complete_with(self, kwargs: Mapping[str, Any], context: Any) -> None:
         returned = as_options(self.python_callable(*self.op_args, **kwargs))
         for name, value in returned.items():
             setattr(self, name, value)
@@ -67,16 +135,29 @@ def as_options(returned: Any) -> dict[str, Any]:
     if isinstance(returned, str) and returned.strip():
         return {"task_command": returned}
     if not isinstance(returned, Mapping) or not returned:
-        raise SpecInvalid(f"@task.tf_yarn: the function must return a task_command, or a mapping of options, "
+        raise SpecInvalid(f"@task.tf_yarn_cmd: the function must return a task_command, or a mapping of options, "
                           f"not {returned!r:.100}")
     known = ("spec", *OPERATOR_OPTIONS)
     faults = [f"{name}: unknown option{did_you_mean(str(name), known)}" for name in returned if name not in known]
     if faults:
-        raise SpecInvalid("@task.tf_yarn: the function returned " + "; ".join(faults))
+        raise SpecInvalid("@task.tf_yarn_cmd: the function returned " + "; ".join(faults))
     return dict(returned)
 
 
 def tf_yarn_task(python_callable: Callable[..., Any] | None = None, **kwargs: Any) -> TaskDecorator:
+    """Turn a function into a task that calls it on YARN; the value of the chief's function is the XCom.
+
+    Parameters
+    ----------
+    python_callable : callable
+        As in `tf_yarn_ops.run`. A parameter ``context`` needs a default.
+    **kwargs
+        Arguments of `TensorFlowYarnOperator`, without a command.
+    """
+    return _decorate(_FunctionOperator, python_callable, kwargs)
+
+
+def tf_yarn_cmd_task(python_callable: Callable[..., Any] | None = None, **kwargs: Any) -> TaskDecorator:
     """Turn a function that returns a task_command, or a mapping of options, into a task.
 
     Parameters
@@ -85,7 +166,11 @@ def tf_yarn_task(python_callable: Callable[..., Any] | None = None, **kwargs: An
     **kwargs
         Arguments of `TensorFlowYarnOperator`.
     """
-    # The value of the task is the report. The annotation of the function must not split it into several XComs.
+    return _decorate(_CommandOperator, python_callable, kwargs)
+
+
+def _decorate(operator: type[_TfYarnDecoratedOperator], python_callable: Callable[..., Any] | None,
+              kwargs: dict[str, Any]) -> TaskDecorator:
+    # The annotation of the function must not split a report, or a value whose names nobody knows, into several XComs.
     kwargs.setdefault("multiple_outputs", False)
-    return task_decorator_factory(python_callable=python_callable,
-                                  decorated_operator_class=_TfYarnDecoratedOperator, **kwargs)
+    return task_decorator_factory(python_callable=python_callable, decorated_operator_class=operator, **kwargs)

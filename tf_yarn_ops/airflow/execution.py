@@ -98,6 +98,9 @@ class Operator(Protocol):
     def complete_job(self, context: Any) -> None:
         """Set options that are known only at run time."""
 
+    def task_value(self, report: Mapping[str, Any], context: Any) -> Any:
+        """Return the value of a task whose job has succeeded."""
+
     def render_template(self, content: Any, context: Any) -> Any:
         """Return a document with its texts rendered."""
 
@@ -439,7 +442,7 @@ class TaskExecution:
             path = value["output_path"] or self.operator.options().get("output")
             self.context["outlet_events"][self.operator.model_asset].extra = {
                 "model_path": path, "metrics": value["metrics"], "application_id": value["application_id"]}
-        return value
+        return self.operator.task_value(value, self.context)
 
     def _link_what_is_left(self, report: JobReport) -> None:
         """Let the links lead to pages that are there after the end."""

@@ -183,6 +183,10 @@ class TensorFlowYarnOperator(BaseOperator):
     def complete_job(self, context: Any) -> None:
         """Set options that are known only at run time. Called in the Airflow worker before each submission."""
 
+    def task_value(self, report: Mapping[str, Any], context: Any) -> Any:
+        """Return the value of a task whose job has succeeded: the report."""
+        return report
+
     def execute(self, context: Any) -> Any:
         """Submit the job, or attach to the running application, and wait for its end."""
         with self._killing_on_ctrl_c():

@@ -51,7 +51,8 @@ def get_provider_info() -> dict[str, Any]:
                 },
             },
         }],
-        "task-decorators": [{"name": "tf_yarn", "class-name": "tf_yarn_ops.airflow.decorator.tf_yarn_task"}],
+        "task-decorators": [{"name": name, "class-name": f"tf_yarn_ops.airflow.decorator.{name}_task"}
+                            for name in ("tf_yarn", "tf_yarn_cmd")],
         "extra-links": [f"tf_yarn_ops.airflow.links.{name}" for name in (
             "TrainingLink", "YarnApplicationLink", "YarnLogsLink", "TensorBoardLink")],
         "config": {

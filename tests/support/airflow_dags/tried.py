@@ -34,7 +34,7 @@ with DAG("tried", schedule=None, default_args=POLICY) as tried:
     def choose():
         return {"rate": 0.5}
 
-    @task.tf_yarn(cluster_requirement="worker:1", deferrable=True, **ASSET, **HERE)
+    @task.tf_yarn_cmd(cluster_requirement="worker:1", deferrable=True, **ASSET, **HERE)
     def train(best, run_id=None):
         result = f'{{"rate": {best["rate"]}, "loss": NaN}}'
         return {"task_command": f"echo '{result}' > $YTF_RESULT_FILE", "output_path": "hdfs:///models/{{ dag.dag_id }}",
@@ -44,10 +44,14 @@ with DAG("tried", schedule=None, default_args=POLICY) as tried:
     def told(report, ti=None):
         return {"report": report, "tf_yarn": ti.xcom_pull(task_ids="train", key="tf_yarn")}
 
+    @task.tf_yarn(cluster_requirement="worker:1", deferrable=True, **HERE)
+    def sent(before, context=None):
+        return {"metrics": before["report"]["metrics"], "task": context.type}
+
     failing = TensorFlowYarnOperator(
         task_id="failing", cluster_requirement="worker:1", task_command="echo it went wrong in {{ dag.dag_id }}; exit 3",
         retries=1, retry_delay=timedelta(seconds=0), **HERE)
-    told(train(choose())) >> failing
+    sent(told(train(choose()))) >> failing
 
 with DAG("ended", schedule=None) as ended:
     TensorFlowYarnOperator(task_id="train", cluster_requirement="worker:1", task_command="sleep 600", **HERE)
