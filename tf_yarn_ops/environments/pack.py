@@ -250,6 +250,7 @@ def _copy_packages(installed: Mapping[str, Any], base: Mapping[str, Any], stage:
     """Copy the packages of an environment, and their files elsewhere below its prefix, without editable projects."""
     prefix = Path(installed["prefix"])
     editable = {str(prefix / file) for one in installed["distributions"] if one["editable"] for file in one["files"]}
+    editable |= {folder for folder in map(os.path.dirname, editable) if folder.endswith(".dist-info")}
 
     def leave_out(folder: str, names: Sequence[str]) -> set[str]:
         return {name for name in names if name == "__pycache__" or f"{folder}/{name}" in editable}

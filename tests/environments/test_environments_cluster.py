@@ -1,0 +1,68 @@
+"""The whole environment of TensorFlow travels to the nodes of a real cluster: uploaded once, unpacked once, trained in."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support.programs import ROOT
+from tf_yarn_ops.environments.check import check_archive
+from tf_yarn_ops.environments.pack import pack_environment
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.job.spec import JobSpec
+from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.staging.prune import list_cache
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(1500)]
+
+TRAIN = """\
+import json, os, sys
+import tensorflow as tf
+from tensorflow.python.platform import build_info
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+loss = model.fit(tf.range(32.0)[:, None] / 32, tf.range(32.0) / 32, verbose=0, epochs=2).history["loss"]
+with open(os.environ["YTF_RESULT_FILE"], "w") as file:
+    json.dump({"home": os.path.realpath(sys.prefix), "version": tf.__version__, "loss": loss,
+               "library": os.path.realpath(json.__file__)}, file)
+"""
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tensorflow")
+    (folder / "requirements.txt").write_text(f"-c {ROOT / 'constraints.txt'}\ntensorflow-cpu\ntensorboard\n")
+    pack_environment(folder / "requirements.txt", folder / "tf.tar.gz")
+    return folder / "tf.tar.gz"
+
+
+def test_whole_environment_of_tensorflow_has_no_fault(archive):
+    report = check_archive(archive, modules=["tensorflow", "tensorboard", "keras", "h5py"])
+    assert (report.faults, report.doubts) == ((), ())
+    assert report.packed > 300 << 20 and report.unpacked > 1 << 30
+
+
+def test_whole_environment_is_uploaded_and_unpacked_once(minicluster, archive, tmp_path):
+    (tmp_path / "train.py").write_text(TRAIN)
+    launcher = Launcher(discover(minicluster.resourcemanager_url, environ={}), environ={**os.environ, **minicluster.environ})
+    spec = JobSpec(command="python $DTF_TASK_SCRIPT", script=str(tmp_path / "train.py"), environment=str(archive),
+                   tasks={"chief": {"memory": 1024}, "worker": {"memory": 1024}}, deadlines={"registration": 0, "heartbeat": 0})
+
+    def staged():
+        return {file.path: file.used_at for file in list_cache(launcher.staging()) if file.name == archive.name}
+
+    try:
+        first = launcher.run(spec, timeout=1200)
+        assert first.reason is Reason.SUCCEEDED, first.message
+        uploaded = staged()
+        second = launcher.run(spec, timeout=600)
+        assert second.reason is Reason.SUCCEEDED, second.message
+    finally:
+        launcher.close()
+    assert len(uploaded) == 1 and staged().keys() == uploaded.keys()
+    home = Path(first.metrics["home"])
+    assert home == Path(second.metrics["home"]) and "filecache" in home.parts
+    assert first.metrics["library"].startswith(f"{home}/lib/") and first.metrics["version"] == second.metrics["version"]
+    copies = [path for path in minicluster.directory.rglob(archive.name) if path.is_dir()]
+    assert copies == [home], copies
