@@ -1,5 +1,6 @@
 """An environment that travels: pack it, put it into HDFS, submit with it twice; TensorFlow's by default."""
 
+import sys
 import time
 from pathlib import Path
 
@@ -45,7 +46,8 @@ def measure(runs: int, quick: bool) -> Samples:
 
 
 def _ytf_submit(archive: Path) -> list[str]:
-    return ["ytf-submit", "--environment", str(archive), "-m", str(MEMORY), "-r", "worker:2"]
+    program = str(Path(sys.executable).parent / "ytf-submit")
+    return [program, "--environment", str(archive), "-m", str(MEMORY), "-r", "worker:2"]
 
 
 def _submit(cluster: Hadoop, archive: Path) -> Figures:
