@@ -27,12 +27,15 @@ def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def options_of_section(section: str) -> str:
-    """Return the options of a section, with their names on the command line and in a job's YAML."""
-    rows = []
+    """Return the list of a section's options, with their names on the command line and in a job's YAML."""
+    lines = []
     for option in OPTIONS.values():
         if option.section == section and (option in ALL or option.path):
-            rows.append((names(option), key(option), option.default_with_unit, meaning(option)))
-    return table(("command line", "YAML", "default", "meaning"), rows)
+            default = f" Default: {option.default_with_unit}." if option.default_with_unit else ""
+            in_yaml = f"YAML {key(option)}" if option.path else ""
+            named = ", ".join(filter(None, (names(option), in_yaml)))
+            lines.append(f"- {named}: {meaning(option)}{default}")
+    return "\n".join(lines)
 
 
 def names(option: Option) -> str:
@@ -93,10 +96,12 @@ def azkaban_keys() -> str:
         help_ = "" if known else option.help
         text = " ".join(filter(None, (like, help_, NOTES.get(name), f"Default: {default}." if default else "")))
         if text or tony:
-            rows.append((f"`{name}`", tony, re.sub(r"<(?=\w+>)", r"\\<", text)))
+            known_as = f" (TonY: {tony})" if tony else ""
+            shown = re.sub(r"<(?=\w+>)", r"\\<", text)
+            rows.append(f"- `{name}`{known_as}: {shown}".removesuffix(": "))
         else:
             others.append(f"`{name}`")
-    return table(("key", "TonY", "meaning"), rows) + "\n\nAs the option of the same name: " + ", ".join(others) + "."
+    return "\n".join([*rows, f"- as the option of the same name: {', '.join(others)}"])
 
 
 def tony_names(key: str) -> list[str]:

@@ -35,7 +35,7 @@ def test_every_table_stands_in_a_page():
 
 
 def test_every_option_of_the_command_line_stands_in_the_reference():
-    rows = re.findall(r"^\| `((?:-\w, )?--\w+)`", read("reference/options.md"), re.M)
+    rows = re.findall(r"^- `((?:-\w, )?--\w+)`", read("reference/options.md"), re.M)
     assert sorted(rows) == sorted(", ".join(names_of(option)) for option in ALL)
 
 
@@ -51,7 +51,7 @@ def test_the_yaml_that_is_shown_is_a_job():
 ])
 def test_the_report_has_the_keys_that_are_documented(heading, keys):
     section = read("reference/report.md").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (`.+?) \|", section, re.M)
+    rows = re.findall(r"^- (`.+?):", section, re.M)
     assert sorted(key.strip("`") for row in rows for key in row.split(", ")) == sorted(keys)
 
 
