@@ -66,10 +66,11 @@ def test_the_test_of_a_connection_names_the_cluster_and_the_warnings(place, monk
 def test_the_test_of_a_connection_says_what_to_do_about_the_first_fault(place, monkeypatch):
     place.nodes = []
     assert connect(monkeypatch, host=place.url).test_connection() == (
-        False, "nodes: the cluster has no running node. What to do: Every job waits in the queue: start NodeManagers")
+        False, "nodes: the cluster has no running node. What to do: Every job waits in the queue: start NodeManagers, or look "
+               "why those that run are unhealthy")
     well, text = connect(monkeypatch, host=closed_address()).test_connection()
     assert not well and text.startswith("resourcemanager: no ResourceManager answers: http://127.0.0.1:")
-    assert "What to do: Check host and port" in text
+    assert "What to do: Check " in text and text.endswith("/ws/v1/cluster/info")
 
 
 def test_the_connections_address_goes_before_the_workers_environment(yarn, monkeypatch):
