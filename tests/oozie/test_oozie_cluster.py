@@ -234,6 +234,7 @@ def test_listed_jobs_train_for_each_nominal_time_and_again_for_a_rerun(site):
 
     folder = site.packed("nightly", [trains("features"), trains("model", needs="features", mkdir="/models/nightly/${nominalStamp}")],
                          "--frequency", "1m", "--start", stamp(begin), "--end", stamp(begin + 120), "--concurrency", "2",
+                         "--sla-end", "3h",
                          "--data", "clicks=/data/nightly/${YEAR}-${MONTH}-${DAY}-${HOUR}-${MINUTE}",
                          "--output-data", "/models/nightly-${YEAR}${MONTH}${DAY}${HOUR}${MINUTE}")
     for number in range(2):
@@ -246,6 +247,9 @@ def test_listed_jobs_train_for_each_nominal_time_and_again_for_a_rerun(site):
         assert mine == [f"features {when} {where}", f"model {when} {where}"]
         assert site.files.status(f"/models/nightly/{when}").is_directory
         site.write(f"/models/nightly-{when}/model", "")
+    asked = {"timezone": "GMT", "filter": f"parent_id={coordinator}"}
+    until(lambda: [one["slaStatus"] for one in site.server.ask("GET", "sla", params=asked)["slaSummaryList"]] == ["MET", "MET"],
+          WORKFLOW, 1)
     # A rerun deletes the model first, unless it runs with -nocleanup.
     for scope, nocleanup in ("1", "true"), ("2", "false"):
         site.server.change(coordinator, "coord-rerun", type="action", scope=scope, refresh="true", nocleanup=nocleanup)

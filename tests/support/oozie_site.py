@@ -58,6 +58,8 @@ LAB = {
     "oozie.command.default.requeue.delay": "500",
     "oozie.service.LiteWorkflowStoreService.user.retry.error.code.ext": "1",
     "oozie.launcher.default.memory.mb": "256",
+    "oozie.services.ext": "org.apache.oozie.service.EventHandlerService,org.apache.oozie.sla.service.SLAService",
+    "oozie.service.EventHandlerService.event.listeners": "org.apache.oozie.sla.listener.SLAJobEventListener",
 }
 
 
