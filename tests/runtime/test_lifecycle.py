@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tf_yarn_ops.runtime.common.contract import TaskId
+from tf_yarn_ops.runtime.common.frameworks import FRAMEWORKS, TENSORFLOW
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.roles import role_of
 from tf_yarn_ops.runtime.master.lifecycle import (
     FAILED,
     LOST,
@@ -24,6 +24,7 @@ from tf_yarn_ops.runtime.master.lifecycle import (
     needed,
 )
 
+role_of = FRAMEWORKS[TENSORFLOW].role_of
 LOSSES = (Reason.CONTAINER_LOST, Reason.PREEMPTED, Reason.NODE_LOST, Reason.HEARTBEAT_LOST, Reason.OUT_OF_MEMORY)
 
 

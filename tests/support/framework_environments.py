@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from support.azkaban_site import made_once
-from support.uv_settings import read_settings
+from tf_yarn_ops.environments.pip_settings import read_pip_settings
 
 _JAX = Path(__file__).parent / "framework_pins" / "jax.txt"
 _SECONDS = 600
@@ -28,7 +28,7 @@ def jax_python():
 def _make_jax(folder):
     uv, venv = [sys.executable, "-m", "uv"], folder / "venv"
     _run([*uv, "venv", "--quiet", "--python", sys.executable, venv])
-    _run([*uv, "pip", "sync", "--quiet", "--python", venv / "bin" / "python", _JAX], env=os.environ | read_settings(os.environ))
+    _run([*uv, "pip", "sync", "--quiet", "--python", venv / "bin" / "python", _JAX], env=os.environ | read_pip_settings(os.environ))
 
 
 def pytorch_python():
