@@ -34,7 +34,7 @@ def tasks(*names):
 
 def start(*names, mode="never", success="all_workers", restarts=0, losses=0, **rules):
     ids = tasks(*names)
-    return (Rules({task.type: role_of(task.type) for task in ids}, success=success, mode=mode, **rules),
+    return (Rules({task.type: FRAMEWORKS[TENSORFLOW].role_of(task.type) for task in ids}, success=success, mode=mode, **rules),
             State(dict.fromkeys(ids, PENDING), restarts_left=restarts, losses_left=losses))
 
 
@@ -187,7 +187,7 @@ def test_tensorboard_without_memory_fails_and_a_lost_one_is_replaced():
 
 NAMES = ("chief:0", "worker:0", "worker:1", "ps:0", "evaluator:0", "tensorboard:0", "custom:0")
 jobs = st.lists(st.sampled_from(NAMES), min_size=1, unique=True).filter(
-    lambda names: any(role_of(name.partition(":")[0]).awaited for name in names))
+    lambda names: any(FRAMEWORKS[TENSORFLOW].role_of(name.partition(":")[0]).awaited for name in names))
 modes = st.sampled_from(["never", "task", "cluster"])
 codes = st.sampled_from([0, 0, 0, 1, 2, 137])
 
