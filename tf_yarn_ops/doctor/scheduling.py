@@ -10,9 +10,9 @@ from ..errors import SubmissionRejected, TfYarnError
 from ..follow.log_reader import COORDINATOR, Logs
 from ..hadoop.cluster import Cluster
 from ..hadoop.gateway import is_gateway
-from ..hadoop.queues import MAPPED, fault_of, read_queues
 from ..hadoop.resourcemanager import CLUSTER_PATH, ResourceManager
 from ..hadoop.transport import RestUnavailable, read_json
+from ..submit.queues import MAPPED, fault_of, read_queues
 from .findings import Finding, ill, skip, well
 from .known import KnownFacts
 from .probe import probe_all

@@ -14,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from ..errors import ResourcesImpossible, SubmissionRejected, TfYarnError, did_you_mean, list_faults
-from ..hadoop.queues import MAPPED, fault_of, find_queue, leaves_of, read_queues
 from ..hadoop.resourcemanager import Allocation, ResourceManager
 from ..job.spec import JobSpec
 from .preflight import MASTER, check_maximum, every_container, maximum_of
+from .queues import MAPPED, fault_of, find_queue, leaves_of, read_queues
 
 logger = logging.getLogger(__name__)
 
