@@ -528,11 +528,15 @@ def assert_trained(report, steps=600):
     assert report.metrics["steps"] == steps
 
 
-def test_parameter_server_training_reaches_its_accuracy(run, digits, tmp_path):
-    spec = training("parameter_server.py", PARAMETER_SERVER, digits[0], tmp_path / "out", success="chief")
+def test_parameter_server_training_reaches_its_accuracy(run, launcher, digits, minicluster):
+    """On mirrored paths: the evaluator measures the chief's checkpoints, and both write."""
+    spec = training("parameter_server.py", PARAMETER_SERVER, digits[1], f"{minicluster.default_filesystem}/tmp/by-ps",
+                    "--step_delay 0.03", success="chief", mirror="chief", mirror_input="1 GiB")
     report = run(spec, timeout=180)
     assert_trained(report)
-    assert (tmp_path / "out" / "model" / "saved_model.pb").exists()
+    files = launcher.staging(launcher.cluster.user).filesystem
+    assert files.status("/tmp/by-ps/model/saved_model.pb")
+    assert json.loads(files.read("/tmp/by-ps/eval/accuracy.json"))["step"] > 0
 
 
 def test_multi_worker_training_reads_and_writes_hdfs(run, launcher, digits, minicluster):

@@ -1,6 +1,7 @@
 """The mirror of a task's output on both stores, and whole tasks that work on local copies of their paths."""
 
 import os
+import re
 import signal
 import time
 from types import SimpleNamespace
@@ -258,6 +259,18 @@ def test_a_write_whose_answer_is_lost_is_written_again(served, local, operation)
     local(EVENTS, "abc")
     assert mirror.look(END) is True
     assert served.files == {f"/out/{EVENTS}": b"abc", "/out/model": b"3"}
+
+
+@pytest.mark.parametrize(("times", "why"), [(2, ""), (10**6, "the output is not complete: CREATE /out/.*SafeModeException")])
+def test_rest_is_written_when_the_namenode_is_back(served, local, monkeypatch, times, why):
+    mirror = mirror_of(Side(Hdfs([served.url], "ann", {}), None, None), local)
+    local("model", "1")
+    left = iter(range(times))
+    served.faults.append(lambda operation, _: (
+        (403, "SafeModeException") if operation == "CREATE" and next(left, None) is not None else None))
+    monkeypatch.setattr(mirror_task, "REST_SECONDS", 3.0)
+    assert re.fullmatch(f"{why}.*" if why else "", mirror_task.save_rest(mirror))
+    assert ("/out/model" in served.files) == (not why)
 
 
 def test_refused_output_is_reported_before_the_program_starts(served, local):

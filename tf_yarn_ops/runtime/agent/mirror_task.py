@@ -364,7 +364,8 @@ class MirroredCommand:
             if time.monotonic() >= look_at:
                 self._look(command)
                 look_at = time.monotonic() + LOOK_SECONDS
-        self._save_rest()
+        if self._mirror and not self._fault:
+            self._fault = save_rest(self._mirror)
         ending = command.ending
         assert ending is not None
         if self._fault:
@@ -396,19 +397,22 @@ class MirroredCommand:
                 log_mirror("the output can't be written now: %s", failing)
         self._failing = failing
 
-    def _save_rest(self) -> None:
-        """Write the rest of the output; try again after failures, also those of a failover."""
-        until = time.monotonic() + REST_SECONDS
-        while self._mirror and not self._fault:
-            try:
-                if self._mirror.look(math.inf):
-                    return
-            except MirrorFault as error:
-                self._fault = str(error)
-            except OSError as error:
-                if time.monotonic() > until:
-                    self._fault = "the output is not complete: %s" % error
-            time.sleep(1.0)
+
+def save_rest(mirror: OutputMirror) -> str:
+    """Write the rest of the output, with tries for `REST_SECONDS`; return why it is not complete, or an empty text."""
+    until = time.monotonic() + REST_SECONDS
+    while True:
+        try:
+            if mirror.look(math.inf):
+                return ""
+            why = "its files change, although the program has ended"
+        except MirrorFault as error:
+            return str(error)
+        except OSError as error:
+            why = str(error)
+        if time.monotonic() > until:
+            return "the output is not complete: %s" % why
+        time.sleep(1.0)
 
 
 def store_of(job: Job, namenodes: Sequence[str]) -> Files:
