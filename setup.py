@@ -47,6 +47,7 @@ EXTRAS = {
         "playwright>=1.45",  # drives the Chromium of the distribution
         "psutil>=5.9",
         "pytest>=8",
+        "pytest-cov>=6",
         "pytest-timeout>=2.3",
         "pytest-xdist>=3.5",
         "ruff>=0.5",

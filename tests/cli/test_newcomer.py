@@ -200,7 +200,7 @@ def test_41_stopped_client_goes_on_and_ctrl_c_kills(environ, tmp_path):
 
 
 @pytest.mark.parametrize("call, error, text", [
-    (lambda: JobSpec(tasks={"worker": 1}, command="x", comand="y"), TypeError, "comand"),
+    (lambda: JobSpec(tasks={"worker": 1}, command="x", comand="y"), TypeError, "comand"),  # type: ignore[call-arg]
     (lambda: JobSpec(tasks={"worker": TaskSpec(memory="lots")}, command="x"), TfYarnError, "'lots' is not an amount of memory"),
     (lambda: JobSpec(tasks={"worker": 1}), TfYarnError, "command: missing; worker would have nothing to run"),
     (lambda: Launcher(local("/proc/nohome")).submit(JobSpec(tasks={"worker": 1}, command="x")), TfYarnError, "can't be written"),

@@ -123,7 +123,7 @@ def test_a_check_that_has_not_ended_in_time_counts_as_failed(healthy, silence):
 
 
 def test_a_fault_of_our_own_is_not_hidden(healthy):
-    broken = Check("broken", "", lambda known: known.session)
+    broken = Check("broken", "", lambda known: known.session)  # type: ignore[return-value]
     with pytest.raises(LookupError, match="no check has opened the session"):
         diagnose(healthy, checks=(broken,))
 

@@ -50,8 +50,8 @@ def datanode(pause=0.0, answer=b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r
             got["head"], _, rest = content.partition(b"\r\n\r\n")
             time.sleep(pause)
             got["size"], length = len(rest), int(re.search(rb"(?i)content-length: (\d+)", got["head"])[1])
-            while got["size"] < length and (piece := connection.recv(1 << 20)):
-                got["size"] += len(piece)
+            while got["size"] < length and (piece := connection.recv(1 << 20)):  # type: ignore[operator]
+                got["size"] += len(piece)  # type: ignore[operator]
             connection.sendall(answer)
 
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -54,7 +54,7 @@ def test_commands_end_with_the_error_and_not_with_a_traceback(dying):
 
 
 def test_full_disk_of_the_cache_is_refused_before_the_fetch(machine, monkeypatch):
-    usage = namedtuple("usage", "total used free")(100 * 10**6, 20 * 10**6, 80 * 10**6)
+    usage = namedtuple("usage", "total used free")(100 * 10**6, 20 * 10**6, 80 * 10**6)  # type: ignore[call-arg]
     with monkeypatch.context() as patch:
         patch.setattr(artefacts.shutil, "disk_usage", lambda path: usage if path == machine / "cache" else disk_usage(path))
         ran = CliRunner().invoke(minicluster, ["up", "--dir", str(machine / "one")])

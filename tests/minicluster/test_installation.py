@@ -52,7 +52,7 @@ def test_paths_that_hadoop_misreads_are_refused(machine, name):
 
 
 def test_a_full_disk_is_refused_before_anything_starts(machine, monkeypatch):
-    usage = namedtuple("usage", "total used free")(100 * 2**30, 100 * 2**30 - 2**29, 2**29)
+    usage = namedtuple("usage", "total used free")(100 * 2**30, 100 * 2**30 - 2**29, 2**29)  # type: ignore[call-arg]
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(MiniClusterError) as caught:
         MiniCluster(machine / "one").up()

@@ -62,4 +62,4 @@ def test_options_show_no_secrets_wherever_they_stand():
     shown = mask_options(job)
     assert "letmein99" not in str(shown) and "other-secret" not in str(shown)
     assert shown["env"] == {"API_TOKEN": "***", "STEPS": "3"} and shown["files"] == ["a"]
-    assert job["env"]["API_TOKEN"] == "letmein99"
+    assert job["env"]["API_TOKEN"] == "letmein99"  # type: ignore[index]

@@ -49,7 +49,7 @@ def test_knox_in_front_of_a_secured_cluster(secure_cluster, as_gateway, tmp_path
     options = client_options(KerberosAuthentication("gateway", tickets=tickets), (*daemons, *others), 60, str(ca_file))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KRB5_CONFIG", as_gateway["KRB5_CONFIG"])
-        with serving_knox(Knox(*daemons, "alice", options), authority.server("127.0.0.1")) as topology:
+        with serving_knox(Knox(*daemons, "alice", options), authority.server("127.0.0.1")) as topology:  # type: ignore[call-arg]
             (tmp_path / "site.yaml").write_text(
                 f"resourcemanager: {topology}/yarn\nca_file: {ca_file}\ngateway_token_file: {tmp_path / 'token'}\n"
                 f"staging: '/user/{{user}}/by-knox'\nsubmit_with: rest\n")

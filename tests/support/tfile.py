@@ -42,13 +42,13 @@ def file_of(*blocks, compression="none", chunk=10):
     content, regions = bytes(_MAGIC), []
     for block in blocks:
         raw = b"".join(record(container, logs, chunk) for container, logs in block.items())
-        regions.append((len(content), len(pack(raw)), len(raw)))
-        content += pack(raw)
+        regions.append((len(content), len(pack(raw)), len(raw)))  # type: ignore[operator]
+        content += pack(raw)  # type: ignore[operator]
     index = text(compression) + number(len(regions)) + b"".join(number(part) for region in regions for part in region)
     entries = [("data:BCFile.index", index), ("data:TFile.meta", b"\1")]
     meta = number(len(entries))
     for name, raw in entries:
-        packed = pack(raw)
+        packed = pack(raw)  # type: ignore[operator]
         meta += text(name) + text(compression) + number(len(content)) + number(len(packed)) + number(len(raw))
         content += packed
     return content + meta + struct.pack(">q2h", len(content), 1, 0) + _MAGIC

@@ -12,7 +12,7 @@ from datetime import timedelta
 try:
     from airflow.sdk import DAG, task
 except ImportError:  # Airflow 2
-    from airflow.decorators import task
+    from airflow.decorators import task  # type: ignore[no-redef]
 
     from airflow import DAG
 import tf_yarn_ops.airflow
