@@ -356,8 +356,11 @@ def test_every_task_writes_its_own_files(place):
 
 @pytest.mark.slow
 def test_two_tasks_with_one_file_are_reported(place):
-    with place.start("echo $DTF_TASK_INDEX > $DTF_OUTPUT_PATH/model; [ $DTF_TASK_INDEX = 0 ] || "
-                     f"until [ -e {place.output}/model ]; do sleep 0.05; done", "all") as am:
+    """Both have started: a task that starts later takes a file that is there for the one to go on from."""
+    command = f"""wait_for() {{ until [ -e $1 ]; do sleep 0.05; done; }}
+        if [ $DTF_TASK_INDEX = 0 ]; then wait_for ../worker_1/started; else touch started; wait_for {place.output}/model; fi
+        echo $DTF_TASK_INDEX > $DTF_OUTPUT_PATH/model"""
+    with place.start(command, "all") as am:
         report = am.wait()
     failed = task(report, "worker:1")
     assert (report.reason, failed.exit_code) == (Reason.TASK_FAILED, MIRROR_FAILED)
