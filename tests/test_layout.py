@@ -22,6 +22,7 @@ ALLOWED = {
     "hadoop": {"runtime.common", "errors", "validation"},
     "runtime.agent": {"runtime.common"},
     "runtime.page": {"runtime.common"},
+    "runtime.program": {"runtime.common"},
     "runtime.master": {"runtime.common", "runtime.page"},
     "runtime.entry": {"runtime.agent", "runtime.master"},
     "terminal": {"runtime.common", "errors"},
@@ -30,8 +31,9 @@ ALLOWED = {
     "cli": {*CORE, "history", "terminal", "minicluster", "runtime.page"},
     "minicluster": {"errors"},
 }
-#: The only foreign package of the runtime: the coordinator talks to Skein's application master.
-SKEIN_IN_RUNTIME = {"skein"}
+#: The only foreign packages of the runtime: the coordinator talks to Skein's application master, and one module serves
+#: the fsspec of the user's program.
+FOREIGN_IN_RUNTIME = {"skein", "fsspec"}
 
 
 def room_of(module):
@@ -102,6 +104,9 @@ def test_a_wrong_import_would_be_seen():
 
 #: Modules whose tests are in the file of another one: they are values, or run only as a part of it.
 TESTED_IN = {
+    "runtime/test_program.py": ["runtime.program.places", "runtime.program.sitecustomize"],
+    "runtime/test_program_cluster.py": ["runtime.common.hdfs_file", "runtime.program.fsspec_files", "runtime.program.pyarrow_files",
+                                        "runtime.program.tensorflow_files"],
     "airflow/test_decorator.py": ["airflow.exceptions"],
     "airflow/test_trigger.py": ["airflow.following"],
     "airflow/test_provider.py": ["airflow.links"],
@@ -159,7 +164,7 @@ def test_runtime_is_standard_library_only():
         outside = {name for name in imported_modules(path)
                    if name.startswith("tf_yarn_ops.") and not name.startswith("tf_yarn_ops.runtime")}
         assert not outside, path
-        assert foreign <= SKEIN_IN_RUNTIME, path
+        assert foreign <= FOREIGN_IN_RUNTIME, path
 
 
 def test_one_module_of_the_runtime_knows_skein():

@@ -11,6 +11,7 @@ from support.source import MODULES, PACKAGE, ROOT, tree_of
 SHARED = {
     "logger": "the log of the module",
     "main": "the entry point of a program",
+    "register": "what makes a library open hdfs://",
 }
 #: Files that hold the same idea in each room.
 PATTERNS = {

@@ -5,8 +5,11 @@ coordinator and agents read.
 """
 
 import shlex
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from .. import __version__
 from ..errors import Fault
@@ -71,8 +74,8 @@ class JobContext:
         Certificates (PEM) of the CAs of ResourceManagers and NameNodes. Default: those of the nodes.
     history : HistoryPlan, optional
         Where the coordinator writes the job's record. Default: nowhere.
-    namenodes : tuple of str, optional
-        HTTP addresses of the NameNodes that hold TensorBoard's event files. Default: none; TensorBoard reads them.
+    namenodes : mapping of str to tuple of str, optional
+        HTTP addresses of the NameNodes by the authority of URLs. Default: none; programs can't open ``hdfs://``.
     mirror : MirrorPlan, optional
         Which tasks work on local copies of their paths. Default: none.
     viewers : ViewersPlan, optional
@@ -88,7 +91,7 @@ class JobContext:
     user: str = ""
     authorities: str = ""
     history: HistoryPlan | None = None
-    namenodes: tuple[str, ...] = ()
+    namenodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     viewers: ViewersPlan | None = None
     tensorboard_direct: bool = False
     ui_url: str = ""
@@ -171,15 +174,17 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int) -> JobContext:
         Chooses the coordinator's ports: the number in the application id, or a random one.
     """
     site, resourcemanagers = cluster.site, cluster.resourcemanagers if cluster.inside is None else cluster.inside
-    namenodes = cluster.namenodes_of(_logdir(spec)) if spec.tensorboard else ()
+    places = ("hdfs://", cluster.default_filesystem, *(f"hdfs://{name}" for name in cluster.nameservices),
+              *spec.file_systems, spec.input or "", spec.output or "", _logdir(spec))
+    namenodes = {urlsplit(url).netloc: urls for url in places if (urls := cluster.namenodes_of(url))}
     history = plan_history(cluster)
     mirror = plan_mirror(cluster, spec)
-    asked = (*resourcemanagers, *namenodes, *(history.urls if history else ()),
+    asked = (*resourcemanagers, *chain(*namenodes.values()), *(history.urls if history else ()),
              *((*mirror.output_namenodes, *mirror.input_namenodes) if mirror else ()))
     encrypted = any(url.startswith("https:") for url in asked)
     return JobContext(
         site.base_port(number), tuple(resourcemanagers), cluster.user,
-        read_authorities(site.ca_file) if site.ca_file and encrypted else "", history, tuple(namenodes),
+        read_authorities(site.ca_file) if site.ca_file and encrypted else "", history, namenodes,
         plan_viewers(cluster, spec), site.tensorboard_direct, site.ui_url or "", mirror)
 
 
@@ -236,7 +241,7 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
     board = None
     if spec.tensorboard:
         board = TensorBoardPlan(_logdir(spec), tuple(shlex.split(spec.tensorboard.args)),
-                                context.tensorboard_direct, context.namenodes)
+                                context.tensorboard_direct)
         command = _TENSORBOARD_COMMAND.format(interpreter=shlex.quote(placed.interpreter), runtime=RUNTIME_FILE)
         types[TENSORBOARD] = TypePlan(1, command, dict(spec.env), *ROLES[TENSORBOARD], False)
     return Job(
@@ -251,6 +256,7 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
         history=context.history and context.history._replace(
             view_users=spec.acls.view_users, view_groups=spec.acls.view_groups),
         viewers=context.viewers, ui_url=context.ui_url, framework=spec.framework, mirror=context.mirror,
+        namenodes=context.namenodes,
     )
 
 

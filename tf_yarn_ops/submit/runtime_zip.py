@@ -48,8 +48,9 @@ def runtime_zip() -> bytes:
     # The zip is first in the class path of Skein's application master, whose pages, which check no view ACL, then only
     # lead to the job's page.
     members[_OVERVIEW] = members[_KEY_VALUE_STORE] = (_RUNTIME / "common" / _OVERVIEW).read_bytes()
-    # Without byte code: every Python has to be able to read this file.
+    # Without byte code: every Python has to be able to read these files.
     members["__main__.py"] = (_RUNTIME / "entry.py").read_bytes()
+    members["program/sitecustomize.py"] = (_RUNTIME / "program" / "sitecustomize.py").read_bytes()
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         for name, content in members.items():

@@ -47,8 +47,9 @@ def main(arguments: List[str]) -> int:
     plan = job.tensorboard
     assert plan is not None
     logdir, mirror = plan.logdir, None
-    if plan.namenodes:
-        mirror = EventCopies(Hdfs(plan.namenodes, job.user, os.environ, job.authorities), urlsplit(logdir).path, COPIES)
+    namenodes = job.namenodes.get(urlsplit(logdir).netloc) if urlsplit(logdir).scheme == "hdfs" else None
+    if namenodes:
+        mirror = EventCopies(Hdfs(namenodes, job.user, os.environ, job.authorities), urlsplit(logdir).path, COPIES)
         log_line("event files below %s are copied into this container", logdir)
         copy(mirror)
         logdir = COPIES

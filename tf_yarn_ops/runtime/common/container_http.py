@@ -6,6 +6,7 @@ import logging
 import ssl
 import urllib.request
 from typing import List, Mapping
+from urllib.parse import urlsplit
 
 from .tokens import encode_token, read_credentials
 
@@ -43,6 +44,14 @@ def opener_of(authorities: str, *handlers: "type[urllib.request.BaseHandler]") -
     If they can't be used, https gets no answer: a fault of a node's certificates must not fail a successful job.
     """
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), _Https(authorities), *handlers)
+
+
+def connection_to(url: str, authorities: str, seconds: float) -> http.client.HTTPConnection:
+    """Return a connection to the host of a URL, not yet open, that trusts as `opener_of` does."""
+    split = urlsplit(url)
+    if split.scheme == "https":
+        return http.client.HTTPSConnection(split.netloc, timeout=seconds, context=_trusting(authorities))
+    return http.client.HTTPConnection(split.netloc, timeout=seconds)
 
 
 class _Https(urllib.request.HTTPSHandler):

@@ -17,6 +17,8 @@ from .masking import secrets_of
 VERSION = 1
 JOB_FILE = ".ytf.job.json"
 RUNTIME_FILE = ".ytf.zip"
+#: Where Python finds our `sitecustomize`, by which a program opens ``hdfs://``.
+PROGRAM_PATH = RUNTIME_FILE + "/program"
 RESULT_FILE = ".ytf.result.json"
 METRICS_FILE = ".ytf.metrics.jsonl"
 CERTIFICATE_FILE = ".skein.crt"
@@ -145,14 +147,11 @@ class TensorBoardPlan(NamedTuple):
         Further arguments of the program.
     direct : bool
         Whether everybody may reach TensorBoard at its task's port.
-    namenodes : sequence of str
-        HTTP addresses of the NameNodes from which event files are copied; empty: TensorBoard itself reads ``logdir``.
     """
 
     logdir: str
     arguments: Sequence[str] = ()
     direct: bool = False
-    namenodes: Sequence[str] = ()
 
 
 class MirrorPlan(NamedTuple):
@@ -216,6 +215,9 @@ class Job(NamedTuple):
         Address of the site's ``ytf ui``, which keeps the job's page after the end; may be empty.
     framework : str
         A word of `FRAMEWORKS`.
+    namenodes : mapping of str to sequence of str
+        HTTP addresses of the NameNodes, or of an HttpFS, by the authority of URLs; that of the default file system is
+        empty.
     """
 
     version: int
@@ -246,6 +248,7 @@ class Job(NamedTuple):
     viewers: Optional[ViewersPlan] = None
     ui_url: str = ""
     framework: str = TENSORFLOW
+    namenodes: Mapping[str, Sequence[str]] = {}
 
     def lasting_page(self, application_id: str) -> Optional[str]:
         """Return the address of the job's page after the end; None if the site has no such pages."""
@@ -361,7 +364,8 @@ def task_environment(
     path = [os.path.join(folder, entry) for entry in job.path]
     env["PATH"] = ":".join([*path, env.get("PATH") or "/usr/local/bin:/usr/bin:/bin"])
     # YARN links files from its cache, and Python looks for modules next to the target of a link: name the folder.
-    env["PYTHONPATH"] = ":".join(filter(None, [folder, env.get("PYTHONPATH")]))
+    ours = os.path.join(folder, PROGRAM_PATH) if job.namenodes else ""
+    env["PYTHONPATH"] = ":".join(filter(None, [ours, folder, env.get("PYTHONPATH")]))
     host, _, port = address.rpartition(":")
     framework = FRAMEWORKS[job.framework]
     position = find_position(cluster, task.type, task.index, application_id, round_number)

@@ -1,7 +1,7 @@
 """`Hdfs`: folders and files of HDFS over WebHDFS, from inside a container.
 
-The coordinator writes the record of the ended job, the task of TensorBoard reads event files. On a secured cluster the
-container's own delegation token proves who asks.
+The coordinator writes the record of the ended job, the task of TensorBoard reads event files, and programs open
+``hdfs://``. On a secured cluster the container's own delegation token proves who asks.
 
 References
 ----------
@@ -10,20 +10,38 @@ NameNode refuses an offset at or after the length that it knows; a DataNode know
 written.
 """
 
+import errno
+import functools
 import http.client
 import json
 import re
+import time
 import urllib.request
-from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Union
-from urllib.parse import quote, urlencode
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
+from urllib.parse import quote, urlencode, urlsplit
 
-from .container_http import container_tokens, opener_of
+from .container_http import connection_to, container_tokens, opener_of
 from .file_storage import Content, FileStatus, StorageRefused, read_file_status
 from .tokens import HDFS_KIND
 
 #: Seconds for one request.
 HDFS_SECONDS = 30.0
 _MISSING = ("FileNotFoundException", "PathNotFoundException")
+#: The errors that end a request at once, by Hadoop's exceptions.
+_ERRORS: Mapping[str, Callable[[str], OSError]] = {
+    "FileAlreadyExistsException": FileExistsError,
+    **dict.fromkeys(_MISSING, FileNotFoundError),
+    **dict.fromkeys(("ParentNotDirectoryException", "PathIsNotDirectoryException"), NotADirectoryError),
+    "PathIsNotEmptyDirectoryException": functools.partial(OSError, errno.ENOTEMPTY),
+    "AccessControlException": PermissionError,
+    **dict.fromkeys(("DSQuotaExceededException", "NSQuotaExceededException", "QuotaByStorageTypeExceededException"),
+                    functools.partial(OSError, errno.EDQUOT)),
+}
+#: What a NameNode answers that will do it soon, or leaves it to the other one.
+_LATER = ("StandbyException", "RetriableException", "SafeModeException")
+#: Seconds between two tries.
+_PAUSE = 1.0
 _OFFSET = re.compile(r"(?<=[?&]offset=)\d+")
 #: HttpFS takes content of this type only, and a NameNode may want the other header of each request that writes.
 _HEADERS = {"Content-Type": "application/octet-stream", "X-XSRF-HEADER": "ytf"}
@@ -63,9 +81,16 @@ class _Answer(NamedTuple):
             return "HTTP status %d" % self.status
         return "%s: %s" % (name, " ".join(str(self.document()["RemoteException"].get("message")).split())[:300])
 
+    def error(self, what: str) -> OSError:
+        """Return the error for a refusal; `what` was asked for."""
+        return _ERRORS.get(self.exception(), StorageRefused)("%s: %s" % (what, self.refusal()))
+
 
 class Hdfs:
-    """Reads and writes one file system; each method raises `StorageRefused` if no NameNode answers, or all refuse.
+    """Reads and writes one file system.
+
+    Each method raises an OSError if no NameNode answers, or all refuse: `StorageRefused`, or the subclass for what
+    Hadoop names, such as FileNotFoundError, PermissionError, or EDQUOT for a quota.
 
     Parameters
     ----------
@@ -79,14 +104,17 @@ class Hdfs:
         Certificates (PEM) of the CAs for https; empty: the node's own.
     seconds : float
         The time limit of one request.
+    patience : float
+        Seconds for which NameNodes that are down, on standby, or in safe mode are asked again.
     """
 
     def __init__(self, urls: Sequence[str], user: str, environ: Mapping[str, str], authorities: str = "",
-                 seconds: float = HDFS_SECONDS):
+                 seconds: float = HDFS_SECONDS, patience: float = 0.0):
         self._urls = list(urls)
         tokens = container_tokens(environ, HDFS_KIND)
         self._logins = [("delegation", token) for token in tokens] or [("user.name", user)]
-        self._opener, self._seconds = opener_of(authorities, _AsTheyAre), seconds
+        self._opener, self._seconds, self._authorities = opener_of(authorities, _AsTheyAre), seconds, authorities
+        self.patience = patience
 
     def status(self, path: str) -> FileStatus:
         """Return the status of a path; raise FileNotFoundError."""
@@ -94,6 +122,13 @@ class Hdfs:
             return read_file_status(self._ask("GET", path, "GETFILESTATUS").document()["FileStatus"])
         except (ValueError, KeyError, TypeError) as error:
             raise StorageRefused("the answer about %s is not a NameNode's: %r" % (path, error)) from None
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.status(path)
+        except FileNotFoundError:
+            return False
+        return True
 
     def list(self, path: str) -> List[FileStatus]:
         try:
@@ -142,26 +177,51 @@ class Hdfs:
             raise StorageRefused("%s %s: the answer names no DataNode" % (operation, path))
         answer = self._send(method, place, data)
         if answer.status >= 300:
-            raise StorageRefused("%s %s: %s" % (operation, path, answer.refusal()))
+            raise answer.error("%s %s" % (operation, path))
+
+    def open_range(self, path: str, offset: int, length: int) -> http.client.HTTPResponse:
+        """Return the open answer with these bytes, at most; the caller closes it. The offset lies within the file."""
+        place = self._ask("GET", path, "OPEN", offset=offset, length=length).location
+        answer = self._open("GET", place)
+        if answer.status != 200:
+            with answer:
+                raise _Answer(answer.status, answer.read(), "").error("OPEN %s" % path)
+        return answer
+
+    def open_upload(self, path: str, operation: str) -> "Upload":
+        """Return the open request that takes a file's content.
+
+        Parameters
+        ----------
+        path : str
+        operation : str
+            ``CREATE``, which overwrites the file, or ``APPEND``.
+        """
+        method, values = ("POST", {}) if operation == "APPEND" else ("PUT", {"overwrite": "true"})
+        place = self._ask(method, path, operation, **values).location
+        connection = connection_to(place, self._authorities, self._seconds)
+        return Upload(connection, method, place, "%s %s" % (operation, path))
 
     def rename(self, source: str, target: str) -> bool:
         return bool(self._ask("PUT", source, "RENAME", destination=target).document().get("boolean"))
 
     def move_over(self, source: str, target: str) -> None:
-        """Rename a file to a path that another one may have; a reader sees the one or the other.
+        """Rename a file or directory; a file takes the place of another one at once.
 
-        An HttpFS ignores the option and refuses, so there the old file is deleted first.
+        Raises
+        ------
+        FileNotFoundError, FileExistsError
         """
         answer = self._ask("PUT", source, "RENAME", destination=target, renameoptions="OVERWRITE")
-        if answer.document().get("boolean", True):
-            return
-        self.status(source)
-        self.delete(target)
-        if not self.rename(source, target):
-            raise StorageRefused("RENAME %s: %s exists" % (source, target))
+        # An HttpFS doesn't know the option, and answers as without it.
+        if answer.document().get("boolean") is False:
+            self.status(source)
+            if self.status(target).is_directory or not self.delete(target) or not self.rename(source, target):
+                raise FileExistsError("RENAME %s: %s can't be replaced" % (source, target))
 
-    def delete(self, path: str) -> bool:
-        return bool(self._ask("DELETE", path, "DELETE", recursive="true").document().get("boolean"))
+    def delete(self, path: str, recursive: bool = True) -> bool:
+        answer = self._ask("DELETE", path, "DELETE", recursive=str(recursive).lower())
+        return bool(answer.document().get("boolean"))
 
     def let_read(self, path: str, users: Sequence[str], groups: Sequence[str]) -> str:
         entries = ["user:%s:r--" % name for name in users] + ["group:%s:r--" % name for name in groups]
@@ -172,38 +232,100 @@ class Hdfs:
         return ""
 
     def _ask(self, method: str, path: str, operation: str, **values: object) -> _Answer:
-        """Return what the first NameNode answers that accepts one of the tokens: the result, or a redirect.
-
-        Raises
-        ------
-        FileNotFoundError, FileExistsError
-            There is no such path, or it can't be created.
-        """
-        why = "no address is known"
-        for url in list(self._urls):
-            for login in list(self._logins):
-                query = urlencode([("op", operation), login, *values.items()])
-                try:
-                    answer = self._send(method, "%s/webhdfs/v1%s?%s" % (url, quote(path), query))
-                except OSError as error:
-                    why = "%s: %s" % (url, getattr(error, "reason", error))
-                    break
-                if answer.status in (200, 307):
-                    self._urls.sort(key=lambda known: known != url)
-                    self._logins.sort(key=lambda known: known != login)
-                    return answer
-                why = "%s: %s" % (url, answer.refusal())
-                if answer.exception() == "FileAlreadyExistsException":
-                    raise FileExistsError("%s %s: %s" % (operation, path, why))
-                if answer.exception() in _MISSING:
-                    raise FileNotFoundError("%s %s: %s" % (operation, path, why))
-        raise StorageRefused("%s %s: %s" % (operation, path, why))
+        """Return what the first NameNode answers that accepts one of the tokens: the result, or a redirect."""
+        until = time.monotonic() + self.patience
+        what = "%s %s" % (operation, path)
+        while True:
+            fault: OSError = StorageRefused("%s: no address is known" % what)
+            later = False
+            for url in list(self._urls):
+                for login in list(self._logins):
+                    query = urlencode([("op", operation), login, *values.items()])
+                    try:
+                        answer = self._send(method, "%s/webhdfs/v1%s?%s" % (url, quote(path), query))
+                    except OSError as error:
+                        fault = StorageRefused("%s: %s: %s" % (what, url, getattr(error, "reason", error)))
+                        later = True
+                        break
+                    if answer.status in (200, 201, 307):
+                        self._urls.sort(key=lambda known: known != url)
+                        self._logins.sort(key=lambda known: known != login)
+                        return answer
+                    fault = answer.error("%s: %s" % (what, url))
+                    if answer.exception() in _ERRORS:
+                        raise fault
+                    later = later or answer.exception() in _LATER
+            if not later or time.monotonic() > until:
+                raise fault
+            time.sleep(_PAUSE)
 
     def _send(self, method: str, url: str, content: Union[bytes, Content, None] = None) -> _Answer:
+        with self._open(method, url, content) as answer:
+            try:
+                return _Answer(answer.status, answer.read(), answer.headers.get("Location") or "")
+            except http.client.HTTPException as error:
+                raise StorageRefused(repr(error)) from None
+
+    def _open(self, method: str, url: str, content: Union[bytes, Content, None] = None) -> http.client.HTTPResponse:
         length = {} if content is None or isinstance(content, bytes) else {"Content-Length": str(content.size)}
         try:
             request = urllib.request.Request(url, content, {**_HEADERS, **length}, method=method)
-            with self._opener.open(request, timeout=self._seconds) as answer:
-                return _Answer(answer.status, answer.read(), answer.headers.get("Location") or "")
+            answer: http.client.HTTPResponse = self._opener.open(request, timeout=self._seconds)
+            return answer
         except (http.client.HTTPException, ValueError) as error:
             raise StorageRefused(repr(error)) from None
+
+
+class Upload:
+    """A request to a DataNode whose content is sent piece by piece; `finish` makes the file whole.
+
+    Parameters
+    ----------
+    connection : http.client.HTTPConnection
+    method, url : str
+    what : str
+        For messages: the operation and the path.
+    """
+
+    def __init__(self, connection: http.client.HTTPConnection, method: str, url: str, what: str):
+        self._connection, self._what = connection, what
+        split = urlsplit(url)
+        with self._failing():
+            connection.putrequest(method, "%s?%s" % (split.path, split.query))
+            for name, value in {**_HEADERS, "Transfer-Encoding": "chunked"}.items():
+                connection.putheader(name, value)
+            connection.endheaders()
+
+    def send(self, data: memoryview) -> None:
+        if data:
+            with self._failing():
+                self._connection.send(b"".join((b"%x\r\n" % len(data), data, b"\r\n")))
+
+    def finish(self) -> None:
+        """End the content, and wait until the DataNodes have it."""
+        with self._failing():
+            self._connection.send(b"0\r\n\r\n")
+            self._end()
+
+    def _end(self) -> None:
+        with self._connection.getresponse() as answer:
+            if answer.status >= 300:
+                raise _Answer(answer.status, answer.read(), "").error(self._what)
+        self._connection.close()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Turn a lost connection into the DataNode's own words, if it has left some."""
+        try:
+            yield
+        except (OSError, http.client.HTTPException) as error:
+            try:
+                if isinstance(error, ConnectionError):
+                    self._end()
+            except (ConnectionError, http.client.HTTPException):
+                pass
+            finally:
+                self._connection.close()
+            if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+                raise
+            raise StorageRefused("%s: %r" % (self._what, error)) from None
