@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from support.hdfs_programs import FSSPEC, FSSPEC_RESULT, TENSORFLOW, TENSORFLOW_RESULT
 from support.programs import ROOT
 from support.secure import ask, get_environment
 from support.waiting import until
@@ -126,6 +127,22 @@ def test_mirrored_output_is_written_and_brought_with_the_jobs_tokens(secure_clus
     assert ask(secure_cluster, as_alice, f"{read}/logs.tfevents.1?op=OPEN") == (200, "x\nx\n")
     listed = json.loads(ask(secure_cluster, as_alice, f"{read}?op=LISTSTATUS")[1])["FileStatuses"]["FileStatus"]
     assert {entry["pathSuffix"] for entry in listed} == {"runs", "logs.tfevents.1"}
+
+
+@pytest.mark.parametrize(("program", "memory", "expected"), [
+    pytest.param(FSSPEC, "512", FSSPEC_RESULT, id="fsspec"),
+    pytest.param(TENSORFLOW, "1024", TENSORFLOW_RESULT, id="TensorFlow", marks=pytest.mark.slow),
+])
+def test_program_opens_hdfs_with_the_jobs_tokens(as_alice, tmp_path, request, program, memory, expected):
+    """Over https, on two NameNodes; a name of the pair is no host."""
+    script, output = tmp_path / "program.py", f"hdfs:///user/alice/opened-{request.node.callspec.id}"
+    script.write_text(program)
+    told = run(as_alice, "ytf-submit", "--environment", OWN_PYTHON, "-m", memory, "-s", str(script), "-o", output, "--wait",
+               "-r", "worker:1", "python program.py")
+    report = run(as_alice, "ytf", "report", "--json", re.search(r"application_\d+_\d+", told)[0])
+    metrics = json.loads(report)["metrics"]
+    # HDFS with permissions says so of a path below a file.
+    assert {**metrics, "faults": [name.replace("PermissionError", "NotADirectoryError") for name in metrics["faults"]]} == expected
 
 
 def test_env_prints_all_that_a_shell_needs(secure_cluster, tmp_path):

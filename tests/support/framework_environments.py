@@ -1,4 +1,4 @@
-"""Environments with PyTorch and JAX, each made once below the cache folder; they are too large for .venv.
+"""Environments with PyTorch, JAX and PyArrow, each made once below the cache folder; they are too large for .venv.
 
 PyTorch is Debian's, unpacked and not installed: the wheels of PyPI need CUDA's libraries (2 GB) to be imported.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from support.azkaban_site import made_once
 from tf_yarn_ops.environments.pip_settings import read_pip_settings
 
-_JAX = Path(__file__).parent / "framework_pins" / "jax.txt"
+_PINS = Path(__file__).parent / "framework_pins"
 _SECONDS = 600
 #: Debian's packages are for its own Python.
 DEBIANS_PYTHON = "/usr/bin/python3"
@@ -21,14 +21,20 @@ HAVE_APT = shutil.which("apt-get") is not None and os.path.exists(DEBIANS_PYTHON
 
 def jax_python():
     """Return an interpreter that has JAX for the CPU, and the variables that it needs."""
-    folder = made_once("jax-python{}.{}".format(*sys.version_info), [_JAX], _make_jax)
-    return str(folder / "venv" / "bin" / "python"), {"JAX_PLATFORMS": "cpu"}
+    return pinned_python("jax"), {"JAX_PLATFORMS": "cpu"}
 
 
-def _make_jax(folder):
-    uv, venv = [sys.executable, "-m", "uv"], folder / "venv"
-    _run([*uv, "venv", "--quiet", "--python", sys.executable, venv])
-    _run([*uv, "pip", "sync", "--quiet", "--python", venv / "bin" / "python", _JAX], env=os.environ | read_pip_settings(os.environ))
+def pinned_python(name):
+    """Return an interpreter of an environment with what a file of pins names."""
+    pins = _PINS / f"{name}.txt"
+
+    def make(folder):
+        uv, venv = [sys.executable, "-m", "uv"], folder / "venv"
+        _run([*uv, "venv", "--quiet", "--python", sys.executable, venv])
+        _run([*uv, "pip", "sync", "--quiet", "--python", venv / "bin" / "python", pins], env=os.environ | read_pip_settings(os.environ))
+
+    folder = made_once("{}-python{}.{}".format(name, *sys.version_info), [pins], make)
+    return str(folder / "venv" / "bin" / "python")
 
 
 def pytorch_python():
