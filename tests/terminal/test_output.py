@@ -84,7 +84,7 @@ def test_live_table_is_escaped(capsys):
     table.show(JobReport("application_1_1", name=EVIL, queue=EVIL, state="RUNNING", tracking_url=f"http://h/{EVIL}",
                          tasks=(TaskReport("worker:0", "running", host=EVIL),
                                 TaskReport("tensorboard:0", "failed", exit_code=1, log_tail=EVIL))))
-    Console(force_terminal=True, width=2000).print(table._render())
+    Console(force_terminal=True, width=2000).print(table.render())
     shown = capsys.readouterr().out
     assert shown.count("\\u001b[2J") == 4 and not _RAW.search(_OWN.sub("", shown))
 
