@@ -27,6 +27,7 @@ LAZY = {
     "cache": (".cache", "cache", "List and delete the uploaded files that your jobs share."),
     "completion": (".completion", "completion", "Print the completion of ytf and ytf-submit for a shell."),
     "compare": (".history", "compare_command", "Show ended jobs side by side, what differs first."),
+    "convert": ("..azkaban.convert", "convert", "Print a job of TonY as YAML."),
     "doctor": (".doctor", "doctor", "Check what a job needs, and say what to do about faults."),
     "env": (".env", "env_group", "Pack an environment for the nodes, and check one."),
     "history": (".history", "history", "List ended jobs, long after YARN has forgotten them."),

@@ -1,0 +1,73 @@
+"""`ytf convert tony`: the keys of TonY's own examples, as YAML that is a job."""
+
+import pytest
+from click.testing import CliRunner
+
+from tf_yarn_ops.azkaban.convert import convert
+from tf_yarn_ops.cli.ytf import ytf
+from tf_yarn_ops.job.spec import JobSpec
+
+#: Keys and values of tony-examples in linkedin/TonY, each with the options of its README.
+EXAMPLES = {
+    "mnist-tensorflow": (
+        {"tony.application.security.enabled": "false", "tony.worker.instances": "2", "tony.worker.memory": "4g",
+         "tony.ps.instances": "1", "tony.worker.gpus": "1"},
+        {"executes": "mnist_distributed.py", "task_params": "--steps 1000", "python_binary_path": "python3"}),
+    "mnist-pytorch": (
+        {"tony.application.framework": "pytorch", "tony.worker.instances": "4", "tony.worker.memory": "4g"},
+        {"executes": "mnist_distributed.py", "python_binary_path": "python3"}),
+    "linearregression-mxnet": (
+        {"tony.application.security.enabled": "false", "tony.scheduler.instances": "1", "tony.server.instances": "2",
+         "tony.ps.instances": "0", "tony.worker.instances": "2", "tony.worker.vcores": "2", "tony.worker.memory": "4G",
+         "tony.application.framework": "mxnet", "tony.application.name": "mxnet - linearregression"}, {}),
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a function that converts keys, of a tony.xml and a tony-site.xml, and returns how the command ended."""
+    def convert_keys(keys, options=(), site=None):
+        names = []
+        for name, values in (("tony.xml", keys), ("tony-site.xml", site)):
+            if values is not None:
+                body = "".join(f"<property><name>{key}</name><value>{text}</value></property>" for key, text in values.items())
+                (tmp_path / name).write_text(f"<configuration>{body}</configuration>")
+                names.append(str(tmp_path / name))
+        words = [word for name, text in dict(options).items() for word in (f"--{name}", text)]
+        return CliRunner().invoke(convert, ["tony", *names, *words])
+
+    return convert_keys
+
+
+@pytest.mark.parametrize("name, framework, command, types", [
+    ("mnist-tensorflow", "tensorflow", "python3 mnist_distributed.py --steps 1000", {"worker": 2, "ps": 1}),
+    ("mnist-pytorch", "pytorch", "python3 mnist_distributed.py", {"worker": 4}),
+])
+def test_examples_of_tony_are_jobs(run, name, framework, command, types):
+    done = run(*EXAMPLES[name])
+    job = JobSpec.from_yaml(done.stdout)
+    assert (job.framework, job.command) == (framework, command)
+    assert {kind: task.instances for kind, task in job.tasks.items()} == types
+    assert job.tasks["worker"].memory == 4096
+
+
+def test_keys_without_counterpart_are_comments_with_the_reason(run):
+    text = run(*EXAMPLES["linearregression-mxnet"]).stdout
+    assert "# tony.application.framework=mxnet: " in text and "pytorch" in text.splitlines()[0]
+    assert "# command: the program was an option of TonY's client" in text and "\ncommand:" not in text
+    job = JobSpec.from_yaml(text + "command: python train.py\n")
+    assert {kind: task.instances for kind, task in job.tasks.items()} == {"scheduler": 1, "server": 2, "worker": 2}
+    text = run({"tony.worker.instances": "1", "tony.application.prepare-stage": "worker"}, {"executes": "x.py"}).stdout
+    assert text.startswith("# tony.application.prepare-stage=worker: this key of TonY has no counterpart here")
+
+
+def test_keys_of_the_job_win_over_those_of_the_site(run):
+    done = run({"tony.worker.instances": "2"}, {"executes": "x.py"}, {"tony.worker.instances": "3", "tony.yarn.queue": "ml"})
+    job = JobSpec.from_yaml(done.stdout)
+    assert (job.tasks["worker"].instances, job.queue) == (2, "ml")
+
+
+def test_file_that_is_no_xml_is_reported(run, tmp_path):
+    (tmp_path / "broken.xml").write_text("<configuration>")
+    done = CliRunner().invoke(ytf, ["convert", "tony", str(tmp_path / "broken.xml")])
+    assert done.exit_code == 2 and "broken.xml is not XML" in done.stderr
