@@ -79,14 +79,16 @@ def test_content_in_a_folder_is_found_with_the_remedy(tmp_path):
         assert str(fault) == "has no bin/python; it is in tf-env: pack the folder's content (tar -C tf-env -czf A.tar.gz .)"
 
 
-def test_zip_and_what_is_no_archive_are_faults(tmp_path):
+def test_zip_is_a_doubt_and_what_is_no_archive_a_fault(tmp_path):
     with zipfile.ZipFile(tmp_path / "env.zip", "w") as archive:
         archive.writestr("bin/python", "")
     (tmp_path / "env.tar.gz").write_bytes(b"nothing")
     cut = tar(tmp_path / "cut.tar.gz", GOOD)
     cut.write_bytes(cut.read_bytes()[:-100])
-    found = [fault.code for name in ("env.zip", "env.tar.gz", "cut.tar.gz") for fault in check_archive(tmp_path / name).faults]
-    assert found == [ArchiveFault.ZIP, ArchiveFault.NOT_READ, ArchiveFault.NOT_READ]
+    found = [fault.code for name in ("env.tar.gz", "cut.tar.gz") for fault in check_archive(tmp_path / name).faults]
+    assert found == [ArchiveFault.NOT_READ, ArchiveFault.NOT_READ]
+    zipped = check_archive(tmp_path / "env.zip")
+    assert not zipped.faults and [doubt.code for doubt in zipped.doubts] == [ArchiveDoubt.ZIP]
 
 
 def test_what_nodes_have_to_bring_is_a_doubt(tmp_path):

@@ -45,7 +45,6 @@ class ArchiveFault(FaultCode):
     """Fault codes for an archive that can't be the environment of a job."""
 
     NOT_READ = "is no .tar.gz that can be read: {error}"
-    ZIP = "is a zip, which YARN unpacks without the right to execute; pack it as .tar.gz"
     NO_INTERPRETER = "has no bin/python{hint}"
     NOT_A_PROGRAM = "bin/python is for {given}, and the nodes run {platform}"
     BROKEN_LINK = "bin/python leads to {target}, which is not in the archive"
@@ -60,13 +59,14 @@ class ArchiveFault(FaultCode):
 class ArchiveDoubt(FaultCode):
     """Codes for what works on some clusters."""
 
+    ZIP = "is a zip, which some versions of YARN unpack without the right to execute; a .tar.gz keeps it"
     NODE_PYTHON = "bin/python leads to {target}, which every node needs"
     ABSOLUTE_LINK = "{name} leads to {target}, which every node needs"
     LARGE = "unpacks to {size} MiB; with stock settings a node keeps {most} MiB of files for later jobs"
 
 
 #: What no cluster can run; the other faults depend on the nodes or the program, so a submission only warns.
-HOPELESS = (ArchiveFault.NOT_READ, ArchiveFault.ZIP, ArchiveFault.NO_INTERPRETER, ArchiveFault.BROKEN_LINK)
+HOPELESS = (ArchiveFault.NOT_READ, ArchiveFault.NO_INTERPRETER, ArchiveFault.BROKEN_LINK)
 
 
 @dataclass
@@ -126,7 +126,7 @@ def check_archive(archive: Path, nodes: str = f"linux-{platform.machine()}", *, 
     ArchiveReport
     """
     if archive.suffix == ".zip":
-        return ArchiveReport((_found(ArchiveFault.ZIP),))
+        return ArchiveReport((), (_found(ArchiveDoubt.ZIP),), packed=archive.stat().st_size)
     try:
         listing = _read(archive, limit)
     except (OSError, EOFError, tarfile.TarError) as error:
