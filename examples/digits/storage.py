@@ -1,8 +1,8 @@
 """Folders and files on a shared disk, in HDFS or in S3, as local paths that every library can open.
 
 Outside a container of ours TensorFlow's ``hdfs://`` needs Hadoop's native library and a Java class path, and its
-``s3://`` is gone. This module needs neither: it speaks WebHDFS with the standard library, and S3 through ``boto3``, which
-is imported only when a URL asks for it.
+``s3://`` is gone. This module needs neither: it speaks WebHDFS with the standard library, and S3 through ``boto3``,
+which is imported only when a URL asks for it.
 
 HDFS: the NameNode's HTTP address is the first that is found of ``$WEBHDFS_URL`` (several NameNodes: joined by ``;``),
 ``dfs.namenode.http-address`` in ``$HADOOP_CONF_DIR/hdfs-site.xml`` (of it the port, if the URL names a host), and
