@@ -75,7 +75,7 @@ CASES = {
     "15 command without quotes": Case([*LOCAL, "python", "train.py", "--steps", "3"], 2, (
         "Options of your own program belong to the task_command: quote it as one word",)),
     "16 two words": Case([*SUBMIT, "--local", "-r", "wor", "ker:1", "true"], 2, ("2 words were given; quote the whole command",)),
-    "17 misspelt option": Case([*LOCAL, "--memroy", "3", "true"], 2, ("Did you mean one of: '--am_memory', '--task_memory'?",)),
+    "17 misspelt option": Case([*LOCAL, "--memroy", "3", "true"], 2, ("Did you mean one of: '--am_memory', '--mirror', '--task_memory'?",)),
     "18 file missing": Case([*LOCAL, "-s", "nosuch.py", "python $DTF_TASK_SCRIPT"], 2, ("script: there is no nosuch.py on this machine",)),
     "19 several faults": Case([*LOCAL, "-m", "abc", "-c", "x", "--environment", "/no/such", "true"], 2, (
         "3 faults in the request", "write MiB (8192) or a unit", "task_vcores 'x'", "'/no/such' is not an environment; give python://")),

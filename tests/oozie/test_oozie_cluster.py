@@ -332,8 +332,10 @@ def kill_jvm(run):
 
 
 def kill_jvm_and_action(run):
-    for process in run.launcher_processes():
-        process.kill()
+    jvm, action = run.launcher_processes()
+    jvm.suspend()  # It must not see the end of the action, nor the action that of the JVM.
+    action.kill()
+    jvm.kill()
 
 
 def fail_attempt(run):

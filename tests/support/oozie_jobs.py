@@ -19,6 +19,7 @@ from support.airflow_rows import Yarn
 from support.airflow_site import environments
 from support.programs import ROOT, YTF
 from support.waiting import until
+from tf_yarn_ops.hadoop.security.origin import closed_jar
 from tf_yarn_ops.oozie.packed_job import COORDINATOR_NAMES, WORKFLOW_NAMES
 
 #: Seconds for a workflow of one training on a busy machine.
@@ -79,7 +80,7 @@ class Site:
         alone = httpx.Limits(max_keepalive_connections=0)
         self.yarn.client = httpx.Client(base_url=self.yarn.client.base_url, timeout=60, trust_env=False, limits=alone,
                                         headers={"Accept": "application/json"})
-        server.client = httpx.Client(trust_env=False, timeout=60, limits=alone)
+        server.client = httpx.Client(trust_env=False, timeout=60, limits=alone, cookies=closed_jar())
         self.filesystem = self.hadoop.default_filesystem
 
     def write(self, path, content):

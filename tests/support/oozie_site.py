@@ -19,6 +19,7 @@ import httpx
 from support.azkaban_site import made_once
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.hadoop.security.origin import closed_jar
 from tf_yarn_ops.minicluster.daemon_settings import render_xml
 from tf_yarn_ops.minicluster.java import find_java
 from tf_yarn_ops.minicluster.ports import choose_ports
@@ -103,7 +104,8 @@ class OozieServer:
         self.installation = fetch()
         self.port = choose_ports(["oozie"])["oozie"]
         self.url = f"http://127.0.0.1:{self.port}/oozie"
-        self.client = httpx.Client(trust_env=False, timeout=60)
+        # Oozie's cookie names the user of one request, and wins over ``user.name`` in the next.
+        self.client = httpx.Client(trust_env=False, timeout=60, cookies=closed_jar())
         self.process = None
         for name in ("conf", "data", "logs", "tmp"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
