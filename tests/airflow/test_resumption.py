@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from airflow.sdk.exceptions import TaskDeferred
 
 from support import airflow_setup
 from support.airflow_task import ID, SECOND, deferral, first_event, report_of, resume, run
@@ -43,6 +44,21 @@ def test_a_clear_of_another_task_does_not_disturb_a_deferred_one(site, way):
             value = site.operator(deferrable=True).resume_execution("__fail__", {"error": way}, context)
     assert value["reason"] == "SUCCEEDED"
     assert {tag for app in site.yarn.apps.values() for tag in app["applicationTags"].split(",") if tag.startswith("tfyg-")} == {"tfyg-0"}
+
+
+def test_event_of_an_older_trigger_does_not_end_the_newer_try(site):
+    """Airflow on SQLite gives a new trigger the number of a deleted one, whose event then reaches the newer try."""
+    first, _ = deferral(site.operator(deferrable=True))
+    cleared = airflow_setup.TaskInstance(try_number=2, clear_number=1)
+    second, context = deferral(site.operator(deferrable=True), cleared)
+    event = asyncio.run(first_event(first.trigger))
+    assert event["application_id"] == ID and second.trigger.application_id == SECOND
+    with pytest.raises(TaskDeferred) as again:
+        site.operator(deferrable=True).execute_complete(context, event)
+    assert again.value.trigger.application_id == SECOND and site.submissions() == 2
+    site.end(SECOND)
+    event = asyncio.run(first_event(again.value.trigger))
+    assert site.operator(deferrable=True).execute_complete(context, event)["application_id"] == SECOND
 
 
 def test_a_deferral_that_timed_out_after_the_end_gives_the_result(site):

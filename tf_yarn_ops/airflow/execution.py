@@ -131,7 +131,7 @@ class TaskExecution:
         self.application_id = ""
         self.killed = False
         self.left = operator.kill_policy == "leave"
-        #: The state of the task, if it has told that no person ended this try.
+        #: The state of the task, if it shows that no person ended this try.
         self._undecided: str | None = None
         self._spec: JobSpec | None = None
         self._cluster: Cluster | None = None
@@ -167,7 +167,17 @@ class TaskExecution:
         return self._finish(self._wait(report.application_id), report.application_id, whole=True)
 
     def resume(self, event: Mapping[str, Any]) -> Any:
-        """End the task with the report in the event of the trigger."""
+        """End the task with the report in the event of the trigger.
+
+        An event may come from the trigger of an older try: on SQLite Airflow gives a new trigger the number of a
+        deleted one. Then this try attaches to its own application again.
+        """
+        known = pull(self.ti) or {}
+        own = known.get("application_id") if known.get("attempt") == self.identity.attempt else None
+        if own not in (None, event["application_id"]):
+            self.log.warning("Airflow has brought the end of %s , an application of an older try; this one follows %s",
+                             event["application_id"], own)
+            return self.run()
         return self._finish(read_event(event), event["application_id"], whole=is_whole(event))
 
     def _wait(self, application_id: str) -> JobReport:
@@ -401,7 +411,7 @@ class TaskExecution:
             return replace(report, message=f"{why}; the application may still run: {error}")
 
     def _try_again(self, report: JobReport) -> JobReport:
-        """Submit again if no task of the job has run; YARN's list of applications tells how often that was done."""
+        """Submit again if no task of the job has run; YARN's list of applications shows how often that was done."""
         try:
             if not nothing_trained(report):
                 return report
