@@ -37,16 +37,13 @@ class _TfYarnDecoratedOperator(DecoratedOperator, TensorFlowYarnOperator):
             raise ValueError(f"{self.task_id}: {', '.join(refused)}: @task.tf_yarn runs the function, and waits for "
                              "its value; @task.tf_yarn_cmd takes this option")
 
-    def complete_job(self, context: Any) -> None:
-        """Use the function, once in a process. After a deferral use it only if the job is submitted again."""
+    def _arguments(self, context: Any) -> Mapping[str, Any] | None:
+        """Return the keyword arguments of the function at the first call in a process, None afterwards."""
         if self._called:
-            return
+            return None
         self._called = True
         context_merge(context, self.op_kwargs)
-        self._complete_with(determine_kwargs(self.python_callable, self.op_args, context), context)
-
-    def _complete_with(self, kwargs: Mapping[str, Any], context: Any) -> None:
-        raise NotImplementedError
+        return determine_kwargs(self.python_callable, self.op_args, context)
 
 
 class _FunctionOperator(_TfYarnDecoratedOperator):
@@ -74,7 +71,10 @@ class _FunctionOperator(_TfYarnDecoratedOperator):
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _complete_with(self, kwargs: Mapping[str, Any], context: Any) -> None:
+    def complete_job(self, context: Any) -> None:
+        """Pack the function, once in a process. After a deferral this happens only if the job is submitted again."""
+        if (kwargs := self._arguments(context)) is None:
+            return
         from ..launch.function import FUNCTION_COMMAND, pack_function
         from ..runtime.common.contract import FUNCTION_FOLDER
 
@@ -105,7 +105,10 @@ class _CommandOperator(_TfYarnDecoratedOperator):
     #: The options that the function returns are rendered later than the others.
     overwrite_rtif_after_execution = True
 
-    def _complete_with(self, kwargs: Mapping[str, Any], context: Any) -> None:
+    def complete_job(self, context: Any) -> None:
+        """Call the function, once in a process. After a deferral this happens only if the job is submitted again."""
+        if (kwargs := self._arguments(context)) is None:
+            return
         returned = as_options(self.python_callable(*self.op_args, **kwargs))
         for name, value in returned.items():
             setattr(self, name, value)

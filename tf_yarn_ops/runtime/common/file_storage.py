@@ -261,7 +261,7 @@ def _local_status(path: Path) -> FileStatus:
     found = path.stat()
     try:
         owner = path.owner()
-    except (KeyError, NotImplementedError):  # the latter on Windows
+    except (KeyError, RuntimeError):  # no user of this number; no owners, as on Windows
         owner = str(found.st_uid)
     # Hadoop's local file system truncates to milliseconds.
     return FileStatus(path.name, stat.S_ISDIR(found.st_mode), found.st_size, found.st_mtime_ns // 1_000_000,
