@@ -9,32 +9,15 @@ import pytest
 from airflow.sdk.log import mask_secret
 
 from support.airflow_task import ID, deferral, first_event, task_log
-from support.fake_yarn import STAMP
 from support.node_logs import serve_logs
+from support.streamed_tasks import CONTAINERS, tasks_of, trains
 from support.waiting import until
 from tf_yarn_ops.airflow import masks
 from tf_yarn_ops.airflow import streamed_log as log_lines
 from tf_yarn_ops.airflow.trigger import TensorFlowYarnTrigger
 from tf_yarn_ops.job.spec import JobSpec
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 pytestmark = pytest.mark.slow
-
-CONTAINERS = {name: f"container_{STAMP}_0001_01_00000{number}" for number, name in enumerate(("chief:0", "worker:0"), 2)}
-
-
-def tasks_of(url, **fields):
-    return tuple(TaskReport(name, container_id=container, starts=1, **fields,
-                            log_url=f"{url}/node/containerlogs/{container}/ann/{name.partition(':')[0]}.log")
-                 for name, container in CONTAINERS.items())
-
-
-def trains(site):
-    """Let the first application run, with a page that names its tasks."""
-    until(lambda: ID in site.yarn.apps)
-    site.yarn.apps[ID].update(state="RUNNING", trackingUrl=f"{site.url}/proxy/{ID}/")
-    report = JobReport(ID, state="RUNNING", tasks=tasks_of(site.url, state="running"))
-    site.yarn.pages[f"/proxy/{ID}/pages/ytf/status.json"] = "application/json", json.dumps(report.to_dict())
 
 
 def handed_over(files):

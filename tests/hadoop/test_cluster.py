@@ -1,4 +1,4 @@
-"""What is learned of a cluster, from where, and what is said when it can't be."""
+"""Discovery of a cluster: its sources and its errors."""
 
 import dataclasses
 import os
@@ -8,20 +8,10 @@ import time
 import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving, stand_by
+from support.hadoop_clients import environ, write_conf
 from tf_yarn_ops.errors import ClusterUnreachable, ResourceManagerUnknown, SubmissionRejected
 from tf_yarn_ops.hadoop.cluster import current_user, discover, parse_addresses
 from tf_yarn_ops.hadoop.configuration import Configuration
-
-
-def environ(tmp_path, **variables):
-    return {"HOME": str(tmp_path), "HADOOP_USER_NAME": "ann", **variables}
-
-
-def write_conf(folder, name="core-site.xml", **values):
-    folder.mkdir(exist_ok=True)
-    items = "".join(f"<property><name>{key.replace('__', '.')}</name><value>{value}</value></property>"
-                    for key, value in values.items())
-    (folder / name).write_text(f"<configuration>{items}</configuration>")
 
 
 def test_everything_is_learned_from_the_resourcemanagers_url(yarn, tmp_path):

@@ -2,21 +2,11 @@
 
 import pytest
 
+from support.hadoop_clients import environ, write_conf
 from tf_yarn_ops.errors import ClusterUnreachable
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.configuration import CROSS_PLATFORM_CLASSPATH, Configuration
 from tf_yarn_ops.hadoop.site import Site
-
-
-def environ(tmp_path, **variables):
-    return {"HOME": str(tmp_path), "HADOOP_USER_NAME": "ann", **variables}
-
-
-def write_conf(folder, name="core-site.xml", **values):
-    folder.mkdir(exist_ok=True)
-    items = "".join(f"<property><name>{key.replace('__', '.')}</name><value>{value}</value></property>"
-                    for key, value in values.items())
-    (folder / name).write_text(f"<configuration>{items}</configuration>")
 
 
 def test_classpath_unset_is_hadoops_default(yarn, tmp_path):

@@ -11,7 +11,6 @@ import httpx
 import pytest
 
 from support.fake_yarn import FakeYarn, serving
-from support.tls import Authority
 from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid, SubmissionRejected
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.resourcemanager import ResourceManager
@@ -21,11 +20,6 @@ from tf_yarn_ops.hadoop.site import Site
 ENVIRON = {"HOME": "/nowhere", "HADOOP_USER_NAME": "somebody"}
 SECRET = "ann:pass:wörd"
 BASIC = f"Basic {base64.b64encode(SECRET.encode()).decode()}"
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
 
 
 @pytest.fixture

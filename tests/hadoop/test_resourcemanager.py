@@ -7,26 +7,14 @@ import time
 import pytest
 
 from support.fake_yarn import STAMP, amount, application
-from support.real_yarn import WIRE_AND_REAL, RealYarn, one_of
+from support.hadoop_clients import client
+from support.real_yarn import RealYarn
 from support.waiting import until
 from tf_yarn_ops.errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
-from tf_yarn_ops.hadoop.resourcemanager import Allocation, ResourceManager
-from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
+from tf_yarn_ops.hadoop.resourcemanager import Allocation
 from tf_yarn_ops.hadoop.transport import LoginRefused, RestUnavailable
 
 ID = f"application_{STAMP}_0001"
-
-
-@pytest.fixture(params=WIRE_AND_REAL)
-def place(request):
-    """The ResourceManager on the wire, and the real one behind a counting proxy."""
-    with one_of(request) as yarn:
-        yield yarn
-
-
-def client(*urls, user="ann", **options):
-    options = {"patience": 0.5, "request_timeout": 10} | options
-    return ResourceManager(urls, SimpleAuthentication("ann", user), **options)
 
 
 def test_every_request_says_who_asks_and_passes_the_csrf_filter(place):

@@ -2,12 +2,9 @@
 
 import pytest
 
+from support.hadoop_clients import environ
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.hadoop.site import Site, find_site, read_site
-
-
-def environ(tmp_path, **variables):
-    return {"HOME": str(tmp_path), "HADOOP_USER_NAME": "ann", **variables}
 
 
 def test_unknown_and_wrong_keys_of_a_site_file_are_all_named(tmp_path):

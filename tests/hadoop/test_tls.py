@@ -41,11 +41,6 @@ def hasty(monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.hadoop.cluster.DISCOVERY_PATIENCE", 0.5)
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
-
-
 @pytest.fixture
 def secure(authority):
     """Return a ResourceManager and NameNode that serve https only, as its ``/conf`` says too."""
@@ -124,7 +119,7 @@ def test_a_redirect_from_http_to_https_is_verified_all_the_same(secure):
 
 
 def refusal(url, authority):
-    """Return what is said of a ResourceManager at an address."""
+    """Return the error of discovery at an address."""
     with pytest.raises(ClusterUnreachable) as raised:
         discover(url, ENVIRON, site=site(authority))
     return str(raised.value)

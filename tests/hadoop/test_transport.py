@@ -5,25 +5,11 @@ import time
 import pytest
 
 from support.fake_yarn import STAMP, FakeYarn, application, closed_address, serving, slowly, stand_by
-from support.real_yarn import WIRE_AND_REAL, one_of
+from support.hadoop_clients import client
 from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
-from tf_yarn_ops.hadoop.resourcemanager import ResourceManager
-from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 
 ID = f"application_{STAMP}_0001"
-
-
-@pytest.fixture(params=WIRE_AND_REAL)
-def place(request):
-    """The ResourceManager on the wire, and the real one behind a counting proxy."""
-    with one_of(request) as yarn:
-        yield yarn
-
-
-def client(*urls, user="ann", **options):
-    options = {"patience": 0.5, "request_timeout": 10} | options
-    return ResourceManager(urls, SimpleAuthentication("ann", user), **options)
 
 
 def test_proxies_of_the_environment_are_not_used(place, monkeypatch):

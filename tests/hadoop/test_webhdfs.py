@@ -328,7 +328,7 @@ def test_the_other_namenode_is_asked_when_one_is_on_standby():
 
 @pytest.mark.slow
 def test_looks_wait_a_third_as_long_as_writes():
-    """A NameNode that hangs is told in seconds; one that is slow to write is waited for."""
+    """A NameNode that hangs is reported in seconds; a slow write is awaited."""
     yarn = FakeYarn()
     yarn.pages["/webhdfs/v1/x"] = ("application/json", '{"boolean": true}')
     yarn.faults.append(slowly(1.5))

@@ -14,3 +14,8 @@ def root(tmp_path):
 @pytest.fixture
 def staging(root):
     return StagingDirectory(cluster_at(root))
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    return cluster_at(tmp_path)

@@ -2,25 +2,13 @@
 
 import pytest
 
-from support.records import DAY, STAMP, application_id, keep, record
-from support.staging_place import USER, cluster_at
+from support.records import DAY, STAMP, add, application_id, record
+from support.staging_place import USER
 from tf_yarn_ops.history.histories import Histories, read_record
 from tf_yarn_ops.history.query import Query, parse_states
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
 EVERY = Query()
-
-
-@pytest.fixture
-def cluster(tmp_path):
-    return cluster_at(tmp_path)
-
-
-def add(cluster, made):
-    """Write a record into the history of its user."""
-    theirs = cluster.acting_for(made["user"])
-    return keep(StagingDirectory(theirs).filesystem, theirs.history, made)
 
 
 def found(cluster, query=EVERY, users=None):

@@ -2,25 +2,11 @@
 
 import json
 
-import pytest
-
-from support.records import STAMP, keep, record
-from support.staging_place import USER, cluster_at
+from support.records import STAMP, add, record
+from support.staging_place import USER
 from tf_yarn_ops.history.histories import Histories
 from tf_yarn_ops.history.query import Query
 from tf_yarn_ops.history.record_summary import summarise
-from tf_yarn_ops.staging.staging_directory import StagingDirectory
-
-
-@pytest.fixture
-def cluster(tmp_path):
-    return cluster_at(tmp_path)
-
-
-def add(cluster, made):
-    """Write a record into the history of its user."""
-    theirs = cluster.acting_for(made["user"])
-    return keep(StagingDirectory(theirs).filesystem, theirs.history, made)
 
 
 def test_summaries_of_indexes_are_those_of_records(cluster):

@@ -13,17 +13,6 @@ from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Run a job to its end; gives the application master and the report."""
-
-    def run(spec, **options):
-        with AppMaster(tmp_path / "job", spec, **options) as am:
-            return am, am.wait()
-
-    return run
-
-
 @pytest.mark.slow
 def test_what_a_command_leaves_behind_is_ended(run):
     am, report = run(job("setsid tail -f /dev/null & (trap '' TERM; tail -f /dev/null) & true", ps=False))

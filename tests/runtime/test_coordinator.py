@@ -21,17 +21,6 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import parse_diagnostics
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Run a job to its end; gives the application master and the report."""
-
-    def run(spec, **options):
-        with AppMaster(tmp_path / "job", spec, **options) as am:
-            return am, am.wait()
-
-    return run
-
-
 def test_all_workers_end_well_and_the_ps_is_ended(run):
     am, report = run(job('echo "{\\"accuracy\\": 0.9$DTF_TASK_INDEX}" > $YTF_RESULT_FILE'))
     assert report.reason is Reason.SUCCEEDED

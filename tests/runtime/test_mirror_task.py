@@ -71,7 +71,7 @@ def read(folder):
 
 @pytest.fixture
 def local(tmp_path):
-    """Return a function that writes a local file, which has settled unless it is said when it was written."""
+    """Return a function that writes a local file, which has settled unless its age is given."""
     times = iter(range(1, 1000))
 
     def write(name, text, at=None):

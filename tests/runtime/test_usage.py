@@ -4,20 +4,8 @@ import sys
 
 import pytest
 
-from support.appmaster import AppMaster
 from support.runtime_jobs import job, task
 from tf_yarn_ops.runtime.common.reasons import Reason
-
-
-@pytest.fixture
-def run(tmp_path):
-    """Run a job to its end; gives the application master and the report."""
-
-    def run(spec, **options):
-        with AppMaster(tmp_path / "job", spec, **options) as am:
-            return am, am.wait()
-
-    return run
 
 
 @pytest.mark.slow

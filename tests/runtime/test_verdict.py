@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -30,12 +31,19 @@ def yarn():
     return made
 
 
+@contextmanager
+def training(tmp_path, url):
+    """Run a job that succeeds as soon as a file exists."""
+    mark = tmp_path / "mark"
+    command = f"while [ ! -e {mark} ]; do sleep 0.05; done"
+    with AppMaster(tmp_path / "job", job(command, ps=False), resourcemanagers=(url,)) as am:
+        yield am, mark
+
+
 @pytest.mark.slow
 def test_a_verdict_waits_until_a_resourcemanager_answers(yarn, tmp_path):
     """Skein would give up after 30 s, and YARN would call a training that succeeded AM_FAILED."""
-    mark = tmp_path / "mark"
-    command = f"while [ ! -e {mark} ]; do sleep 0.05; done"
-    with serving(yarn) as url, AppMaster(tmp_path / "job", job(command, ps=False), resourcemanagers=(url,)) as am:
+    with serving(yarn) as url, training(tmp_path, url) as (am, mark):
         until(lambda: yarn.count("GET", STATE))
         yarn.faults.append(away)
         mark.touch()
@@ -107,9 +115,7 @@ def test_a_verdict_that_nobody_took_is_sent_once_more_as_it_was(yarn, tmp_path):
 
 @pytest.mark.slow
 def test_a_verdict_waits_until_the_application_is_recovered(yarn, tmp_path):
-    mark = tmp_path / "mark"
-    command = f"while [ ! -e {mark} ]; do sleep 0.05; done"
-    with serving(yarn) as url, AppMaster(tmp_path / "job", job(command, ps=False), resourcemanagers=(url,)) as am:
+    with serving(yarn) as url, training(tmp_path, url) as (am, mark):
         until(lambda: yarn.count("GET", STATE))
         forgotten = yarn.apps.pop(APPLICATION)
         mark.touch()

@@ -4,6 +4,7 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import COORDINATOR, build_record, pack_record, record_path
 from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
 from tf_yarn_ops.runtime.common.status import Facts, Given, Series, TaskEvent, build_status
+from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
 #: 2023-11-14 22:13:20 UTC.
 STAMP = 1_700_000_000
@@ -47,3 +48,9 @@ def keep(filesystem, folder, made):
     filesystem.makedirs(path.rpartition("/")[0], 0o755)
     assert filesystem.create(path, pack_record(made), 0o600)
     return path
+
+
+def add(cluster, made):
+    """Write a record into the history of its user."""
+    theirs = cluster.acting_for(made["user"])
+    return keep(StagingDirectory(theirs).filesystem, theirs.history, made)

@@ -17,14 +17,13 @@ from typing import Any, Callable, Dict, List, Optional, Set
 
 from ..common import protocol
 from ..common.contract import (
-    JOB_FILE,
     MAX_RESULT,
     METRICS_FILE,
     RESULT_FILE,
     RUNTIME_FILE,
     VERSION,
     TaskId,
-    load_job,
+    read_job,
     task_environment,
 )
 from ..common.masking import mask_texts, secrets_of
@@ -94,8 +93,7 @@ class Agent:
     """The agent of one container; `run` returns its exit code."""
 
     def __init__(self, container: str, address: str, application_id: str):
-        with open(JOB_FILE, "rb") as file:
-            self.job = load_job(file.read())
+        self.job = read_job()
         self.container = container
         self.application_id = application_id
         self.nonce = os.urandom(16).hex()

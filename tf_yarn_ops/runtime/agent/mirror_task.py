@@ -18,7 +18,7 @@ import time
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Union
 from urllib.parse import urlsplit
 
-from ..common.contract import JOB_FILE, Job, TaskId, load_job
+from ..common.contract import Job, TaskId, read_job
 from ..common.event_copies import PIECE
 from ..common.file_storage import LocalFolder
 from ..common.hdfs import Hdfs
@@ -433,8 +433,7 @@ def main(arguments: List[str]) -> int:
     int
         The exit code of the command, or `MIRROR_FAILED`. After a signal that ended the command this process ends by it.
     """
-    with open(JOB_FILE, "rb") as file:
-        job = load_job(file.read())
+    job = read_job()
     plan, env = job.mirror, dict(os.environ)
     assert plan is not None
     task = TaskId(env["DTF_TASK_JOB_NAME"], int(env["DTF_TASK_INDEX"]))

@@ -12,7 +12,7 @@ import time
 from typing import List, Optional
 from urllib.parse import urlsplit
 
-from ..common.contract import JOB_FILE, Job, load_job
+from ..common.contract import Job, read_job
 from ..common.event_copies import COPY_INTERVAL, COPY_REST, EventCopies
 from ..common.hdfs import Hdfs
 from ..common.mutual_tls import server_context
@@ -42,8 +42,7 @@ def main(arguments: List[str]) -> int:
     int
         TensorBoard's exit code; 127 if the program does not exist.
     """
-    with open(JOB_FILE, "rb") as file:
-        job = load_job(file.read())
+    job = read_job()
     plan = job.tensorboard
     assert plan is not None
     logdir, mirror = plan.logdir, None

@@ -302,6 +302,12 @@ def load_job(content: bytes) -> Job:
     return Job(**document)
 
 
+def read_job(folder: str = "") -> Job:
+    """Return the job of the job file in a folder; the default is the working directory of a container."""
+    with open(os.path.join(folder, JOB_FILE), "rb") as file:
+        return load_job(file.read())
+
+
 def cluster_spec(job: Job, addresses: Mapping[TaskId, str]) -> Dict[str, List[str]]:
     """Return the cluster spec: for each of its types ``host:port`` in the order of the task index."""
     return {

@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any, List, Optional
 
-from ..common.contract import JOB_FILE, Job, load_job
+from ..common.contract import Job, read_job
 from ..common.mutual_tls import server_context
 from ..common.processes import set_parent_death_signal
 from ..common.reasons import Reason
@@ -167,8 +167,7 @@ def main(arguments: List[str]) -> int:
         The exit code; the process ends before the return.
     """
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    with open(JOB_FILE, "rb") as file:
-        job = load_job(file.read())
+    job = read_job()
     application_id = os.environ["SKEIN_APPLICATION_ID"]
     for missing in arguments[1:]:
         return _refuse(job, application_id, missing)

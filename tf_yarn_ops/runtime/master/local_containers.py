@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Dict, List
 
-from ..common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, Job, load_job
+from ..common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, Job, read_job
 from ..common.local_job import CONTAINERS, FILES, KILL_FILE, LOGS, write_application
 from ..common.processes import set_parent_death_signal
 from ..common.reasons import Reason
@@ -180,8 +180,7 @@ def main(arguments: List[str]) -> int:
         The exit code.
     """
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    with open(JOB_FILE, "rb") as file:
-        job = load_job(file.read())
+    job = read_job()
     allow_many_connections()
     asyncio.run(_coordinate(job, arguments[0]))
     return 0

@@ -54,7 +54,7 @@ class View(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """A container that is lost for the job; `replace` tells whether the coordinator must request another one."""
+    """A container that is lost for the job; `replace`: whether the coordinator must request another one."""
 
     container: str
     reason: Reason

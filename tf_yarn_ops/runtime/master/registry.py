@@ -46,7 +46,7 @@ class Peer:
     running : bool
         Whether its command may be running.
     terminated : bool
-        Whether it said that YARN ends its container.
+        Whether it has reported that YARN ends its container.
     """
 
     container: str

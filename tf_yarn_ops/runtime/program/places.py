@@ -5,7 +5,7 @@ import os
 from typing import Tuple
 from urllib.parse import urlsplit
 
-from ..common.contract import JOB_FILE, Job, load_job
+from ..common.contract import Job, read_job
 from ..common.hdfs import Hdfs
 
 HDFS_SCHEME = "hdfs://"
@@ -42,5 +42,4 @@ def find_hdfs(authority: str = "", user: str = "") -> Hdfs:
 def _read_job() -> Job:
     # This module lies in the runtime zip, beside which is the job file.
     folder = __file__.partition("/tf_yarn_ops/runtime/")[0]
-    with open(os.path.join(os.path.dirname(folder), JOB_FILE), "rb") as file:
-        return load_job(file.read())
+    return read_job(os.path.dirname(folder))
