@@ -24,7 +24,7 @@ ROUNDS = 60
 
 
 class Line:
-    """An agent's end that forgets what it is told."""
+    """An agent's end that drops all messages."""
 
     address = "bench"
 

@@ -1,4 +1,4 @@
-"""The layout keeps its law: who imports whom, what ships to the cluster, what is documented."""
+"""The layout keeps its law: imports between rooms, what ships to the cluster, what is documented."""
 
 import ast
 import functools

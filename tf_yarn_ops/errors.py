@@ -104,7 +104,7 @@ class TfYarnError(Exception):
     Attributes
     ----------
     reason : Reason
-        The row of the reason table. It holds the exit code and tells whether a retry can help.
+        The row of the reason table. It holds the exit code and whether a retry can help.
     command : str
         The command that helps; empty for that of the reason.
     """
@@ -232,7 +232,7 @@ class Superseded(TfYarnError, RuntimeError):
 
 
 class Cancelled(TfYarnError, RuntimeError):
-    """The launcher was told to cancel, and has killed the application that it had submitted."""
+    """The launcher was cancelled, and has killed the application that it had submitted."""
 
     reason = Reason.KILLED
 

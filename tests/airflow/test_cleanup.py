@@ -1,4 +1,4 @@
-"""Trainings whose tasks in Airflow are over, on a fake ResourceManager: which are ended, by whom, and which stay."""
+"""Trainings whose tasks in Airflow are over, on a fake ResourceManager: which are ended, by which user, and which stay."""
 
 import json
 

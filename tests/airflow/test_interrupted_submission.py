@@ -1,4 +1,4 @@
-"""A worker dies, or is told to end, in every gap of a submission; the retry makes good, and one application trains.
+"""A worker dies, or gets SIGTERM, in every gap of a submission; the retry makes good, and one application trains.
 
 Proxies in front of the ResourceManager and the NameNode hold the worker in the gap.
 """

@@ -201,7 +201,7 @@ def test_a_launcher_that_fails_itself_leaves_nothing(azkaban, yarn):
     assert yarn.apps[ID]["state"] == "KILLED" and "its launcher has failed" in yarn.apps[ID]["diagnostics"]
 
 
-# --- being told to end --------------------------------------------------------------------------
+# --- signals --------------------------------------------------------------------------
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_cancelled_job_leaves_nothing(azkaban, yarn, number):
     job = azkaban().start(process_group=0)

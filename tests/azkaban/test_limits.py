@@ -139,7 +139,7 @@ def test_job_runs_as_its_user_where_the_site_allows_it(azkaban, yarn, tmp_path):
     job = azkaban({"user.to.proxy": "bob", "azkaban.flow.submituser": "bob"}).start("--limits", path)
     assert job.end() == 2
     assert job.lines[-1] == (
-        "SPEC_INVALID: user.to.proxy: the site does not let jobs run as 'bob', who started the flow and whom Azkaban takes because "
+        "SPEC_INVALID: user.to.proxy: the site does not let jobs run as 'bob', who started the flow; Azkaban takes this user because "
         "the job sets no other user; set one of ann")
 
 

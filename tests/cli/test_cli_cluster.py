@@ -282,7 +282,7 @@ def test_a_run_id_trains_once(run, twice):
 
 
 def test_expired_waits_leave_the_application_and_all_see_a_kill(run, minicluster):
-    """Somebody else kills while ytf-submit waits: it is told, and so is who asks later."""
+    """Somebody else kills while ytf-submit waits: the report names them, also later."""
     client = subprocess.Popen([*SUBMIT, "--wait", "--json", *SMALL, "-r", "worker:1", "sleep 600"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env=environment(minicluster))  # fmt: skip
@@ -358,7 +358,7 @@ def test_a_terminal_gets_a_live_table(restarted):
 
 
 def test_logs_are_followed_through_a_restart_until_the_end(run, restarted):
-    """And no line is lost or told twice: the followed lines are those of the whole logs."""
+    """And no line is lost or repeated: the followed lines are those of the whole logs."""
     followed, application_id = restarted.followed, restarted.application_id
     assert followed.returncode == 0, followed.stderr
     assert "round 2: " in followed.stderr and f"{application_id} SUCCEEDED" in followed.stderr

@@ -31,8 +31,8 @@ def test_open_list_of_administrators_is_reported_without_yarns_answer(healthy):
 
 
 @pytest.mark.parametrize(("status", "outcome", "words"), [
-    (403, CheckOutcome.OK, "not everybody may administer the queue"), (404, CheckOutcome.SKIPPED, "YARN does not tell the queue's rights"),
-    (500, CheckOutcome.SKIPPED, "YARN does not tell the queue's rights"),
+    (403, CheckOutcome.OK, "not everybody may administer the queue"), (404, CheckOutcome.SKIPPED, "YARN does not show the queue's rights"),
+    (500, CheckOutcome.SKIPPED, "YARN does not show the queue's rights"),
 ])
 def test_only_a_refused_question_shows_that_not_everybody_may_administer(healthy, status, outcome, words):
     answers("/ws/v1/cluster/queues/default/access", status, '{"RemoteException": {"message": "no"}}')(healthy)

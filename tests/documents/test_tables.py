@@ -66,7 +66,7 @@ def test_the_variables_of_a_program_are_those_that_are_documented():
     assert named == set(found) - {"PATH", "PYTHONPATH", "TF_GRPC_REUSE_PORT"}
 
 
-def test_every_page_says_for_whom_it_is():
+def test_every_page_names_its_readers():
     wrong = [page.relative_to(DOCS).as_posix() for page in PAGES
              if not re.search(r"\A(?:---\n.*?---\n)?# .+\n\nFor [a-z]", page.read_text(encoding="utf-8"), re.S)]
     assert not wrong

@@ -1,4 +1,4 @@
-"""Many jobs watched by one call: what is asked, what is told, and that nothing disturbs the others."""
+"""Many jobs watched by one call: requests, callbacks, and that no job disturbs the others."""
 
 import asyncio
 import contextvars

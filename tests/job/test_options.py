@@ -35,7 +35,7 @@ def test_every_option_of_a_door_reaches_the_job():
     assert {name for name in OPTIONS if DOCUMENT in OPTIONS[name].doors and not OPTIONS[name].path} == set()
 
 
-#: Options whose default is told in words, because no single value is the default.
+#: Options with a default in words, because no single value is the default.
 IN_WORDS = {"environment", "user", "lease", "max_restarts", "retry_exit_codes", "fatal_exit_codes", "tasks.<type>.awaited",
             "tasks.<type>.fatal", "tasks.<type>.in_cluster", "hold_port"}  # fmt: skip
 

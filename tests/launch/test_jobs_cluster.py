@@ -1,4 +1,4 @@
-"""Whole jobs on the real daemons: real AM, real agents, every ending told truthfully."""
+"""Whole jobs on the real daemons: real AM, real agents, with truthful reports."""
 
 import contextlib
 import http.client

@@ -1,4 +1,4 @@
-"""The way to YARN, and the end of an application that YARN is told."""
+"""The route to YARN, and kills sent over it."""
 
 import threading
 from datetime import datetime, timezone

@@ -257,7 +257,7 @@ def test_claims_hold_ids_and_nothing_of_the_key(place):
 
 @pytest.mark.slow
 def test_cancelled_older_attempt_spares_a_newer_submission(place):
-    """It hangs between claim and submission; the next attempt goes on with the claim; then it is told to end."""
+    """It hangs between claim and submission; the next attempt goes on with the claim; then it gets SIGTERM."""
     go_on, seen = threading.Event(), []
 
     def on_reserved(application_id):

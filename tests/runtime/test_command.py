@@ -90,6 +90,6 @@ CHAIN = "f() { touch ready; [ $SECONDS -gt 10 ] || { sleep 0.02; f & }; }; f"
 
 @pytest.mark.slow
 def test_forking_processes_do_not_hold_the_ending_for_ever(tmp_path):
-    """At the latest the grace and 5 s later the ending is told; the container's end takes the rest."""
+    """The end is reported at the latest 5 s after the grace; the container's end takes the rest."""
     told = end(tmp_path, f"{CHAIN}; while :; do sleep 0.05; done", grace=1)
     assert told["seconds"] < 9, told

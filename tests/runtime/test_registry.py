@@ -48,7 +48,7 @@ def test_an_agent_that_comes_back_hears_what_it_has_missed():
         wire = await back(round=1, start=0)
         assert wire.last() == ("start", 1, 1), "the start had been lost"
         wire = await back(round=1, start=1)
-        assert wire.last() == ("start", 1, 1), "it is told again and passes over what it knows"
+        assert wire.last() == ("start", 1, 1), "the agent skips events that it has seen"
         worker = next(task for task in coordinator.report().tasks if task.task == "worker:0")
         assert worker.starts == 1, "its word of the start had been lost"
         coordinator.heard(peers["worker_1"], peers["worker_1"].connection, exited(code=1))

@@ -53,7 +53,7 @@ def test_acting_for_another_user_is_checked(as_alice, as_gateway):
     assert "not allowed to impersonate bob" in found["identity"]["message"]
     assert "hadoop.proxyuser" in found["identity"]["advice"]
     code, found = doctor(as_gateway, "--user", "bob")
-    assert (code, found["identity"]["message"].split(";")[0]) == (0, "bob, for whom gateway acts")
+    assert (code, found["identity"]["message"].split(";")[0]) == (0, "bob, impersonated by gateway")
     assert found["staging"]["outcome"] == "ok"
 
 

@@ -1,4 +1,4 @@
-"""Node labels on real daemons: containers run where their label says, and a label that can't be had is said as such."""
+"""Node labels on real daemons: containers run where their label says, and an unavailable label is reported."""
 
 import json
 import signal

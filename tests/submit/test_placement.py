@@ -1,4 +1,4 @@
-"""Queues, node labels and nodes as the ResourceManager lists them: what is refused, and what is told as a warning."""
+"""Queues, node labels and nodes as the ResourceManager lists them: what is refused, and what is a warning."""
 
 import pytest
 

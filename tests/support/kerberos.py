@@ -1,4 +1,4 @@
-"""A real KDC, and a ResourceManager that lets in only whom the real library of Kerberos knows."""
+"""A real KDC, and a ResourceManager that accepts only clients of the real Kerberos library."""
 
 import base64
 import os

@@ -18,7 +18,7 @@ def test_list_searches_names_users_and_reasons_of_live_jobs_too(site, yarn):
 
 @pytest.fixture
 def team(place, yarn):
-    """Return a function that gets a page as a reader whom a reverse proxy names."""
+    """Return a function that gets a page as the user in a reverse proxy's header."""
     files = StagingDirectory(place).filesystem
     acls = {"acls": {"view_users": ["ann"]}}
     for made in (record(1, user="ann"), record(2, user="bob"), record(3, user="bob", options=acls, name="shared")):

@@ -5,7 +5,7 @@ lines of the task's log and the exception that ends the task. This room never su
 own: `launch` and `follow` do.
 
 When the DAG is parsed, `operator` (or `decorator`) checks the arguments. In the Airflow worker, `execution` makes the
-job (`job`), connects (`hook`) and submits it, and tells Airflow of it (`task_instance`, `links`). In the triggerer,
+job (`job`), connects (`hook`) and submits it, and reports to Airflow (`task_instance`, `links`). In the triggerer,
 `trigger` waits; its arguments are plain values (`serialization`). At the end, `outcome` turns the report into
 an XCom, log lines and an exception.
 

@@ -1,6 +1,6 @@
 """End applications whose tasks in Airflow are over: at each submission, and by a task of its own.
 
-Airflow tells neither a worker nor a triggerer when a person ends a deferred task while no triggerer runs. A triggerer
+Airflow notifies neither a worker nor a triggerer when a person ends a deferred task and no triggerer runs. A triggerer
 looks only when a trigger is cancelled: its first question for the state of a task makes it build an API server inside
 itself, and it does nothing else meanwhile.
 """

@@ -32,7 +32,7 @@ _READERS = ThreadPoolExecutor(8, thread_name_prefix="tf-yarn-lines")
 
 
 class ProgramLines:
-    """Tells the new lines of tasks' logs.
+    """Writes the new lines of tasks' logs.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class ProgramLines:
         ``chief`` (the chief, else the first task), ``all``, or names of tasks with ``*`` and ``?``.
     masking : callable
         Returns the function that masks the secrets in a line. Called once, in a thread, before the first line is read;
-        may raise `TfYarnError`: then no line is told.
+        may raise `TfYarnError`: then no line is shown.
     log : logging.Logger
         The log of the Airflow task.
     """

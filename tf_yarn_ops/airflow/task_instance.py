@@ -44,7 +44,7 @@ def identity_of(deployment: str, context: Any, *, watched: bool = False) -> Iden
     """Return the identity of a task instance at the start of a try.
 
     Airflow raises ``max_tries`` when a task is cleared, and leaves it when the task shows ``running`` at that moment;
-    it raises the ``clear_number`` of the DAG run with each clear of a task of the run, unless the REST API was told
+    it raises the ``clear_number`` of the DAG run with each clear of a task of the run, unless the REST API got
     ``reset_dag_runs=false``. Neither changes on a retry. The generation is made of both.
 
     Parameters

@@ -124,7 +124,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         return state == "deferred" or (not state and self.lease is not None)
 
     def _program(self, cluster: Any) -> Any:
-        """Return the lines of the program that this trigger tells; None if it tells none."""
+        """Return the lines of the program that this trigger shows; None without any."""
         if self.lines is None:
             return None
         from . import masks

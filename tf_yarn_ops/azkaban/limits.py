@@ -28,8 +28,8 @@ class LimitFault(FaultCode):
     """Fault codes for a job under the site's limits, or with the file of the limits."""
 
     USER = "the site does not let jobs run as {given!r}, only as {allowed}"
-    USER_OF_FLOW = ("the site does not let jobs run as {given!r}, who started the flow and whom Azkaban takes because "
-                    "the job sets no other user; set one of {allowed}")
+    USER_OF_FLOW = ("the site does not let jobs run as {given!r}, who started the flow; Azkaban takes this user "
+                    "because the job sets no other user; set one of {allowed}")
     QUEUE = "{given!r} is not one of the queues that this site allows: {allowed}"
     TASKS = "{given} tasks; this site allows {most}"
     CONTAINER = "{given}{unit}; this site allows {most}{unit} for a container"

@@ -97,7 +97,7 @@ class ClusterCall:
     as_json : bool
         Whether stdout gets JSON.
     user : str or None
-        The user for whom to act; None for ourselves.
+        The user to impersonate; None for ourselves.
     """
 
     resourcemanager: str | None

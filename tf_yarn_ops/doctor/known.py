@@ -52,7 +52,7 @@ class Question:
     resourcemanager : str, optional
         Addresses as for `hadoop.cluster.discover`.
     user : str, optional
-        The user as whom to submit. Default: as `discover`.
+        The submitting user. Default: as `discover`.
     site : Site, optional
         Default: the site file of this machine.
     queue : str, optional

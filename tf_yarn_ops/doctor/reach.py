@@ -81,20 +81,20 @@ def check_resourcemanagers(known: KnownFacts) -> Finding:
     clocks = {url: answer.ahead for url, answer in zip(known.urls, answers, strict=True) if answer.ahead is not None}
     learned = {"wants_ticket": wants_ticket, "clocks": clocks}
     facts = {"states": states, "versions": sorted(versions)}
-    told = ", ".join(f"{url} {state}" for url, state in states.items())
+    shown = ", ".join(f"{url} {state}" for url, state in states.items())
     url = known.urls[0]
     lost = [answer for answer in answers if not (_info(answer) or answer.wants_ticket or _is_standby(answer))]
     if len(lost) == len(answers):
         silent = all(answer.status is None for answer in answers)
-        return ill(Symptom.RM_SILENT if silent else Symptom.RM_OTHER, facts=facts, states=told, url=url)
+        return ill(Symptom.RM_SILENT if silent else Symptom.RM_OTHER, facts=facts, states=shown, url=url)
     if not wants_ticket and "ACTIVE" not in states.values():
-        return ill(Symptom.RM_NOT_ACTIVE, learned, facts=facts, states=told)
+        return ill(Symptom.RM_NOT_ACTIVE, learned, facts=facts, states=shown)
     if all(state == "STANDBY" for state in states.values()):
-        return ill(Symptom.RM_STANDBY_NAMED, learned, facts=facts, states=told)
+        return ill(Symptom.RM_STANDBY_NAMED, learned, facts=facts, states=shown)
     if lost:
-        return ill(Symptom.RM_PARTLY_AWAY, learned, facts=facts, states=told)
+        return ill(Symptom.RM_PARTLY_AWAY, learned, facts=facts, states=shown)
     hadoop = f", Hadoop {' and '.join(sorted(versions))}" if versions else ""
-    return well(f"{told}{hadoop}", learned, **facts)
+    return well(f"{shown}{hadoop}", learned, **facts)
 
 
 def _first_authentication(known: KnownFacts, login: str) -> Authentication:
@@ -152,7 +152,7 @@ def check_identity(known: KnownFacts) -> Finding:
     cluster = discover(question.resourcemanager, question.environ, question.user, known.site)
     session = Session(cluster, CHECK_PATIENCE)
     configuration = _configuration(session)
-    acting = f", for whom {cluster.login} acts" if cluster.login != cluster.user else ""
+    acting = f", impersonated by {cluster.login}" if cluster.login != cluster.user else ""
     version = cluster.version or "of unknown version"
     return well(f"{cluster.user}{acting}; Hadoop {version}, {cluster.default_filesystem}",
                 {"opened": session, "configuration": configuration},
@@ -182,12 +182,12 @@ def check_security(known: KnownFacts) -> Finding:
 def check_clock(known: KnownFacts) -> Finding:
     """Compare the clocks of the daemons that have answered with ours."""
     if not known.clocks:
-        return skip("no daemon has told its time")
+        return skip("no daemon has sent its time")
     ahead = {url: round(seconds, 1) for url, seconds in known.clocks.items()}
     facts = {"ahead_seconds": ahead}
     worst = max(map(abs, known.clocks.values()))
     if worst <= CLOCK_DIFFERENCE:
         return well("the same time, within 1 s" if worst < 1.5 else f"the same time, within {worst:.0f} s", **facts)
-    told = ", ".join(f"{url} is {abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"
+    shown = ", ".join(f"{url} is {abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"
                      for url, seconds in ahead.items() if abs(seconds) > CLOCK_DIFFERENCE)
-    return ill(Symptom.CLOCK_DIFFERS, facts=facts, differences=told)
+    return ill(Symptom.CLOCK_DIFFERS, facts=facts, differences=shown)

@@ -21,7 +21,7 @@ from .symptoms import Symptom
 SUBMIT, ADMINISTER = "SUBMIT_APPLICATIONS", "ADMINISTER_QUEUE"
 #: The names of the same rights in the lists of ``schedulerInfo``.
 _LISTED = {SUBMIT: ("SUBMIT_APP", SUBMIT), ADMINISTER: (ADMINISTER,)}
-#: A user whom no administrator would give a right by name.
+#: A user name to which no administrator grants a right.
 ANYBODY = "nobody"
 #: NodeManagers that are asked, at most.
 MOST_NODES = 20
@@ -88,19 +88,19 @@ def check_queue(known: KnownFacts) -> Finding:
     number, most = limits.get("applications", 0), limits.get("most_applications", _UNLIMITED)
     if number >= most:
         return ill(Symptom.QUEUE_FULL, learned, facts=facts, queue=queue, number=number, most=most)
-    told = [f"{user} may submit to {queue}" if may else f"{queue} (whether {user} may submit shows at a submission)"]
+    details = [f"{user} may submit to {queue}" if may else f"{queue} (whether {user} may submit shows at a submission)"]
     if "capacity" in limits:
-        told.append(f"{limits['capacity']:g} % of the cluster, at most {limits['most_capacity']:g} %")
+        details.append(f"{limits['capacity']:g} % of the cluster, at most {limits['most_capacity']:g} %")
     if most < _UNLIMITED:
-        told.append(f"{number} of {most} applications")
+        details.append(f"{number} of {most} applications")
     if "most_parallel" in limits:  # YARN accepts more, and lets them wait
         waits = ", so a further one waits" if number >= limits["most_parallel"] else ""
-        told.append(f"at most {limits['most_parallel']} run at the same time{waits}")
+        details.append(f"at most {limits['most_parallel']} run at the same time{waits}")
     if limits.get("lifetime", -1) > 0:
-        told.append(f"YARN ends applications after {limits['lifetime']} s")
+        details.append(f"YARN ends applications after {limits['lifetime']} s")
     if not queues:
-        told.append(f"{scheduler.get('type', 'this scheduler')} lists no limits")
-    return well("; ".join(told), learned, **facts)
+        details.append(f"{scheduler.get('type', 'this scheduler')} lists no limits")
+    return well("; ".join(details), learned, **facts)
 
 
 def _path_to(queue: str, info: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -134,9 +134,9 @@ def _limits(info: Mapping[str, Any]) -> dict[str, Any]:
 def _may_submit(resourcemanager: ResourceManager, queue: str, user: str,
                 path: list[Mapping[str, Any]]) -> tuple[bool | None, str]:
     """Return whether a user may submit, None if only a submission can tell, and who may, for a message."""
-    told = ask_right(resourcemanager, queue, SUBMIT, user)
-    if told in (Right.HELD, Right.LACKED):
-        return told is Right.HELD, ""
+    right = ask_right(resourcemanager, queue, SUBMIT, user)
+    if right in (Right.HELD, Right.LACKED):
+        return right is Right.HELD, ""
     lists = _lists(path, SUBMIT)
     if not lists:
         return None, ""
@@ -187,17 +187,17 @@ def _names(access_list: str, user: str) -> bool:
 def check_queue_acl(known: KnownFacts) -> Finding:
     """Tell whether any user may kill applications of the queue."""
     queue = known.question.queue
-    told = ask_right(known.session.resourcemanager, queue, ADMINISTER, ANYBODY)
+    right = ask_right(known.session.resourcemanager, queue, ADMINISTER, ANYBODY)
     lists = _lists(_path_to(queue, known.scheduler), ADMINISTER)
-    unsaid = told in (Right.REFUSED, Right.UNKNOWN)
-    if told is Right.HELD or (unsaid and (known.configuration.get("yarn.acl.enable") == "false"
+    unknown = right in (Right.REFUSED, Right.UNKNOWN)
+    if right is Right.HELD or (unknown and (known.configuration.get("yarn.acl.enable") == "false"
                                           or any(text.strip() == "*" for text in lists))):
         return ill(Symptom.ANYBODY_KILLS, queue=queue)
-    if told is Right.LACKED or lists:
+    if right is Right.LACKED or lists:
         return well(f"only some users may kill other users' applications in {queue}", queue=queue)
-    if told is Right.UNKNOWN:
-        return skip("YARN does not tell the queue's rights")
-    return well("not everybody may administer the queue: YARN does not tell us its rights", queue=queue)
+    if right is Right.UNKNOWN:
+        return skip("YARN does not show the queue's rights")
+    return well("not everybody may administer the queue: YARN does not show us its rights", queue=queue)
 
 
 def examine_nodes(known: KnownFacts) -> Finding:
@@ -219,8 +219,8 @@ def examine_nodes(known: KnownFacts) -> Finding:
     if silent:
         return ill(Symptom.NODE_UNREACHABLE, learned, facts={**facts, "silent": silent}, number=len(silent),
                    asked=len(urls), states=", ".join(f"{url} ({why})" for url, why in list(silent.items())[:3]))
-    told = f"{len(nodes)} running" + (f", Hadoop {' and '.join(versions)}" if versions else "")
-    return well(f"{told}; {len(urls)} asked, all answer" if urls else told, learned, **facts)
+    shown = f"{len(nodes)} running" + (f", Hadoop {' and '.join(versions)}" if versions else "")
+    return well(f"{shown}; {len(urls)} asked, all answer" if urls else shown, learned, **facts)
 
 
 def check_logs(known: KnownFacts) -> Finding:

@@ -39,7 +39,7 @@ def check_filesystem(known: KnownFacts) -> Finding:
     answers = probe_all(cluster.webhdfs, "/webhdfs/v1/", cluster.storage_authentication, known.site, cluster.webhdfs,
                         op="GETFILESTATUS")
     states = {url: _state(answer) for url, answer in answers.items()}
-    told = ", ".join(f"{url} {state}" for url, state in states.items())
+    shown = ", ".join(f"{url} {state}" for url, state in states.items())
     ahead = {url: answer.ahead for url, answer in answers.items() if answer.ahead is not None}
     learned = {"clocks": {**known.clocks, **ahead}}
     facts = {"filesystem": cluster.filesystem, "states": states}
@@ -47,13 +47,13 @@ def check_filesystem(known: KnownFacts) -> Finding:
     if not known_states:
         if _skein_submits(known, refused=all(answer.status == 401 for answer in answers.values())):
             return ill(Symptom.NN_CLOSED, {**learned, "http_storage": False}, facts=facts,
-                       error=ClusterUnreachable(f"no NameNode answers as one: {told}"))
-        return ill(Symptom.NN_SILENT, learned, facts=facts, states=told, url=cluster.webhdfs[0])
+                       error=ClusterUnreachable(f"no NameNode answers as one: {shown}"))
+        return ill(Symptom.NN_SILENT, learned, facts=facts, states=shown, url=cluster.webhdfs[0])
     if "ACTIVE" not in known_states:
-        return ill(Symptom.NN_NOT_ACTIVE, learned, facts=facts, states=told)
+        return ill(Symptom.NN_NOT_ACTIVE, learned, facts=facts, states=shown)
     if len(known_states) < len(states):
-        return ill(Symptom.NN_PARTLY_AWAY, learned, facts=facts, states=told)
-    return well(f"{cluster.filesystem} over HTTP: {told}", learned, **facts)
+        return ill(Symptom.NN_PARTLY_AWAY, learned, facts=facts, states=shown)
+    return well(f"{cluster.filesystem} over HTTP: {shown}", learned, **facts)
 
 
 def _skein_submits(known: KnownFacts, refused: bool) -> bool:
@@ -132,8 +132,8 @@ def check_rights(known: KnownFacts) -> Finding:
     wrong = {path: status for path, status in places.items()
              if status is None or status.owner not in trusted or status.permission & _WRITABLE_BY_OTHERS}
     if wrong:
-        told = ", ".join(f"{path} ({_describe(status)})" for path, status in wrong.items())
-        return ill(Symptom.STAGING_OPEN, facts=facts, user=cluster.user, places=told, paths=" ".join(wrong))
+        shown = ", ".join(f"{path} ({_describe(status)})" for path, status in wrong.items())
+        return ill(Symptom.STAGING_OPEN, facts=facts, user=cluster.user, places=shown, paths=" ".join(wrong))
     parents = [str(parent) for parent in PurePosixPath(staging.cache).parents]
     closed = [path for path in parents if (status := staging.filesystem.status(path)) and not status.permission & 0o001]
     note = f"; other users may not enter {closed[0]}, so each user's jobs bring their own skein.jar" if closed else ""

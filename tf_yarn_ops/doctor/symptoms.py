@@ -91,7 +91,7 @@ class Symptom(enum.Enum):
 
     REFUSED = _fault(
         "identity", "{error}",
-        "Without Kerberos set HADOOP_USER_NAME to a user whom the cluster knows; with Kerberos run kinit as this user. "
+        "Without Kerberos set HADOOP_USER_NAME to a user of the cluster; with Kerberos run kinit as this user. "
         "To act for another user (--user) you need hadoop.proxyuser.YOU.hosts and .users, from the administrator",
         Reason.SUBMISSION_REJECTED)
 

@@ -138,7 +138,7 @@ class Session:
                 logger.debug("deleted the directory of %s", ended.application_id)
             if ended.reason is not Reason.LEASE_EXPIRED:
                 self.staging().filesystem.delete(holder_path(self.staging(), ended.application_id))
-        except (TfYarnError, OSError) as error:  # the end of the application is told all the same
+        except (TfYarnError, OSError) as error:  # the end of the application is reported all the same
             logger.warning("the directory of %s could not be deleted: %s", ended.application_id, error)
 
     def close(self) -> None:

@@ -61,7 +61,7 @@ class Cluster:
     resourcemanagers : tuple of str
         HTTP addresses of the ResourceManagers.
     user : str
-        The user as whom applications run.
+        The user that applications run as.
     login : str
         The user that sends the requests; differs from ``user`` only with Hadoop's ``proxyuser`` settings.
     default_filesystem : str
@@ -288,7 +288,7 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
     environ : mapping of str to str, optional
         Default: the process's environment.
     user : str, optional
-        The user as whom to submit. Default: $HADOOP_USER_NAME, else the system's user.
+        The submitting user. Default: $HADOOP_USER_NAME, else the system's user.
     site : Site, optional
         Default: the site file of this machine.
     tokens : ContainerTokens, optional

@@ -178,7 +178,7 @@ class ResourceManager:
         return self._userinfo("requestedUser")
 
     def own_user(self) -> str | None:
-        """Return the user as whom the ResourceManager itself runs; None if this version of Hadoop can't tell."""
+        """Return the user that the ResourceManager itself runs as; None if this version of Hadoop can't tell."""
         return self._userinfo("rmLoginUser")
 
     def _userinfo(self, key: str) -> str | None:

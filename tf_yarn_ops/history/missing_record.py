@@ -16,7 +16,7 @@ from .records import records_of
 
 logger = logging.getLogger(__name__)
 
-#: What the end of a command tells, and the last measurement of one that was lost.
+#: Facts that the end of a command shows, and the last measurement of one that was lost.
 _LAST_USAGE = ("cpu_seconds", "peak_memory_mib")
 #: Keys of the status that a coordinator knows, and YARN does not.
 _OF_COORDINATOR = ("started_at", "rounds", "first_failure", "metrics", "output_path", "tensorboard_logdir", "versions",
@@ -26,7 +26,7 @@ _OF_COORDINATOR = ("started_at", "rounds", "first_failure", "metrics", "output_p
 def keep_record(staging: StagingDirectory, report: JobReport) -> bool:
     """Write the record of an ended application of our user, unless there is one; return whether it was written.
 
-    The application's directory, while it exists, tells the job's options and who may read its record. Skein's
+    The application's directory, while it exists, holds the job's options and who may read its record. Skein's
     application master deletes it when it ends, also after the end of the coordinator. The timeline and the curves are
     those that the coordinator has left last.
 
@@ -48,7 +48,7 @@ def keep_record(staging: StagingDirectory, report: JobReport) -> bool:
                                 *((job.history.view_users, job.history.view_groups) if job and job.history else ()))
         if snapshot is not None:
             records.delete_snapshot(report.application_id)
-    except (TfYarnError, OSError) as error:  # the end of the application is told all the same
+    except (TfYarnError, OSError) as error:  # the end of the application is reported all the same
         logger.warning("the record of %s could not be written: %s", report.application_id, error)
         return False
     if written:
@@ -90,12 +90,12 @@ def complete_status(status: Mapping[str, Any], snapshot: Mapping[str, Any]) -> d
     found = dict(status)
     for name in _OF_COORDINATOR:
         found[name] = status.get(name) or snapshot.get(name)
-    told = {task["task"]: task for task in status.get("tasks") or ()}
+    reported = {task["task"]: task for task in status.get("tasks") or ()}
     tasks = []
     for task in snapshot.get("tasks") or ():
         state = "lost" if task.get("state") == "running" else task.get("state")
         facts = {name: task.get(name) for name in ("events", "given", "usage")}
         last = {name: value for name, value in (task.get("usage") or {}).items() if name in _LAST_USAGE}
-        ended = {**(last if state == "lost" else {}), "state": state, **told.pop(str(task.get("task")), {})}
+        ended = {**(last if state == "lost" else {}), "state": state, **reported.pop(str(task.get("task")), {})}
         tasks.append({**task, **ended, **facts})
-    return {**found, "tasks": tasks + list(told.values())}
+    return {**found, "tasks": tasks + list(reported.values())}

@@ -359,7 +359,7 @@ def _task_faults(job: JobSpec) -> Iterator[Fault]:
 
 
 def _type_faults(job: JobSpec) -> Iterator[Fault]:
-    """Yield the task types that look misspelt and are not said to be meant."""
+    """Yield the task types that look misspelt and are not in custom_types."""
     for name in job.tasks:
         meant = misspelt_type(name)
         if meant and name not in job.custom_types:

@@ -1,6 +1,6 @@
 """``python -m tf_yarn_ops.oozie.action``: the program of the shell action, which Oozie's launcher starts.
 
-It reads the job's document and what Oozie tells in the environment, trains once for each request, and prints the
+It reads the job's document and Oozie's variables, trains once for each request, and prints the
 outputs of the action. Stdout holds nothing but them; progress goes to stderr, which is the launcher's log.
 """
 

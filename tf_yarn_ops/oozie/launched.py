@@ -148,7 +148,7 @@ class Launched:
         if not ours:
             return Identity(self.key, self.launcher, self.number)
         latest = ours[-1]
-        told = attempt_of(latest)
-        again = (latest["state"] in ENDED and told // _ATTEMPTS == self.launcher
+        recorded = attempt_of(latest)
+        again = (latest["state"] in ENDED and recorded // _ATTEMPTS == self.launcher
                  and read_yarn_report(latest).killed_by_attempt is None)
-        return Identity(self.key, generation_of(latest), told if again else self.number)
+        return Identity(self.key, generation_of(latest), recorded if again else self.number)

@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 _WORKERS = 8
 #: Seconds without an answer about a submission that YARN answered with 202.
 _ACCEPT_TIMEOUT = 30.0
-#: Seconds after which a submission that YARN still examines is told in the log.
+#: Seconds after which the log mentions a submission that YARN still examines.
 _SLOW = 10.0
 
 

@@ -337,7 +337,7 @@ def _submit_with_skein(folder: Path) -> str:
 
 
 def _java_options() -> list[str]:
-    """Return the options of the JVM; Java does not read $KRB5_CONFIG, so it is told the file."""
+    """Return the options of the JVM; Java does not read $KRB5_CONFIG, so a property names the file."""
     options = JAVA_OPTIONS.split()
     told = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
     files = [path for path in os.environ.get("KRB5_CONFIG", "").split(":") if os.path.isfile(path)]

@@ -83,8 +83,8 @@ def format_outputs(outputs: Mapping[str, str], limit: int = MAX_OUTPUT, first: C
     Returns
     -------
     str
-        Characters that are not safe are replaced by ``_``, runs of blanks and line breaks by one blank. Lines for
-        which there is no room any more are left out, and ``left_out`` tells their number; the message is shortened.
+        Characters that are not safe are replaced by ``_``, runs of blanks and line breaks by one blank. Lines that
+        exceed the limit are left out, and ``left_out`` is their number; the message is shortened.
     """
     names = sorted(outputs, key=lambda name: (name not in OUTPUTS, name not in first))
     lines = [f"{name}={_plain(outputs[name])}\n" for name in names if name != MESSAGE]

@@ -24,7 +24,7 @@ REMINDER_SECONDS = 30.0
 METRICS_SECONDS = 30.0
 #: Seconds without a line after which a line says what the job does.
 SILENCE_SECONDS = 60.0
-#: Seconds in the queue before YARN's reason is told. A job that starts at once has reasons, too, one after the other.
+#: Seconds in the queue before YARN's reason is shown. A job that starts at once has reasons, too, one after the other.
 SETTLED_SECONDS = 5.0
 #: States in which the application has no running master.
 _QUEUED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED")

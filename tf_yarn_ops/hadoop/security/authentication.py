@@ -26,7 +26,7 @@ class SimpleAuthentication:
     login : str
         The user that sends the requests.
     user : str, optional
-        The user for whom the login acts; Hadoop's ``proxyuser`` settings have to allow it. Default: ``login``.
+        The user that the login impersonates; Hadoop's ``proxyuser`` settings have to allow it. Default: ``login``.
     """
 
     login: str
@@ -52,7 +52,7 @@ class KerberosAuthentication:
     login : str
         The user of the ticket's principal. It is not sent: the ticket names it.
     user : str, optional
-        The user for whom the login acts; Hadoop's ``proxyuser`` settings have to allow it. Default: ``login``.
+        The user that the login impersonates; Hadoop's ``proxyuser`` settings have to allow it. Default: ``login``.
     tickets : Tickets, optional
         Where the tickets come from. Default: the process's ticket cache.
     """

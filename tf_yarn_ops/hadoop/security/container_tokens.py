@@ -94,7 +94,7 @@ class TokenAuthentication:
 
     @property
     def user(self) -> str:
-        """The user for whom the owner acts: a token is of use for its owner only."""
+        """The user that the owner impersonates: a token is of use for its owner only."""
         return self.login
 
     def parameters(self) -> dict[str, str]:

@@ -69,7 +69,7 @@ class HttpCredentials:
         return _BASIC + base64.b64encode(line.encode()).decode()
 
     def login(self) -> str:
-        """Return the user whom the file names; empty if its token names none. The cluster may know another name."""
+        """Return the user in the file; empty if its token names none. The cluster may know another name."""
         line = self._read()
         return str(_claims(line).get("sub") or "") if self.setting == TOKEN_FILE else line.partition(":")[0]
 

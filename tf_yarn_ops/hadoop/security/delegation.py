@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 NAMENODE_PORT = 8020
 #: The kinds that WebHDFS gives over http and https. The ResourceManager would renew them over HTTP, and fail.
 _WEBHDFS_KINDS = ("WEBHDFS delegation", "SWEBHDFS delegation")
-#: As whom most ResourceManagers run.
+#: The user that most ResourceManagers run as.
 _USUAL_RENEWER = "yarn"
 
 

@@ -184,11 +184,11 @@ def _verdict(document: Mapping[str, Any]) -> str:
     good = verdict.get("reason") == "SUCCEEDED"
     command = verdict.get("next")
     following = f"<p>Next: {text(verdict.get('hint'))}" + (f" <code>{text(command)}</code>" if command else "") + "</p>"
-    told = f"<b>{text(verdict.get('reason'))}</b>: {text(verdict.get('message'))}"
+    headline = f"<b>{text(verdict.get('reason'))}</b>: {text(verdict.get('message'))}"
     tasks = order_tasks(document.get("tasks") or ())
     first = [task for task in tasks if task["task"] == verdict.get("task") and task.get("log_tail") and not good]
     tail = "".join(f"<h2>Last lines of {text(task['task'])}</h2>{_tail(task)}" for task in first)
-    box = f'<div class="good">{told}</div>' if good else f'<div class="bad">{told}{following}{tail}</div>'
+    box = f'<div class="good">{headline}</div>' if good else f'<div class="bad">{headline}{following}{tail}</div>'
     return box + _other_tails([task for task in tasks if task.get("log_tail") and task not in first],
                               str(document.get("application_id")))
 
