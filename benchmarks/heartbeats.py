@@ -59,8 +59,8 @@ def sample(step: int) -> bytes:
 async def figures(size: int) -> Figures:
     """Return the figures of one job of `size` workers after `ROUNDS` samples of each."""
     spec = JobSpec(command="true", tasks={"worker": TaskSpec(instances=size)})
-    coordinator = Coordinator(build_runtime_job(spec, JobContext(20000, user="bench")), "application_1_1",
-                              SkeinContainers())
+    job = build_runtime_job(spec, JobContext(20000, user="bench"))
+    coordinator = Coordinator(job, "application_1_1", SkeinContainers(job))
     coordinator.known = {f"worker_{number}": Container(f"worker_{number}", "worker", "RUNNING", "")
                          for number in range(size)}
     peers: list[tuple[Any, Line]] = []

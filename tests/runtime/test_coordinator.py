@@ -179,6 +179,19 @@ def test_an_evaluator_is_restarted_alone(run):
     assert len(report.rounds) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["task", "cluster"])
+def test_task_moves_off_a_node_where_tasks_fail(run, mode):
+    nodes = {"worker_0": "good:8042", "worker_3": "good:8042"}
+    fails = "[ $SKEIN_CONTAINER_ID = worker_1 ] && exit 7; until [ -e ../worker_3 ]; do sleep 0.05; done"
+    am, report = run(job(fails, ps=False, restart=RestartPolicy(mode, backoff=0, exclude_node_after=2)), nodes=nodes)
+    assert report.reason is Reason.SUCCEEDED, report.message
+    assert am.container("worker_2").state == "KILLED", "given on the excluded node, and given back"
+    assert task(report, "worker:1").container_id == "container_worker_3"
+    (node, why), = report.excluded_nodes.items()
+    assert node == "127.0.0.1:8042" and why.startswith("2 failures, the last: worker:1 failed with exit code 7")
+
+
 def test_a_fatal_exit_code_is_not_retried(run):
     _, report = run(job("exit 9", ps=False, workers=1, restart=RestartPolicy("task", fatal_exit_codes=(9,))))
     assert task(report, "worker:0").starts == 1

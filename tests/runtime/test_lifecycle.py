@@ -21,6 +21,7 @@ from tf_yarn_ops.runtime.master.lifecycle import (
     Rules,
     State,
     decide,
+    excluded_nodes,
     needed,
 )
 
@@ -105,6 +106,35 @@ def test_a_failure_is_forgiven_as_mode_and_codes_say(mode, code, rules, action):
     rules, state = start("worker:0", "worker:1", mode=mode, restarts=1, **rules)
     _, actions = play(rules, state, *registered("worker:0", "worker:1"), Exited(W0, code, 60.0))
     assert actions[-1] == action
+
+
+@pytest.mark.parametrize("mode", ["task", "cluster"])
+def test_task_leaves_the_node_on_which_tasks_failed_too_often(mode):
+    rules, state = start("worker:0", "worker:1", mode=mode, restarts=9, exclude_node_after=2)
+    state, _ = play(rules, state, *registered("worker:0", "worker:1"))
+    state, decision = decide(rules, state, Exited(W0, 1, 1.0, node="a:8042"))
+    assert (decision.leaves, excluded_nodes(rules, state)) == (None, {})
+    state, _ = play(rules, state, *registered("worker:0", "worker:1"))
+    state, decision = decide(rules, state, Exited(W1, 1, 1.0, node="a:8042"))
+    assert (decision.action, decision.leaves, state.phases[W1]) == ("restart", W1, LOST)
+    assert {node: str(why) for node, why in excluded_nodes(rules, state).items()} == {
+        "a:8042": "2 failures, the last: worker:1 failed with exit code 1"}
+    assert state.quick[W1 if mode == "task" else None] == 0, "a failure at once is no sign for the next node"
+
+
+def test_evaluator_leaves_an_excluded_node_alone():
+    rules, state = start("worker:0", "evaluator:0", mode="task", restarts=9, exclude_node_after=1)
+    state, actions = play(rules, state, *registered("worker:0", "evaluator:0"), Exited(EVALUATOR, 1, 60.0, node="a:1"))
+    assert (actions, state.phases[EVALUATOR]) == (["publish"], LOST)
+    assert play(rules, state, *registered("evaluator:0"))[1] == ["start"]
+
+
+@pytest.mark.parametrize("reason, counted", [
+    (Reason.CONTAINER_LOST, True), (Reason.HEARTBEAT_LOST, True), (Reason.PREEMPTED, False), (Reason.NODE_LOST, False)])
+def test_losses_count_for_a_node_unless_yarn_took_the_container(reason, counted):
+    rules, state = start("worker:0", losses=9, exclude_node_after=1)
+    state, _ = play(rules, state, *registered("worker:0"), Lost(W0, reason, "gone", "a:1"))
+    assert ("a:1" in excluded_nodes(rules, state)) is counted
 
 
 def test_back_off_doubles_and_has_a_limit():

@@ -14,7 +14,7 @@ from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import lifecycle
 from tf_yarn_ops.runtime.master.containers import Container
-from tf_yarn_ops.runtime.master.overseer import LOG_SECONDS, Overseer, View
+from tf_yarn_ops.runtime.master.overseer import LOG_SECONDS, MAX_UNWANTED, Overseer, View
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 SINCE = r"since [-\d]+ [:\d]+ UTC"
@@ -205,3 +205,37 @@ def test_an_overdue_job_names_the_start_of_each_running_task():
         return play_deadline(coordinator, overseer_of(coordinator, began), began).cause
 
     assert asyncio.run(run()).endswith("running: worker:0 (on h since 2023-11-14 22:13:20 UTC)")
+
+
+def excluding(*nodes):
+    """Return an overseer and what it sees: worker:0 waits for a container, and its failures have excluded nodes."""
+    coordinator = coordinator_of(job(restart=RestartPolicy("cluster", exclude_node_after=1)))
+    cause = "worker:0 failed with exit code 3"
+    failures = {node: lifecycle.NodeFailures(1, Reason.TASK_FAILED, cause, TaskId("worker", 0)) for node in nodes}
+    coordinator.state = coordinator.state._replace(failures=failures)
+    view = view_of(coordinator, 0.0, [Container(f"worker_{n}", "worker", "RUNNING", "", f"{n}:1") for n in range(2)])
+    return Overseer(coordinator.job, lifecycle.rules_of(coordinator.job), 0.0), view
+
+
+def test_new_containers_on_excluded_nodes_are_unwanted_once():
+    overseer, view = excluding("0:1")
+    assert [[container.id for container in overseer.unwanted(view)] for _ in range(2)] == [["worker_0"], []]
+
+
+@pytest.mark.parametrize("nodes, why", [
+    ({"0:1", "2:1"}, None), (None, None), ({"0:1"}, "every node")])
+def test_job_ends_when_every_running_node_is_excluded(nodes, why):
+    overseer, view = excluding("0:1")
+    overseer.unwanted(view)
+    expired = overseer.stranded(view, nodes)
+    assert (expired and (expired.reason, expired.cause)) == (why and (
+        Reason.TASK_FAILED,
+        f"worker:0 failed with exit code 3; no node is left: excluded are 0:1 ({why})"))
+
+
+def test_job_ends_when_yarn_gives_excluded_nodes_again_and_again():
+    overseer, view = excluding("0:1")
+    for number in range(MAX_UNWANTED):
+        assert overseer.stranded(view, None) is None
+        overseer.unwanted(view._replace(containers=[Container(f"worker_{number}", "worker", "RUNNING", "", "0:1")]))
+    assert "(60 containers in a row were there)" in overseer.stranded(view, {"0:1", "2:1"}).cause

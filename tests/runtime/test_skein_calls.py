@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from skein.proto import skein_pb2, skein_pb2_grpc
 
 from support.waiting import until
+from support.wire import job
 from tf_yarn_ops.runtime.common.contract import CERTIFICATE_FILE, KEY_FILE
 from tf_yarn_ops.runtime.common.mutual_tls import client_context
 from tf_yarn_ops.runtime.master.containers import SkeinContainers
@@ -68,7 +69,7 @@ def master(tmp_path, monkeypatch):
 def play(actions):
     """Run a coroutine function with connected containers."""
     async def all_of_it():
-        containers = SkeinContainers()
+        containers = SkeinContainers(job())
         await containers.connect()
         try:
             return await actions(containers)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from support.fake_yarn import FakeYarn, application, serving
 from support.tokens import credentials_file, token
+from tf_yarn_ops.runtime.common.container_http import token_header
 from tf_yarn_ops.runtime.common.tokens import (
     TOKEN_HEADER,
     Token,
@@ -97,5 +98,5 @@ def test_the_coordinator_asks_and_kills_with_its_containers_token(container):
 @pytest.mark.parametrize("content", [None, b"", b"HDTS\x00\x00"])
 def test_without_a_token_it_asks_without_one(container, content):
     container.unlink() if content is None else container.write_bytes(content)
-    assert ending.token_header({"HADOOP_TOKEN_FILE_LOCATION": str(container)}) == {}
-    assert ending.token_header({}) == {}
+    assert token_header({"HADOOP_TOKEN_FILE_LOCATION": str(container)}) == {}
+    assert token_header({}) == {}

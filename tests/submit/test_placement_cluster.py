@@ -11,10 +11,12 @@ import signal
 
 import pytest
 
+from support.cluster_jobs import job
 from support.hadoop import HadoopCluster
 from support.two_nodes import directories, launcher_on, submit
 from support.waiting import until
 from tf_yarn_ops.hadoop.resourcemanager import Allocation
+from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.minicluster.daemons import log_tail
 from tf_yarn_ops.runtime.common.reasons import Reason
 
@@ -52,6 +54,23 @@ def hadoop(tmp_path_factory):
 def launcher(hadoop):
     with launcher_on(hadoop) as made:
         yield made
+
+
+#: A worker fails on the node on which the first of them has begun.
+FAILS_THERE = """echo $NM_HTTP_PORT > {0}/$SKEIN_CONTAINER_ID; ln {0}/$SKEIN_CONTAINER_ID {0}/bad
+    [ $(cat {0}/bad) != $NM_HTTP_PORT ] || exit 3"""
+
+
+def test_job_trains_on_the_node_that_is_not_excluded(launcher, tmp_path):
+    patient = RestartPolicy("cluster", max_restarts=9, backoff=0, exclude_node_after=1)
+    report = launcher.run(job(FAILS_THERE.format(tmp_path), instances=2, restart=patient), poll_interval=0.1)
+    assert report.reason is Reason.SUCCEEDED, report.message
+    (node, why), = report.excluded_nodes.items()
+    assert node.endswith(f":{(tmp_path / 'bad').read_text().strip()}") and "failed with exit code 3" in why
+    report = launcher.run(job("exit 3", restart=patient), poll_interval=0.1)
+    assert report.reason is Reason.TASK_FAILED and report.first_failure == "worker:0"
+    assert report.message.endswith(f"no node is left: excluded are {', '.join(report.excluded_nodes)} (every node)")
+    assert len(report.excluded_nodes) == report.tasks[0].starts == 2
 
 
 def nodes_are(hadoop, launcher, count=2):

@@ -81,6 +81,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         Where the coordinator writes its record.
     mirror : MirrorPlan, optional
         Which tasks work on local copies of their paths.
+    nodes : dict of str to str
+        The addresses of containers' nodes, where they are not ``127.0.0.1:8042``.
     """
 
     folder: Path
@@ -94,6 +96,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
     resourcemanagers: tuple[str, ...] = ()
     history: HistoryPlan | None = None
     mirror: MirrorPlan | None = None
+    nodes: dict[str, str] = field(default_factory=dict)
     containers: list[LocalContainer] = field(default_factory=list)
     progress: list[float] = field(default_factory=list)
     pages: dict[str, str] = field(default_factory=dict)
@@ -221,7 +224,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
             return skein_pb2.ContainersResponse(containers=[
                 skein_pb2.Container(service_name=c.service, instance=c.instance, state=STATES.Value(c.state),
                                     exit_message=c.message,
-                                    yarn_node_http_address="127.0.0.1:8042" if c.process else "")
+                                    yarn_node_http_address=self.nodes.get(c.id, "127.0.0.1:8042") if c.process else "")
                 for c in self.containers if not request.states or STATES.Value(c.state) in request.states
             ])
 

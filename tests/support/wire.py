@@ -26,7 +26,7 @@ class Wire:
 
 
 def coordinator_of(job):
-    coordinator = Coordinator(job, "application_1_1", SkeinContainers())
+    coordinator = Coordinator(job, "application_1_1", SkeinContainers(job))
     coordinator.known = {f"{name}_{n}": Container(f"{name}_{n}", name, "RUNNING", "")
                          for name in ("worker", "ps") for n in range(3)}
     return coordinator

@@ -8,6 +8,7 @@ import pytest
 from support.job_reports import APP, FAILED
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import Concern, JobReport, TaskReport
+from tf_yarn_ops.runtime.page.page import render_parts
 from tf_yarn_ops.terminal.progress import Lines
 from tf_yarn_ops.terminal.summary import describe, failure, timeline
 
@@ -73,3 +74,10 @@ def test_concerns_and_progress_are_shown_by_report_and_wait():
     assert "look: worker:7: no CPU and no output for 24 min 0 s." in lines.changes(MANY, 0.0)
     older = replace(MANY, concerns=(Concern("silent", "worker:7: no CPU and no output for 25 min 0 s.", ("worker:7",)),))
     assert not any("look" in line for line in lines.changes(older, 60.0))
+
+
+def test_excluded_nodes_are_shown_after_the_end_too():
+    report = JobReport("application_1_1", reason=Reason.SUCCEEDED, excluded_nodes={"n1:8042": "2 failures, the last: x"})
+    sentence = "Node n1:8042 is excluded: 2 failures, the last: x"
+    assert f"  ! {sentence}" in describe(report, 0.0)
+    assert sentence in render_parts(report.to_dict(), live=False)["concerns"]

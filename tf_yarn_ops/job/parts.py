@@ -146,8 +146,11 @@ class RestartPolicy(Part):
         name="restart_backoff")
     allocation_retries: int = option(
         0, kinds.count(0),
-        "How often a waiting client submits the job again after it has missed its allocation deadline. "
-        "Before each submission it pauses for 10, 20, 30, ... seconds, times a random number from 0.5 to 1.5.")
+        "How often a waiting client submits the job again, after a pause, when it has missed its allocation deadline.")
+    exclude_node_after: int = option(
+        0, kinds.count(0),
+        "After how many failed commands and lost containers on one node the job excludes it: what fails there moves, "
+        "and nothing else starts there. 0 for never.")
 
     def __post_init__(self) -> None:
         if self.max_restarts is None:

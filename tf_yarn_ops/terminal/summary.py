@@ -94,6 +94,7 @@ def describe(report: JobReport, now: float, options: str = "", columns: int = CO
         if value.strip():
             yield f"  {name:<13} {value}"
     yield from (f"  ! {concern.text}" for concern in report.concerns)
+    yield from (f"  ! Node {node} is excluded: {why}" for node, why in report.excluded_nodes.items())
     if report.tasks:
         yield ""
         yield from timeline(report, now, columns)

@@ -2,18 +2,22 @@
 
 import functools
 import http.client
+import json
 import logging
+import os
 import ssl
 import urllib.request
-from typing import List, Mapping
+from typing import Any, Dict, List, Mapping, Sequence
 from urllib.parse import urlsplit
 
-from .tokens import encode_token, read_credentials
+from .tokens import RESOURCEMANAGER_KIND, TOKEN_HEADER, encode_token, read_credentials
 
 logger = logging.getLogger(__name__)
 
 #: Errors of a request to a server that dies, or that is not a daemon of Hadoop.
 NO_ANSWER = (OSError, ValueError, TypeError, http.client.HTTPException)
+#: Seconds for one look at a ResourceManager.
+RM_LOOK_SECONDS = 5.0
 
 
 def container_tokens(environ: Mapping[str, str], kind: str) -> List[str]:
@@ -35,6 +39,26 @@ def container_tokens(environ: Mapping[str, str], kind: str) -> List[str]:
     except (OSError, ValueError) as error:
         logger.warning("No %s is used: %s can't be read: %s", kind, path, error)
         return []
+
+
+def token_header(environ: Mapping[str, str]) -> Dict[str, str]:
+    """Return the header with the container's token for the ResourceManager; empty on unsecured clusters."""
+    tokens = container_tokens(environ, RESOURCEMANAGER_KIND)
+    return {TOKEN_HEADER: tokens[0]} if tokens else {}
+
+
+def ask_yarn(resourcemanagers: Sequence[str], path: str, key: str, authorities: str = "") -> Mapping[str, Any]:
+    """Return the object with this key in the answer to ``/ws/v1/cluster/<path>``; empty if there is none."""
+    for base in resourcemanagers:
+        request = urllib.request.Request(f"{base}/ws/v1/cluster/{path}", headers=token_header(os.environ))
+        try:
+            with opener_of(authorities).open(request, timeout=RM_LOOK_SECONDS) as answer:
+                found = json.loads(answer.read()).get(key)
+        except (*NO_ANSWER, AttributeError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}
 
 
 @functools.lru_cache(maxsize=None)

@@ -169,6 +169,8 @@ class JobReport:
         What deserves a look now; like ``usage`` and ``progress`` of running jobs only.
     progress : str
         ``step 300 of 1000, about 14 min 0 s left``; empty unless the program writes ``step`` and ``steps``.
+    excluded_nodes : mapping of str to str
+        Why no task starts there any more, by ``host:port`` of the NodeManager's pages; see ``exclude_node_after``.
     versions : mapping of str to str
         Of this package, Skein and Python in the application master.
     """
@@ -197,6 +199,7 @@ class JobReport:
     usage: Optional[JobUsage] = None
     concerns: Tuple[Concern, ...] = ()
     progress: str = ""
+    excluded_nodes: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -337,7 +340,7 @@ def shorten_report(report: JobReport, limit: int) -> JobReport:
 def _bare(report: JobReport) -> JobReport:
     """Return the report with short texts and without tasks and metrics; a letter may take 12 bytes in JSON."""
     rounds = tuple(replace(item, cause=item.cause[:200]) for item in report.rounds[-1:])
-    return replace(report, tasks=(), metrics=None, rounds=rounds, message=report.message[:200],
+    return replace(report, tasks=(), metrics=None, excluded_nodes={}, rounds=rounds, message=report.message[:200],
                    name=report.name[:200], output_path=report.output_path and report.output_path[:200])
 
 

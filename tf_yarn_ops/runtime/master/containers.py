@@ -3,12 +3,15 @@
 Every call of Skein has a deadline, so that an application master that hangs cannot stop the coordinator.
 """
 
+import asyncio
 import logging
 import os
 import random
 import re
-from typing import Dict, List, NamedTuple, Optional, Protocol, Union
+from typing import Dict, List, NamedTuple, Optional, Protocol, Set, Union
 
+from ..common.container_http import ask_yarn
+from ..common.contract import Job
 from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
 from .skein_calls import Channel, SkeinFailed, decode_message
@@ -89,7 +92,11 @@ class Containers(Protocol):
         ...
 
     async def replace(self, container: Container) -> None:
-        """Kill a container that no longer answers, and request another one for its service."""
+        """Kill a container that is of no use, and request another one for its service."""
+        ...
+
+    async def nodes(self) -> Optional[Set[str]]:
+        """Return the addresses of all nodes that run, as in `Container.node`; None if they are not known."""
         ...
 
     async def progress(self, fraction: float) -> None:
@@ -106,7 +113,15 @@ class Containers(Protocol):
 
 
 class SkeinContainers(Containers):
-    """The calls of Skein's application master; the numbers of fields are those of skein.proto."""
+    """The calls of Skein's application master; the numbers of fields are those of skein.proto.
+
+    Parameters
+    ----------
+    job : Job
+    """
+
+    def __init__(self, job: Job):
+        self._job = job
 
     async def connect(self) -> None:
         self._master = Channel(os.environ["SKEIN_APPMASTER_ADDRESS"], "skein.AppMaster", client_context(), CALL_SECONDS)
@@ -126,6 +141,11 @@ class SkeinContainers(Containers):
         except SkeinFailed as error:  # it may have ended just now; request the other one anyway
             logger.warning("Could not kill %s: %s", container.id, error)
         await self._master.call("addContainer", (1, container.service))
+
+    async def nodes(self) -> Optional[Set[str]]:
+        found = await asyncio.get_running_loop().run_in_executor(
+            None, ask_yarn, self._job.resourcemanagers, "nodes?states=RUNNING", "nodes", self._job.authorities)
+        return {str(node.get("nodeHTTPAddress")) for node in found.get("node") or ()} or None
 
     async def progress(self, fraction: float) -> None:
         await self._master.call("SetProgress", (1, float(fraction)))

@@ -114,6 +114,7 @@ class Coordinator:
         self._listing = asyncio.Lock()
         self._listed_at = self._look_at = 0.0
         self._to_replace: List[Container] = []
+        self._excluded: Dict[str, str] = {}
         self._progress = -1.0
         self._actions = {"none": self._nothing, "publish": self._publish, "start": self._start_again,
                          "restart": self._restart, "finish": self._finish}
@@ -133,6 +134,8 @@ class Coordinator:
             if message["type"] != "register":
                 raise Refused("the first message is not a registration")
             await self._check_known(str(message.get("container")))
+            if self._is_unwanted(str(message.get("container"))):
+                return None  # refused, it would count as lost; its container is about to be given back
             await self._vacancy(str(message.get("container")))
             peer, resumed = self.registry.admit(message)
         except Refused as refused:
@@ -164,11 +167,17 @@ class Coordinator:
 
     async def _check_known(self, container: str) -> None:
         """Refuse a container that Skein does not know, or that has ended."""
-        if container not in self.known:
+        if container not in self.known or (self._excluded and not self._node_of(container)):
             await self._refresh()
         found = self.known.get(container)
         if found is None or found.state in FINISHED:
             raise Refused(f"Skein knows no live container {container!r}")
+
+    def _is_unwanted(self, container: str) -> bool:
+        return container not in self.registry.peers and self._node_of(container) in self._excluded
+
+    def _node_of(self, container: str) -> str:
+        return self.known[container].node if container in self.known else ""
 
     async def _vacancy(self, container: str) -> None:
         """Let a replacement wait until the coordinator has noticed the loss of the container before it."""
@@ -285,7 +294,7 @@ class Coordinator:
             cause += " Keras 3's model.fit can't train in several workers: write the training loop, or use one worker"
         if status and _NO_HDFS in tail:
             cause += ". Give the program local copies of paths in HDFS: set mirror to chief, and mirror_input to a size"
-        return Exited(peer.task, status, message["seconds"], cause)
+        return Exited(peer.task, status, message["seconds"], cause, self._node_of(peer.container))
 
     def gone(self, peer: Peer, connection: Connection) -> None:
         """Note that a connection has ended; `watch` finds out whether the task is lost."""
@@ -317,6 +326,11 @@ class Coordinator:
         if questions or not self.state.published or now >= self._look_at:
             self._look_at = now + CALM_SECONDS
             self.lose(self._overseer.ended(await self._refresh()))
+            unwanted = self._overseer.unwanted(self._view())
+            if unwanted:
+                logger.info("Giving back %s, on excluded nodes", list_names([container.id for container in unwanted]))
+                self._to_replace += unwanted
+                self._end_if(self._overseer.stranded(self._view(), await self.containers.nodes()))
             self._end_if(self._overseer.missing(self._view(), now))
         self.lose(self._overseer.silent(self._view(), now))
         while self._to_replace and self.state.verdict is None:
@@ -342,7 +356,7 @@ class Coordinator:
                 peer.send("bye")
                 self.registry.vacate(peer)
                 self._timeline.note(peer.task, LOST, host=peer.host, round=peer.round or None, cause=cause)
-                self.apply(Lost(peer.task, reason, f"{cause} (on {peer.host})"))
+                self.apply(Lost(peer.task, reason, f"{cause} (on {peer.host})", self._node_of(container_id)))
                 if peer.task.type == TENSORBOARD and self.state.phases[peer.task] == lifecycle.FAILED:
                     self._tensorboard_is_too_small(peer, cause)
             elif container and container.state == "FAILED":
@@ -350,7 +364,7 @@ class Coordinator:
                 if task:
                     self.registry.failed_to_call(task, container)
                     self._timeline.note(task, LOST, host=container.host or None, cause=cause)
-                    self.apply(Lost(task, reason, f"before its agent called: {cause}"))
+                    self.apply(Lost(task, reason, f"before its agent called: {cause}", container.node))
             if replace and container:
                 self._to_replace.append(container)
 
@@ -369,7 +383,20 @@ class Coordinator:
     def apply(self, event: Event) -> None:
         """Let `lifecycle` decide on an event, and carry out the decision."""
         self.state, decision = lifecycle.decide(self._rules, self.state, event)
+        for node, failures in lifecycle.excluded_nodes(self._rules, self.state).items():
+            if node not in self._excluded:
+                logger.warning("Node %s is excluded: %s", node, failures)
+            self._excluded[node] = str(failures)
+        if decision.leaves is not None:
+            self._leave(decision.leaves)
         self._actions[decision.action](decision)
+
+    def _leave(self, task: TaskId) -> None:
+        """Ask for another container for a task that failed on an excluded node."""
+        peer = self.registry.serving[task]
+        peer.send("bye")
+        self.registry.vacate(peer)
+        self._to_replace.append(self.known[peer.container])
 
     def _nothing(self, decision: Decision) -> None:
         pass
@@ -549,6 +576,7 @@ class Coordinator:
             tensorboard_url=self._tensorboard_url(),
             output_path=job.output,
             tensorboard_logdir=board.logdir if board and board.logdir != job.output else None,
+            excluded_nodes=dict(self._excluded),
             versions={"tf_yarn_ops": job.version_of_package, "python": platform.python_version()},
         )
 

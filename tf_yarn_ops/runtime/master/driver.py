@@ -177,7 +177,7 @@ def main(arguments: List[str]) -> int:
     async def all_of_it() -> None:
         assert pulse is not None
         beating = asyncio.ensure_future(beat(pulse))
-        await coordinate(Coordinator(job, application_id, SkeinContainers()))
+        await coordinate(Coordinator(job, application_id, SkeinContainers(job)))
         beating.cancel()
 
     try:

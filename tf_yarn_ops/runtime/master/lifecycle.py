@@ -29,6 +29,19 @@ class Rules(NamedTuple):
     retry_exit_codes: Tuple[int, ...] = ()
     fatal_exit_codes: Tuple[int, ...] = ()
     backoff: float = 1.0
+    exclude_node_after: int = 0
+
+
+class NodeFailures(NamedTuple):
+    """Failures of the job on one node: their number, and the last one's reason, sentence and task."""
+
+    number: int
+    reason: Reason
+    cause: str
+    task: TaskId
+
+    def __str__(self) -> str:
+        return "%d failure%s, the last: %s" % (self.number, "s" * (self.number > 1), self.cause[:300])
 
 
 class Verdict(NamedTuple):
@@ -55,6 +68,8 @@ class State(NamedTuple):
         The number of this publication of the cluster spec, from 1.
     published : bool
         Whether the cluster spec of this round has been published.
+    failures : mapping of str to NodeFailures
+        By node.
     verdict : Verdict or None
     """
 
@@ -65,6 +80,7 @@ class State(NamedTuple):
     quick: Mapping[Optional[TaskId], int] = {}
     round: int = 1
     published: bool = False
+    failures: Mapping[str, NodeFailures] = {}
     verdict: Optional[Verdict] = None
 
 
@@ -75,12 +91,16 @@ class Registered(NamedTuple):
 
 
 class Exited(NamedTuple):
-    """A command ended by itself. ``code`` is 0 to 255, or 128 + n for signal n; ``cause`` a short text."""
+    """A command ended by itself. ``code`` is 0 to 255, or 128 + n for signal n; ``cause`` a short text.
+
+    ``node``, here and in `Lost`, counts its failures: ``host:port`` of the NodeManager's pages; empty counts none.
+    """
 
     task: TaskId
     code: int
     seconds: float
     cause: str = ""
+    node: str = ""
 
 
 class Lost(NamedTuple):
@@ -89,6 +109,7 @@ class Lost(NamedTuple):
     task: TaskId
     reason: Reason
     cause: str
+    node: str = ""
 
 
 class Expired(NamedTuple):
@@ -117,12 +138,15 @@ class Decision(NamedTuple):
         Seconds before the action.
     cause : str
         The cause of ``restart`` and ``start``, for log and report.
+    leaves : TaskId or None
+        The task that gets another container before the action, because its node is excluded.
     """
 
     action: str
     task: Optional[TaskId] = None
     delay: float = 0.0
     cause: str = ""
+    leaves: Optional[TaskId] = None
 
 
 NOTHING = Decision("none")
@@ -137,6 +161,7 @@ def rules_of(job: Job) -> Rules:
         retry_exit_codes=tuple(job.restart["retry_exit_codes"]),
         fatal_exit_codes=tuple(job.restart["fatal_exit_codes"]),
         backoff=job.restart["backoff"],
+        exclude_node_after=job.restart["exclude_node_after"],
     )
 
 
@@ -153,6 +178,12 @@ def needed(rules: Rules, task: TaskId) -> bool:
     """Return whether the cluster spec waits for the task: it is in the cluster spec, awaited or fatal."""
     role = rules.roles[task.type]
     return role.in_cluster or role.awaited or role.fatal
+
+
+def excluded_nodes(rules: Rules, state: State) -> Dict[str, NodeFailures]:
+    """Return the nodes on which no task starts any more, by their addresses."""
+    return {node: failures for node, failures in state.failures.items()
+            if 0 < rules.exclude_node_after <= failures.number}
 
 
 def decide(rules: Rules, state: State, event: Event) -> Tuple[State, Decision]:
@@ -207,10 +238,12 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
     state = _with(state, event.task, FAILED)
     if not rules.roles[event.task.type].fatal:
         return state, NOTHING
-    whose = event.task if rules.mode == "task" else None
-    quick = state.quick.get(whose, 0) + 1 if event.seconds < QUICK_SECONDS else 0
-    state = state._replace(quick={**state.quick, whose: quick})
     what = "%s %s" % (event.task, event.cause or "failed with exit code %d" % event.code)
+    state = _count(state, event, Reason.TASK_FAILED, what)
+    leaves = event.node in excluded_nodes(rules, state)
+    whose = event.task if rules.mode == "task" else None
+    quick = state.quick.get(whose, 0) + 1 if event.seconds < QUICK_SECONDS and not leaves else 0
+    state = state._replace(quick={**state.quick, whose: quick})
     verdict = Verdict(Reason.TASK_FAILED, what, event.task)
     if not _forgivable(rules, event.code):
         return _finish(state, verdict)
@@ -222,9 +255,13 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
         return _finish(state, verdict._replace(message=what + spent))
     delay = min(MAX_RESTART_BACKOFF, rules.backoff * 2.0**state.restarts)
     state = state._replace(restarts_left=state.restarts_left - 1, restarts=state.restarts + 1)
-    if rules.mode == "task":
-        return _with(state, event.task, RUNNING), Decision("start", event.task, delay, what)
-    return _restart(state, what, delay)
+    if not leaves:
+        if rules.mode == "task":
+            return _with(state, event.task, RUNNING), Decision("start", event.task, delay, what)
+        return _restart(state, what, delay)
+    state = _with(state, event.task, LOST)
+    state, decision = _restart(state, what, delay) if rules.roles[event.task.type].in_cluster else (state, NOTHING)
+    return state, decision._replace(leaves=event.task)
 
 
 def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
@@ -236,12 +273,22 @@ def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
         return _with(state, event.task, FAILED if event.reason is Reason.OUT_OF_MEMORY else LOST), NOTHING
     state = _with(state, event.task, LOST)
     what = "%s was lost: %s" % (event.task, event.cause)
+    if event.reason in (Reason.CONTAINER_LOST, Reason.HEARTBEAT_LOST):  # the others say nothing about the node
+        state = _count(state, event, event.reason, what)
     if event.reason is Reason.OUT_OF_MEMORY or state.losses_left <= 0:
         return _finish(state, Verdict(event.reason, what, event.task))
     state = state._replace(losses_left=state.losses_left - 1)
     if not state.published or not role.in_cluster:
         return state, NOTHING
     return _restart(state, what, 0.0)
+
+
+def _count(state: State, event: Union[Exited, Lost], reason: Reason, what: str) -> State:
+    """Count a failure of a node."""
+    if not event.node:
+        return state
+    before = state.failures[event.node].number if event.node in state.failures else 0
+    return state._replace(failures={**state.failures, event.node: NodeFailures(before + 1, reason, what, event.task)})
 
 
 def _forgivable(rules: Rules, code: int) -> bool:

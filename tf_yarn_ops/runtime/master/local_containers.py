@@ -13,7 +13,7 @@ import stat
 import subprocess
 import sys
 import time
-from typing import Dict, List
+from typing import Dict, List, Set
 
 from ..common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, Job, read_job
 from ..common.local_job import CONTAINERS, FILES, KILL_FILE, LOGS, write_application
@@ -28,6 +28,7 @@ from .lifecycle import Expired
 logger = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
+NODE = f"{HOST}:0"
 #: What every container has, and a job that has ended no longer needs.
 _OURS = (JOB_FILE, RUNTIME_FILE, CERTIFICATE_FILE, KEY_FILE)
 
@@ -75,7 +76,7 @@ class LocalContainers(Containers):
                 [sys.executable, "-I", "-S", RUNTIME_FILE, "agent", service, self._application_id], cwd=folder, env=env,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
                 preexec_fn=functools.partial(_end_with_parent, os.getpid()))
-        self._containers[name] = Container(name, service, "RUNNING", "", f"{HOST}:0", yarn_id, time.time())
+        self._containers[name] = Container(name, service, "RUNNING", "", NODE, yarn_id, time.time())
 
     def _end(self, name: str, state: str, message: str) -> None:
         """End all processes of a container, as a NodeManager does."""
@@ -103,8 +104,12 @@ class LocalContainers(Containers):
     async def replace(self, container: Container) -> None:
         """End a container that no longer answers, and start another one for its service."""
         if container.id in self._processes:
-            self._end(container.id, "KILLED", "Its agent was silent")
+            self._end(container.id, "KILLED", "It is replaced")
         self._start(container.service)
+
+    async def nodes(self) -> Set[str]:
+        """Return this machine."""
+        return {NODE}
 
     async def progress(self, fraction: float) -> None:
         """Note the job's progress, 0 to 1."""

@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 ANSWER_SECONDS = 6.0
 #: Seconds between two log lines that name the missing tasks.
 LOG_SECONDS = 10.0
+#: Containers in a row that YARN may give on excluded nodes; it often gives the same one until heartbeats have drifted.
+MAX_UNWANTED = 60
 
 
 class View(NamedTuple):
@@ -81,6 +83,7 @@ class Overseer:
         self._job, self._rules = job, rules
         self._handled: Set[str] = set()
         self._running_since: Dict[str, float] = {}
+        self._unwanted = 0
         self._allocating_since = self._alone_since = self._incomplete_since = now
         self._log_at = now + LOG_SECONDS
 
@@ -111,6 +114,33 @@ class Overseer:
             listed = any(container.id == peer.container for container in view.containers)
             gone.append(Gone(peer.container, reason, cause, replace=listed))
         return gone
+
+    def unwanted(self, view: View) -> List[Container]:
+        """Return the new containers on excluded nodes, which Skein can't keep YARN from giving."""
+        excluded = lifecycle.excluded_nodes(self._rules, view.state)
+        found = [container for container in view.containers
+                 if container.state == "RUNNING" and container.node in excluded
+                 and container.id not in view.peers and container.id not in self._handled]
+        self._handled.update(container.id for container in found)
+        self._unwanted = self._unwanted + len(found) if self._pending(view) else 0
+        return found
+
+    def stranded(self, view: View, nodes: Optional[Set[str]]) -> Optional[Expired]:
+        """Return the end of the job, for the last failure's reason, if YARN has no other than excluded nodes.
+
+        Parameters
+        ----------
+        view : View
+        nodes : set of str or None
+            All nodes that run; None if they are not known.
+        """
+        excluded = lifecycle.excluded_nodes(self._rules, view.state)
+        if (nodes is None or nodes - {*excluded}) and self._unwanted < MAX_UNWANTED:
+            return None
+        last = list(excluded.values())[-1]
+        why = "every node" if nodes and not nodes - {*excluded} else f"{self._unwanted} containers in a row were there"
+        return Expired(last.reason, f"{last.cause}; no node is left: excluded are {list_names([*excluded])} ({why})",
+                       last.task)
 
     def missing(self, view: View, now: float) -> Optional[Expired]:
         """Return the end of the job if containers or registrations are missing for too long."""

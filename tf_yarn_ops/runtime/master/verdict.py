@@ -11,13 +11,12 @@ import os
 import time
 import urllib.error
 import urllib.request
-from typing import Any, Dict, Mapping, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
-from ..common.container_http import NO_ANSWER, container_tokens, opener_of
+from ..common.container_http import NO_ANSWER, RM_LOOK_SECONDS, ask_yarn, opener_of, token_header
 from ..common.contract import Job
 from ..common.reasons import Reason
 from ..common.report import JobReport, compose_diagnostics
-from ..common.tokens import RESOURCEMANAGER_KIND, TOKEN_HEADER
 from .containers import Containers
 from .skein_calls import SkeinFailed
 
@@ -36,8 +35,6 @@ RESOURCEMANAGER_LOOKS = 1.0
 KILLS = 5
 #: Seconds in which YARN ends the coordinator after it has accepted the kill.
 KILL_SECONDS = 20.0
-#: Seconds for one look at a ResourceManager.
-RM_LOOK_SECONDS = 5.0
 
 
 class VerdictNotTaken(Exception):
@@ -141,18 +138,7 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: 
 def ask_for_application(resourcemanagers: Sequence[str], application_id: str,
                         authorities: str = "") -> Mapping[str, Any]:
     """Return YARN's object of the application, with its times; empty if no ResourceManager shows it."""
-    opener = opener_of(authorities)
-    for base in resourcemanagers:
-        url = f"{base}/ws/v1/cluster/apps/{application_id}?deSelects=resourceRequests"
-        try:
-            with opener.open(urllib.request.Request(url, headers=token_header(os.environ)),
-                             timeout=RM_LOOK_SECONDS) as answer:
-                found = json.loads(answer.read()).get("app")
-        except (*NO_ANSWER, AttributeError):
-            continue
-        if isinstance(found, dict):
-            return found
-    return {}
+    return ask_yarn(resourcemanagers, f"apps/{application_id}?deSelects=resourceRequests", "app", authorities)
 
 
 def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str,
@@ -174,9 +160,3 @@ def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str
                     time.sleep(KILL_SECONDS)  # YARN keeps the first news of the end; an exit would be such news
         except NO_ANSWER:
             continue
-
-
-def token_header(environ: Mapping[str, str]) -> Dict[str, str]:
-    """Return the header with the container's token for the ResourceManager; empty on unsecured clusters."""
-    tokens = container_tokens(environ, RESOURCEMANAGER_KIND)
-    return {TOKEN_HEADER: tokens[0]} if tokens else {}

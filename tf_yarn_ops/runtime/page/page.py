@@ -211,7 +211,9 @@ def _other_tails(tasks: Sequence[Mapping[str, Any]], application: str) -> str:
 
 
 def _concerns(document: Mapping[str, Any]) -> str:
-    items = "".join(f"<li>{text(concern['text'])}</li>" for concern in document.get("concerns") or ())
+    excluded = [f"Node {node} is excluded: {why}" for node, why in (document.get("excluded_nodes") or {}).items()]
+    items = "".join(f"<li>{text(sentence)}</li>" for sentence in
+                    (*(concern["text"] for concern in document.get("concerns") or ()), *excluded))
     return f"<ul>{items}</ul>" if items else ""
 
 
