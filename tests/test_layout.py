@@ -115,6 +115,7 @@ TESTED_IN = {
     "azkaban/test_job.py": ["azkaban.request", "azkaban.values"],
     "azkaban/test_backfill.py": ["azkaban.commands", "azkaban.scheduler.web_api"],
     "cli/test_cli_cluster.py": ["cli.cache", "doctor.node_program", "doctor.probe_job"],
+    "cli/test_client.py": ["runtime.agent.client_task", "submit.working_folder"],
     "cli/test_history.py": ["cli.html_report"],
     "doctor/test_examination.py": ["doctor.findings", "doctor.known"],
     "doctor/test_reach.py": ["doctor.probe"],

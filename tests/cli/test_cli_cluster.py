@@ -4,11 +4,13 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +21,7 @@ from support.browser import browsing
 from support.events import event_file, see_charts
 from support.programs import ROOT, SUBMIT, YTF
 from support.waiting import until
+from tf_yarn_ops.hadoop.cluster import discover
 
 pytestmark = pytest.mark.cluster
 
@@ -381,7 +384,7 @@ def test_an_application_that_yarn_does_not_know(run, command):
 
 def test_client_runs_here_with_the_variables_of_the_tasks(run, tmp_path):
     """The seed's --client: outside of the cluster, once the cluster is complete, with the terminal of ytf-submit."""
-    command = (f"if [ $DTF_TASK_JOB_NAME = client ]; then env > client.env; read answer; echo $answer > {tmp_path}/done; fi; "
+    command = (f"if [ $DTF_TASK_JOB_NAME = client ]; then env > {tmp_path}/client.env; read answer; echo $answer > {tmp_path}/done; fi; "
                f"until [ -e {tmp_path}/done ]; do sleep 0.1; done")
     done = run(SUBMIT, "--client", *SMALL, "-i", "/in", "-r", "ps:2,worker:2", command, check=0, typed="go on\n")
     assert APPLICATION.fullmatch(done.stdout.strip())
@@ -393,6 +396,26 @@ def test_client_runs_here_with_the_variables_of_the_tasks(run, tmp_path):
     assert env["YTF_APPLICATION_ID"] == done.stdout.strip()
     assert "client" not in json.loads(env["TF_CONFIG"])["cluster"]
     assert "client: exit code 0" in done.stderr
+
+
+def test_client_has_environment_files_and_each_cluster_spec(run, minicluster, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/name").write_text("of a folder\n")
+    packed = Path(shutil.make_archive(str(tmp_path / "packed"), "gztar", tmp_path / "folder"))
+    with closing(discover(minicluster.resourcemanager_url, minicluster.environ).open_filesystem()) as files:
+        files.makedirs("/tmp/client", 0o755)
+        files.create("/tmp/client/rows", b"of hdfs\n", 0o600)
+        files.create("/tmp/client/packed.tar.gz", packed.read_bytes(), 0o600)
+    client = (f"(cat rows near far/name; command -v python; echo $DTF_WORKER_HOSTS) > part; mv part {tmp_path}/seen.$YTF_ROUND;"
+              "exec tail -f /dev/null")
+    worker = (f"echo $DTF_WORKER_HOSTS > {tmp_path}/own.$YTF_ROUND; until [ -e {tmp_path}/seen.$YTF_ROUND ]; do sleep 0.1; done;"
+              "[ $YTF_ROUND = 2 ]")
+    run(SUBMIT, "--client", *SMALL, "-r", "worker:1", "--restart", "cluster", "--restart_backoff", "0",
+        "--file", "rows=hdfs:///tmp/client/rows", "--file", f"near={tmp_path}/folder/name",
+        "--archive", "far=hdfs:///tmp/client/packed.tar.gz", "--command", f"client={client}", worker, check=0)
+    for number in (1, 2):
+        assert (tmp_path / f"seen.{number}").read_text().splitlines() == [
+            "of hdfs", "of a folder", "of a folder", f"{sys.prefix}/bin/python", (tmp_path / f"own.{number}").read_text().strip()]
 
 
 def test_client_is_ended_with_the_job_and_does_not_change_its_result(run, tmp_path):

@@ -67,11 +67,13 @@ def test_mirror_needs_a_path_that_it_can_copy(call):
     assert "chief needs a task of type chief or worker; give all, and every task writes" in done.stderr
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signal_kills_the_job(environ, tmp_path, number, code):
-    started = tmp_path / "started"
-    client = subprocess.Popen([*SUBMIT, "--local", "-r", "worker:1", f"echo $$ > {started}; exec tail -f /dev/null"],
+@pytest.mark.parametrize("number, code, task, words", [
+    (signal.SIGINT, 130, "worker", []), (signal.SIGTERM, 143, "client", ["--client"])])
+def test_signal_kills_the_job(environ, tmp_path, number, code, task, words):
+    command = f"echo $$ > {tmp_path}/$DTF_TASK_JOB_NAME; exec tail -f /dev/null"
+    client = subprocess.Popen([*SUBMIT, "--local", *words, "-r", "worker:1", command],
                               env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    started = tmp_path / task
     worker = int(until(lambda: started.exists() and started.read_text(), what="the start of the task"))
     client.send_signal(number)
     _, shown = client.communicate(timeout=60)
@@ -128,6 +130,19 @@ def test_client_has_the_terminal_of_ytf_submit(environ, tmp_path):
         shown += piece
     assert client.wait(60) == 0, shown.decode()
     assert (tmp_path / "answer").read_text() == "yes\n"
+
+
+def test_client_has_the_files_and_each_new_cluster_spec(call, tmp_path):
+    (tmp_path / "rows.csv").write_text("1,2\n")
+    client = f"(cat rows; echo $DTF_WORKER_HOSTS) > part; mv part {tmp_path}/seen.$YTF_ROUND; exec tail -f /dev/null"
+    worker = (f"until [ -e {tmp_path}/seen.$YTF_ROUND ]; do sleep 0.05; done; echo $DTF_WORKER_HOSTS > {tmp_path}/own.$YTF_ROUND;"
+              "[ $YTF_ROUND = 2 ]")
+    done = call(SUBMIT, "--local", "--client", "-r", "worker:1", "--file", f"rows={tmp_path}/rows.csv", "--restart", "cluster",
+                "--restart_backoff", "0", "--command", f"client={client}", worker)
+    assert done.returncode == 0, done.stderr
+    seen = [(tmp_path / f"seen.{number}").read_text().splitlines() for number in (1, 2)]
+    assert seen == [["1,2", (tmp_path / f"own.{number}").read_text().strip()] for number in (1, 2)]
+    assert done.stderr.count("running the command here") == 2 and "client: ended by signal 15" in done.stderr
 
 
 def test_client_is_not_part_of_the_cluster_and_has_no_port(environ, tmp_path):

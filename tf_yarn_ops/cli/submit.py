@@ -173,14 +173,17 @@ class CommandLineRun:
     def _follow(self, launcher: "Launcher", job: JobSpec, identity: "Identity | None",
                 client: "LocalTask | None" = None) -> JobReport:  # fmt: skip
         """Submit the job, or attach to its application, and follow it to its end."""
+        if client is not None:
+            job = client.prepare(launcher.cluster, launcher.checkpoint)
         with make_progress(plain=client is not None or bool(self._log_tasks)) as progress:
 
             def show(report: JobReport) -> None:
                 self._print_id(report)
                 if client is None or not client.running:
                     progress.show(report)
-                if client is not None and report.state == "RUNNING":
-                    client.start(report.application_id, launcher.cluster_spec(report.application_id))
+                if client is not None and report.state == "RUNNING" and report.rounds:
+                    client.start(report.application_id, report.rounds[-1].number,
+                                 lambda: launcher.cluster_spec(report.application_id))
 
             report = self._run.train(launcher, job, identity, show, tasks=self._log_tasks,
                                      on_line=self._show_line if self._log_tasks else None)

@@ -31,6 +31,7 @@ from .certificate import mint
 from .container_environment import ContainerEnvironment, build_container_environment
 from .preflight import local_path
 from .runtime_zip import runtime_zip
+from .working_folder import lay_out
 
 logger = logging.getLogger(__name__)
 
@@ -132,16 +133,9 @@ class LocalSubmitter:
             os.close(directory)
 
     def _start(self, spec: JobSpec, application_id: str, folder: Path, tags: Iterable[str]) -> None:
-        placed = build_container_environment(spec.environment)
         shutil.rmtree(folder / FILES, ignore_errors=True)
         (folder / FILES).mkdir()
-        for name, (source, kind) in user_files(spec, placed).items():
-            path, target = local_path(source), folder / FILES / name
-            assert path is not None
-            if kind == "archive" and not path.is_dir():
-                shutil.unpack_archive(path, target)
-            else:
-                target.symlink_to(path.absolute())
+        placed = lay_out(spec, folder / FILES, self._cluster)
         context = replace(context_of(self._cluster, spec, int(application_id.split("_")[1])), viewers=None)
         credentials = mint()
         for name, content in ((JOB_FILE, dump_job(build_runtime_job(spec, context))), (RUNTIME_FILE, runtime_zip()),

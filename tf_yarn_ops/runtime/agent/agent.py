@@ -29,7 +29,7 @@ from ..common.contract import (
 from ..common.masking import mask_texts, secrets_of
 from ..common.processes import descendants, send_signal, set_child_subreaper
 from ..common.roles import TENSORBOARD
-from .command import UNKILLABLE_SECONDS, Command, log_size, read_log_end
+from .command import UNKILLABLE_SECONDS, Command, log_size, open_wakeup, read_log_end
 from .contact import Contact
 from .gpu import GpuMeter
 from .metrics import MetricsFile
@@ -132,11 +132,7 @@ class Agent:
     def run(self) -> int:
         """Serve until the coordinator says bye, YARN ends the container, or the contact is lost for too long."""
         set_child_subreaper()
-        wakeup, writer = os.pipe()
-        for end in (wakeup, writer):
-            os.set_blocking(end, False)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        wakeup = open_wakeup()
         signal.signal(signal.SIGTERM, self.terminate)
         signal.signal(signal.SIGINT, self.terminate)
         while self.exit_code is None:

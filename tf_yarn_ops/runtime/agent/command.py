@@ -5,6 +5,7 @@ subreaper: processes that the command leaves behind become its children, so that
 """
 
 import os
+import resource
 import signal
 import time
 from typing import Dict, Iterable, Mapping, NamedTuple, Optional
@@ -33,6 +34,13 @@ class CommandEnd(NamedTuple):
 class Command:
     """One run of the user's command, started by ``bash -c`` with exactly this environment.
 
+    Parameters
+    ----------
+    text : str
+    env : mapping of str to str
+    interactive : bool, optional
+        Whether it reads the input of this process. Default: its input is empty.
+
     Attributes
     ----------
     ending : Ending or None
@@ -45,7 +53,7 @@ class Command:
         Measures what it uses.
     """
 
-    def __init__(self, text: str, env: Mapping[str, str]):
+    def __init__(self, text: str, env: Mapping[str, str], *, interactive: bool = False):
         self.ending: Optional[CommandEnd] = None
         self.stopping = False
         self.started_at = time.time()
@@ -59,7 +67,7 @@ class Command:
         agent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
-            _become(text, env, agent)
+            _become(text, env, agent, interactive)
 
     def end(self, grace: float, *, sent: bool = False) -> None:
         """Send SIGTERM, unless it is `sent`, to all processes of the command; `reap` sends SIGKILL after the grace."""
@@ -156,7 +164,7 @@ def read_log_end(limit: int, start: int = 0) -> str:
     return text[-limit:].partition("\n")[2] or text[-limit:] if limit else ""
 
 
-def _become(text: str, env: Mapping[str, str], agent: int) -> None:
+def _become(text: str, env: Mapping[str, str], agent: int, interactive: bool) -> None:
     """Turn the forked child into the user's command; never returns."""
     try:
         set_parent_death_signal()
@@ -166,13 +174,34 @@ def _become(text: str, env: Mapping[str, str], agent: int) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         # A NodeManager leaves an open pipe: a program that reads its input would wait until the deadline.
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        if not interactive:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.execvpe("bash", ["bash", "-c", text], dict(env))
     except OSError as error:
         os.write(2, ("tf_yarn_ops agent: cannot start bash: %s\n" % error).encode())
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
     finally:
         os._exit(126)
+
+
+def open_wakeup() -> int:
+    """Return a descriptor that is readable after each signal that this process handles, SIGCHLD among them."""
+    wakeup, writer = os.pipe()
+    for end in (wakeup, writer):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return wakeup
+
+
+def end_as(ending: CommandEnd) -> int:
+    """Return the exit code of a command; if a signal ended it, end this process by the same one."""
+    if ending.signal:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if ending.signal != signal.SIGKILL:
+            signal.signal(ending.signal, signal.SIG_DFL)
+        os.kill(os.getpid(), ending.signal)
+    return ending.code or 0
 
 
 def log_size() -> int:

@@ -9,7 +9,6 @@ import fcntl
 import itertools
 import math
 import os
-import resource
 import select
 import shutil
 import signal
@@ -23,7 +22,7 @@ from ..common.event_copies import PIECE
 from ..common.file_storage import LocalFolder
 from ..common.hdfs import Hdfs
 from ..common.processes import set_child_subreaper
-from .command import Command
+from .command import Command, end_as, open_wakeup
 from .transfers import APPEND, DELETE, Stamp, Transfer, in_order, is_events, plan_writes
 
 #: Exit code of a task whose files can't be brought or saved: EX_IOERR of sysexits.h.
@@ -347,11 +346,7 @@ class MirroredCommand:
 
     def run(self) -> int:
         set_child_subreaper()  # programs that outlive their shell are awaited here
-        wakeup, writer = os.pipe()
-        for end in (wakeup, writer):
-            os.set_blocking(end, False)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        wakeup = open_wakeup()
         command = Command(self._env["DTF_TASK_PROGRAM"], self._env)
         signal.signal(signal.SIGTERM, self._stop)  # an earlier one ends the mirror, and with it the program
         look_at = time.monotonic() + LOOK_SECONDS
@@ -372,12 +367,7 @@ class MirroredCommand:
             log_mirror("%s", self._fault)
             if command.stopping or ending.code == 0:
                 return MIRROR_FAILED
-        if ending.signal:
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            if ending.signal != signal.SIGKILL:
-                signal.signal(ending.signal, signal.SIG_DFL)
-            os.kill(os.getpid(), ending.signal)
-        return ending.code or 0
+        return end_as(ending)
 
     def _stop(self, *_: object) -> None:
         self._stopped = True
