@@ -1,5 +1,7 @@
 """ytf ui: its port, its extra, its warnings."""
 
+import logging
+
 import pytest
 from click.testing import CliRunner
 
@@ -26,3 +28,14 @@ def test_listening_for_others_without_tls_is_warned_about(yarn, monkeypatch):
     assert warned.exit_code == 0 and "without TLS" in warned.stderr and "can name any user in X-User" in warned.stderr
     quiet = CliRunner().invoke(ui, ["--resourcemanager", yarn.url, "--no-browser"])
     assert "TLS" not in quiet.stderr
+
+
+def test_handlers_of_other_libraries_stay_open(yarn, monkeypatch):
+    """Uvicorn's own configuration of logging closes all handlers, and abseil's closes its stream."""
+    import uvicorn
+
+    closed, handler = [], logging.StreamHandler()
+    monkeypatch.setattr(handler, "close", lambda: closed.append(True))
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
+    assert CliRunner().invoke(ui, ["--resourcemanager", yarn.url, "--no-browser"]).exit_code == 0
+    assert not closed

@@ -53,7 +53,7 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
             + (f", and everybody who reaches {host} can name any user in {user_header}" if user_header else "")
             + ": listen on 127.0.0.1 behind a reverse proxy with TLS")
     application = build_application(library, key, user_header)
-    config = uvicorn.Config(application, log_level="warning", lifespan="off", server_header=False)
+    config = uvicorn.Config(application, log_config=None, access_log=False, lifespan="off", server_header=False)
     say(f"serving {url} until Ctrl-C")
     if browser and not user_header:
         threading.Timer(0.3, webbrowser.open, [url]).start()
