@@ -15,8 +15,8 @@ def status(tasks=("worker:0", "worker:1", "worker:2"), starts=1, reason=None, **
     return build_status(JobReport(APP, state="RUNNING", started_at=NOW - 3600, tasks=reports, reason=reason), Facts(NOW, **facts))
 
 
-def usage(memory=100.0, idle=0.0):
-    return Usage(NOW, 1.0, memory, 1.0, memory, 60.0, idle)
+def usage(memory=100.0, idle=0.0, gpus=None):
+    return Usage(NOW, 1.0, memory, 1.0, memory, 60.0, idle, gpus)
 
 
 def series(task, step, *, at=NOW, name="loss", value=0.5, since=None):
@@ -35,6 +35,10 @@ def series(task, step, *, at=NOW, name="loss", value=0.5, since=None):
       "given": {"worker:0": Given(1000, 1), "worker:1": Given(1000, 1)}},
      [("worker:0: 93 % of the memory is in use, and YARN kills at 100 %. Raise --task_memory worker:... for the next run.",
        ["worker:0"])]),
+    ({"usage": dict.fromkeys(("worker:0", "worker:1", "worker:2"), usage(gpus=2)),
+      "given": {"worker:0": Given(1000, 1, 1), "worker:1": Given(1000, 1, 2), "worker:2": Given(1000, 1)}},
+     [("worker:0: nvidia-smi shows more GPUs than YARN allocated; the node does not isolate them. Select each program's "
+       "by CUDA_VISIBLE_DEVICES.", ["worker:0"])]),
     ({"series": [series("worker:0", 400), series("worker:1", 410), series("worker:2", 120)]},
      [("worker:2: at step 120, where the median task is at 400.", ["worker:2"])]),
     ({"waiting": Waiting(("worker:1 (container requested)",), NOW - 190)},

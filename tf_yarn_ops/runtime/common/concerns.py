@@ -30,8 +30,8 @@ def find_concerns(document: Mapping[str, Any]) -> List[Concern]:
     if document.get("reason") or not document.get("at"):
         return []
     running = [task for task in document.get("tasks") or () if task.get("state") == "running"]
-    return [*_silent(running), *_full(running), *_slow(document, running), *_waiting(document), *_deadlines(document),
-            *_metrics(document, running), *_restarts(document)]
+    return [*_silent(running), *_full(running), *_unisolated(running), *_slow(document, running), *_waiting(document),
+            *_deadlines(document), *_metrics(document, running), *_restarts(document)]
 
 
 def _silent(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
@@ -58,6 +58,15 @@ def _full(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
         names = tuple(name for _, name in full)
         yield Concern("memory", f"{list_names(names)}: {100 * max(full)[0]:.0f} % of the memory is in use, and YARN "
                       f"kills at 100 %. Raise {option} for the next run.", names)
+
+
+def _unisolated(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
+    """YARN isolates GPUs only by LinuxContainerExecutor with cgroups, or by Docker."""
+    names = tuple(task["task"] for task in running
+                  if 0 < (task.get("given") or {}).get("gpus", 0) < ((task.get("usage") or {}).get("gpus") or 0))
+    if names:
+        yield Concern("gpus", f"{list_names(names)}: nvidia-smi shows more GPUs than YARN allocated; the node does not "
+                      "isolate them. Select each program's by CUDA_VISIBLE_DEVICES.", names)
 
 
 def _slow(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
