@@ -26,7 +26,7 @@ JOB = {
     "task_memory": "1 GiB",
     "environment": "{{ var.value.tf_environment }}",
     "input": "{{ var.value.digits_folder }}/digits.npz",
-    "file": [f"{DIGITS}/digits.py", f"{DIGITS}/storage.py"],
+    "file": [f"{DIGITS}/digits.py"],
     "deferrable": True,
     "retries": 2,
 }

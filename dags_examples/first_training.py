@@ -9,7 +9,7 @@ connection ``tf_yarn_default``
     ``HADOOP_CONF_DIR``.
 variable ``digits_folder``
     A folder that all nodes can read, such as ``hdfs:///user/airflow/digits``. Put the data there with
-    ``python examples/digits/prepare.py hdfs:///user/airflow/digits/digits.npz``.
+    ``python examples/digits/prepare.py webhdfs://airflow@namenode:9870/user/airflow/digits/digits.npz``.
 variable ``tf_environment``
     A Python with tensorflow: a folder on all nodes, such as ``venv:///opt/tensorflow``, or an archive. On each node
     ``python3 -m venv /opt/tensorflow && /opt/tensorflow/bin/pip install "tf-yarn-ops[tensorflow,s3]"`` makes one.
@@ -39,7 +39,7 @@ with DAG(
         cluster_requirement="worker:2",
         task_memory="1 GiB",
         script=f"{DIGITS}/multi_worker.py",
-        file=[f"{DIGITS}/digits.py", f"{DIGITS}/storage.py"],
+        file=[f"{DIGITS}/digits.py"],
         environment="{{ var.value.tf_environment }}",
         input="{{ var.value.digits_folder }}/digits.npz",
         # Not {{ run_id }}: it has colons, which HDFS does not allow.

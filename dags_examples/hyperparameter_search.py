@@ -37,7 +37,7 @@ with DAG(
         cluster_requirement="worker:1",
         task_memory="1 GiB",
         script=f"{DIGITS}/single.py",
-        file=[f"{DIGITS}/digits.py", f"{DIGITS}/storage.py"],
+        file=[f"{DIGITS}/digits.py"],
         environment="{{ var.value.tf_environment }}",
         input="{{ var.value.digits_folder }}/digits.npz",
         output_path="{{ var.value.digits_folder }}/search/{{ dag_run.run_after | ts_nodash }}/{{ ti.map_index }}",

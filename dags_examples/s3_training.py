@@ -1,6 +1,6 @@
 """Train on data in S3, and write the model to S3.
 
-The program itself reads and writes ``s3://`` with boto3; the operator passes the paths on unchanged. The keys travel as
+The program itself copies from and to ``s3://`` with boto3; the operator passes on the paths. The keys travel as
 a file that only the owner of the job can read. As variables in ``env`` they would be visible in Airflow.
 
 Needs
@@ -9,7 +9,7 @@ connection ``tf_yarn_default``, variable ``tf_environment`` with boto3 in it
     See ``first_training.py``.
 variable ``digits_bucket``
     Such as ``s3://lake/digits``. Put the data there with
-    ``python examples/digits/prepare.py s3://lake/digits/digits.npz``.
+    ``python examples/digits/prepare.py digits.npz`` and ``aws s3 cp digits.npz s3://lake/digits/``.
 variable ``aws_config_file``
     A file on the Airflow worker in the form of ``~/.aws/config``, with keys and region, and with ``endpoint_url`` for a
     store that is not Amazon's. If the nodes have their own rights to the bucket, leave out the file and ``env``.
@@ -40,7 +40,7 @@ with DAG(
         script=f"{DIGITS}/single.py",
         file={
             "digits.py": f"{DIGITS}/digits.py",
-            "storage.py": f"{DIGITS}/storage.py",
+            "s3_copy.py": f"{DIGITS}/s3_copy.py",
             "aws-config": "{{ var.value.aws_config_file }}",
         },
         env={"AWS_CONFIG_FILE": "aws-config"},

@@ -46,7 +46,7 @@ with DAG(
         cluster_requirement="worker:1",
         task_memory="1 GiB",
         script=f"{DIGITS}/single.py",
-        file=[f"{DIGITS}/digits.py", f"{DIGITS}/storage.py"],
+        file=[f"{DIGITS}/digits.py"],
         environment="{{ var.value.tf_environment }}",
         input="{{ var.value.digits_folder }}/days/{{ ds }}.npz",
         output_path="{{ var.value.digits_folder }}/models/{{ ds }}",

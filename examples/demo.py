@@ -41,15 +41,15 @@ def train(cluster: MiniCluster, output: Path) -> int:
 
     environ = {**os.environ, **cluster.environ}
     environ["HADOOP_USER_NAME"] = current_user(environ)  # one user for all programs; LOGNAME does not count
-    data = f"{cluster.default_filesystem}/user/{environ['HADOOP_USER_NAME']}/digits.npz"
+    user, data = environ["HADOOP_USER_NAME"], f"/user/{environ['HADOOP_USER_NAME']}/digits.npz"
     say("\n== the data: 1,797 handwritten digits into HDFS")
-    subprocess.run([sys.executable, "prepare.py", data, "--webhdfs", cluster.namenode_url], cwd=DIGITS, env=environ,
-                   stdout=sys.stderr, check=True)
+    subprocess.run([sys.executable, "prepare.py", cluster.namenode_url.replace("http://", f"webhdfs://{user}@") + data],
+                   cwd=DIGITS, env=environ, stdout=sys.stderr, check=True)
 
     command = [
         str(PROGRAMS / "ytf-submit"), "--wait", "-n", "digits", "-r", "chief:1,worker:2,ps:1,evaluator:1", "-m", "1024",
         "--success", "chief", "--environment", f"venv://{sys.prefix}", "-s", "parameter_server.py",
-        "--file", "digits.py", "--file", "storage.py", "-i", data, "-o", str(output), "python ${DTF_TASK_SCRIPT}",
+        "--file", "digits.py", "-i", cluster.default_filesystem + data, "-o", str(output), "python ${DTF_TASK_SCRIPT}",
     ]  # fmt: skip
     say("\n== the training, ParameterServerStrategy on five tasks")
     say(f"$ cd {show(DIGITS)}\n$ {shlex.join(['ytf-submit', *command[1:]])}\n")

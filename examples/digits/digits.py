@@ -18,7 +18,6 @@ os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # five tasks share the dem
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "2")
 
 import numpy as np
-import storage
 import tensorflow as tf
 
 log = logging.getLogger("digits")
@@ -33,10 +32,35 @@ class Digits(NamedTuple):
     test_labels: np.ndarray
 
 
+def open_place(url):
+    """Return what TensorFlow opens for a URL, and a function that uploads what was written there.
+
+    A path, or ``hdfs://`` in a container of ours, is opened as it is.
+    """
+    if not url.startswith("s3://"):
+        return url, lambda: None
+    from s3_copy import S3Copy  # only who uses S3 needs boto3
+
+    copy = S3Copy(url)
+    return copy.path, copy.push
+
+
 def load_digits(url):
-    """The data as `prepare.py` wrote it, from a path, an ``hdfs://`` or an ``s3://`` URL."""
-    with np.load(BytesIO(storage.read_bytes(url))) as arrays:
-        return Digits(*(arrays[name] for name in Digits._fields))
+    """The data as `prepare.py` wrote it."""
+    return Digits(**load_arrays(open_place(url)[0]))
+
+
+def load_arrays(place):
+    """The arrays of an .npz by their names."""
+    with tf.io.gfile.GFile(place, "rb") as file, np.load(BytesIO(file.read())) as arrays:
+        return dict(arrays)
+
+
+def write_file(place, content):
+    """Write bytes to a file, whose folder is made."""
+    tf.io.gfile.makedirs(os.path.dirname(place))
+    with tf.io.gfile.GFile(place, "wb") as file:
+        file.write(content)
 
 
 def batches(images, labels, batch_size):
@@ -130,21 +154,18 @@ class Record:
         self._checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=self._step)
         # Without this each ps writes its own part, to a disk that need not be the chief's.
         self._here = tf.train.CheckpointOptions(experimental_io_device=self._step.device)
-        self._output = os.environ["DTF_OUTPUT_PATH"].rstrip("/")
-        self._checkpoints = storage.Folder(f"{self._output}/checkpoints")
-        self._checkpoints.pull()
+        self._output, self._push = open_place(os.environ["DTF_OUTPUT_PATH"].rstrip("/"))
+        written = self._checkpoints = f"{self._output}/checkpoints"
         if writes:
-            written = self._checkpoints.path
-            self._logs = storage.Folder(f"{self._output}/logs/train")
-            self._summaries = tf.summary.create_file_writer(str(self._logs.path))
+            self._summaries = tf.summary.create_file_writer(f"{self._output}/logs/train")
         else:
             self._discarded = tempfile.TemporaryDirectory(prefix="digits-", dir=os.getcwd())
             written = self._discarded.name
-        self._manager = tf.train.CheckpointManager(self._checkpoint, str(written), max_to_keep=3)
+        self._manager = tf.train.CheckpointManager(self._checkpoint, written, max_to_keep=3)
 
     def resume(self):
         """Restore the latest checkpoint, if there is one; returns the number of steps that it has behind it."""
-        latest = tf.train.latest_checkpoint(str(self._checkpoints.path))
+        latest = tf.train.latest_checkpoint(self._checkpoints)
         if latest:
             self._checkpoint.restore(latest, options=self._here).assert_consumed()
         self.resumed_from_step = int(self._step.numpy())
@@ -157,13 +178,12 @@ class Record:
         self._manager.save(checkpoint_number=step, options=self._here)
         if not self._writes:
             return
-        self._checkpoints.push()
         loss, accuracy = self._measure()
         with self._summaries.as_default(step=step):
             tf.summary.scalar("loss", loss)
             tf.summary.scalar("accuracy", accuracy)
         self._summaries.flush()
-        self._logs.push()
+        self._push()
         with open(os.environ.get("YTF_METRICS_FILE", os.devnull), "a") as file:  # the curves of the job's page
             file.write(json.dumps({"step": step, "loss": loss, "accuracy": accuracy}) + "\n")
         log.info("step %s: loss %.3f, accuracy %.3f", step, loss, accuracy)
@@ -173,15 +193,14 @@ class Record:
         if not self._writes:
             return
         _, accuracy = self._measure()
-        model = storage.Folder(f"{self._output}/model")
-        self._measured.export(str(model.path), verbose=False)
-        model.push()
+        self._measured.export(f"{self._output}/model", verbose=False)
+        self._push()
         steps = int(self._step.numpy())
         result = {
             "accuracy": accuracy,
             "steps": steps,
             "resumed_from_step": self.resumed_from_step,
-            "model": model.url,
+            "model": os.environ["DTF_OUTPUT_PATH"].rstrip("/") + "/model",
         }
         if os.environ.get("YTF_RESULT_FILE"):
             Path(os.environ["YTF_RESULT_FILE"]).write_text(json.dumps(result))

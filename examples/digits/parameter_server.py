@@ -13,7 +13,6 @@ import time
 os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # the chief hears of a lost worker at once
 
 import digits
-import storage
 import tensorflow as tf
 
 log = logging.getLogger("parameter_server")
@@ -67,18 +66,15 @@ def train(options, data):
 def evaluate(options, data):
     """Measure each checkpoint as it appears, until that of the last step; the chief knows nothing of it."""
     output = os.environ["DTF_OUTPUT_PATH"].rstrip("/")
-    checkpoints = storage.Folder(f"{output}/checkpoints")
-    logs = storage.Folder(f"{output}/logs/eval")
-    summaries = tf.summary.create_file_writer(str(logs.path))
+    summaries = tf.summary.create_file_writer(f"{output}/logs/eval")
     model, step = digits.build_model(), tf.Variable(0, dtype=tf.int64)
     checkpoint = tf.train.Checkpoint(model=model, step=step)
     seen, deadline = None, time.monotonic() + PATIENCE
     while step < options.steps:
-        checkpoints.pull()
-        latest = tf.train.latest_checkpoint(str(checkpoints.path))
+        latest = tf.train.latest_checkpoint(f"{output}/checkpoints")
         if latest in (None, seen):
             if time.monotonic() > deadline:
-                sys.exit(f"no checkpoint after {seen} in {checkpoints.url} within {PATIENCE} s: is the chief at work?")
+                sys.exit(f"no checkpoint after {seen} in {output} within {PATIENCE} s: is the chief at work?")
             time.sleep(POLL)
             continue
         try:
@@ -90,9 +86,8 @@ def evaluate(options, data):
             tf.summary.scalar("loss", loss)
             tf.summary.scalar("accuracy", accuracy)
         summaries.flush()
-        logs.push()
         measured = {"step": int(step.numpy()), "accuracy": accuracy, "loss": loss}
-        storage.write_bytes(f"{output}/eval/accuracy.json", json.dumps(measured).encode())
+        digits.write_file(f"{output}/eval/accuracy.json", json.dumps(measured).encode())
         log.info("checkpoint %s: %s", latest, measured)
         seen, deadline = latest, time.monotonic() + PATIENCE
 

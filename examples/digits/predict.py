@@ -11,7 +11,6 @@ from pathlib import Path
 
 import digits
 import numpy as np
-import storage
 import tensorflow as tf
 
 log = logging.getLogger("predict")
@@ -21,14 +20,14 @@ def main():
     digits.configure_logging()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", help="a path, or an hdfs:// or s3:// URL")
-    folder = storage.Folder(parser.parse_args().model)
-    folder.pull()
-    model = tf.saved_model.load(str(folder.path))
+    url = parser.parse_args().model
+    model = tf.saved_model.load(digits.open_place(url)[0])
     data = digits.load_digits(os.environ["DTF_INPUT_PATH"])
     seen = np.argmax(model.serve(data.test_images), axis=1)
-    output = os.environ["DTF_OUTPUT_PATH"].rstrip("/")
-    storage.write_bytes(f"{output}/predictions.csv", "".join(f"{digit}\n" for digit in seen).encode())
-    result = {"predictions": len(seen), "accuracy": float(np.mean(seen == data.test_labels)), "model": folder.url}
+    output, push = digits.open_place(os.environ["DTF_OUTPUT_PATH"].rstrip("/"))
+    digits.write_file(f"{output}/predictions.csv", "".join(f"{digit}\n" for digit in seen).encode())
+    push()
+    result = {"predictions": len(seen), "accuracy": float(np.mean(seen == data.test_labels)), "model": url}
     if os.environ.get("YTF_RESULT_FILE"):
         Path(os.environ["YTF_RESULT_FILE"]).write_text(json.dumps(result))
     log.info("done: %s", json.dumps(result))

@@ -11,17 +11,15 @@ from pathlib import Path
 
 import digits
 import numpy as np
-import storage
+import tensorflow as tf
 
 WEIGHTS = "weights.npz"
 
 
 def earlier_models(models, stamp):
     """Return the names of complete models of earlier runs, the oldest first."""
-    names = (name for name, _ in storage.connect(models).walk()) if storage.is_remote(models) else (
-        str(path.relative_to(storage.local_path(models))) for path in storage.local_path(models).glob(f"*/{WEIGHTS}"))
-    return sorted(folder for folder, _, file in (name.partition("/") for name in names)
-                  if file == WEIGHTS and folder < stamp)
+    folders = (path.split("/")[-2] for path in tf.io.gfile.glob(f"{models}/*/{WEIGHTS}"))
+    return sorted(folder for folder in folders if folder < stamp)
 
 
 def main():
@@ -35,8 +33,7 @@ def main():
     model = digits.build_model()
     earlier = earlier_models(options.models, options.stamp)
     if earlier:
-        with np.load(BytesIO(storage.read_bytes(f"{options.models}/{earlier[-1]}/{WEIGHTS}"))) as arrays:
-            model.set_weights([arrays[name] for name in arrays.files])
+        model.set_weights(list(digits.load_arrays(f"{options.models}/{earlier[-1]}/{WEIGHTS}").values()))
     _, before = digits.measure(model, data.test_images, data.test_labels)
 
     optimizer = digits.build_optimizer(model, 0.005)
@@ -47,7 +44,7 @@ def main():
     _, accuracy = digits.measure(model, data.test_images, data.test_labels)
     content = BytesIO()
     np.savez(content, *model.get_weights())
-    storage.write_bytes(f"{os.environ['DTF_OUTPUT_PATH']}/{WEIGHTS}", content.getvalue())
+    digits.write_file(f"{os.environ['DTF_OUTPUT_PATH']}/{WEIGHTS}", content.getvalue())
     result = {"accuracy": accuracy, "accuracy_before": before, "started_from": earlier[-1] if earlier else "nothing"}
     Path(os.environ["YTF_RESULT_FILE"]).write_text(json.dumps(result))
     digits.log.info("done: %s", result)

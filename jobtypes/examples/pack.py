@@ -11,7 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 DIGITS = HERE.parent.parent / "examples" / "digits"
-TRAINING = ("digits.py", "storage.py", "multi_worker.py")
+TRAINING = ("digits.py", "multi_worker.py")
 #: Folder of the project, and where the programs of the training lie in it.
 PROJECTS = {"flow1": "", "flow2": "", "tony": "src/"}
 

@@ -248,7 +248,7 @@ def test_the_job_of_tony_brings_its_sources(projects, tmp_path):
     jobs = unpacked(projects / "digits-tony.zip", tmp_path)
     assert not any(name.startswith("tf.") for name in jobs["digits"])
     job, request = read_azkaban_job(resolved(jobs["digits"]), tmp_path)
-    assert set(job.files) == {"train.py", "multi_worker.py", "digits.py", "storage.py"}
+    assert set(job.files) == {"train.py", "multi_worker.py", "digits.py"}
     assert (job.tasks["worker"].instances, job.tasks["worker"].memory, list(job.tasks)) == (2, 1024, ["worker"])
     assert request.warnings == ["these keys of TonY have no effect here: tony.application.security.enabled"]
 

@@ -6,15 +6,12 @@ import re
 import signal
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
 import pytest
 
 from support.faults import processes_of
-from support.http_server import Handler, running
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import local
 from tf_yarn_ops.job.parts import Deadlines, Environment, RestartPolicy
@@ -160,125 +157,3 @@ def test_single_task_goes_on_from_the_checkpoint_and_its_model_predicts(training
     with np.load(trainings.data) as arrays:
         right = np.loadtxt(trainings.output / "predictions.csv", dtype=int) == arrays["test_labels"]
     assert np.mean(right) == trained["accuracy"]
-
-
-class WebHdfs(Handler):
-    """WebHDFS on the wire, for files that live in a dictionary: NameNode and DataNode in one, with the redirect."""
-
-    def answer(self, body=b"", status=200, headers=()):
-        body = body if isinstance(body, bytes) else json.dumps(body)
-        self.reply(status, {"Content-Type": "application/json", **dict(headers)}, body)
-
-    def handle_operation(self):
-        url = urlsplit(self.path)
-        path, query = unquote(url.path).removeprefix("/webhdfs/v1"), parse_qs(url.query)
-        files, operation = self.server.files, query["op"][0].upper()
-        below = {name.removeprefix(path + "/").split("/")[0] for name in files if name.startswith(path + "/")}
-        if operation == "CREATE" and "datanode" not in query:
-            return self.answer(status=307, headers={"Location": f"{self.server.address}{self.path}&datanode=true"})
-        if operation == "CREATE":
-            files[path] = self.read_body()
-            return self.answer(status=201)
-        if operation == "RENAME":
-            target = query["destination"][0]
-            moved = target not in files and path in files
-            if moved:
-                files[target] = files.pop(path)
-            return self.answer({"boolean": moved})
-        if operation == "DELETE":
-            return self.answer({"boolean": files.pop(path, None) is not None})
-        if path not in files and not below:
-            missing = {"exception": "FileNotFoundException", "message": f"File does not exist: {path}"}
-            return self.answer({"RemoteException": missing}, status=404)
-        if operation == "OPEN":
-            return self.answer(files[path])
-        if operation == "GETFILESTATUS":
-            return self.answer({"FileStatus": self.status("", path)})
-        children = [self.status(name, f"{path}/{name}") for name in sorted(below)]
-        return self.answer({"FileStatuses": {"FileStatus": children}})
-
-    do_GET = do_PUT = do_DELETE = handle_operation
-
-    def status(self, name, path):
-        content = self.server.files.get(path)
-        kind = "DIRECTORY" if content is None else "FILE"
-        return {"pathSuffix": name, "type": kind, "length": len(content or b""), "modificationTime": hash(content)}
-
-    def read_body(self):
-        if self.headers.get("Transfer-Encoding") != "chunked":
-            return self.rfile.read(int(self.headers["Content-Length"]))
-        body = b""
-        while size := int(self.rfile.readline(), 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        return body
-
-
-@pytest.fixture
-def storage(monkeypatch, tmp_path):
-    monkeypatch.syspath_prepend(str(EXAMPLE))
-    monkeypatch.chdir(tmp_path)
-    return import_module("storage")
-
-
-@pytest.fixture
-def webhdfs(monkeypatch):
-    with running(WebHdfs) as server:
-        server.files, server.address = {}, f"http://127.0.0.1:{server.server_port}"
-        monkeypatch.setenv("WEBHDFS_URL", server.address)
-        yield server
-
-
-@pytest.mark.slow
-def test_data_is_prepared_in_hdfs_and_read_from_there(storage, webhdfs, data):
-    url = "hdfs://namenode:8020/user/ada/the digits.npz"
-    command = [sys.executable, EXAMPLE / "prepare.py", url, "--webhdfs", webhdfs.address]
-    subprocess.run(command, check=True, timeout=DEADLINE)
-    assert list(webhdfs.files) == ["/user/ada/the digits.npz"]
-    assert storage.read_bytes(url) == data.read_bytes()
-
-
-def test_a_folder_in_hdfs_is_the_same_on_both_sides(storage, webhdfs):
-    url = "hdfs://namenode:8020/out/checkpoints"
-    writer, reader = storage.Folder(url), storage.Folder(url)
-    reader.pull()  # nothing is there yet
-    for name, content in ("ckpt-1.index", "one"), ("variables/part", "old"):
-        (writer.path / name).parent.mkdir(exist_ok=True)
-        (writer.path / name).write_text(content)
-    writer.push()
-    assert webhdfs.files == {"/out/checkpoints/ckpt-1.index": b"one", "/out/checkpoints/variables/part": b"old"}
-    reader.pull()
-    (writer.path / "ckpt-1.index").unlink()
-    (writer.path / "variables" / "part").write_text("newer")
-    webhdfs.files["/out/checkpoints/of-others"] = b"kept"
-    writer.push()
-    reader.pull()
-    assert webhdfs.files == {"/out/checkpoints/variables/part": b"newer", "/out/checkpoints/of-others": b"kept"}
-    found = {path.relative_to(reader.path).as_posix(): path.read_text() for path in reader.path.rglob("*.*")}
-    assert found == {} and (reader.path / "variables" / "part").read_text() == "newer"
-
-
-@pytest.mark.parametrize(
-    ("url", "site", "address"),
-    [
-        ("hdfs://nn.example:8020/x", {}, "http://nn.example:9870"),
-        ("hdfs://nn.example/x", {"dfs.namenode.http-address": "nn.example:50070"}, "http://nn.example:50070"),
-        ("hdfs:///x", {"dfs.namenode.http-address": "nn.example:50070"}, "http://nn.example:50070"),
-        ("hdfs://other:8020/x", {"dfs.namenode.http-address": "nn.example:50070"}, "http://other:50070"),
-        (
-            "hdfs://lake/x",
-            {"dfs.namenode.http-address.lake.nn1": "a:9870", "dfs.namenode.http-address.lake.nn2": "b:9870"},
-            "http://a:9870;http://b:9870",
-        ),
-    ],
-)
-def test_the_namenode_is_found_in_the_configuration(storage, tmp_path, url, site, address):
-    entries = [f"<property><name>{name}</name><value>{value}</value></property>" for name, value in site.items()]
-    (tmp_path / "hdfs-site.xml").write_text(f"<configuration>{''.join(entries)}</configuration>")
-    assert storage.webhdfs_address(url, {"HADOOP_CONF_DIR": str(tmp_path)}) == address
-    assert storage.webhdfs_address(url, {"WEBHDFS_URL": "http://given:1"}) == "http://given:1"
-
-
-def test_unknown_namenode_is_reported_with_the_setting(storage):
-    with pytest.raises(ValueError, match="set WEBHDFS_URL to its HTTP address"):
-        storage.webhdfs_address("hdfs:///x", {})

@@ -502,24 +502,20 @@ def test_a_lost_container_is_replaced_by_yarn_and_takes_the_vacated_index(launch
 
 
 @pytest.fixture(scope="module")
-def digits(tmp_path_factory, minicluster):
+def digits(tmp_path_factory, launcher, minicluster):
     """The handwritten digits, on a shared path and in HDFS."""
     path = tmp_path_factory.mktemp("digits") / "digits.npz"
-    hdfs = f"{minicluster.default_filesystem}/tmp/digits.npz"
-    for target in (path, hdfs):
-        subprocess.run([sys.executable, DIGITS / "prepare.py", target, "--webhdfs", minicluster.namenode_url], check=True)
-    return path, hdfs
+    subprocess.run([sys.executable, DIGITS / "prepare.py", path], check=True)
+    launcher.staging(launcher.cluster.user).filesystem.replace("/tmp/digits.npz", path.read_bytes(), 0o644)
+    return path, f"{minicluster.default_filesystem}/tmp/digits.npz"
 
 
 def training(script, tasks, digits, output, options="", before="", **fields):
-    files = {name: str(DIGITS / name) for name in ("digits.py", "storage.py")}
     fields.setdefault("environment", OURS)
-    return JobSpec(command=f"{before}python ${{DTF_TASK_SCRIPT}} {options}", script=str(DIGITS / script), files=files,
-                   input=str(digits), output=str(output),
-                   tasks={name: TaskSpec(instances=count, memory=1024) for name, count in tasks.items()}, **fields)
-
-
-PARAMETER_SERVER = {"chief": 1, "worker": 2, "ps": 1, "evaluator": 1}
+    return JobSpec(command=f"{before}python ${{DTF_TASK_SCRIPT}} {options}", script=str(DIGITS / script),
+                   files={"digits.py": str(DIGITS / "digits.py")}, input=str(digits), output=str(output),
+                   tasks={name: TaskSpec(task, memory=1024) if isinstance(task, int) else task
+                          for name, task in tasks.items()}, **fields)
 
 
 def assert_trained(report, steps=600):
@@ -530,19 +526,19 @@ def assert_trained(report, steps=600):
 
 def test_parameter_server_training_reaches_its_accuracy(run, launcher, digits, minicluster):
     """On mirrored paths: the evaluator measures the chief's checkpoints, and both write."""
-    spec = training("parameter_server.py", PARAMETER_SERVER, digits[1], f"{minicluster.default_filesystem}/tmp/by-ps",
-                    "--step_delay 0.03", success="chief", mirror="chief", mirror_input="1 GiB")
+    tasks = {"chief": 1, "worker": TaskSpec(2, memory=1024, awaited=False), "ps": 1, "evaluator": 1}
+    spec = training("parameter_server.py", tasks, digits[1], f"{minicluster.default_filesystem}/tmp/by-ps",
+                    mirror="chief", mirror_input="1 GiB")
     report = run(spec, timeout=180)
     assert_trained(report)
     files = launcher.staging(launcher.cluster.user).filesystem
     assert files.status("/tmp/by-ps/model/saved_model.pb")
-    assert json.loads(files.read("/tmp/by-ps/eval/accuracy.json"))["step"] > 0
+    assert json.loads(files.read("/tmp/by-ps/eval/accuracy.json"))["step"] == 600
 
 
 def test_multi_worker_training_reads_and_writes_hdfs(run, launcher, digits, minicluster):
-    env = {"WEBHDFS_URL": minicluster.namenode_url}
     output = f"{minicluster.default_filesystem}/tmp/multi-worker"
-    report = run(training("multi_worker.py", {"worker": 2}, digits[1], output, env=env), timeout=180)
+    report = run(training("multi_worker.py", {"worker": 2}, digits[1], output), timeout=180)
     assert_trained(report)
     files = launcher.staging(launcher.cluster.user).filesystem
     assert "saved_model.pb" in [status.name for status in files.list("/tmp/multi-worker/model")]

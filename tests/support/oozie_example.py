@@ -9,6 +9,7 @@ from pathlib import Path
 import javaproperties
 
 from support.programs import ROOT, YTF
+from tf_yarn_ops.hadoop.cluster import current_user
 
 EXAMPLE = ROOT / "examples" / "oozie"
 #: An interpreter without the package; the PEX file has the version of this one.
@@ -34,7 +35,8 @@ def retrain_twice(server, folder):
         return done.stdout.strip()
 
     folders = [f"/digits/days/{stamp(one, '%Y-%m-%dT%H%M')}" for one in times]
-    run(sys.executable, "../digits/prepare.py", f"{root}{folders[0]}/digits.npz", "--webhdfs", hadoop.namenode_url)
+    place = hadoop.namenode_url.replace("http://", f"webhdfs://{current_user(env)}@")
+    run(sys.executable, "../digits/prepare.py", f"{place}{folders[0]}/digits.npz")
     data = server.files.read(f"{folders[0]}/digits.npz")
     server.files.makedirs(folders[1], 0o755)
     server.files.create(f"{folders[1]}/digits.npz", data, 0o644)
@@ -43,8 +45,7 @@ def retrain_twice(server, folder):
 
     run(*YTF, "oozie", "package", "job.yaml", "--workflow", "workflow.xml", "--frequency", "1m", "--start", stamp(times[0]),
         "--end", stamp(times[1] + 60), "--data", "/digits/days/${YEAR}-${MONTH}-${DAY}T${HOUR}${MINUTE}",
-        "--property", f"models={root}/models/digits", "--property", f"webhdfs={hadoop.namenode_url}",
-        "--property", f"tensorflow={sys.prefix}", "--python", str(BARE), "--pex", "--sla-end", "30m",
+        "--property", f"models={root}/models/digits", "--property", f"tensorflow={sys.prefix}", "--python", str(BARE), "--pex", "--sla-end", "30m",
         "--out", str(folder / "digits"), "--app-path", "/apps/digits")
     coordinator = run(*YTF, "oozie", "run", str(folder / "digits"))
     ended = server.wait(coordinator, "SUCCEEDED", "DONEWITHERROR", "KILLED", "FAILED", seconds=600)

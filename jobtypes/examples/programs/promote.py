@@ -5,28 +5,30 @@ A model below --least is a failure. One that is worse than the model in use leav
 
 import argparse
 import json
-
-import storage
+import os
+from pathlib import Path
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", help="its folder")
     parser.add_argument("accuracy", type=float)
-    parser.add_argument("current", help="a path, or an hdfs:// URL")
+    parser.add_argument("current", type=Path)
     parser.add_argument("--least", type=float, default=0.9, help="an accuracy below which no model is taken")
     options = parser.parse_args()
     if options.accuracy < options.least:
         raise SystemExit(f"{options.model} has an accuracy of {options.accuracy}, less than {options.least}")
     try:
-        current = json.loads(storage.read_bytes(options.current))
+        current = json.loads(options.current.read_text())
     except FileNotFoundError:
         current = {"model": None, "accuracy": 0.0}
     if options.accuracy < current["accuracy"]:
         print(f"{current['model']} stays: {current['accuracy']} is better than {options.accuracy}")
         return
     chosen = {"model": options.model, "accuracy": options.accuracy}
-    storage.write_bytes(options.current, json.dumps(chosen).encode())
+    part = options.current.with_suffix(".part")
+    part.write_text(json.dumps(chosen))
+    os.replace(part, options.current)
     print(f"{options.model} is in use, with {options.accuracy} after {current['accuracy']}")
 
 
