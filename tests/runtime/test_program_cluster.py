@@ -43,6 +43,6 @@ def test_tensorflow_opens_hdfs(launcher, tmp_path):
 
 @pytest.mark.matrix
 @pytest.mark.timeout(900)
-def test_pandas_pyarrow_and_fastavro_open_hdfs(launcher, tmp_path):
+def test_pandas_and_pyarrow_open_hdfs(launcher, tmp_path):
     result = result_of(launcher, tmp_path, TABLES, pinned_python("arrow"), output="hdfs:///tmp/tables")
     assert result == TABLES_RESULT

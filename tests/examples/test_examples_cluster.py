@@ -1,0 +1,59 @@
+"""The smaller examples train on the cluster; others: test_digits.py, test_demo.py, test_frameworks.py, those of the engines."""
+
+import contextlib
+import os
+from pathlib import Path
+
+import pytest
+
+from support.cluster_jobs import job
+from support.framework_environments import pinned_python
+from support.programs import ROOT
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.agent.metrics import MetricsFile
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+EXAMPLES = ROOT / "examples"
+
+
+@pytest.fixture(scope="module")
+def train(minicluster):
+    """Return a function that runs an example and returns its result."""
+    cluster = discover(minicluster.resourcemanager_url, environ={})
+    with contextlib.closing(Launcher(cluster, environ={**os.environ, **minicluster.environ})) as launcher:
+        def run(script, command="python ${DTF_TASK_SCRIPT}", workers=1, **fields):
+            tasks = {"worker": TaskSpec(workers, memory=1024)}
+            report = launcher.run(job(command, tasks=tasks, script=str(EXAMPLES / script), **fields))
+            assert report.reason is Reason.SUCCEEDED, [report.message, *(task.log_tail for task in report.tasks)]
+            return report.metrics
+
+        yield run
+
+
+def test_quickstart_trains_two_workers(train, tmp_path):
+    found = train("quickstart/train.py", workers=2, output=str(tmp_path))
+    assert found == pytest.approx({"slope": 3, "offset": 2}, abs=0.01)
+    assert (tmp_path / "saved_model.pb").is_file()
+
+
+def test_callback_writes_the_metrics_of_every_hundredth_step(train, tmp_path):
+    train("metrics/train.py", f"python ${{DTF_TASK_SCRIPT}} && cp $YTF_METRICS_FILE {tmp_path}/", env={"EPOCHS": "1"})
+    path, = tmp_path.iterdir()
+    points, left_out = MetricsFile(str(path)).read(last=True)
+    assert left_out == 0 and {"loss", "accuracy"} == set(points)
+    assert [step for step, _ in points["loss"]] == [float(step) for step in range(100, 1001, 100)]
+
+
+@pytest.mark.matrix
+@pytest.mark.timeout(900)
+def test_each_format_in_hdfs_feeds_a_training(train):
+    """TensorFlow is that of the tests, the other libraries are of an environment beside it."""
+    packages, = Path(pinned_python("arrow")).parents[1].glob("lib/python*/site-packages")
+    folder = "hdfs:///tmp/points"
+    found = train("formats/train.py", "python prepare.py && python ${DTF_TASK_SCRIPT} tfrecord avro orc parquet", input=folder,
+                  output=folder, files={"prepare.py": str(EXAMPLES / "formats/prepare.py")}, env={"PYTHONPATH": str(packages)})
+    assert found == {name: pytest.approx([3, 2], abs=0.01) for name in ("tfrecord", "avro", "orc", "parquet")}
