@@ -12,7 +12,7 @@ from pathlib import Path
 from support.azkaban_site import made_once
 from tf_yarn_ops.environments.pip_settings import read_pip_settings
 
-_PINS = Path(__file__).parent / "framework_pins"
+PINS = Path(__file__).parent / "framework_pins"
 _SECONDS = 600
 #: Debian's packages are for its own Python.
 DEBIANS_PYTHON = "/usr/bin/python3"
@@ -26,7 +26,7 @@ def jax_python():
 
 def pinned_python(name):
     """Return an interpreter of an environment with what a file of pins names."""
-    pins = _PINS / f"{name}.txt"
+    pins = PINS / f"{name}.txt"
 
     def make(folder):
         uv, venv = [sys.executable, "-m", "uv"], folder / "venv"
