@@ -83,6 +83,7 @@ def test_venv_travels_with_its_editable_project(ytf, environ, wheels, tmp_path):
     assert module.startswith(str(place))
 
 
+@pytest.mark.matrix
 def test_no_library_of_the_interpreter_is_left_behind(ytf, tmp_path):
     (tmp_path / "requirements.txt").write_text("shapes\n")
     packed = ytf("env", "pack", "requirements.txt")
@@ -98,6 +99,7 @@ def test_no_library_of_the_interpreter_is_left_behind(ytf, tmp_path):
     assert Path(cached).is_file() and cached.startswith(str(place))
 
 
+@pytest.mark.matrix
 def test_interpreter_of_the_distribution_finds_its_packages(ytf, tmp_path):
     """Debian's looks for packages in another folder."""
     (tmp_path / "requirements.txt").write_text("shapes\n")
@@ -107,6 +109,7 @@ def test_interpreter_of_the_distribution_finds_its_packages(ytf, tmp_path):
     assert check_archive(tmp_path / "of" / "system.tar.gz", modules=["shapes", "ssl"]).faults == ()
 
 
+@pytest.mark.matrix
 def test_project_with_a_lock_is_packed_as_locked(ytf, environ, tmp_path, wheels):
     project = make_project(tmp_path / "project")
     no_lock = ytf("env", "pack", project)
@@ -166,6 +169,7 @@ def test_failure_of_uv_is_shown_in_its_own_words(ytf, tmp_path):
     assert [*tmp_path.glob("*.tar.gz")] == [] and [*tmp_path.glob(".ytf-env*")] == []
 
 
+@pytest.mark.matrix
 def test_module_that_does_not_import_is_a_fault(ytf, tmp_path):
     make_wheel(tmp_path / "wheels", "broken", {"broken/__init__.py": "import nowhere"})
     (tmp_path / "requirements.txt").write_text(f"--find-links {tmp_path / 'wheels'}\nbroken\nshapes\n")
@@ -177,6 +181,7 @@ def test_module_that_does_not_import_is_a_fault(ytf, tmp_path):
     assert ytf("env", "check", "environment.tar.gz", "--import", "shapes").returncode == 0
 
 
+@pytest.mark.matrix
 def test_folder_of_conda_is_packed_by_conda_pack(ytf, tmp_path):
     """Its layout and records are made by hand: no registry of this project has conda's packages."""
     (tmp_path / "requirements.txt").write_text("shapes\n")

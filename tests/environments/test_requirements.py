@@ -28,7 +28,7 @@ def environ(tmp_path):
     return {**offline(tmp_path / "wheels", tmp_path / "home"), "XDG_STATE_HOME": str(tmp_path / "state")}
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_two_jobs_at_once_build_their_environment_once(environ, tmp_path):
     (tmp_path / "requirements.txt").write_text("shapes\n")
     words = [*SUBMIT, "--local", "-r", "worker:1", "--environment", "requirements://requirements.txt", TRAIN]

@@ -19,7 +19,7 @@ def launch(folder, python, **env):
                           env={"PATH": "/usr/bin:/bin", **env})
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_a_pex_runs_the_action_on_an_interpreter_without_the_package(place):
     packed = run("package", "job.yaml", "--out", "app", "--pex", *ADDRESSES)
     assert packed.returncode == 0 and (place / "app" / "ytf.pex").stat().st_size > 10 << 20, packed.stderr
