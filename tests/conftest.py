@@ -78,8 +78,9 @@ def pytest_collection_modifyitems(config, items):
     """Begin with the files that take longest; workers of xdist take them in this order."""
     seconds = collections.Counter()
     for item in items:
-        # About what a test takes that starts an application, trains or waits, or does neither.
-        seconds[item.path] += 10 if item.get_closest_marker("cluster") else 3 if item.get_closest_marker("slow") else 0.05
+        # About the seconds of a test by its marker; the first that it has counts.
+        takes = {"cluster": 10, "timeout": 30, "matrix": 10, "slow": 3}
+        seconds[item.path] += next((takes[mark] for mark in takes if item.get_closest_marker(mark)), 0.05)
     # Airflow's first test uses the secured cluster too, which ends behind the last of them.
     items.sort(key=lambda item: (not drives_airflow(item.path), not may_use_secure_cluster(item), -seconds[item.path]))
 
