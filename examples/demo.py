@@ -48,7 +48,8 @@ def train(cluster: MiniCluster, output: Path) -> int:
 
     command = [
         str(PROGRAMS / "ytf-submit"), "--wait", "-n", "digits", "-r", "chief:1,worker:2,ps:1,evaluator:1", "-m", "1024",
-        "--success", "chief", "--environment", f"venv://{sys.prefix}", "-s", "parameter_server.py",
+        "--command", "worker=ytf-server", "--command", "ps=ytf-server",
+        "--environment", f"venv://{sys.prefix}", "-s", "parameter_server.py",
         "--file", "digits.py", "-i", cluster.default_filesystem + data, "-o", str(output), "python ${DTF_TASK_SCRIPT}",
     ]  # fmt: skip
     say("\n== the training, ParameterServerStrategy on five tasks")

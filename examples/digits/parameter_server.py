@@ -1,7 +1,7 @@
 """Train the digits with ParameterServerStrategy: the chief gives out steps, workers compute them, ps hold the model.
 
-Every task of the job runs this file. Workers and ps serve the chief until the job ends them, so submit with
-``--success chief``: the chief's exit ends the job. A worker may die and come back at its address at any time.
+The chief and the evaluator run this file, workers and ps the command ``ytf-server``. A worker may die and come back at
+its address at any time.
 """
 
 import json
@@ -19,15 +19,6 @@ log = logging.getLogger("parameter_server")
 
 PATIENCE = 900  # seconds that the evaluator waits for the next checkpoint
 POLL = 0.5  # seconds between its looks
-
-
-def serve():
-    """Compute what the chief asks for (worker), or hold its variables (ps), until this process is ended."""
-    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    server = tf.distribute.Server(
-        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc"
-    )
-    server.join()
 
 
 def train(options, data):
@@ -95,11 +86,8 @@ def evaluate(options, data):
 def main():
     digits.configure_logging()
     options = digits.parse_options(__doc__)
-    task_type = digits.task_type()
-    if task_type in ("worker", "ps"):
-        serve()
     data = digits.load_digits(os.environ["DTF_INPUT_PATH"])
-    if task_type == "evaluator":
+    if digits.task_type() == "evaluator":
         evaluate(options, data)
     else:
         train(options, data)

@@ -107,7 +107,8 @@ def data(tmp_path_factory):
 @pytest.mark.timeout(600)
 def test_parameter_server_survives_a_lost_container_and_a_killed_worker(trainings):
     """`tests/examples/test_demo.py` trains from nothing, with two workers."""
-    tasks = {"chief": 1, "worker": TaskSpec(awaited=False), "ps": 1, "evaluator": 1}
+    server = TaskSpec(command="ytf-server")
+    tasks = {"chief": 1, "worker": server, "ps": server, "evaluator": 1}
     application_id = trainings.start("parameter_server.py --steps 800 --checkpoint_steps 50 --step_delay 0.01", tasks,
                                      restart=RestartPolicy("task", max_restarts=1, max_container_losses=1))
     trainings.wait_for_checkpoint(application_id, 100)
@@ -116,7 +117,7 @@ def test_parameter_server_survives_a_lost_container_and_a_killed_worker(training
     until(lambda: len(trainings.launcher.report(application_id).rounds) == 2, DEADLINE, what="the second round")
     trainings.wait_for_checkpoint(application_id, trainings.latest_checkpoint() + 50)
     # The only worker: whatever is trained after its death is trained by the process that comes back.
-    trained, = (pid for pid, words in trainings.processes(application_id, "worker_1").items() if "parameter_server.py" in words)
+    trained, = (pid for pid, words in trainings.processes(application_id, "worker_1").items() if " server " in words)
     os.kill(trained, signal.SIGKILL)
     assert trainings.latest_checkpoint() < 800
     report = trainings.wait(application_id)
@@ -125,6 +126,7 @@ def test_parameter_server_survives_a_lost_container_and_a_killed_worker(training
     trainings.assert_trained(report, steps=800, resumed_from_step=resumed)
     assert {task.task: task.state for task in report.tasks} == {
         "chief:0": "succeeded", "evaluator:0": "succeeded", "worker:0": "stopped", "ps:0": "stopped"}
+    assert {task.signal for task in report.tasks if task.state == "stopped"} == {signal.SIGTERM}, "it ends them at once"
     assert {task.task: task.starts for task in report.tasks}["worker:0"] == 3
     measured = json.loads((trainings.output / "eval" / "accuracy.json").read_text())
     assert (measured["step"], measured["accuracy"]) == (800, report.metrics["accuracy"])

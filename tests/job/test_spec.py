@@ -49,6 +49,9 @@ def test_roles_come_from_the_table_unless_the_task_sets_them():
     assert TaskSpec().role("evaluator", "tensorflow") == (False, True, True)
     assert TaskSpec().role("anything", "tensorflow") == (True, True, True)
     assert TaskSpec(fatal=False).role("evaluator", "tensorflow") == (False, True, False)
+    assert TaskSpec(command="ytf-server").role("worker", "tensorflow", "python train.py") == (True, False, True)
+    assert TaskSpec().role("worker", "tensorflow", " ytf-server ") == (True, False, True)
+    assert TaskSpec(command="ytf-server", awaited=True).role("worker", "tensorflow") == (True, True, True)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +62,7 @@ def test_roles_come_from_the_table_unless_the_task_sets_them():
         ({"command": "x\0y"}, ["command: 'x\\x00y' contains a NUL character, which can't be passed to a process"]),
         ({"command": "x" * 130000}, ["command: the command is longer than 120 KiB; put it into a script"]),
         ({"tasks": {}}, ["tasks: there are none; give at least one task type, for example worker:1"]),
+        ({"command": "ytf-server"}, ["tasks: the job would never end, because worker run until the job ends; add a chief or a worker"]),
         ({"tasks": {"ps": TaskSpec()}}, ["tasks: the job would never end, because ps run until the job ends; add a chief or a worker"]),
         ({"tasks": {"wörker": TaskSpec()}},
          ["tasks.wörker: 'wörker' is not a task type; use letters, digits, '-' and '_', a letter first"]),

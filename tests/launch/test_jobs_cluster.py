@@ -518,6 +518,10 @@ def training(script, tasks, digits, output, options="", before="", **fields):
                           for name, task in tasks.items()}, **fields)
 
 
+SERVER = TaskSpec(memory=1024, command="ytf-server")
+TWO_SERVERS = TaskSpec(2, memory=1024, command="ytf-server")
+
+
 def assert_trained(report, steps=600):
     assert report.reason is Reason.SUCCEEDED, report.message + str([t.log_tail for t in report.tasks])
     assert report.metrics["accuracy"] >= 0.95
@@ -526,7 +530,7 @@ def assert_trained(report, steps=600):
 
 def test_parameter_server_training_reaches_its_accuracy(run, launcher, digits, minicluster):
     """On mirrored paths: the evaluator measures the chief's checkpoints, and both write."""
-    tasks = {"chief": 1, "worker": TaskSpec(2, memory=1024, awaited=False), "ps": 1, "evaluator": 1}
+    tasks = {"chief": 1, "worker": TWO_SERVERS, "ps": SERVER, "evaluator": 1}
     spec = training("parameter_server.py", tasks, digits[1], f"{minicluster.default_filesystem}/tmp/by-ps",
                     mirror="chief", mirror_input="1 GiB")
     report = run(spec, timeout=180)
@@ -610,7 +614,7 @@ def test_an_interpreter_of_the_nodes_is_first_on_the_path(single):
 
 #: A whole cluster with an evaluator trains above. Of two workers one goes on while the other is started again; lost
 #: containers: tests/examples/test_digits.py.
-TWO_WORKERS = {"chief": 1, "worker": 2, "ps": 1}
+TWO_WORKERS = {"chief": 1, "worker": TWO_SERVERS, "ps": SERVER}
 STRIKE = "--steps 800 --checkpoint_steps 50 --step_delay 0.01"
 
 
@@ -621,7 +625,7 @@ def command_of(agent):
 
 
 def test_training_survives_a_killed_worker_under_task_restarts(launcher, submitted, digits, tmp_path):
-    spec = training("parameter_server.py", TWO_WORKERS, digits[0], tmp_path / "out", STRIKE, success="chief",
+    spec = training("parameter_server.py", TWO_WORKERS, digits[0], tmp_path / "out", STRIKE,
                     restart=RestartPolicy("task", max_restarts=2))
     application = submitted(spec)
     until(lambda: (tmp_path / "out" / "checkpoints" / "ckpt-50.index").exists(), 90, what="the first checkpoint")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Fault, FaultCode
-from ..runtime.common.contract import MAX_STRING
+from ..runtime.common.contract import MAX_STRING, SERVER_COMMAND
 from ..runtime.common.frameworks import FRAMEWORKS, TENSORFLOW
 from ..runtime.common.roles import CHIEF, TENSORBOARD, Role
 from ..validation import ARCHIVE_SUFFIXES, check_faults, normalise, not_a_mapping, noting, read_count, read_part
@@ -98,8 +98,9 @@ class TaskSpec(Part):
     gpus: int = gpus_option()
     node_label: str | None = option(None, kinds.TEXT, "YARN node label expression of the containers of one task type.",
                                     doors=_BY_TYPE)
-    command: str | None = option(None, kinds.COMMAND, "Another command for the tasks of one type.", name="command",
-                                 section="program", value="TYPE=COMMAND", many=True)
+    command: str | None = option(
+        None, kinds.COMMAND, "Another command for the tasks of one type. ytf-server: TensorFlow's server.",
+        name="command", section="program", value="TYPE=COMMAND", many=True)
     env: Mapping[str, str] = option(
         dict, kinds.ENV, "Environment variables of the tasks of one type. They win over the variables of the job.",
         section="program", doors=_BY_TYPE)
@@ -110,7 +111,7 @@ class TaskSpec(Part):
     in_cluster: bool | None = option(None, kinds.FLAG, "Whether these tasks are part of the cluster spec.",
                                      in_words="true; false for evaluator", doors=_BY_TYPE)
     awaited: bool | None = option(None, kinds.FLAG, "Whether the job waits until these tasks end.",
-                                  in_words="true; false for ps", doors=_BY_TYPE)
+                                  in_words="true; false for ps and ytf-server", doors=_BY_TYPE)
     fatal: bool | None = option(None, kinds.FLAG, "Whether the job fails when one of these tasks fails.",
                                 in_words="true", doors=_BY_TYPE)
     hold_port: bool | None = option(
@@ -140,9 +141,15 @@ class TaskSpec(Part):
         """Return the resources of the task with this index."""
         return self.indices.get(index) or Resources(self.memory, self.vcores, self.gpus)
 
-    def role(self, task_type: str, framework: str) -> Role:
-        """Return how the job treats these tasks: their own values over the row of their task type."""
+    def serves(self, command: str | None) -> bool:
+        """Return whether these tasks only serve, in a job with this command."""
+        return (self.command or command or "").strip() == SERVER_COMMAND
+
+    def role(self, task_type: str, framework: str, command: str | None = None) -> Role:
+        """Return how a job with this command treats these tasks: their own values over the row of their task type."""
         row = FRAMEWORKS[framework].role_of(task_type)
+        if self.serves(command):
+            row = row._replace(awaited=False)
         return Role(*(default if own is None else own
                       for own, default in zip((self.in_cluster, self.awaited, self.fatal), row, strict=True)))
 
@@ -349,7 +356,7 @@ def _command_faults(job: JobSpec) -> Iterator[Fault]:
 def _task_faults(job: JobSpec) -> Iterator[Fault]:
     if not job.tasks:
         yield Fault("tasks", JobFault.NO_TASKS)
-    elif not any(task.role(name, job.framework).awaited for name, task in job.tasks.items()):
+    elif not any(task.role(name, job.framework, job.command).awaited for name, task in job.tasks.items()):
         yield Fault("tasks", JobFault.NEVER_ENDS, {"types": tuple(job.tasks)})
     if TENSORBOARD in job.tasks:
         yield Fault(f"tasks.{TENSORBOARD}", JobFault.TENSORBOARD_TYPE, {"other": "tensorboard"})
@@ -425,7 +432,7 @@ def _name_faults(job: JobSpec) -> Iterator[Fault]:
 
 #: The rules about several values, each with the fields that it reads. A rule is checked only if these are valid.
 _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...] = (
-    (("tasks", "framework"), _task_faults),
+    (("tasks", "framework", "command"), _task_faults),
     (("tasks", "custom_types"), _type_faults),
     (("tasks", "command"), _command_faults),
     (("tasks", "success"), _success_faults),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import FunctionFailed, SpecInvalid
 from ..hadoop.cluster import Cluster, discover
 from ..job.spec import MAX_LOG_TAIL, JobSpec
-from ..runtime.common.contract import FUNCTION_FOLDER, FUNCTION_PICKLE, RETURNED, RUNTIME_FILE
+from ..runtime.common.contract import FUNCTION_FOLDER, FUNCTION_PICKLE, RETURNED, runtime_command
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.progress import in_notebook
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .identity import Identity
 
 #: The command of each task; the agent knows the interpreter of the job's environment.
-FUNCTION_COMMAND = f'exec "$YTF_PYTHON" -u {RUNTIME_FILE} function {sys.version_info[0]}.{sys.version_info[1]}'
+FUNCTION_COMMAND = runtime_command(f"function {sys.version_info[0]}.{sys.version_info[1]}", "-u")
 #: Fixed, so that the same function makes the same archive.
 _TIMELESS = (2000, 1, 1, 0, 0, 0)
 

@@ -38,6 +38,8 @@ def main():  # type: ignore[no-untyped-def]
         from tf_yarn_ops.runtime.agent.tensorboard_task import main as part
     elif sys.argv[1] == "function":
         from tf_yarn_ops.runtime.agent.function_task import main as part
+    elif sys.argv[1] == "server":
+        from tf_yarn_ops.runtime.agent.server_task import main as part
     else:
         from tf_yarn_ops.runtime.agent.agent import main as part
     gc.enable()

@@ -31,6 +31,7 @@ from ..runtime.common.contract import (
     TensorBoardPlan,
     TypePlan,
     ViewersPlan,
+    runtime_command,
 )
 from ..runtime.common.frameworks import FRAMEWORKS
 from ..runtime.common.masking import mask_options
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 #: Placeholders for files that are made during the submission.
 RUNTIME_SOURCE = "ytf:///runtime.zip"
 JOB_SOURCE = "ytf:///job.json"
-#: TensorBoard has no authentication: our program stands in front of it.
-_TENSORBOARD_COMMAND = "exec {interpreter} -I -S {runtime} tensorboard"
 
 _SCRIPT = """\
 {before}exec {interpreter} {flags} {runtime} {part} {words}
@@ -232,8 +231,8 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
     placed = build_container_environment(spec.environment, (spec.input, spec.output))
     framework = FRAMEWORKS[spec.framework]
     types = {
-        name: TypePlan(task.instances, task.command or spec.command or "", {**spec.env, **task.env},
-                       *task.role(name, spec.framework),
+        name: TypePlan(task.instances, _command(task, spec), {**spec.env, **task.env},
+                       *task.role(name, spec.framework, spec.command),
                        framework.hold_port if task.hold_port is None else task.hold_port,
                        bool(task.node_label or spec.node_label))
         for name, task in spec.tasks.items()
@@ -242,8 +241,8 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
     if spec.tensorboard:
         board = TensorBoardPlan(_logdir(spec), tuple(shlex.split(spec.tensorboard.args)),
                                 context.tensorboard_direct)
-        command = _TENSORBOARD_COMMAND.format(interpreter=shlex.quote(placed.interpreter), runtime=RUNTIME_FILE)
-        types[TENSORBOARD] = TypePlan(1, command, dict(spec.env), *ROLES[TENSORBOARD], False)
+        # TensorBoard has no authentication: our program stands in front of it.
+        types[TENSORBOARD] = TypePlan(1, runtime_command("tensorboard"), dict(spec.env), *ROLES[TENSORBOARD], False)
     return Job(
         version=VERSION, name=spec.name, queue=spec.queue, user=spec.user or context.user, program=spec.command or "",
         types=types, services=_plan_services(spec), path=placed.path,
@@ -258,6 +257,11 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
         viewers=context.viewers, ui_url=context.ui_url, framework=spec.framework, mirror=context.mirror,
         namenodes=context.namenodes,
     )
+
+
+def _command(task: TaskSpec, spec: JobSpec) -> str:
+    """Return what the tasks of a type run."""
+    return runtime_command("server", "-u") if task.serves(spec.command) else task.command or spec.command or ""
 
 
 def _logdir(spec: JobSpec) -> str:

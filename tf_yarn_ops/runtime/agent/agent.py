@@ -7,7 +7,6 @@ In come the job file and the messages of `protocol`; out go the user's process a
 import json
 import os
 import select
-import shlex
 import shutil
 import signal
 import socket
@@ -20,10 +19,10 @@ from ..common.contract import (
     MAX_RESULT,
     METRICS_FILE,
     RESULT_FILE,
-    RUNTIME_FILE,
     VERSION,
     TaskId,
     read_job,
+    runtime_command,
     task_environment,
 )
 from ..common.masking import mask_texts, secrets_of
@@ -44,8 +43,6 @@ TAIL_CHARACTERS = 8 * 1024
 SIGNAL_PAUSE = 0.05
 #: NodeManagers send SIGKILL 250 ms after SIGTERM; before that the agent kills the processes that are left, seconds.
 LAST_WORDS = 0.15
-#: Runs the task's command, DTF_TASK_PROGRAM, with local copies of its paths.
-_MIRROR_COMMAND = "exec %s -I -S " + RUNTIME_FILE + " mirror"
 
 Message = Dict[str, Any]
 
@@ -287,7 +284,7 @@ class Agent:
         if self.job.hides_gpus(task) and shutil.which("nvidia-smi"):
             log("%s sees none of the node's GPUs: it has asked for none by task_gpus", task)
         mirrored = self.job.mirror and task.type != TENSORBOARD
-        self.command = Command(_MIRROR_COMMAND % shlex.quote(sys.executable) if mirrored else plan.command, env)
+        self.command = Command(runtime_command("mirror") if mirrored else plan.command, env)
         self.contact.send(protocol.encode("running", round=self.round, start=self.start))
 
     def read_result(self) -> Optional[Dict[str, Any]]:

@@ -17,6 +17,8 @@ from .masking import secrets_of
 VERSION = 1
 JOB_FILE = ".ytf.job.json"
 RUNTIME_FILE = ".ytf.zip"
+#: The command of tasks that only serve: TensorFlow's server.
+SERVER_COMMAND = "ytf-server"
 #: Where Python finds our `sitecustomize`, by which a program opens ``hdfs://``.
 PROGRAM_PATH = RUNTIME_FILE + "/program"
 RESULT_FILE = ".ytf.result.json"
@@ -42,6 +44,11 @@ MAX_RESULT = 8 * 1024
 
 #: ``{"worker": ["host:port", ...]}``, one entry per task index.
 ClusterSpec = Mapping[str, Sequence[str]]
+
+
+def runtime_command(part: str, flags: str = "-I -S") -> str:
+    """Return the command of a task that runs a part of the runtime zip, a word of `entry`."""
+    return 'exec "$YTF_PYTHON" %s %s %s' % (flags, RUNTIME_FILE, part)
 
 
 class TaskId(NamedTuple):
