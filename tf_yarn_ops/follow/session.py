@@ -118,10 +118,16 @@ class Session:
 
     def read(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object; delete the directory of an application that has ended."""
-        report = with_holder(self.staging, self.look(application))
-        if report.reason is not None:
-            self.forget(report, is_job=str(application.get("applicationType", "")).lower() == "skein")
-        return report
+        report = self.look(application)
+        if report.reason is None:
+            return report
+        return self.finish(report, is_job=str(application.get("applicationType", "")).lower() == "skein")
+
+    def finish(self, ended: JobReport, is_job: bool = True) -> JobReport:
+        """Return the report of an ended application, with the last holder of its lease; delete its directory."""
+        ended = with_holder(self.staging, ended)
+        self.forget(ended, is_job)
+        return ended
 
     def forget(self, ended: JobReport, is_job: bool = True) -> None:
         """Delete the directory of an ended application of our user, because the job's key lies there.

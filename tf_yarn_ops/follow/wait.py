@@ -27,7 +27,7 @@ from ..hadoop.resourcemanager import LIVE
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .kill import kill_application, take_back
-from .lease import End, Lease, Renewals, note_holder, with_holder
+from .lease import End, Lease, Renewals, note_holder
 from .session import Session
 from .yarn_report import lost_report, queue_overrun
 
@@ -81,8 +81,8 @@ class Kill:
 
 
 @dataclass(frozen=True)
-class Forget:
-    """Delete the directory of an application that has ended; no answer."""
+class Finish:
+    """Delete the directory of an application that has ended; the answer is its report, with the last holder of a lease."""
 
     ended: JobReport
 
@@ -101,20 +101,13 @@ class Renew:
 
 
 @dataclass(frozen=True)
-class NameHolder:
-    """Complete the report of a lease that has run out; the answer is the report with the last holder."""
-
-    ended: JobReport
-
-
-@dataclass(frozen=True)
 class Pause:
     """Let time pass until the next look; no answer."""
 
     last: JobReport | None
 
 
-Step = Look | FindLive | Kill | Forget | Renew | NameHolder | Pause
+Step = Look | FindLive | Kill | Finish | Renew | Pause
 
 
 class Outage:
@@ -208,9 +201,7 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
             if report.reason is not None:
                 successor = yield from _successor(report, identity)
                 if successor is None:
-                    if report.reason is Reason.LEASE_EXPIRED:
-                        report = yield NameHolder(report)
-                    yield Forget(report)
+                    report = yield Finish(report)
                     changed(report)
                     return report
                 logger.info("%s was ended in favour of %s", application_id, successor)
@@ -305,15 +296,13 @@ def wait_for(session: Session, application_id: str, *, timeout: float | None = N
                 return session.resourcemanager.find(tags=[tag], states=LIVE, user=user or None)
             case Kill(name, why):
                 return kill_application(session, name, why, reason=Reason.QUEUE_TIMEOUT)
-            case Forget(ended):
-                return session.forget(ended)
+            case Finish(ended):
+                return session.finish(ended)
             case Renew(name, user, end, holder):
                 session.resourcemanager.set_lifetime(name, *end)
                 if holder is not None:
                     note_holder(session.staging, name, user, holder)
                 return None
-            case NameHolder(ended):
-                return with_holder(session.staging, ended)
             case Pause(last):
                 if session.cancelled and not ours:
                     raise Cancelled(f"cancelled while {seen[0]} was waited for, which continues")

@@ -32,16 +32,15 @@ from ..hadoop.transport import Addresses, Failover, client_options, read_json
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .kill import kill_application
-from .lease import End, Lease, note_holder, with_holder
+from .lease import End, Lease, note_holder
 from .live_report import LiveReports
 from .session import Session
 from .wait import (
     THROWN,
     FindLive,
-    Forget,
+    Finish,
     Kill,
     Look,
-    NameHolder,
     Outage,
     Pause,
     Renew,
@@ -243,15 +242,13 @@ class Watcher:
                 await self._blocking(
                     lambda session: kill_application(session, application_id, why, reason=Reason.QUEUE_TIMEOUT)
                 )
-            case Forget(ended):
-                await self._blocking(lambda session: session.forget(ended))
+            case Finish(ended):
+                return await self._blocking(lambda session: session.finish(ended))
             case Renew(application_id, user, end, holder):
                 async with self._renewing:
                     await self._renew(application_id, end)
                     if holder is not None:
                         await self._blocking(lambda session: note_holder(session.staging, application_id, user, holder))
-            case NameHolder(ended):
-                return await self._blocking(lambda session: with_holder(session.staging, ended))
             case Pause():
                 pass  # the next look waits for the shared loop
 

@@ -6,8 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..runtime.common.clock import duration, local_clock
 from ..runtime.common.escaping import escape_controls
@@ -39,21 +38,8 @@ _COLOURS = {"running": "cyan", "succeeded": "green", "failed": "bold red", "lost
             "killed": "dim"}
 
 
-class Progress(Protocol):
-    """Shows each changed report. At its end the context manager restores the terminal."""
-
-    def __enter__(self) -> "Progress": ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def show(self, report: JobReport) -> None:
-        """Show the current state of the job."""
-
-
-def make_progress(*, plain: bool = False) -> Progress:
-    """Return a table if stderr is a terminal and `plain` is false, else lines."""
+def make_progress(*, plain: bool = False) -> "Lines | Table":
+    """Return a context manager that shows reports: a table if stderr is a terminal and `plain` is false, else lines."""
     return Lines() if plain or not sys.stderr.isatty() else Table()
 
 
