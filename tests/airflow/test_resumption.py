@@ -113,7 +113,7 @@ def test_allocation_timeout_is_submitted_again_where_the_job_asks_for_it(site, m
 
 
 def test_what_yarn_could_not_launch_is_submitted_again(site, monkeypatch):
-    monkeypatch.setattr("tf_yarn_ops.launch.retry.LAUNCH_PAUSE", 0.01)
+    monkeypatch.setattr("tf_yarn_ops.launch.launcher.LAUNCH_PAUSE", 0.01)
     with site.not_launching(), site.ending(SECOND):
         value, _, _ = run(site.operator())
     assert (value["application_id"], value["reason"], site.submissions()) == (SECOND, "SUCCEEDED", 2)

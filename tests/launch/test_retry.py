@@ -5,7 +5,7 @@ import pytest
 from support.place import job
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
 from tf_yarn_ops.job.parts import RestartPolicy
-from tf_yarn_ops.launch.retry import pause_before
+from tf_yarn_ops.launch.launcher import pause_before
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
 
@@ -35,7 +35,7 @@ def end_each(place, *reasons):
 
 @pytest.mark.slow
 def test_a_job_that_missed_its_allocation_is_submitted_again(place, monkeypatch):
-    monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.01)
+    monkeypatch.setattr("tf_yarn_ops.launch.launcher.RETRY_PAUSE", 0.01)
     end_each(place, Reason.ALLOCATION_TIMEOUT, Reason.ALLOCATION_TIMEOUT, Reason.SUCCEEDED)
     ids = []
     spec = job(restart=RestartPolicy(allocation_retries=2))
@@ -47,7 +47,7 @@ def test_a_job_that_missed_its_allocation_is_submitted_again(place, monkeypatch)
 @pytest.mark.parametrize("reason, submitted", [
     (Reason.SUCCEEDED, 0), (Reason.TASK_FAILED, 0), (Reason.KILLED, 0), (Reason.ALLOCATION_TIMEOUT, 1)])
 def test_only_a_job_without_training_is_submitted_after_a_known_end(place, monkeypatch, reason, submitted):
-    monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.01)
+    monkeypatch.setattr("tf_yarn_ops.launch.launcher.RETRY_PAUSE", 0.01)
     end_each(place, Reason.SUCCEEDED)
     known = JobReport("application_1_0001", state="FINISHED", reason=reason)
     report = place.launcher().run(job(restart=RestartPolicy(allocation_retries=1)), after=known, poll_interval=0.01)
@@ -57,20 +57,20 @@ def test_only_a_job_without_training_is_submitted_after_a_known_end(place, monke
 
 @pytest.mark.slow
 def test_pause_before_a_retry_grows_with_jitter(place, monkeypatch, caplog):
-    monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.02)
+    monkeypatch.setattr("tf_yarn_ops.launch.launcher.RETRY_PAUSE", 0.02)
     pauses = {retry: [pause_before(retry) for _ in range(200)] for retry in (1, 2, 3)}
     for retry, seconds in pauses.items():
         assert 0.01 * retry <= min(seconds) < 0.018 * retry < 0.022 * retry < max(seconds) <= 0.03 * retry
-    monkeypatch.setattr("tf_yarn_ops.launch.retry.pause_before", lambda retry: retry / 100)
+    monkeypatch.setattr("tf_yarn_ops.launch.launcher.pause_before", lambda retry: retry / 100)
     end_each(place, *[Reason.ALLOCATION_TIMEOUT] * 3, Reason.SUCCEEDED)
-    caplog.set_level("INFO", "tf_yarn_ops.launch.retry")
+    caplog.set_level("INFO", "tf_yarn_ops.launch.launcher")
     place.launcher().run(job(restart=RestartPolicy(allocation_retries=3)), poll_interval=0.01)
-    assert [record.args[1] for record in caplog.records if record.name.endswith("retry")] == [0.01, 0.02, 0.03]
+    assert [record.args[1] for record in caplog.records if "submitting again" in record.msg] == [0.01, 0.02, 0.03]
 
 
 @pytest.mark.slow
 def test_and_not_more_often_than_allowed(place, monkeypatch):
-    monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.01)
+    monkeypatch.setattr("tf_yarn_ops.launch.launcher.RETRY_PAUSE", 0.01)
     end_each(place, Reason.ALLOCATION_TIMEOUT, Reason.ALLOCATION_TIMEOUT, Reason.SUCCEEDED)
     report = place.launcher().run(job(restart=RestartPolicy(allocation_retries=1)), poll_interval=0.01)
     assert report.reason is Reason.ALLOCATION_TIMEOUT
@@ -80,7 +80,7 @@ def test_and_not_more_often_than_allowed(place, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("failures, reason", [(1, Reason.SUCCEEDED), (2, Reason.SUCCEEDED), (3, Reason.AM_FAILED)])
 def test_a_job_whose_master_could_not_be_launched_is_submitted_again_twice(place, monkeypatch, failures, reason):
-    monkeypatch.setattr("tf_yarn_ops.launch.retry.LAUNCH_PAUSE", 0.01)
+    monkeypatch.setattr("tf_yarn_ops.launch.launcher.LAUNCH_PAUSE", 0.01)
     end_each(place, *[NOT_LAUNCHED] * failures, Reason.SUCCEEDED)
     report = place.launcher().run(job(), poll_interval=0.01)
     assert report.reason is reason

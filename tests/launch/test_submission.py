@@ -221,7 +221,7 @@ def test_a_wait_for_one_of_two_goes_on_with_the_other(place):
 
 @pytest.mark.slow
 def test_run_with_an_identity_submits_again_after_a_missed_allocation(place, monkeypatch):
-    monkeypatch.setattr("tf_yarn_ops.launch.retry.RETRY_PAUSE", 0.01)
+    monkeypatch.setattr("tf_yarn_ops.launch.launcher.RETRY_PAUSE", 0.01)
     spec = job(restart=RestartPolicy(allocation_retries=1))
 
     def fault(method, path):

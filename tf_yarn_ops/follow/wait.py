@@ -82,7 +82,7 @@ class Kill:
 
 @dataclass(frozen=True)
 class Finish:
-    """Delete the directory of an application that has ended; the answer is its report, with the last holder of a lease."""
+    """Delete the directory of an ended application; the answer is its report, with the last holder of its lease."""
 
     ended: JobReport
 

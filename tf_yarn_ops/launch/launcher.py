@@ -1,5 +1,8 @@
 """`Launcher`: submit, attach to, wait for, kill and list applications; the engines use nothing else."""
 
+import logging
+import random
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -17,13 +20,25 @@ from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .claims import Claims
-from .identity import Identity
-from .retry import run_until_trained
+from .identity import Identity, may_try_again
 from .route import Route
 from .submission import Ensure, Submission
 
 if TYPE_CHECKING:
     from ..follow.log_stream import LogLine
+
+logger = logging.getLogger(__name__)
+
+#: Seconds before the next submission, with jitter, longer each time: two jobs that each hold half of the containers
+#: that they need should not meet again.
+RETRY_PAUSE = 10.0
+#: Seconds before the next submission when YARN could not launch the application master.
+LAUNCH_PAUSE = 1.0
+
+
+def pause_before(retry: int) -> float:
+    """Return the seconds to wait before a retry, counted from 1."""
+    return RETRY_PAUSE * retry * random.uniform(0.5, 1.5)
 
 
 class Launcher(Session):
@@ -279,16 +294,26 @@ class Launcher(Session):
         if spec.lease is None and identity is None:
             spec = replace(spec, lease=usual_lease(self.cluster.site.unreachable_timeout))
 
-        def start() -> JobReport:
-            if identity is None:
-                return JobReport(self.submit(spec, on_reserved))
-            return self.ensure(spec, identity, on_reserved)
+        ended = [] if after is None else [after]
+        while not ended or may_try_again(ended, spec.restart.allocation_retries):
+            if ended:
+                self._pause_after(ended)
+            report = self.ensure(spec, identity, on_reserved) if identity else JobReport(self.submit(spec, on_reserved))
+            if report.reason is None:
+                report = self.wait(report.application_id, timeout=timeout, on_change=on_change, identity=identity,
+                                   poll_interval=poll_interval, on_line=on_line, tasks=tasks)
+            ended.append(report)
+        return ended[-1]
 
-        def follow(application_id: str) -> JobReport:
-            return self.wait(application_id, timeout=timeout, on_change=on_change, poll_interval=poll_interval,
-                             identity=identity, on_line=on_line, tasks=tasks)
-
-        return run_until_trained(self, start, follow, spec.restart.allocation_retries, after)
+    def _pause_after(self, ended: Sequence[JobReport]) -> None:
+        """Let time pass before the job is submitted again, because no task of it has run."""
+        latest = ended[-1]
+        pause = pause_before(len(ended)) if latest.reason is Reason.ALLOCATION_TIMEOUT else LAUNCH_PAUSE
+        logger.info("%s: no task has run; submitting again in %.0f s: %s", latest.application_id, pause, latest.message)
+        until = time.monotonic() + pause
+        while (left := until - time.monotonic()) > 0:
+            self.checkpoint()
+            time.sleep(min(0.2, left))
 
     def end_run(self, identity: Identity, user: str | None, over: bool) -> None:
         """Record the end of an engine's attempt, for newer generations that wait for this one.
