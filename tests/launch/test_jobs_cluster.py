@@ -13,6 +13,7 @@ import sysconfig
 import tarfile
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -518,20 +519,19 @@ def training(script, tasks, digits, output, options="", before="", **fields):
                           for name, task in tasks.items()}, **fields)
 
 
-SERVER = TaskSpec(memory=1024, command="ytf-server")
-TWO_SERVERS = TaskSpec(2, memory=1024, command="ytf-server")
-
-
 def assert_trained(report, steps=600):
     assert report.reason is Reason.SUCCEEDED, report.message + str([t.log_tail for t in report.tasks])
     assert report.metrics["accuracy"] >= 0.95
     assert report.metrics["steps"] == steps
 
 
+SERVER = TaskSpec(memory=1024, command="ytf-server")
+PARAMETER_SERVER = {"chief": 1, "worker": replace(SERVER, instances=2), "ps": SERVER, "evaluator": 1}
+
+
 def test_parameter_server_training_reaches_its_accuracy(run, launcher, digits, minicluster):
     """On mirrored paths: the evaluator measures the chief's checkpoints, and both write."""
-    tasks = {"chief": 1, "worker": TWO_SERVERS, "ps": SERVER, "evaluator": 1}
-    spec = training("parameter_server.py", tasks, digits[1], f"{minicluster.default_filesystem}/tmp/by-ps",
+    spec = training("parameter_server.py", PARAMETER_SERVER, digits[1], f"{minicluster.default_filesystem}/tmp/by-ps",
                     mirror="chief", mirror_input="1 GiB")
     report = run(spec, timeout=180)
     assert_trained(report)
@@ -612,25 +612,23 @@ def test_an_interpreter_of_the_nodes_is_first_on_the_path(single):
     assert (report.reason, found) == (Reason.SUCCEEDED, f"{sys.prefix}/bin/python"), report.message
 
 
-#: A whole cluster with an evaluator trains above. Of two workers one goes on while the other is started again; lost
-#: containers: tests/examples/test_digits.py.
-TWO_WORKERS = {"chief": 1, "worker": TWO_SERVERS, "ps": SERVER}
-STRIKE = "--steps 800 --checkpoint_steps 50 --step_delay 0.01"
-
-
 def command_of(agent):
     """The user's process below an agent."""
     children = subprocess.run(["pgrep", "-P", str(agent)], capture_output=True, text=True).stdout.split()
     return int(children[0])
 
 
-def test_training_survives_a_killed_worker_under_task_restarts(launcher, submitted, digits, tmp_path):
-    spec = training("parameter_server.py", TWO_WORKERS, digits[0], tmp_path / "out", STRIKE,
-                    restart=RestartPolicy("task", max_restarts=2))
+def test_training_survives_a_killed_worker_under_task_restarts(launcher, submitted, digits, minicluster):
+    """On paths of HDFS. Of two workers one goes on while the other is started again; lost containers: test_digits.py."""
+    files = launcher.staging(launcher.cluster.user).filesystem
+    spec = training("parameter_server.py", PARAMETER_SERVER, digits[1], f"{minicluster.default_filesystem}/tmp/struck",
+                    "--steps 800 --checkpoint_steps 50 --step_delay 0.01", restart=RestartPolicy("task", max_restarts=2))
     application = submitted(spec)
-    until(lambda: (tmp_path / "out" / "checkpoints" / "ckpt-50.index").exists(), 90, what="the first checkpoint")
+    until(lambda: files.status("/tmp/struck/checkpoints/ckpt-50.index"), 90, what="the first checkpoint")
     os.kill(command_of(agent_of(application, "worker")[0]), signal.SIGKILL)
-    report = launcher.wait(application, timeout=180)
+    report = launcher.wait(application, timeout=240)
     assert_trained(report, 800)
-    assert sorted(t.starts for t in report.tasks) == [1, 1, 1, 2]
+    assert sorted(t.starts for t in report.tasks) == [1, 1, 1, 1, 2]
     assert len(report.rounds) == 1
+    measured = json.loads(files.read("/tmp/struck/eval/accuracy.json"))
+    assert (measured["step"], measured["accuracy"]) == (800, report.metrics["accuracy"])
