@@ -51,7 +51,8 @@ class Crowd:
         self.writers.append(writer)
         self.say(writer, "register", version=VERSION, container=f"{self.service}_{instance}", nonce=f"{instance:032x}",
                  round=1, start=0, host="127.0.0.1", port=10000 + instance,
-                 yarn_container=f"container_1700000000000_0043_01_{instance:06d}", node_http="127.0.0.1:8042")
+                 yarn_container=f"container_1700000000000_0043_01_{instance:06d}", node_http="127.0.0.1:8042",
+                 unfit=None)
         while True:
             line = await reader.readline()
             if not line:

@@ -69,7 +69,7 @@ async def figures(size: int) -> Figures:
         peers.append((await coordinator.greet(line, {
             "type": "register", "version": VERSION, "container": f"worker_{number}", "nonce": f"{number}",
             "host": f"node{number}", "port": 2000, "round": 1, "start": 0, "yarn_container": f"c{number}",
-            "node_http": "n:8042"}), line))  # type: ignore[arg-type]
+            "node_http": "n:8042", "unfit": None}), line))  # type: ignore[arg-type]
     for peer, line in peers:
         coordinator.heard(peer, line, {"type": "running", "round": 1, "start": 1})  # type: ignore[arg-type]
     lines = [sample(step) for step in range(ROUNDS)]

@@ -275,8 +275,8 @@ def call_dev(function, folder, java=None):
                                  r"openjdk-17-jdk-headless \(apt-get\) or java-17-openjdk-devel \(dnf\), or set JAVA_HOME"),
     ("ensure_java", "24.0.1", r"Java 17 is needed \(11 to 23 may do\), found JAVA_HOME=\S+ release '24'; install .*"),
     ("ensure_java", "17.0.9", r"Maven is needed to fetch Hadoop once; install the package maven"),
-    ('ensure_browser "${FIREFOX[@]}"', None,
-     r"the tests of web pages need a browser; install the package firefox-esr \(apt-get\) or firefox \(dnf\)"),
+    ('ensure_program "${FIREFOX[@]}"', None,
+     r"the tests of web pages need Firefox; install the package firefox-esr \(apt-get\) or firefox \(dnf\)"),
     ("find_python", None, r"no Python of at least 3.10 on PATH; install python3.11 \(.*\)"),
 ])
 def test_dev_names_in_one_line_what_to_install(tmp_path, function, java, says):

@@ -153,6 +153,13 @@ def interpreter_missing(rig):
                    expect=says("there is no Python /no/such/folder/bin/python on "))
 
 
+@MATRIX.row("the Hadoop client is missing on the nodes", Reason.ENVIRONMENT_INVALID, 90)
+def hadoop_missing(rig):
+    submitted = time.time()
+    return rig.end(rig.submit(job("true", libhdfs=True, env={"HADOOP_HOME": "/no/such/hadoop"})), submitted,
+                   expect=says("the Hadoop client for libhdfs is missing: no program hadoop in /no/such/hadoop/bin, "))
+
+
 @MATRIX.row("the interpreter is missing on a worker's node", Reason.CONTAINER_LOST, 90)
 def agents_interpreter_missing(rig):
     """The application master's is there: the folder is that of the nodes, and one node lacks it."""
@@ -207,7 +214,7 @@ class Stranger:
 
 def registration(**change):
     message = {"type": "register", "version": 1, "container": "worker_0", "nonce": "mine", "host": "h", "port": 1,
-               "round": 1, "start": 0, "yarn_container": "", "node_http": ""}  # fmt: skip
+               "round": 1, "start": 0, "yarn_container": "", "node_http": "", "unfit": None}  # fmt: skip
     return json.dumps(message | change).encode() + b"\n"
 
 

@@ -20,7 +20,8 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3), max_leaves=6)
 KINDS = ["register", "running", "exited", "terminated", "ping", "stop", "", "handle"]
 KEYS = ["version", "container", "nonce", "host", "port", "round", "start", "code", "signal", "seconds", "log_tail",
-        "result", "stopped", "started_at", "finished_at", "cpu_seconds", "peak_memory_mib", "yarn_container", "node_http"]
+        "result", "stopped", "started_at", "finished_at", "cpu_seconds", "peak_memory_mib", "yarn_container", "node_http",
+        "unfit"]
 plausible = st.sampled_from([0, 1, 2, 137, "worker_0", "worker_1", "ps_0", "n", "h", True])
 changes = st.dictionaries(st.sampled_from(KEYS), values | plausible)
 whole = [registration(), {"type": "running", "round": 1, "start": 1}, exited()]

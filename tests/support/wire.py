@@ -39,7 +39,7 @@ def job(**fields):
 
 def registration(container="worker_0", **fields):
     return {"type": "register", "version": 1, "container": container, "nonce": f"of {container}", "host": "h",
-            "port": 2000, "round": 1, "start": 0, "yarn_container": "", "node_http": "", **fields}
+            "port": 2000, "round": 1, "start": 0, "yarn_container": "", "node_http": "", "unfit": None, **fields}
 
 
 def exited(**fields):

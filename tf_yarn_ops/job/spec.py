@@ -243,6 +243,11 @@ class JobSpec(Part):
         "Copy the input path to the disk of each node that runs tasks, once, and give them the copy in DTF_INPUT_PATH. "
         "The value is the largest size of the copy, in MiB or with a unit: 20 GiB.", section="program",
         value="<size>")
+    libhdfs: bool = option(
+        False, kinds.FLAG,
+        "Open hdfs:// in fsspec and PyArrow by libhdfs of the Hadoop client that every node must have: sets CLASSPATH, "
+        "HADOOP_HDFS_HOME, ARROW_LIBHDFS_DIR, LIBHDFS_OPTS, JAVA_HOME and LD_LIBRARY_PATH, unless env does.",
+        section="program")
     environment: Environment | None = option(
         None, kinds.Kind("text", read_environment), "The interpreter and its packages: python:///usr/bin/python3, "
         "venv:///folder, conda:///folder, docker://image, an archive (.tar.gz, .tgz, .zip; a local path or a URI), or "
@@ -284,7 +289,8 @@ class JobSpec(Part):
                      tags: Sequence[str] = ..., node_label: str | None = ..., env: Mapping[str, str] = ...,
                      files: Mapping[str, str] = ..., archives: Mapping[str, str] = ..., script: str | None = ...,
                      input: str | None = ..., output: str | None = ..., mirror: str = ...,
-                     mirror_input: int | str | None = ..., environment: Environment | str | None = ...,
+                     mirror_input: int | str | None = ..., libhdfs: bool = ...,
+                     environment: Environment | str | None = ...,
                      tensorboard: TensorBoard | Mapping[str, Any] | bool | None = ..., success: str = ...,
                      restart: RestartPolicy | Mapping[str, Any] = ..., deadlines: Deadlines | Mapping[str, Any] = ...,
                      lease: float | None = ..., file_systems: Sequence[str] = ..., acls: Acls | Mapping[str, Any] = ...,

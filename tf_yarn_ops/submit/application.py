@@ -255,7 +255,7 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
         history=context.history and context.history._replace(
             view_users=spec.acls.view_users, view_groups=spec.acls.view_groups),
         viewers=context.viewers, ui_url=context.ui_url, framework=spec.framework, mirror=context.mirror,
-        namenodes=context.namenodes,
+        namenodes=context.namenodes, libhdfs=spec.libhdfs,
     )
 
 

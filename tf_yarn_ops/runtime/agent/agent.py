@@ -31,6 +31,7 @@ from ..common.roles import TENSORBOARD
 from .command import UNKILLABLE_SECONDS, Command, log_size, open_wakeup, read_log_end
 from .contact import Contact
 from .gpu import GpuMeter
+from .hadoop_client import NoClient, find_client
 from .metrics import MetricsFile
 
 #: Seconds between two samples of CPU, memory and metrics.
@@ -114,6 +115,8 @@ class Agent:
         self.secrets: Set[str] = set()
         self.sample_at = self.active_at = 0.0
         self.log_size, self.gpu = 0, GpuMeter({})
+        self.hadoop: Dict[str, str] = {}
+        self.unfit = self.find_hadoop()
         self.new_port()
         coordinator = address.rpartition(":")[0] or address
         patience = float(self.job.deadlines["heartbeat"])
@@ -125,6 +128,18 @@ class Agent:
             self.held.close()
         self.held = reserve_port()
         self.port = self.held.getsockname()[1]
+
+    def find_hadoop(self) -> Optional[str]:
+        """Find the node's Hadoop client if the job needs one; return why there is none."""
+        service = self.job.services.get(self.container.rpartition("_")[0])
+        if not self.job.libhdfs or service is None or service.type == TENSORBOARD:
+            return None
+        try:
+            self.hadoop = find_client({**os.environ, **self.job.types[service.type].env})
+        except NoClient as error:
+            return "the Hadoop client for libhdfs is missing: %s" % error
+        log("libhdfs is that of %s", self.hadoop["ARROW_LIBHDFS_DIR"])
+        return None
 
     def run(self) -> int:
         """Serve until the coordinator says bye, YARN ends the container, or the contact is lost for too long."""
@@ -172,6 +187,7 @@ class Agent:
             "register", version=VERSION, container=self.container, nonce=self.nonce, round=self.round,
             start=self.start, host=self.host, port=self.port, yarn_container=os.environ.get("CONTAINER_ID", ""),
             node_http="%s:%s" % (self.host, os.environ.get("NM_HTTP_PORT", "")),
+            unfit=self.unfit,
         )
 
     def heartbeat(self) -> bytes:
@@ -265,7 +281,7 @@ class Agent:
         plan = self.job.types[task.type]
         address = "%s:%d" % (self.host, self.port)
         env = task_environment(
-            self.job, task, message["cluster"], os.environ, application_id=self.application_id,
+            self.job, task, message["cluster"], {**os.environ, **self.hadoop}, application_id=self.application_id,
             round_number=self.round, address=address, folder=self.folder,
         )
         if self.job.leads(task):

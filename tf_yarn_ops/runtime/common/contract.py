@@ -225,6 +225,8 @@ class Job(NamedTuple):
     namenodes : mapping of str to sequence of str
         HTTP addresses of the NameNodes, or of an HttpFS, by the authority of URLs; that of the default file system is
         empty.
+    libhdfs : bool
+        Whether the tasks need the node's Hadoop client.
     """
 
     version: int
@@ -256,6 +258,7 @@ class Job(NamedTuple):
     ui_url: str = ""
     framework: str = TENSORFLOW
     namenodes: Mapping[str, Sequence[str]] = {}
+    libhdfs: bool = False
 
     def lasting_page(self, application_id: str) -> Optional[str]:
         """Return the address of the job's page after the end; None if the site has no such pages."""

@@ -5,7 +5,8 @@ A question mark behind a type allows null.
 From the agent:
 
 - ``register``: version int, container text, nonce text, round int, start int, host text, port int, yarn_container text,
-  node_http text. The first message of each connection. Also sent when the agent has a new port for the next round.
+  node_http text, unfit text?. The first message of each connection. Also sent when the agent has a new port for the
+  next round. ``unfit`` says why no task of the job can run on this node.
 - ``running``: round int, start int. The command has started.
 - ``exited``: round int, start int, stopped flag, code int?, signal int?, seconds number, started_at number?,
   finished_at number?, cpu_seconds number?, peak_memory_mib number?, log_tail text, result object?. The command has
@@ -47,7 +48,7 @@ _START = {"round": "int", "start": "int"}
 #: The messages of an agent: type, then each field with its type.
 FROM_AGENT: Mapping[str, Mapping[str, str]] = {
     "register": {"version": "int", "container": "text", "nonce": "text", **_START, "host": "text", "port": "int",
-                 "yarn_container": "text", "node_http": "text"},
+                 "yarn_container": "text", "node_http": "text", "unfit": "text?"},
     "running": _START,
     "exited": {**_START, "stopped": "flag", "code": "int?", "signal": "int?", "seconds": "number",
                "started_at": "number?", "finished_at": "number?", "cpu_seconds": "number?",

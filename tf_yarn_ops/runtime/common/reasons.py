@@ -72,7 +72,8 @@ OUTCOMES = {
     Reason.SUBMISSION_REJECTED: Outcome(3, False, "Correct the queue, node label, rights or limits in the message."),
     Reason.RESOURCES_IMPOSSIBLE: Outcome(3, False, "Ask for less; the message says what the cluster has."),
     Reason.ENVIRONMENT_INVALID: Outcome(2, False, "Use an environment with Python 3.9 or later: venv:///folder or "
-                                                  "python:///path of every node, or an archive with bin/python."),
+                                                  "python:///path of every node, or an archive with bin/python. With "
+                                                  "libhdfs every node needs a Hadoop client."),
     Reason.CLUSTER_UNREACHABLE: Outcome(4, True, "Check the addresses of the ResourceManager and the NameNode."),
     Reason.QUEUE_TIMEOUT: Outcome(5, True, "Submit again later or to another queue, or raise queue_timeout."),
     Reason.ALLOCATION_TIMEOUT: Outcome(5, True, "Submit again when all tasks have room at once, or ask for less."),

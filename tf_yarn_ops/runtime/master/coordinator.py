@@ -163,7 +163,9 @@ class Coordinator:
             self._send_start(peer, 0.0)
         elif not has_started:
             peer.running = False
-            self.apply(Registered(peer.task))
+            why = message["unfit"]
+            self.apply(Expired(Reason.ENVIRONMENT_INVALID, f"{peer.task} on {peer.host}: {why}", peer.task) if why
+                       else Registered(peer.task))
 
     async def _check_known(self, container: str) -> None:
         """Refuse a container that Skein does not know, or that has ended."""
