@@ -7,7 +7,16 @@ import pytest
 
 from support.cluster_jobs import job
 from support.framework_environments import pinned_python
-from support.hdfs_programs import FSSPEC, FSSPEC_RESULT, LIBHDFS, LIBHDFS_RESULT, TABLES, TABLES_RESULT, TENSORFLOW, TENSORFLOW_RESULT
+from support.hdfs_programs import (
+    FSSPEC,
+    FSSPEC_RESULT,
+    LIBHDFS,
+    LIBHDFS_RESULT,
+    TABLES,
+    TABLES_RESULT,
+    TENSORFLOW,
+    TENSORFLOW_RESULT,
+)
 from support.libhdfs import libhdfs_folder
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.job.spec import TaskSpec

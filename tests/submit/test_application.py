@@ -32,7 +32,7 @@ JOBS = {
         env={"L": "$x 'y'\n"}, files={"digits.py": "/src/digits.py"}, archives={"data": "hdfs://nn/data.tgz"},
         environment=Environment.parse("hdfs://nn/env.tar.gz"), success="chief",
         restart=RestartPolicy("task", max_container_losses=1), file_systems=("hdfs://other",),
-        acls=Acls(view_users=("bob",), ui_users=("*",)), am_memory=2048, am_vcores=2,
+        acls=Acls(view_users=("bob",), ui_users=("*",)), am_memory=2048, am_vcores=2, libhdfs=True,
     ),
     "docker": JobSpec(command="python train.py", tasks={"worker": TaskSpec(instances=2)},
                       environment=Environment.parse("docker://tensorflow/tensorflow:2.16.1"),
