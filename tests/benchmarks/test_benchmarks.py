@@ -62,6 +62,5 @@ def test_every_benchmark_has_its_title(name):
 
 def test_the_page_of_figures_and_the_help_name_every_benchmark():
     page = (Path(__file__).parents[2] / "docs" / "operations" / "performance.md").read_text(encoding="utf-8")
-    names = page.partition("Names: ")[2].partition(". ")[0]
-    assert tuple(re.findall(r"`(\w+)`", names)) == NAMES
+    assert set(NAMES) <= set(re.findall(r"`(\w+)`", page))
     assert tuple(re.findall(r"\w+", re.sub(r"\(.*?\)", "", main.help.partition("NAME: ")[2]))) == NAMES
