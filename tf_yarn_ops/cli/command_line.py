@@ -48,7 +48,7 @@ def run_command(command: click.Command, program: str, interruption: Interruption
         code = error.exit_code
     except TfYarnError as error:
         say(f"{program}: {error}")
-        if isinstance(error, ResourceManagerUnknown):
+        if isinstance(error, ResourceManagerUnknown) and sys.platform == "linux":
             say(f"next: {_minicluster()}")
         elif not isinstance(error, MiniClusterError):
             say(error.hint)

@@ -7,6 +7,7 @@ staging, submission and logs.
 import contextlib
 import logging
 import os
+import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from ..errors import (
     ClusterUnreachable,
     KerberosRefused,
     ResourceManagerUnknown,
+    SpecInvalid,
     SubmissionRejected,
     TfYarnError,
 )
@@ -351,6 +353,8 @@ def local(folder: str | os.PathLike[str] = "") -> Cluster:
 
 
 def _this_machine(address: str, environ: Mapping[str, str], site: Site) -> Cluster:
+    if sys.platform != "linux":
+        raise SpecInvalid("local:// runs jobs on Linux only; name a cluster: --resourcemanager http://host:8088")
     folder, user = parse_folder(address, environ), system_user()
     return Cluster((SCHEME + folder,), user, user, "file://", "file://", "/staging", inside=(), local_root=folder,
                    site=site)
@@ -389,7 +393,7 @@ def find_addresses(resourcemanager: str | None, environ: Mapping[str, str], site
     raise ResourceManagerUnknown(
         "no ResourceManager is known. Give --resourcemanager http://host:8088 (or $YTF_RESOURCEMANAGER), "
         "a line 'resourcemanager: http://host:8088' in ~/.config/tf_yarn_ops/site.yaml, or a HADOOP_CONF_DIR "
-        "whose yarn-site.xml has yarn.resourcemanager.webapp.address. To try a Hadoop on this machine: "
+        "whose yarn-site.xml has yarn.resourcemanager.webapp.address. To try a Hadoop on this machine, on Linux: "
         'ytf minicluster up, then eval "$(ytf minicluster env)". Without YARN: ytf-submit --local')
 
 

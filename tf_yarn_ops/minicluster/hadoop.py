@@ -3,9 +3,9 @@
 import contextlib
 import logging
 import os
-import pwd
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -71,6 +71,8 @@ class MiniCluster:
         *,
         properties: Mapping[str, str] | None = None,
     ):
+        if sys.platform != "linux":
+            raise MiniClusterError("a minicluster runs on Linux only")
         if nodes is not None and not 1 <= nodes <= MAX_NODES:
             raise MiniClusterError(f"a minicluster has 1 to {MAX_NODES} nodes, not {nodes}")
         self.directory = Path(directory if directory is not None else default_directory(os.environ)).resolve()
@@ -237,6 +239,8 @@ class MiniCluster:
 
     def _install(self) -> Settings:
         """Fetch what is missing, and prepare the folder."""
+        import pwd  # like fcntl not on Windows, where this module has to be imported
+
         java = find_java(os.environ)
         hadoop = fetch_hadoop(os.environ, java, self._progress)
         return prepare_folder(

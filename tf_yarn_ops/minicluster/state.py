@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -56,6 +55,8 @@ def lock(directory: Path) -> Iterator[None]:
     MiniClusterError
         Another process holds it for minutes.
     """
+    import fcntl  # not on Windows, where this module has to be imported
+
     with (directory / "lock").open("a") as file:
 
         def take() -> bool:
