@@ -5,6 +5,8 @@ import binascii
 import json
 from typing import NamedTuple, Optional
 
+from ..common.tensorboard_program import with_relative_fonts
+
 #: The script's path, relative to TensorBoard's page.
 PATH = "ytf-post.js"
 #: The type of a body in which a POST travels.
@@ -71,8 +73,6 @@ SCRIPT = """\
   };
 })();
 """ % CONTENT_TYPE
-#: A font's absolute path in TensorBoard's page, which leaves the pages of the application; and the same font's own.
-_ABSOLUTE, _RELATIVE = b"url(/font-roboto/", b"url(font-roboto/"
 
 
 class Post(NamedTuple):
@@ -97,4 +97,4 @@ def add_script(page: bytes) -> bytes:
     if not tag:
         return page
     script = b'<script src="%s"></script>' % PATH.encode()
-    return head + tag + script + rest.replace(_ABSOLUTE, _RELATIVE)
+    return head + tag + script + with_relative_fonts(rest)

@@ -5,7 +5,6 @@ It is the command of the task, so the agent starts and ends it like any other. I
 
 import os
 import shlex
-import socket
 import subprocess
 import threading
 import time
@@ -16,12 +15,11 @@ from ..common.contract import Job, read_job
 from ..common.event_copies import COPY_INTERVAL, COPY_REST, EventCopies
 from ..common.hdfs import Hdfs
 from ..common.mutual_tls import server_context
+from ..common.tensorboard_program import until_it_listens
 from .front import Front, reserve_loopback_port
 
 #: The folder in the working directory with the copies of event files.
 COPIES = "tensorboard-events"
-#: Seconds between two looks whether TensorBoard listens.
-LOOK = 0.2
 
 
 def log_line(text: str, *args: object) -> None:
@@ -76,17 +74,6 @@ def serve_front(job: Job, port: int) -> None:
     address = os.environ["YTF_HOST"] if job.tensorboard.direct else ""
     front = Front((address, int(os.environ["YTF_PORT"])), port, None if job.tensorboard.direct else server_context())
     threading.Thread(target=front.serve_forever, daemon=True).start()
-
-
-def until_it_listens(board: "subprocess.Popen[bytes]", port: int) -> bool:
-    """Wait until TensorBoard listens; return False if it ends before."""
-    while board.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), 5).close()
-            return True
-        except OSError:
-            time.sleep(LOOK)
-    return False
 
 
 def keep_copying(mirror: EventCopies) -> None:

@@ -1,0 +1,26 @@
+"""The program ``tensorboard`` on the loopback: in the cluster that of its task, elsewhere that of a reader."""
+
+import socket
+import subprocess
+import time
+
+#: Seconds between two looks whether TensorBoard listens.
+LOOK = 0.2
+#: A font's absolute path in TensorBoard's page, which leaves the folder of a proxy; and the same font's own.
+_ABSOLUTE, _RELATIVE = b"url(/font-roboto/", b"url(font-roboto/"
+
+
+def until_it_listens(board: "subprocess.Popen[bytes]", port: int) -> bool:
+    """Wait until TensorBoard listens; return False if it ends before."""
+    while board.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), 5).close()
+            return True
+        except OSError:
+            time.sleep(LOOK)
+    return False
+
+
+def with_relative_fonts(page: bytes) -> bytes:
+    """Return TensorBoard's page with fonts that a proxy finds."""
+    return page.replace(_ABSOLUTE, _RELATIVE)
