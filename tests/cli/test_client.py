@@ -12,7 +12,7 @@ import pytest
 
 from support.fake_webhdfs import serving_files
 from support.programs import ROOT
-from support.waiting import until
+from support.waiting import lives, until
 from tf_yarn_ops.cli.client import LocalTask
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.hadoop.cluster import Cluster, local
@@ -42,15 +42,6 @@ def begin(tmp_path, monkeypatch):
 
 def new_round(task, number):
     task.start(APP, number, lambda: {"worker": [f"n:{number}"]})
-
-
-def lives(pid):
-    """Return whether a process has not ended."""
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
 
 
 def read_pid(file):

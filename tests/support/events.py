@@ -40,8 +40,11 @@ def _png():
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-def see_charts(page, url, run, steps):
-    """Assert that a browser shows the curve with its points, the image and the histogram of `event_file`."""
+def see_charts(page, url, run, steps, method="PUT"):
+    """Assert that a browser shows the curve with its points, the image and the histogram of `event_file`.
+
+    YARN's proxy gets a PUT in place of each POST.
+    """
     answers = []
     page.on("response", lambda answer: answers.append(answer) if answer.url.endswith("/timeSeries") else None)
     page.goto(f"{url}#timeseries")
@@ -55,6 +58,6 @@ def see_charts(page, url, run, steps):
     series = [one for answer in answers if answer.status == 200 for one in json.loads(answer.body())]
     points = [one["runToSeries"][run] for one in series if one["tag"] == SCALAR]
     assert [point["step"] for point in points[-1]] == list(range(steps))
-    assert {answer.request.method for answer in answers} == {"PUT"}
+    assert {answer.request.method for answer in answers} == {method}
     page.goto(f"{url}#histograms")
     page.locator("vz-histogram-timeseries .histogram").nth(steps - 1).wait_for(state="attached")

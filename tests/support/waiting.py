@@ -34,6 +34,15 @@ def until(condition, seconds=60.0, pause=None, what="it"):
         time.sleep(min(max(0.01, waited / 10), 0.2) if pause is None else pause)
 
 
+def lives(pid):
+    """Return whether a process has not ended."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
 async def until_async(condition, seconds=60.0):
     """Wait in an event loop as `until` does elsewhere."""
     seconds *= PATIENCE

@@ -7,9 +7,11 @@ import time
 import pytest
 
 from support.browser import browsing
+from support.events import event_file, see_charts
 from support.fake_yarn import application
 from support.many_records import read_all, write_many
 from support.records import application_id, keep, record
+from support.records_served import serving_pages
 from support.staging_place import USER
 from support.waiting import until
 from tf_yarn_ops.history.records import records_of
@@ -18,6 +20,7 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Facts, Series, build_status
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
+from tf_yarn_ops.ui.boards import Boards
 
 pytestmark = pytest.mark.matrix
 
@@ -25,6 +28,18 @@ LIVE = application_id(7)
 
 JOBS = 10_000
 EVIL = '<script>document.title = "taken"</script>'
+
+
+@pytest.fixture
+def job_of_curves(place, tmp_path):
+    """Keep the record of a job with event files; yield the TensorBoards."""
+    (tmp_path / "models/train").mkdir(parents=True)
+    (tmp_path / "models/train/events.out.tfevents.1").write_bytes(event_file(3))
+    made = {**record(1, user=USER, ended=time.time()), "tensorboard_logdir": "viewfs://mini/models"}
+    keep(StagingDirectory(place).filesystem, place.history, made)
+    boards = Boards(place.open_path)
+    yield boards
+    boards.close()
 
 
 def test_ten_thousand_jobs_in_the_browser(place, pages, tmp_path, yarn):
@@ -108,3 +123,13 @@ def test_the_page_of_a_live_job_renews_itself_until_the_job_has_ended(place, pag
         assert page.inner_text("#log") == f"step 1 {EVIL}" and page.is_hidden("#stale") and page.evaluate("window.mine") == 1
         page.goto(f"{address}jobs/{LIVE}")
         assert page.get_attribute("body", "data-live") == "false"
+
+
+def test_ended_job_shows_its_curves_in_the_browser(place, job_of_curves):
+    with serving_pages(place, boards=job_of_curves) as pages, browsing() as page:
+        page.goto(pages)
+        page.click("#jobs a")
+        page.click("text=Start TensorBoard")
+        page.wait_for_url("**/tensorboard/")
+        page.locator("tb-webapp").wait_for(state="attached")
+        see_charts(page, page.url.partition("#")[0], "train", 3, method="POST")

@@ -37,6 +37,7 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
     try:
         import uvicorn
 
+        from .boards import Boards
         from .pages import build_application
     except ImportError as error:
         raise SpecInvalid(f"ytf ui needs a package that is missing ({error.name}); install the extra ui: "
@@ -45,14 +46,17 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
     from .library import Library
 
     listener = listen_at(host, port)
-    library = Library(discover(resourcemanager), user)
+    cluster = discover(resourcemanager)
+    library = Library(cluster, user)
+    # It would read with our rights what the view ACLs of a job do not cover.
+    boards = None if user_header else Boards(cluster.open_path)
     key = secrets.token_urlsafe(16)
     url = f"http://{host}:{listener.getsockname()[1]}/" + ("" if user_header else f"?key={key}")
     if not host.startswith(("127.", "localhost", "::1")):
         say("without TLS everybody on the way can read the pages"
             + (f", and everybody who reaches {host} can name any user in {user_header}" if user_header else "")
             + ": listen on 127.0.0.1 behind a reverse proxy with TLS")
-    application = build_application(library, key, user_header)
+    application = build_application(library, key, user_header, boards)
     config = uvicorn.Config(application, log_config=None, access_log=False, lifespan="off", server_header=False)
     say(f"serving {url} until Ctrl-C")
     if browser and not user_header:
@@ -61,6 +65,8 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
         uvicorn.Server(config).run(sockets=[listener])
     finally:
         listener.close()
+        if boards is not None:
+            boards.close()
         library.close()
 
 

@@ -1,4 +1,4 @@
-"""`build_application`: the pages of ``ytf ui`` as an ASGI application; every page only reads."""
+"""`build_application`: the pages of ``ytf ui`` as an ASGI application; every page only reads jobs."""
 
 import functools
 import secrets
@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from datetime import timezone
 from importlib.resources import files
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
+import httpx
 import jinja2
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -27,10 +28,12 @@ from ..runtime.common.clock import duration, utc_time
 from ..runtime.common.concerns import STEPS
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.report import run_seconds
+from ..runtime.common.tensorboard_program import with_relative_fonts
 from ..runtime.page.drawing import draw_curves
 from ..runtime.page.page import SMOOTH, asset, changed_parts, render_page, render_parts
 from ..validation import parse_since
 from . import figures
+from .boards import Boards
 from .library import Library
 
 #: Jobs on one page of the list, and the most in a comparison.
@@ -40,6 +43,10 @@ PERIOD = "30d"
 #: Our script only, nothing from elsewhere; the job's page has a policy of its own, with its script.
 _POLICY = ("default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; form-action 'self'; "
            "base-uri 'none'; frame-ancestors 'none'")
+#: What TensorBoard gets of a request, and a reader of its answer.
+_ASKED = ("accept", "content-type")
+_ANSWERED = ("cache-control", "content-disposition", "content-security-policy", "content-type",
+             "x-content-type-options")
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
@@ -86,7 +93,8 @@ class _Team:
         await self._app(scope, receive, send)
 
 
-def build_application(library: Library, key: str = "", user_header: str = "") -> Starlette:
+def build_application(library: Library, key: str = "", user_header: str = "",
+                      boards: Boards | None = None) -> Starlette:
     """Return the application.
 
     Parameters
@@ -96,17 +104,25 @@ def build_application(library: Library, key: str = "", user_header: str = "") ->
         Lets readers on this machine in that know it.
     user_header : str, optional
         Instead of the key: the header in which a reverse proxy names the reader, who sees what the view ACLs allow.
+    boards : Boards, optional
+        The TensorBoards that readers may start. Default: readers may start none.
     """
     pages = {"/": _list, "/jobs/{application_id}": _job, "/jobs/{application_id}/parts.json": _news,
              "/jobs/{application_id}/log.txt": _log_end, "/compare": _compare, "/reasons": _reasons, "/queues": _queues}
     routes = [Route(path, _page(library, build), methods=["GET"]) for path, build in pages.items()]
     routes += [Route(f"/{name}", functools.partial(_file, name), methods=["GET"]) for name in ("style.css", "page.js")]
+    if boards is not None:
+        place = "/jobs/{application_id}/tensorboard"
+        routes += [Route(place, _with_body(_page(library, _start_board)), methods=["POST"]),
+                   Route(place + "/{path:path}", _with_body(_page(library, _ask_board)), methods=["GET", "POST"])]
     # A page of another site must not read jobs by a name of its own for this address.
     hosts = ["127.0.0.1", "localhost", "[::1]"]
     middleware = [Middleware(_Team, header=user_header)] if user_header else [
         Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(_Key, key=key)]
     middleware.append(Middleware(GZipMiddleware))
-    return Starlette(routes=routes, middleware=middleware)
+    application = Starlette(routes=routes, middleware=middleware)
+    application.state.boards = boards
+    return application
 
 
 def _page(library: Library, build: Callable[[Library, Request], Response]) -> Callable[[Request], Any]:
@@ -117,6 +133,18 @@ def _page(library: Library, build: Callable[[Library, Request], Response]) -> Ca
             return _render("error.html", 400, text=str(error))
         except TfYarnError as error:
             return _render("error.html", 503, text=str(error))
+
+    return answer
+
+
+def _with_body(page: Callable[[Request], Any]) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        # The cookie comes with requests of other servers on 127.0.0.1, too: for SameSite they are the same site.
+        if request.method == "POST" and request.headers.get("sec-fetch-site") != "same-origin":
+            return _render("error.html", 403, text="Only a page of this address may ask for that.")
+        request.state.body = await request.body()
+        found: Response = await page(request)
+        return found
 
     return answer
 
@@ -187,7 +215,7 @@ def _job(library: Library, request: Request) -> Response:
         return _render("error.html", 404, text=f"Neither the history nor YARN knows {application_id}.")
     links = _environment().get_template("links.html").render()
     place = f"/jobs/{quote(application_id, safe='')}/"
-    page = render_page(document, live=_is_live(document), before=links, place=place, board=_board(document))
+    page = render_page(document, live=_is_live(document), before=links, place=place, board=_board(document, request))
     return HTMLResponse(page, headers=_HEADERS)
 
 
@@ -196,7 +224,8 @@ def _news(library: Library, request: Request) -> Response:
     if document is None:
         return Response("The job does not answer.\n", 503, _HEADERS, "text/plain")
     query = request.query_params
-    parts = render_parts(document, live=_is_live(document), board=_board(document), find=query.get("find", ""))
+    parts = render_parts(document, live=_is_live(document), board=_board(document, request),
+                         find=query.get("find", ""))
     return JSONResponse(changed_parts(parts, query.get("marks", "")), headers=_HEADERS)
 
 
@@ -211,10 +240,53 @@ def _is_live(document: Mapping[str, Any]) -> bool:
     return document.get("reason") is None
 
 
-def _board(document: Mapping[str, Any]) -> str:
-    """Return TensorBoard's address, as far as a browser may follow it."""
+def _board(document: Mapping[str, Any], request: Request) -> str:
+    """Return TensorBoard's address, as far as a browser may follow it; of an ended job the one that starts it."""
+    if not _is_live(document):
+        return _board_path(request) if request.app.state.boards is not None and _event_files(document) else ""
     url = str(document.get("tensorboard_url") or "")
     return url if url.startswith(("http://", "https://")) else ""
+
+
+def _event_files(document: Mapping[str, Any]) -> str:
+    return str(document.get("tensorboard_logdir") or document.get("output_path") or "")
+
+
+def _board_path(request: Request) -> str:
+    return f"/jobs/{quote(request.path_params['application_id'], safe='')}/tensorboard"
+
+
+def _start_board(library: Library, request: Request) -> Response:
+    application_id = request.path_params["application_id"]
+    document = library.document(application_id)
+    if document is None or not (path := _board(document, request)) or _is_live(document):
+        raise _Wrong(f"{application_id} is no ended job with an output path")
+    request.app.state.boards.start(application_id, _event_files(document), path)
+    return RedirectResponse(f"{path}/", 303, _HEADERS)
+
+
+def _ask_board(library: Library, request: Request) -> Response:
+    boards: Boards = request.app.state.boards
+    board = boards.find(request.path_params["application_id"])
+    if board is None:
+        return RedirectResponse(_board_path(request).rpartition("/")[0], 303, _HEADERS)
+    if board.fault:
+        return _render("error.html", 500, text=board.fault)
+    if not board.listens:
+        starting = _render("error.html", heading="TensorBoard starts", text="Its page opens by itself.")
+        starting.headers["Refresh"] = "1"
+        return starting
+    path = request.scope["raw_path"].decode() + ("?" + request.url.query if request.url.query else "")
+    try:
+        found = boards.ask(board, request.method, path, request.state.body,
+                           {name: value for name, value in request.headers.items() if name in _ASKED})
+    except httpx.TransportError as error:
+        return _render("error.html", 502, text=f"TensorBoard does not answer: {error}")
+    headers = {name: value for name, value in found.headers.items() if name in _ANSWERED}
+    if "location" in found.headers:
+        headers["location"] = urlsplit(found.headers["location"])._replace(scheme="", netloc="").geturl()
+    page = headers.get("content-type", "").startswith("text/html")
+    return Response(with_relative_fonts(found.content) if page else found.content, found.status_code, headers)
 
 
 def _compare(library: Library, request: Request) -> Response:

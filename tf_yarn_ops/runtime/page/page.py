@@ -65,7 +65,8 @@ def render_page(document: Mapping[str, Any], *, live: bool, before: str = "", pl
     place : str, optional
         The folder of these two, with a slash at its end. Default: beside the page.
     board : str, optional
-        The address of TensorBoard. Default: the one beside the coordinator's page.
+        The address of TensorBoard; of a job that has ended the one where a POST starts it. Default: the one beside
+        the coordinator's page, and none for a job that has ended.
 
     Returns
     -------
@@ -73,7 +74,7 @@ def render_page(document: Mapping[str, Any], *, live: bool, before: str = "", pl
         HTML without references to other files.
     """
     style, script = asset("page.css"), asset("page.js")
-    policy = ("default-src 'none'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    policy = ("default-src 'none'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'self'; "
               f"style-src {_hash(style)}; script-src {_hash(script)}")
     parts = render_parts(document, live=live, board=board)
     many = len(document.get("tasks") or ()) > SMALL_JOB
@@ -163,8 +164,11 @@ def _head(document: Mapping[str, Any], board: str) -> str:
         facts.append(text(document["progress"]))
     if document.get("output_path"):
         facts.append(f"output {text(document['output_path'])}")
-    if document.get("tensorboard_url"):
-        facts.append(f'<a href="{text(board)}">TensorBoard</a>' if not reason else "")
+    if document.get("tensorboard_url") and not reason:
+        facts.append(f'<a href="{text(board)}">TensorBoard</a>')
+    start = ""
+    if reason and board not in ("", BOARD):
+        start = f'<form method="post" action="{text(board)}"><button>Start TensorBoard</button></form>'
     waiting = document.get("waiting") or {}
     missing = list(waiting.get("tasks") or ())
     listed = f'<p class="dim" id="waiting">Missing: {text(", ".join(missing[:20]))}</p>' if len(missing) > 1 else ""
@@ -174,7 +178,7 @@ def _head(document: Mapping[str, Any], board: str) -> str:
     return (f'<h1>{text(document.get("name") or application)} {badge}</h1>'
             f'<small data-application="{text(application)}" data-title="{text(_title(document))}"{home}>'
             f"{text(application)}</small>"
-            f'<p class="sentence">{text(sentence)}</p>{listed}<p class="dim">{" · ".join(filter(None, facts))}</p>')
+            f'<p class="sentence">{text(sentence)}</p>{listed}<p class="dim">{" · ".join(facts)}</p>{start}')
 
 
 def _verdict(document: Mapping[str, Any]) -> str:

@@ -1,0 +1,106 @@
+"""`Boards`: the TensorBoards of ended jobs that readers of the pages have started; one process per job."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import httpx
+
+from ..errors import TfYarnError
+from ..hadoop.filesystem import FileSystem
+from ..history.local_board import LocalBoard, Shown
+
+#: Seconds without a request after which a TensorBoard is ended: it takes some hundred MiB.
+IDLE_SECONDS = 900.0
+#: Seconds that TensorBoard may take for an answer: a large log takes its time.
+_TIMEOUT = 300.0
+#: The most at the same time; one more ends that which nobody has looked at for the longest time.
+_MOST = 4
+
+
+@dataclass
+class Board:
+    """The TensorBoard of one job.
+
+    Attributes
+    ----------
+    local : LocalBoard
+    seen_at : float
+        The last request, by the monotonic clock.
+    listens : bool
+        Whether it answers.
+    fault : str
+        Why it could not start; empty if it could.
+    """
+
+    local: LocalBoard
+    seen_at: float
+    listens: bool = False
+    fault: str = ""
+
+
+class Boards:
+    """Starts, finds, asks and ends them; safe for several threads.
+
+    Parameters
+    ----------
+    open_path : callable
+        As `Cluster.open_path`.
+    idle_seconds : float, optional
+        Default: `IDLE_SECONDS`.
+    """
+
+    def __init__(self, open_path: Callable[[str], tuple[FileSystem, str]], idle_seconds: float = IDLE_SECONDS):
+        self._open_path, self._idle_seconds = open_path, idle_seconds
+        self._boards: dict[str, Board] = {}
+        self._changing = threading.Lock()
+        self._client = httpx.Client(trust_env=False, timeout=_TIMEOUT)
+
+    def start(self, application_id: str, place: str, prefix: str) -> None:
+        """Start TensorBoard on a path or URL below the path ``prefix``, unless that of the job runs; do not wait."""
+        with self._changing:
+            known = self._boards.get(application_id)
+            if known and not known.fault:
+                return
+            if len(self._boards) >= _MOST:
+                oldest = min(self._boards, key=lambda key: self._boards[key].seen_at)
+                threading.Thread(target=self._boards.pop(oldest).local.end, daemon=True).start()
+            local = LocalBoard([Shown(application_id, place)], self._open_path, arguments=["--path_prefix", prefix])
+            board = self._boards[application_id] = Board(local, time.monotonic())
+        threading.Thread(target=self._keep, args=(application_id, board), daemon=True).start()
+
+    def _keep(self, application_id: str, board: Board) -> None:
+        """Start TensorBoard, bring it new events, and end it; the kernel ends it with this thread."""
+        try:
+            board.local.start()
+            board.listens = True
+            while (board.local.wait(min(board.local.refresh(), self._idle_seconds)) is None
+                   and time.monotonic() - board.seen_at < self._idle_seconds):
+                pass
+        except (TfYarnError, OSError) as error:
+            board.fault = str(error)
+        board.local.end()
+        with self._changing:
+            if not board.fault and self._boards.get(application_id) is board:
+                del self._boards[application_id]
+
+    def find(self, application_id: str) -> Board | None:
+        """Return the TensorBoard of a job; None if it does not run."""
+        with self._changing:
+            found = self._boards.get(application_id)
+            if found:
+                found.seen_at = time.monotonic()
+            return found
+
+    def ask(self, board: Board, method: str, path: str, body: bytes, headers: dict[str, str]) -> httpx.Response:
+        """Return TensorBoard's answer; raise httpx.TransportError if there is none."""
+        return self._client.request(method, f"http://127.0.0.1:{board.local.port}{path}", content=body, headers=headers)
+
+    def close(self) -> None:
+        """End all; it is the last call."""
+        with self._changing:
+            boards, self._boards = list(self._boards.values()), {}
+        for board in boards:
+            board.local.end()
+        self._client.close()
