@@ -33,7 +33,7 @@ def test_a_lifetime_is_not_stored_while_the_master_is_launched(place):
 
 @pytest.mark.slow
 def test_one_that_waits_in_the_queue_gets_its_lifetime_nevertheless(place, monkeypatch):
-    monkeypatch.setattr("tf_yarn_ops.launch.route.LAUNCH_WAIT", 0.3)
+    monkeypatch.setattr("tf_yarn_ops.launch.submission.LAUNCH_WAIT", 0.3)
     place.yarn.launch_after(ID, 10**9)
     place.launcher().submit(job())
     assert "lifetime" in place.yarn.apps[ID]

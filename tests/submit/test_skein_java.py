@@ -19,7 +19,7 @@ from tf_yarn_ops.hadoop.cluster import current_user, discover
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
-from tf_yarn_ops.launch import route as submitting
+from tf_yarn_ops.launch import submission as submitting
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.submit import skein_java as skeinsubmitter

@@ -21,8 +21,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .claims import Claims
 from .identity import Identity, may_try_again
-from .route import Route
-from .submission import Ensure, Submission
+from .submission import Ensure, Route, Submission
 
 if TYPE_CHECKING:
     from ..follow.log_stream import LogLine
@@ -94,7 +93,7 @@ class Launcher(Session):
         Cancelled
             `cancel` was called; nothing is left.
         """
-        return self._started(Submission(self, self._route, spec, on_reserved), spec).application_id
+        return self._started(Submission(self._route, spec, on_reserved), spec).application_id
 
     def _started(self, submission: Submission, spec: JobSpec) -> JobReport:
         report = submission.run()
@@ -254,7 +253,7 @@ class Launcher(Session):
             As in `submit`. After ClusterUnreachable the next call continues the same submission. With Skein's Java
             client an application that it may have submitted is killed, and the next attempt submits a new one.
         """
-        return self._started(Ensure(self, self._route, spec, identity, on_reserved), spec)
+        return self._started(Ensure(self._route, spec, identity, on_reserved), spec)
 
     def run(self, spec: JobSpec, identity: Identity | None = None, *,
             on_reserved: Callable[[str], None] | None = None, on_change: Callable[[JobReport], None] | None = None,

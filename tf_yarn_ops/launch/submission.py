@@ -1,5 +1,7 @@
 """`Submission`: submit a job once, over HTTP or through Skein's Java client; one that fails leaves nothing behind.
 
+`Route`: which of the two ways a launcher takes.
+
 `Ensure`: exactly one application trains for an identity, also when several clients ask at the same time. It repeats
 "look, decide, act" until the table says attach or report. It acts on YARN's list and on the claims only; the process
 keeps no state of its own.
@@ -8,19 +10,30 @@ keeps no state of its own.
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, Superseded
+from ..errors import (
+    ApplicationNotFound,
+    Cancelled,
+    ClusterUnreachable,
+    HadoopClientUnfit,
+    SubmissionRejected,
+    Superseded,
+    TfYarnError,
+)
 from ..follow.kill import kill_application, take_back
+from ..follow.lease import first_end, lifetime_of
 from ..follow.session import Session
+from ..follow.sweep import sweep_ended
 from ..follow.wait import wait_for
 from ..follow.yarn_report import lost_report, read_yarn_report
-from ..hadoop.resourcemanager import ENDED
+from ..hadoop.resourcemanager import ENDED, LIVE, has_launched
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
+from ..submit.placement import check_placement, read_surroundings
 from ..submit.preflight import check_environment, check_files
 from .claims import Claim, Claims
 from .identity import (
@@ -33,7 +46,6 @@ from .identity import (
     generation_of,
     may_try_again,
 )
-from .route import SKEIN, Route
 
 if TYPE_CHECKING:
     from ..submit.local_submitter import LocalSubmitter
@@ -47,20 +59,75 @@ _MOST_LOOKS = 50
 _WAIT_INTERVAL = 5.0
 
 
+SKEIN, AUTO = "skein", "auto"
+#: Seconds to wait for the launch of the application master.
+LAUNCH_WAIT = 2.0
+#: Seconds after the end of Skein's client in which YARN may still list an application that it has submitted.
+_LEFTOVER_SECONDS = 3.0
+
+
+class Route:
+    """The way to YARN of one launcher: over HTTP, or through Skein's Java client where HTTP is closed.
+
+    Parameters
+    ----------
+    session : Session
+    submit_with : {"auto", "rest", "skein"}
+    strict_placement : bool
+        Refuse a job with a container that no running node could hold.
+    environ : mapping of str to str or None
+        For Skein's Java client. Default: the process's environment.
+    """
+
+    def __init__(self, session: Session, submit_with: str, strict_placement: bool,
+                 environ: Mapping[str, str] | None):
+        self.session = session
+        self._way = submit_with
+        self.refusal: RestUnavailable | None = None
+        self.strict_placement = strict_placement
+        self.environ = environ
+
+    def way(self) -> str:
+        """Return how to submit: ``rest``, ``skein``, or ``auto``, which tries HTTP first."""
+        return AUTO if self.session.cluster.is_local else self._way
+
+    def falls_back(self, error: RestUnavailable) -> bool:
+        """Return whether to submit with Skein's Java client from now on, because HTTP is closed."""
+        if self._way != AUTO:
+            return False
+        logger.info("submitting with Skein's Java client, because HTTP is closed: %s", error)
+        self._way = SKEIN
+        self.refusal = error
+        return True
+
+    def rest_submitter(self, spec: JobSpec) -> "RestSubmitter | LocalSubmitter":
+        """Return the submission of this job over HTTP, or on this machine."""
+        session = self.session
+        if session.cluster.is_local:
+            from ..submit.local_submitter import LocalSubmitter
+
+            return LocalSubmitter(session.cluster, session.resourcemanager)
+        from ..submit.rest import RestSubmitter
+
+        cluster = session.cluster.acting_for(spec.user or session.cluster.user)
+        resourcemanager = session.resourcemanager if cluster is session.cluster else cluster.resourcemanager()
+        return RestSubmitter(cluster, resourcemanager, session.staging(cluster.user),
+                             strict_placement=self.strict_placement, checkpoint=session.checkpoint)
+
+
 class Submission:
     """One call of `Launcher.submit`.
 
     Parameters
     ----------
-    session : Session
     route : Route
     spec : JobSpec
     on_reserved : callable or None
     """
 
-    def __init__(self, session: Session, route: Route, spec: JobSpec, on_reserved: Callable[[str], None] | None):
-        self._session = session
+    def __init__(self, route: Route, spec: JobSpec, on_reserved: Callable[[str], None] | None):
         self._route = route
+        self._session = session = route.session
         self._resourcemanager = session.resourcemanager
         self._spec = spec
         self._on_reserved = on_reserved
@@ -100,7 +167,7 @@ class Submission:
         try:
             self._session.checkpoint()
             submitter.submit(self._spec, application_id)
-            self._route.accepted(application_id, self._spec)
+            self._accepted(application_id)
             self._session.checkpoint()
         except BaseException as error:
             take_back(self._session, application_id, error)
@@ -108,7 +175,109 @@ class Submission:
         return None
 
     def _send_skein(self) -> None:
-        self._route.with_skein(self._spec, self._announce, (f"tfy-{secrets.token_hex(8)}",), lambda _: True)
+        self._with_skein((f"tfy-{secrets.token_hex(8)}",))
+
+    def _is_ours(self, application: Mapping[str, Any]) -> bool:
+        """Return whether an application that has the first tag is the one that this call has submitted."""
+        return True
+
+    def _with_skein(self, tags: Sequence[str]) -> str:
+        """Submit through Skein's Java client, which returns the id only after YARN has accepted the application.
+
+        If the client or this process ends before that, find the application by the first tag, and kill it if it
+        `_is_ours`.
+        """
+        from ..submit.skein_java import SkeinJavaSubmitter
+
+        session, spec = self._session, self._spec
+        self._look_ahead()
+        submitter = SkeinJavaSubmitter(session.cluster, environ=self._route.environ, checkpoint=session.checkpoint)
+        try:
+            application_id = submitter.submit(spec, tags)
+        except BaseException as error:
+            if submitter.uncertain:
+                self._take_back_unnamed(tags[0], error)
+            if isinstance(error, HadoopClientUnfit) and self._route.refusal is not None:
+                raise HadoopClientUnfit(f"{error}. Submission over HTTP is closed: {self._route.refusal}",
+                                        http_closed=True) from error
+            raise
+        try:
+            self._accepted(application_id)
+            self._announce(application_id)
+            if spec.priority:  # Skein's client has no option for it
+                self._amend(application_id, "priority",
+                            lambda _: self._resourcemanager.set_priority(application_id, spec.priority))
+            sweep_ended(session.staging(), self._resourcemanager, application_id)
+            if session.cancelled:
+                raise Cancelled(f"{application_id} was submitted, and is killed")
+        except BaseException as error:
+            take_back(session, application_id, error)
+            raise
+        return application_id
+
+    def _look_ahead(self) -> None:
+        """Check queues, labels and nodes before Skein's client starts.
+
+        If the ResourceManager can't be read, log it; YARN then checks the submission alone.
+        """
+        try:
+            around = read_surroundings(self._spec, self._resourcemanager)
+        except TfYarnError as error:
+            logger.log(logging.WARNING if self._route.strict_placement else logging.DEBUG,
+                       "submitting without a check of queues, labels and nodes: %s", error)
+        else:
+            check_placement(self._spec, around, self._route.strict_placement)
+
+    def _accepted(self, application_id: str) -> None:
+        """Log that YARN has accepted an application, and set its end in YARN: of its lease, or of its deadlines."""
+        spec = self._spec
+        logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
+
+        def set_end(application: Mapping[str, Any]) -> None:
+            end = first_end(spec, application)  # the client that waits moves that of a lease
+            if end is not None:
+                self._resourcemanager.set_lifetime(application_id, *end)
+
+        # With a lifetime YARN ends the job even when no client and no coordinator is left.
+        if not self._session.cluster.is_local and (spec.lease or lifetime_of(spec) is not None):
+            self._amend(application_id, "lease" if spec.lease else "lifetime", set_end)
+
+    def _amend(self, application_id: str, what: str, change: Callable[[Mapping[str, Any]], None]) -> None:
+        """Change an application that YARN has accepted; when that fails, log it and let the application run."""
+        try:
+            change(self._launched(application_id))
+        except Cancelled:
+            raise
+        except TfYarnError as error:
+            logger.warning("%s has no %s in YARN: %s", application_id, what, error)
+
+    def _launched(self, application_id: str) -> dict[str, Any]:
+        """Return the application once its master is launched, at the latest after `LAUNCH_WAIT` seconds.
+
+        A ResourceManager that stores a change while it launches the master may lose the master's token,
+        and the application fails ("SIMPLE authentication is not enabled", EOFException; seen on Hadoop 3.4.3).
+        """
+        until, pause = time.monotonic() + LAUNCH_WAIT, 0.01
+        while True:
+            application = self._resourcemanager.get(application_id)
+            if has_launched(application) or time.monotonic() >= until:
+                return application
+            self._session.checkpoint()
+            time.sleep(pause)
+            pause = min(0.5, pause * 2)
+
+    def _take_back_unnamed(self, tag: str, error: BaseException) -> None:
+        """Find by tag and kill an application that Skein's client has submitted without returning its id."""
+        until = time.monotonic() + _LEFTOVER_SECONDS
+        try:
+            while time.monotonic() < until:
+                for application in self._resourcemanager.find(tags=[tag], states=LIVE):
+                    if self._is_ours(application):
+                        take_back(self._session, application["id"], error)
+                        return
+                time.sleep(0.25)
+        except (SubmissionRejected, ClusterUnreachable) as second:
+            logger.warning("YARN may have accepted the application; it could not be asked: %s", second)
 
     def _announce(self, application_id: str) -> None:
         if self._announced != application_id:
@@ -122,16 +291,14 @@ class Ensure(Submission):
 
     Parameters
     ----------
-    session : Session
     route : Route
     spec : JobSpec
     identity : Identity
     on_reserved : callable or None
     """
 
-    def __init__(self, session: Session, route: Route, spec: JobSpec, identity: Identity,
-                 on_reserved: Callable[[str], None] | None):
-        super().__init__(session, route, spec, on_reserved)
+    def __init__(self, route: Route, spec: JobSpec, identity: Identity, on_reserved: Callable[[str], None] | None):
+        super().__init__(route, spec, on_reserved)
         self._identity = identity
         self._submitted = ""
         self._told: set[str] = set()
@@ -235,7 +402,7 @@ class Ensure(Submission):
     def _send_skein(self) -> None:
         if self._submitted:
             self._refuse_strangers()
-        self._submitted = self._route.with_skein(self._spec, self._announce, self._identity.tags, self._is_of_this_try)
+        self._submitted = self._with_skein(self._identity.tags)
 
     def _refuse_strangers(self) -> None:
         """Kill our application if it runs as another user: no later look would find it, so each would submit again."""
@@ -249,7 +416,7 @@ class Ensure(Submission):
             take_back(self._session, self._submitted, error)
             raise error
 
-    def _is_of_this_try(self, application: Mapping[str, Any]) -> bool:
+    def _is_ours(self, application: Mapping[str, Any]) -> bool:
         ours = self._identity
         return application["user"] == self._user and (
             generation_of(application), attempt_of(application)) == (ours.generation, ours.attempt)
@@ -305,7 +472,7 @@ class Ensure(Submission):
             submitter.submit(self._spec, application_id, self._identity.tags)
             self._submitted = application_id
             self._mark_submitted(claims, claim)
-            self._route.accepted(application_id, self._spec)
+            self._accepted(application_id)
             self._session.checkpoint()
         except RestUnavailable:
             raise
