@@ -128,7 +128,6 @@ TESTED_IN = {
     "minicluster/test_hadoop.py": ["minicluster.health"],
     "oozie/test_request.py": ["oozie.data", "oozie.packed_job"],
     "secure/test_oozie.py": ["hadoop.security.container_tokens"],
-    "history/test_missing_record.py": ["staging.application_directory"],
     "runtime/test_agent.py": ["runtime.agent.contact", "runtime.common.processes"],
     "runtime/test_coordinator.py": ["runtime.common.mutual_tls", "runtime.entry"],
     "runtime/test_file_storage.py": ["hadoop.filesystem", "runtime.common.hdfs"],
@@ -138,7 +137,6 @@ TESTED_IN = {
     "runtime/test_record_writer.py": ["runtime.common.record"],
     "runtime/test_tensorboard_task.py": ["runtime.agent.front", "runtime.agent.page_script", "runtime.master.tunnel"],
     "submit/test_local_submitter.py": ["hadoop.local_jobs", "runtime.common.local_job", "runtime.master.local_containers"],
-    "submit/test_yarn_request.py": ["staging.local_resource"],
     "terminal/test_output.py": ["runtime.common.escaping"],
     "ui/test_library.py": ["runtime.common.user_groups"],
 }

@@ -18,8 +18,7 @@ from tf_yarn_ops.runtime.common.contract import dump_job
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import pack_record, snapshot_paths
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
-from tf_yarn_ops.staging.application_directory import JOB_NAME
-from tf_yarn_ops.staging.staging_directory import StagingDirectory
+from tf_yarn_ops.staging.staging_directory import JOB_NAME, StagingDirectory
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job, plan_history
 
 ENDED = 1700000300

@@ -11,7 +11,7 @@ from skein import proto as skein_proto
 from submit.test_application import JOBS
 from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.hadoop.site import Site
-from tf_yarn_ops.staging.local_resource import LocalResource
+from tf_yarn_ops.staging.staging_directory import LocalResource
 from tf_yarn_ops.submit.application import build
 from tf_yarn_ops.submit.yarn_request import Staged, build_body, build_proto, sources
 

@@ -10,7 +10,7 @@ from tf_yarn_ops.launch.identity import Identity
 #: ``ytf-submit`` in a process of its own; it stops in the gap that its first word names until it is given a line.
 CLIENT = """\
 import sys
-from tf_yarn_ops.staging import application_directory
+from tf_yarn_ops.staging import staging_directory
 from tf_yarn_ops.submit import rest as restsubmitter
 from tf_yarn_ops.cli import submit_main
 
@@ -32,7 +32,7 @@ def stopping(owner, name, at):
     setattr(owner, name, replaced)
 
 stopping(restsubmitter.RestSubmitter, "reserve", "before")
-stopping(application_directory.ApplicationDirectory, "make", "during")
+stopping(staging_directory.ApplicationDirectory, "make", "during")
 stopping(restsubmitter.RestSubmitter, "submit", "after")
 sys.argv[0] = "ytf-submit"
 submit_main()

@@ -5,7 +5,7 @@ GAPS = ["reserved", "claimed", "staging", "submitted", "marked"]
 #: Part of a program that has a function ``stop(name)``.
 STOP_IN_GAPS = """\
 from tf_yarn_ops.launch import claims
-from tf_yarn_ops.staging import application_directory
+from tf_yarn_ops.staging import staging_directory
 from tf_yarn_ops.submit import rest as restsubmitter
 
 def stop_after(owner, method, name):
@@ -18,7 +18,7 @@ def stop_after(owner, method, name):
 
 stop_after(restsubmitter.RestSubmitter, "reserve", "reserved")
 stop_after(claims.Claims, "make", "claimed")
-stop_after(application_directory.ApplicationDirectory, "make", "staging")
+stop_after(staging_directory.ApplicationDirectory, "make", "staging")
 stop_after(restsubmitter.RestSubmitter, "submit", "submitted")
 stop_after(claims.Claims, "mark_submitted", "marked")
 """

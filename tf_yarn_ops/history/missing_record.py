@@ -10,8 +10,7 @@ from ..runtime.common.masking import mask_texts
 from ..runtime.common.record import CLIENT, build_record, pack_record
 from ..runtime.common.report import JobReport
 from ..runtime.common.status import Facts, build_status
-from ..staging.application_directory import JOB_NAME
-from ..staging.staging_directory import StagingDirectory
+from ..staging.staging_directory import JOB_NAME, StagingDirectory
 from .records import records_of
 
 logger = logging.getLogger(__name__)

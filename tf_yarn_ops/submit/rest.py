@@ -30,10 +30,8 @@ from ..hadoop.security.delegation import DelegationTokens, obtain
 from ..job.spec import JobSpec
 from ..runtime.common.contract import JOB_TAG, dump_job
 from ..runtime.common.reasons import Reason
-from ..staging.application_directory import JOB_NAME, ApplicationDirectory
 from ..staging.archive import pack
-from ..staging.local_resource import ARCHIVE, LocalResource
-from ..staging.staging_directory import StagingDirectory
+from ..staging.staging_directory import ARCHIVE, JOB_NAME, ApplicationDirectory, LocalResource, StagingDirectory
 from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of
 from .certificate import mint
 from .placement import check_placement, read_surroundings

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 from ..follow.yarn_report import WITHOUT_FILES
 from ..hadoop.cluster import Cluster
 from ..runtime.common.contract import RUNTIME_FILE
-from ..staging.local_resource import LocalResource
+from ..staging.staging_directory import LocalResource
 
 if TYPE_CHECKING:
     import skein
