@@ -110,7 +110,6 @@ TESTED_IN = {
     "airflow/test_decorator.py": ["airflow.exceptions"],
     "airflow/test_trigger.py": ["airflow.following"],
     "airflow/test_provider.py": ["airflow.links"],
-    "airflow/test_cleanup.py": ["launch.abandoned"],
     "azkaban/test_jobtype.py": ["azkaban.__main__"],
     "azkaban/test_job.py": ["azkaban.request", "azkaban.values"],
     "azkaban/test_backfill.py": ["azkaban.commands", "azkaban.scheduler.web_api"],

@@ -7,10 +7,15 @@ itself, and it does nothing else meanwhile.
 
 import json
 import logging
-from typing import Any
+import random
+import time
+from typing import TYPE_CHECKING, Any
 
 from ..errors import TfYarnError
 from .versions import BaseOperator
+
+if TYPE_CHECKING:
+    from ..hadoop.cluster import Cluster
 
 logger = logging.getLogger(__name__)
 
@@ -43,13 +48,12 @@ class TensorFlowYarnCleanupOperator(BaseOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Look at all live applications of this Airflow."""
-        from ..launch.abandoned import end_abandoned
         from .hasty_kill import quieten
         from .hook import YarnHook
         from .task_instance import deployment_id
 
         quieten()
-        ended = end_abandoned(YarnHook(self.tf_yarn_conn_id).get_cluster(), deployment_id(), over)
+        ended = end_abandoned(YarnHook(self.tf_yarn_conn_id).get_cluster(), deployment_id())
         self.log.info("%d applications were ended", len(ended))
         return ended
 
@@ -72,11 +76,65 @@ def over(key: str) -> str:
     return f"Ended by Airflow: its task {dag_id}.{task_id}{index} of run {run_id} is over ({state})"
 
 
-def end_some(cluster: Any, deployment: str, application_id: str) -> None:
-    """End abandoned applications, except the given one, within seconds. Never raises an error of the cluster."""
-    from ..launch.abandoned import end_abandoned
+def end_abandoned(cluster: "Cluster", deployment: str, *, most: int | None = None, seconds: float | None = None,
+                  besides: str = "") -> list[str]:
+    """Kill the live applications of a deployment whose tasks are over. Return their ids.
 
+    Applications without a watching task stay: a submission of a command line, one by Skein's Java client, one that
+    goes on on purpose. An application that cannot be looked at or killed is logged and left.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    deployment : str
+        See `launch.identity.Identity`.
+    most : int, optional
+        Look at this number of applications, chosen at random. Default: at all.
+    seconds : float, optional
+        Look at no further application after this time. Default: no limit.
+    besides : str, optional
+        An application to leave alone: that of the caller.
+
+    Raises
+    ------
+    ClusterUnreachable
+        YARN does not list its applications.
+    """
+    from ..hadoop.resourcemanager import LIVE
+    from ..launch.claims import watching_caller
+    from ..launch.identity import deployment_tag
+    from ..launch.launcher import Launcher
+
+    began, ended = time.monotonic(), []
+    launchers: dict[str, Launcher] = {cluster.user: Launcher(cluster)}
     try:
-        end_abandoned(cluster, deployment, over, most=_MOST, seconds=_SECONDS, besides=application_id)
+        found = launchers[cluster.user].resourcemanager.find([deployment_tag(deployment)], LIVE)
+        found = [application for application in found if application["id"] != besides]
+        if most is not None:
+            found = random.sample(found, min(most, len(found)))
+        for application in found:
+            if seconds is not None and time.monotonic() - began > seconds:
+                break
+            user = str(application["user"])
+            launcher = launchers.get(user) or launchers.setdefault(user, Launcher(cluster.acting_for(user)))
+            try:
+                key = watching_caller(launcher.staging(), application)
+                why = over(key) if key else ""
+                if why:
+                    logger.warning("%s is ended: %s", application["id"], why)
+                    launcher.kill(application["id"], why)
+                    ended.append(str(application["id"]))
+            except TfYarnError as error:
+                logger.warning("%s , which may run for nothing, was left: %s", application["id"], error)
+    finally:
+        for launcher in launchers.values():
+            launcher.close()
+    return ended
+
+
+def end_some(cluster: "Cluster", deployment: str, application_id: str) -> None:
+    """End abandoned applications, except the given one, within seconds. Never raises an error of the cluster."""
+    try:
+        end_abandoned(cluster, deployment, most=_MOST, seconds=_SECONDS, besides=application_id)
     except TfYarnError as error:
         logger.debug("no look at the applications of other tasks: %s", error)
