@@ -131,7 +131,7 @@ TESTED_IN = {
     "runtime/test_coordinator.py": ["runtime.common.mutual_tls", "runtime.entry"],
     "runtime/test_file_storage.py": ["hadoop.filesystem", "runtime.common.hdfs"],
     "runtime/test_lifecycle.py": ["runtime.common.roles"],
-    "runtime/test_live_status.py": ["runtime.agent.gpu", "runtime.master.timeline"],
+    "runtime/test_live_status.py": ["runtime.master.timeline"],
     "runtime/test_page.py": ["runtime.common.task_groups", "runtime.page.drawing"],
     "runtime/test_record_writer.py": ["runtime.common.record"],
     "runtime/test_tensorboard_task.py": ["runtime.agent.front", "runtime.agent.page_script", "runtime.master.tunnel"],

@@ -30,7 +30,6 @@ from ..common.processes import descendants, send_signal, set_child_subreaper
 from ..common.roles import TENSORBOARD
 from .command import UNKILLABLE_SECONDS, Command, log_size, open_wakeup, read_log_end
 from .contact import Contact
-from .gpu import GpuMeter
 from .hadoop_client import NoClient, find_client
 from .metrics import MetricsFile
 
@@ -114,7 +113,7 @@ class Agent:
         self.metrics: Optional[MetricsFile] = None
         self.secrets: Set[str] = set()
         self.sample_at = self.active_at = 0.0
-        self.log_size, self.gpu = 0, GpuMeter({})
+        self.log_size = 0
         self.hadoop: Dict[str, str] = {}
         self.unfit = self.find_hadoop()
         self.new_port()
@@ -206,7 +205,7 @@ class Agent:
         if points or written != self.log_size or usage["cpu_cores"] >= IDLE_CORES:
             self.active_at, self.log_size = now, written
         return protocol.encode("sample", round=self.round, start=self.start, metrics=points, left_out=left_out,
-                               idle_seconds=round(now - self.active_at, 1), **usage, **self.gpu.measure())
+                               idle_seconds=round(now - self.active_at, 1), **usage)
 
     def on_welcome(self, message: Message) -> None:
         """Take the coordinator's round number if the agent is new: it may join a later round than the first."""
@@ -292,7 +291,6 @@ class Agent:
         if not plan.hold_port and self.held:
             self.held.close()
             self.held = None
-        self.gpu = GpuMeter(env)
         self.metrics = MetricsFile(os.path.join(self.folder, METRICS_FILE))
         self.secrets = secrets_of([plan._asdict()])
         self.sample_at, self.active_at = 0.0, time.monotonic()

@@ -63,7 +63,7 @@ class Command:
         self._told: Dict[int, float] = {}  # time of SIGKILL by process that has got SIGTERM
         self._started = time.monotonic()
         self._log_start = log_size()
-        self.meter = Meter()
+        self.meter = Meter(env)
         agent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:

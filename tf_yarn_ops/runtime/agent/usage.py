@@ -1,13 +1,18 @@
-"""What the user's command uses: CPU and memory of all its processes, read from /proc."""
+"""What the user's command uses: CPU and memory of all its processes by /proc, GPUs as ``nvidia-smi`` shows them."""
 
 import os
+import shutil
+import subprocess
 import time
-from typing import Dict, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..common.processes import descendants
 
 _PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2.0**20
 _TICKS = float(os.sysconf("SC_CLK_TCK"))
+#: What each line of nvidia-smi has: the device, use in per cent, memory in use and all of it in MiB.
+_QUERY = ["--query-gpu=uuid,utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits"]
+_UNKNOWN: Dict[str, Any] = dict.fromkeys(("gpus", "gpu_percent", "gpu_memory_mib", "gpu_given_mib", "gpu_uuids"))
 
 
 def read_processes() -> Tuple[float, float]:
@@ -32,24 +37,67 @@ def read_processes() -> Tuple[float, float]:
 class Meter:
     """Measures one run of the command, from its start on.
 
+    Parameters
+    ----------
+    env : mapping of str to str
+        The variables of the command, which may see fewer GPUs than this process.
+
     Attributes
     ----------
     peak_cores, peak_mib : float
         The highest values of all measurements.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, env: Mapping[str, str]) -> None:
         self.peak_cores = self.peak_mib = 0.0
         self._base = read_processes()[0]
         self._last: Tuple[float, float] = (time.monotonic(), 0.0)
+        program, devices = shutil.which("nvidia-smi"), env.get("CUDA_VISIBLE_DEVICES")
+        chosen = [f"--id={devices}"] if devices and devices.replace(",", "").replace("-", "").isalnum() else []
+        self._command: List[str] = [program, *_QUERY, *chosen] if program and devices not in ("", "-1") else []
+        self._asked: Optional["subprocess.Popen[bytes]"] = None
+        self._gpus = _UNKNOWN
 
-    def measure(self) -> Dict[str, float]:
-        """Return the fields of the message ``sample`` about CPU and memory."""
+    def measure(self) -> Dict[str, Any]:
+        """Return the fields of the message ``sample`` about CPU, memory and GPUs; None for what is not known."""
         now = time.monotonic()
         total, memory = read_processes()
         seconds = max(total - self._base, self._last[1])  # a process that ends between two reads counts later
         cores = (seconds - self._last[1]) / max(now - self._last[0], 0.01)
         self._last = now, seconds
         self.peak_cores, self.peak_mib = max(cores, self.peak_cores), max(memory, self.peak_mib)
+        self._ask_for_gpus()
         return {"cpu_seconds": round(seconds, 2), "cpu_cores": round(cores, 2), "memory_mib": round(memory, 1),
-                "peak_cpu_cores": round(self.peak_cores, 2), "peak_memory_mib": round(self.peak_mib, 1)}
+                "peak_cpu_cores": round(self.peak_cores, 2), "peak_memory_mib": round(self.peak_mib, 1), **self._gpus}
+
+    def _ask_for_gpus(self) -> None:
+        """Read the answer of nvidia-smi if it has ended, and start it again; never wait for it."""
+        if self._asked is not None and self._asked.poll() is not None:  # `Command` may have collected it
+            assert self._asked.stdout is not None
+            with self._asked.stdout as answer:  # a pipe holds all that is ever read of it
+                os.set_blocking(answer.fileno(), False)
+                self._gpus, self._asked = read_answer(answer.read(65536) or b""), None
+        if self._command and self._asked is None:
+            try:
+                self._asked = subprocess.Popen(self._command, bufsize=0, stdin=subprocess.DEVNULL,
+                                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            except OSError:
+                self._command = []
+
+
+def read_answer(answer: bytes) -> Dict[str, Any]:
+    """Return the fields of the message ``sample`` of the program's answer; lines without numbers do not count."""
+    rows, uuids = [], []
+    for line in answer.decode("utf-8", "replace").splitlines():
+        try:
+            uuid, *numbers = line.split(",")
+            use, used, given = map(float, numbers)
+        except ValueError:  # [N/A], or an error in words
+            continue
+        rows.append((use, used, given))
+        uuids.append(uuid.strip())
+    if not rows:
+        return _UNKNOWN
+    use, used, given = (sum(row[column] for row in rows) for column in range(3))
+    return {"gpus": len(rows), "gpu_percent": round(use / len(rows), 1), "gpu_memory_mib": used, "gpu_given_mib": given,
+            "gpu_uuids": ", ".join(uuids)}
