@@ -13,7 +13,7 @@ import asyncio
 import gzip
 import json
 import time
-from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Set, Tuple
+from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Set, Tuple, TypeVar, cast
 from urllib.parse import parse_qs, urlsplit
 
 from ..common.escaping import escape_controls
@@ -35,6 +35,7 @@ _REPORT = "status.json?only=report"
 
 #: Status line, content type, content.
 PageAnswer = Tuple[str, str, bytes]
+_Made = TypeVar("_Made")
 
 
 class Website:
@@ -58,8 +59,7 @@ class Website:
                  report: Callable[[], Dict[str, Any]], viewers: Viewers,
                  clock: Callable[[], float] = time.monotonic):
         self._status, self._tail, self._report, self._viewers, self._clock = status, tail, report, viewers, clock
-        self._document: Tuple[float, Dict[str, Any]] = (-FRESH, {})
-        self._made: Dict[str, Tuple[float, PageAnswer]] = {}
+        self._made: Dict[str, Tuple[float, Any]] = {}
         self._held: Set["asyncio.Future[None]"] = set()
         self._news, self._final = 0, False
         self._makers: Dict[str, Callable[[], PageAnswer]] = {
@@ -67,7 +67,6 @@ class Website:
             "status.json": lambda: ("200 OK", _JSON, json.dumps(self._present()).encode()),
             _REPORT: lambda: ("200 OK", _JSON, compact(self._report())),
         }
-        self._parts: Tuple[float, Dict[str, str]] = (-FRESH, {})
 
     async def answer(self, target: str) -> PageAnswer:
         """Return the answer to the target of a request, ``/log.txt?task=worker:1``."""
@@ -88,12 +87,11 @@ class Website:
                 self._render(query.get("find", "")), query.get("marks", ""))}).encode()
         if name not in self._makers:
             return "404 Not Found", TEXT, b"There is no such page.\n"
-        return self._make(name)
+        return self._fresh(name, self._makers[name])
 
     def renew(self, *, final: bool = False) -> None:
         """Answer the held requests with new documents; hold no further request after the ``final`` one."""
         self._made.clear()
-        self._document, self._parts = (-FRESH, {}), (-FRESH, {})
         self._news, self._final = self._news + 1, final
         for held in self._held:
             if not held.done():
@@ -111,26 +109,21 @@ class Website:
         finally:
             self._held.discard(held)
 
-    def _make(self, name: str) -> PageAnswer:
+    def _fresh(self, name: str, make: Callable[[], _Made]) -> _Made:
         now = self._clock()
         made = self._made.get(name)
         if made is None or now - made[0] >= FRESH:
-            made = self._made[name] = now, self._makers[name]()
-        return made[1]
+            made = self._made[name] = now, make()
+        return cast(_Made, made[1])
 
     def _render(self, find: str) -> Dict[str, str]:
-        if find:
+        def render() -> Dict[str, str]:
             return render_parts(self._present(), live=True, find=find)
-        now = self._clock()
-        if now - self._parts[0] >= FRESH:
-            self._parts = now, render_parts(self._present(), live=True)
-        return self._parts[1]
+
+        return render() if find else self._fresh("parts", render)
 
     def _present(self) -> Dict[str, Any]:
-        now = self._clock()
-        if now - self._document[0] >= FRESH:
-            self._document = now, self._status()
-        return self._document[1]
+        return self._fresh("document", self._status)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection."""
