@@ -74,7 +74,7 @@ def test_a_fault_is_the_exit_code(plugins):
     assert check(plugins, YTF_RESOURCEMANAGER=closed_address()).returncode == 4
 
 
-def test_what_is_not_installed_can_not_be_checked(plugins):
+def test_missing_plugin_can_not_be_checked(plugins):
     done = check(plugins)
     assert done.returncode == 2 and "does not hold this job type: install it first" in done.stderr
     assert not list(plugins.iterdir())

@@ -79,7 +79,7 @@ def test_content_in_a_folder_is_found_with_the_remedy(tmp_path):
         assert str(fault) == "has no bin/python; it is in tf-env: pack the folder's content (tar -C tf-env -czf A.tar.gz .)"
 
 
-def test_zip_is_a_doubt_and_what_is_no_archive_a_fault(tmp_path):
+def test_zip_is_a_doubt_and_other_files_are_faults(tmp_path):
     with zipfile.ZipFile(tmp_path / "env.zip", "w") as archive:
         archive.writestr("bin/python", "")
     (tmp_path / "env.tar.gz").write_bytes(b"nothing")

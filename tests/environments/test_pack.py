@@ -205,7 +205,7 @@ def test_folder_of_conda_is_packed_by_conda_pack(ytf, tmp_path):
     assert check_archive(tmp_path / "of-conda.tar.gz", modules=["shapes"]).faults == ()
 
 
-def test_what_is_no_source_and_no_path_is_refused(ytf, tmp_path):
+def test_unknown_source_is_refused(ytf, tmp_path):
     (tmp_path / "notes.md").write_text("")
     (tmp_path / "requirements.txt").write_text("")
     assert "neither a file of requirements (.txt)" in ytf("env", "pack", "notes.md").stderr

@@ -79,7 +79,7 @@ def test_each_cycle_is_a_fault():
 
 
 @pytest.mark.parametrize("jobs", [[], {"a": {"job": "x.yaml"}}, ["x.yaml"]], ids=["empty", "mapping", "texts"])
-def test_what_is_not_a_list_of_jobs_is_a_fault(jobs):
+def test_malformed_list_of_jobs_is_a_fault(jobs):
     faults = []
     assert read_trainings("jobs.yaml", {"jobs": jobs}, faults) == []
     assert [fault.path for fault in faults] == ["jobs"]
