@@ -22,8 +22,8 @@ _ROWS = (
            "The job as a YAML file. Other options override it. ytf-submit --dry_run prints such a file.",
            "spec", value="<job.yaml>", doors=_SUBMITTING),
     _shell(False, kinds.FLAG,
-           "Run the command on this machine too, once the cluster is complete, outside of the cluster spec, with "
-           "the tasks' variables (DTF_TASK_JOB_NAME=client). Implies wait; its failure does not change the result.",
+           "Run the command on this machine too, in each round, outside of the cluster spec, with the tasks' variables "
+           "(DTF_TASK_JOB_NAME=client), files and environment. Implies wait; its failure does not change the result.",
            "client"),
     _shell(False, kinds.FLAG,
            "Follow the job until it ends, and exit with the code of its reason. Ctrl-C and SIGTERM kill the "
