@@ -52,7 +52,8 @@ def sample(step: int) -> bytes:
     """Return the line of one sample: two metrics, five points each."""
     points = [[float(step * 5 + number), 1.0 / (step * 5 + number + 1)] for number in range(5)]
     return protocol.encode("sample", round=1, start=1, cpu_seconds=5.0 * step, cpu_cores=1.25, memory_mib=2048.5,
-                           peak_cpu_cores=1.5, peak_memory_mib=2100.0, left_out=0,
+                           peak_cpu_cores=1.5, peak_memory_mib=2100.0, left_out=0, idle_seconds=0.0, gpus=None,
+                           gpu_percent=None, gpu_memory_mib=None, gpu_given_mib=None, gpu_uuids=None,
                            metrics={"loss": points, "accuracy": points})
 
 

@@ -10,9 +10,10 @@ from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks import rendezvous
+from benchmarks import heartbeats, rendezvous
 from benchmarks.__main__ import NAMES, main
 from benchmarks.samples import Samples, interleave
+from tf_yarn_ops.runtime.common import protocol
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 #: Beyond three messages an agent: none is needed while all goes well.
@@ -28,6 +29,10 @@ def test_rendezvous_takes_three_messages_for_each_agent(tmp_path):
     assert json.loads(spec) == {"worker": [f"127.0.0.1:{10000 + index}" for index in range(size)]}
     assert told["report"].reason is Reason.SUCCEEDED
     assert len(told["report"].tasks) == size
+
+
+def test_heartbeats_are_samples_that_a_coordinator_takes():
+    protocol.check_message(protocol.decode(heartbeats.sample(1)), protocol.FROM_AGENT["sample"])
 
 
 def test_cases_take_turns_and_every_other_round_goes_backwards():
