@@ -10,7 +10,7 @@ import click
 from .samples import describe_machine, write
 
 NAMES = ("rendezvous", "heartbeats", "agent", "watcher", "triggerer", "submission", "secure_submission", "burst", "job",
-         "restart", "lease", "history", "page", "environment")
+         "restart", "lease", "history", "page", "environment", "data")
 FOLDER = Path(".ytf/bench")
 
 
@@ -24,7 +24,7 @@ def main(names: tuple[str, ...], runs: int, quick: bool, output: Path) -> None:
     """Run benchmarks by name; all without one.
 
     NAME: rendezvous, heartbeats, agent, watcher, triggerer (no Java), submission, secure_submission, burst, job,
-    restart, lease, history, page, environment.
+    restart, lease, history, page, environment, data.
     """
     logging.basicConfig(level=logging.WARNING)
     for name in names or NAMES:
