@@ -43,7 +43,6 @@ from .outcome import (
     sentence_of,
     to_xcom,
 )
-from .streamed_log import ProgramLines
 from .task_instance import (
     DECIDED,
     answer_within,
@@ -185,6 +184,8 @@ class TaskExecution:
         spec, launcher = self._prepared()
         cluster, program = self._cluster or launcher.cluster, None
         if self.operator.stream_logs:
+            from .streamed_log import ProgramLines
+
             program = ProgramLines(cluster, self.operator.stream_logs, lambda: masking(job_secrets(spec)), self.log)
         followed = Followed(cluster, application_id, self.identity, self._deadline(), spec.deadlines.queue,
                             float(self.operator.poll_interval), kill=self.operator.kill_policy == "kill",

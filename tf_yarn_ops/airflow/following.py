@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import TfYarnError
 from ..follow.lease import Lease, lease_of
@@ -28,7 +28,9 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.progress import SILENCE_SECONDS, Lines
 from .outcome import without_texts
-from .streamed_log import LAST_SECONDS, ProgramLines
+
+if TYPE_CHECKING:
+    from .streamed_log import ProgramLines
 
 #: Who holds the lease of an application, for the report of one that runs out.
 HOLDER = "a worker or triggerer of Airflow"
@@ -36,6 +38,8 @@ HOLDER = "a worker or triggerer of Airflow"
 PAGES = 2.0
 #: Seconds between two tries to kill an application after its deadline, while YARN does not answer.
 _KILL_AGAIN = 5.0
+#: Seconds for the lines of the program that are left at the end; YARN may need some to collect a log.
+LAST_SECONDS = 30.0
 #: Seconds between two calls of the checkpoint.
 _TICK = 0.5
 #: Fields that only a submission or a log needs; they are long.
@@ -78,7 +82,7 @@ class Followed:
 
 
 async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str], None],
-                 program: ProgramLines | None = None) -> JobReport:
+                 program: "ProgramLines | None" = None) -> JobReport:
     """Wait for the end of an application, or for the deadline, and log each change of its state.
 
     Parameters
@@ -182,7 +186,7 @@ class _Lines:
                 self._log.info("%s", escape_controls(line))
 
 
-def follow_in_thread(followed: Followed, log: logging.Logger, program: ProgramLines | None,
+def follow_in_thread(followed: Followed, log: logging.Logger, program: "ProgramLines | None",
                      checkpoint: Callable[[], None]) -> JobReport:
     """Wait for the end of an application; return its report.
 

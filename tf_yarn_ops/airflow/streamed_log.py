@@ -24,8 +24,6 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two looks, lines that a look may tell, and characters of a line.
 LOOK_SECONDS, MOST_LINES, LONGEST = 5.0, 200, 2000
-#: Seconds for the lines that are left at the end; YARN may need some to collect a log.
-LAST_SECONDS = 30.0
 _ALL, _CHIEF = "all", "chief"
 #: A triggerer may follow many tasks. asyncio's own pool has few threads, which their waits need.
 _READERS = ThreadPoolExecutor(8, thread_name_prefix="tf-yarn-lines")

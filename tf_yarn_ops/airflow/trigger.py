@@ -76,15 +76,18 @@ class TensorFlowYarnTrigger(BaseTrigger):
         """Wait for the end of the application; yield one event with its report."""
         try:
             # The first import takes half a second; in a thread it does not hold up other triggers.
-            followed, progress, outcome = await asyncio.to_thread(self._prepare)
-            program = await asyncio.to_thread(self._program, followed.cluster)
-            report = await progress.follow(followed, self.log, self._moved, program)
+            followed, program = await asyncio.to_thread(lambda: (self._followed(), self._program()))
+            from .following import follow
+
+            report = await follow(followed, cast(logging.Logger, self.log), self._moved, program)
         except asyncio.CancelledError:
             # Without a number it runs in `airflow dags test` or `tasks test`, and its cancellation is a Ctrl-C.
             if self.trigger_id is None or (cancelled_triggers_ask() and await asyncio.to_thread(self._is_over)):
                 await self.on_kill()
             raise
-        yield TriggerEvent(outcome.build_event(self.application_id, report))  # type: ignore[no-untyped-call]
+        from .outcome import build_event
+
+        yield TriggerEvent(build_event(self.application_id, report))  # type: ignore[no-untyped-call]
 
     def _is_over(self) -> bool:
         from .cleanup import over
@@ -107,7 +110,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         from .hasty_kill import kill_now
         from .outcome import KILLED_BY_AIRFLOW
 
-        followed, _, _ = self._prepare()
+        followed = self._followed()
         if self.trigger_id is not None and self._continues():
             self.log.info("%s is left to the triggerer that follows it now", self._followed_id)
             return
@@ -123,31 +126,29 @@ class TensorFlowYarnTrigger(BaseTrigger):
         state = answer_within(_ANSWERED, lambda: state_by_key(str(self.identity["key"])))
         return state == "deferred" or (not state and self.lease is not None)
 
-    def _program(self, cluster: Any) -> Any:
+    def _program(self) -> Any:
         """Return the lines of the program that this trigger shows; None without any."""
         if self.lines is None:
             return None
         from . import masks
-        from . import streamed_log as log_lines
+        from .following import cluster_from_dict
+        from .streamed_log import ProgramLines
 
-        path, log = self.lines["masks"], cast(logging.Logger, self.log)
-        return log_lines.ProgramLines(cluster, self.lines["tasks"],
-                                      lambda: masks.masking(masks.read(cluster, path) if path else ()), log)
+        cluster, path, log = cluster_from_dict(self.cluster), self.lines["masks"], cast(logging.Logger, self.log)
+        return ProgramLines(cluster, self.lines["tasks"],
+                            lambda: masks.masking(masks.read(cluster, path) if path else ()), log)
 
     def _moved(self, application_id: str) -> None:
         self._followed_id = application_id
 
-    def _prepare(self) -> tuple[Any, Any, Any]:
+    def _followed(self) -> Any:
         from ..follow.lease import Lease, here
         from ..launch.identity import Identity
-        from . import following as progress
-        from . import outcome
-        from .following import cluster_from_dict
+        from .following import HOLDER, Followed, cluster_from_dict
         from .hasty_kill import quieten
 
         quieten()
-        followed = progress.Followed(
+        return Followed(
             cluster_from_dict(self.cluster), self.application_id, Identity(**self.identity), self.deadline,
             self.queue_timeout, self.poll_interval, kill=self.kill_policy == "kill",
-            lease=None if self.lease is None else Lease(**self.lease, holder=here(progress.HOLDER)))  # fmt: skip
-        return followed, progress, outcome
+            lease=None if self.lease is None else Lease(**self.lease, holder=here(HOLDER)))  # fmt: skip

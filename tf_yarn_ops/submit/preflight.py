@@ -115,11 +115,6 @@ def check_environment(spec: JobSpec) -> None:
         logger.warning("environment: %s %s", path, doubt)
 
 
-def containers(spec: JobSpec) -> dict[str, Allocation]:
-    """Return the resources of each kind of container, by its name in messages; the application master first."""
-    return dict(every_container(spec))
-
-
 def every_container(spec: JobSpec) -> Iterator[tuple[str, Allocation]]:
     """Yield the name in messages and the resources of each container of a job; the application master first."""
     yield MASTER, Allocation(spec.am_memory, spec.am_vcores)
@@ -140,9 +135,9 @@ def check_maximum(spec: JobSpec, maximum: Allocation) -> None:
     ResourcesImpossible
         With each container that is larger.
     """
-    above = [f"{name} asks for {wanted}" for name, wanted in containers(spec).items() if not maximum.holds(wanted)]
+    above = [f"{name} asks for {wanted}" for name, wanted in every_container(spec) if not maximum.holds(wanted)]
     if above:
-        raise ResourcesImpossible(f"{'; '.join(above)}; the cluster's maximum allocation is {maximum}")
+        raise ResourcesImpossible(f"{'; '.join(dict.fromkeys(above))}; the cluster's maximum allocation is {maximum}")
 
 
 def maximum_of(scheduler: Mapping[str, Any]) -> Allocation | None:

@@ -141,10 +141,10 @@ class RestSubmitter:
             self._checkpoint()
             outrun = self._credentials is not None and self._is_known(application_id)
         except BaseException:
-            _quietly(directory.discard, f"deleting the staged files of {application_id}")
+            _discard(directory)
             raise
         if outrun:  # another client has submitted it, with its own files and tokens
-            _quietly(directory.discard, f"deleting the staged files of {application_id}")
+            _discard(directory)
             self._cancel_tokens()
             self._await_acceptance(application_id, None)
             return
@@ -154,7 +154,7 @@ class RestSubmitter:
             self._await_acceptance(application_id, body)
         except SubmissionRejected:
             # YARN has refused, so it does not use the files.
-            _quietly(directory.discard, f"deleting the staged files of {application_id}")
+            _discard(directory)
             if credentials is not None:
                 credentials.cancel()
             raise
@@ -276,9 +276,9 @@ class RestSubmitter:
             raise SubmissionRejected(report.message)
 
 
-def _quietly(action: Callable[[], Any], what: str) -> None:
-    """Clean up during error handling; a second error is only logged."""
+def _discard(directory: ApplicationDirectory) -> None:
+    """Delete staged files during error handling; a second error is only logged."""
     try:
-        action()
+        directory.discard()
     except (SubmissionRejected, ClusterUnreachable) as error:
-        logger.warning("%s failed: %s", what, error)
+        logger.warning("deleting the staged files in %s failed: %s", directory.path, error)
