@@ -77,33 +77,24 @@ __all__ = [
     "run",
 ]
 
-#: The module of each public name that is not in `errors`.
-_MODULES = {
-    "Acls": "job.parts",
-    "Cluster": "hadoop.cluster",
-    "Deadlines": "job.parts",
-    "Environment": "job.parts",
-    "FunctionOutcome": "launch.function",
-    "Identity": "launch.identity",
-    "JobReport": "runtime.common.report",
-    "JobSpec": "job.spec",
-    "Launcher": "launch.launcher",
-    "Reason": "runtime.common.reasons",
-    "Resources": "job.parts",
-    "RestartPolicy": "job.parts",
-    "TaskReport": "runtime.common.report",
-    "TaskSpec": "job.spec",
-    "TensorBoard": "job.parts",
-    "discover": "hadoop.cluster",
-    "local": "hadoop.cluster",
-    "run": "launch.function",
+#: The public names of each module; all others are in `errors`.
+_NAMES = {
+    "hadoop.cluster": ("Cluster", "discover", "local"),
+    "job.parts": ("Acls", "Deadlines", "Environment", "Resources", "RestartPolicy", "TensorBoard"),
+    "job.spec": ("JobSpec", "TaskSpec"),
+    "launch.function": ("FunctionOutcome", "run"),
+    "launch.identity": ("Identity",),
+    "launch.launcher": ("Launcher",),
+    "runtime.common.reasons": ("Reason",),
+    "runtime.common.report": ("JobReport", "TaskReport"),
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES.get(name, 'errors')}", __name__), name)
+    module = next((module for module, names in _NAMES.items() if name in names), "errors")
+    value = getattr(import_module(f".{module}", __name__), name)
     globals()[name] = value
     return value
 
