@@ -117,7 +117,7 @@ TESTED_IN = {
     "cli/test_client.py": ["runtime.agent.client_task", "submit.working_folder"],
     "cli/test_history.py": ["cli.html_report"],
     "cli/test_tensorboard.py": ["history.local_board", "runtime.common.tensorboard_program"],
-    "doctor/test_examination.py": ["doctor.findings", "doctor.known"],
+    "doctor/test_examination.py": ["doctor.known"],
     "doctor/test_reach.py": ["doctor.probe"],
     "environments/test_pack.py": ["cli.env", "environments.description"],
     "follow/test_lease.py": ["follow.session"],

@@ -8,8 +8,7 @@ import pytest
 from support.doctor_site import INFO, USER, answers, diagnose, no_directory, of, outcomes, question, sets
 from support.fake_yarn import closed_address
 from tf_yarn_ops.doctor.examination import examine
-from tf_yarn_ops.doctor.findings import well
-from tf_yarn_ops.doctor.symptoms import CheckOutcome, Symptom
+from tf_yarn_ops.doctor.symptoms import CheckOutcome, Symptom, well
 from tf_yarn_ops.doctor.table import CHECKS, Check
 from tf_yarn_ops.hadoop.site import Site
 

@@ -2,9 +2,8 @@
 
 from ..environments.check import check_archive
 from ..submit.preflight import local_path
-from .findings import Finding, ill, skip, well
 from .known import KnownFacts
-from .symptoms import Symptom
+from .symptoms import Finding, Symptom, ill, skip, well
 
 
 def examine_environment(known: KnownFacts) -> Finding:

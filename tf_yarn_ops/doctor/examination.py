@@ -9,9 +9,8 @@ from typing import Any
 from .. import __version__
 from ..errors import TfYarnError
 from ..runtime.common.reasons import Reason
-from .findings import Finding, ill, skip
 from .known import KnownFacts, Question
-from .symptoms import CheckOutcome, Symptom
+from .symptoms import CheckOutcome, Finding, Symptom, ill, skip
 from .table import CHECKS, Check
 
 #: The version of the JSON document.

@@ -9,9 +9,8 @@ from ..job.spec import JobSpec, TaskSpec
 from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from .findings import Finding, ill, skip, well
 from .known import KnownFacts
-from .symptoms import Symptom
+from .symptoms import Finding, Symptom, ill, skip, well
 
 #: Runs the program with the interpreter that runs the agent, the parent of this shell.
 _COMMAND = "exec \"$(tr '\\0' '\\n' < /proc/$PPID/cmdline | head -n 1)\" -c {program}"

@@ -21,10 +21,9 @@ from ..hadoop.security.authentication import (
     SimpleAuthentication,
 )
 from ..hadoop.site import Site, find_site_file, read_site
-from .findings import Finding, ill, skip, well
 from .known import CHECK_PATIENCE, REQUEST_TIMEOUT, KnownFacts
 from .probe import ProbeAnswer, probe_all
-from .symptoms import Symptom
+from .symptoms import Finding, Symptom, ill, skip, well
 
 #: Seconds of difference between two clocks: reports look wrong.
 CLOCK_DIFFERENCE = 30.0

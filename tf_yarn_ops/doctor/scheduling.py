@@ -13,10 +13,9 @@ from ..hadoop.gateway import is_gateway
 from ..hadoop.resourcemanager import CLUSTER_PATH, ResourceManager
 from ..hadoop.transport import RestUnavailable, read_json
 from ..submit.queues import MAPPED, fault_of, read_queues
-from .findings import Finding, ill, skip, well
 from .known import KnownFacts
 from .probe import probe_all
-from .symptoms import Symptom
+from .symptoms import Finding, Symptom, ill, skip, well
 
 SUBMIT, ADMINISTER = "SUBMIT_APPLICATIONS", "ADMINISTER_QUEUE"
 #: The names of the same rights in the lists of ``schedulerInfo``.

@@ -10,10 +10,9 @@ from ..hadoop.security.delegation import TokensUnavailable, obtain
 from ..hadoop.transport import RestUnavailable
 from ..runtime.common.file_storage import FileStatus
 from ..staging.staging_directory import PASSABLE
-from .findings import Finding, ill, skip, well
 from .known import KnownFacts
 from .probe import ProbeAnswer, probe_all
-from .symptoms import Symptom
+from .symptoms import Finding, Symptom, ill, skip, well
 
 _WRITABLE_BY_OTHERS = 0o022
 _OURS_ALONE = 0o600

@@ -6,9 +6,8 @@ from typing import NamedTuple
 from . import probe_job as application
 from . import reach, scheduling, storage
 from .environment import examine_environment
-from .findings import Finding
 from .known import KnownFacts
-from .symptoms import Symptom
+from .symptoms import Finding, Symptom
 
 
 class Check(NamedTuple):
