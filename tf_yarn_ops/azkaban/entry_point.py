@@ -11,8 +11,7 @@ from typing import Any
 
 from ..errors import GeneralFault
 from ..validation import ARCHIVE_SUFFIXES
-from .request import AzkabanJobFault, AzkabanRequest, file_name
-from .values import shown
+from .request import AzkabanJobFault, AzkabanRequest, file_name, shown
 
 #: The folder into which YARN unpacks an archive of tf.source. The command copies its content to the working directory.
 SOURCE_FOLDER = "tf_source"

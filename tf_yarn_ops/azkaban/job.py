@@ -20,9 +20,8 @@ from ..launch.identity import PREVIOUS
 from ..validation import ValueFault, brief, kind_of, parse_count
 from .entry_point import add_program
 from .keys import OWN_OPTIONS, RESERVED, FoundKey, find_key, unknown_key
-from .request import AzkabanJobFault, AzkabanRequest
+from .request import AzkabanJobFault, AzkabanRequest, Property, check_letters, merge, own_values, readable, shown
 from .tony import translate
-from .values import Property, check_letters, merge, own_values, readable, shown
 
 #: Two ways to say where the interpreter is.
 _PLACES = ("tf.environment", "tf.docker_image")

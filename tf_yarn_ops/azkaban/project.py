@@ -8,8 +8,7 @@ from ..job.spec import JobSpec
 from ..submit.preflight import check_files, local_sources
 from ..validation import check_faults, noting
 from .job_execution import JobExecution
-from .request import AzkabanJobFault, AzkabanRequest
-from .values import shown
+from .request import AzkabanJobFault, AzkabanRequest, shown
 
 
 def project_folder(properties: Mapping[str, str], execution: JobExecution) -> Path:

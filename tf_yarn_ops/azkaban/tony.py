@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ..errors import Fault, FaultCode
 from ..job.requirement import canonical_type, parse_cluster_requirement
 from ..validation import ARCHIVE_SUFFIXES
-from .values import Property
+from .request import Property
 
 #: The memory of a task for which TonY's keys give none.
 DEFAULT_MEMORY = "2g"
