@@ -618,17 +618,19 @@ def command_of(agent):
     return int(children[0])
 
 
-def test_training_survives_a_killed_worker_under_task_restarts(launcher, submitted, digits, minicluster):
-    """On paths of HDFS. Of two workers one goes on while the other is started again; lost containers: test_digits.py."""
+def test_training_survives_a_killed_and_a_lost_worker(launcher, submitted, digits, minicluster):
+    """On paths of HDFS. Of two workers one is started again, the other in a new container."""
     files = launcher.staging(launcher.cluster.user).filesystem
     spec = training("parameter_server.py", PARAMETER_SERVER, digits[1], f"{minicluster.default_filesystem}/tmp/struck",
                     "--steps 800 --checkpoint_steps 50 --step_delay 0.01", restart=RestartPolicy("task", max_restarts=2))
     application = submitted(spec)
     until(lambda: files.status("/tmp/struck/checkpoints/ckpt-50.index"), 90, what="the first checkpoint")
-    os.kill(command_of(agent_of(application, "worker")[0]), signal.SIGKILL)
+    killed, lost = agent_of(application, "worker")
+    os.kill(command_of(killed), signal.SIGKILL)
+    os.kill(lost, signal.SIGKILL)
     report = launcher.wait(application, timeout=240)
     assert_trained(report, 800)
-    assert sorted(t.starts for t in report.tasks) == [1, 1, 1, 1, 2]
+    assert sorted(t.starts for t in report.tasks) == [1, 1, 1, 2, 2]
     assert len(report.rounds) == 1
     measured = json.loads(files.read("/tmp/struck/eval/accuracy.json"))
     assert (measured["step"], measured["accuracy"]) == (800, report.metrics["accuracy"])

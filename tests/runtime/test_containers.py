@@ -64,6 +64,13 @@ def test_failure_names_the_task_and_its_last_line(launcher):
     assert report.first_failure == "worker:0" and report.message.endswith("no data")
 
 
+def test_task_that_fails_on_every_node_ends_the_job(launcher):
+    patient = RestartPolicy("task", max_restarts=9, backoff=0, exclude_node_after=1)
+    report = launcher.run(job("exit 3", restart=patient), poll_interval=0.1)
+    assert report.reason is Reason.TASK_FAILED
+    assert report.message.endswith(f"no node is left: excluded are {', '.join(report.excluded_nodes)} (every node)")
+
+
 def test_restart_begins_another_round_in_the_same_containers(launcher):
     report = launcher.run(job("exit $((2 - YTF_ROUND))", restart=RestartPolicy("cluster", backoff=0)),
                           poll_interval=0.1)

@@ -210,6 +210,38 @@ def test_a_lost_container_is_replaced_and_the_cluster_restarts_with_it(tmp_path,
     assert task(report, "worker:1").container_id == "container_worker_2"
 
 
+#: The chief asks its worker, at the address that TF_CONFIG had at the start, in which container it is.
+ASK = """import http.client, os, time
+proxy = os.environ["grpc_proxy"].rpartition("/")[2]
+while True:
+    time.sleep(0.05)
+    asked = http.client.HTTPConnection(proxy)
+    asked.set_tunnel(os.environ["DTF_WORKER_HOSTS"])
+    try:
+        asked.request("GET", "/where")
+        where = asked.getresponse().read().decode()
+    except OSError:
+        continue
+    if where == "worker_1":
+        break
+    open("met", "w").close()
+"""
+SERVE = "mkdir www; printf %s $SKEIN_CONTAINER_ID > www/where; exec python3 -m http.server -d www $YTF_PORT"
+
+
+@pytest.mark.slow
+def test_lost_worker_of_a_parameter_server_program_is_replaced_alone(tmp_path):
+    tasks = {"chief": TaskSpec(command=f"{sys.executable} -c '{ASK}'"), "ps": TaskSpec(command=FOREVER),
+             "worker": TaskSpec(command=SERVE, hold_port=False)}
+    with AppMaster(tmp_path / "job", job("x", tasks=tasks, success="chief", restart=RestartPolicy("task"))) as am:
+        until(lambda: (am.container("chief_0").folder / "met").exists(), 30)
+        am.container("worker_0").kill()
+        report = am.wait()
+    assert report.reason is Reason.SUCCEEDED, report.message
+    assert {task.task: task.starts for task in report.tasks} == {"chief:0": 1, "ps:0": 1, "worker:0": 2}
+    assert task(report, "worker:0").container_id == "container_worker_1" and len(report.rounds) == 1
+
+
 @pytest.mark.slow
 def test_memory_kills_fail_the_job_with_yarns_figures(tmp_path):
     with AppMaster(tmp_path / "job", job(FOREVER, ps=False)) as am:

@@ -122,6 +122,14 @@ def test_task_leaves_the_node_on_which_tasks_failed_too_often(mode):
     assert state.quick[W1 if mode == "task" else None] == 0, "a failure at once is no sign for the next node"
 
 
+@pytest.mark.parametrize("lost, actions", [("worker:0", ["publish", "start"]), ("ps:0", ["publish", "restart", "publish"])])
+def test_lost_worker_that_rejoins_is_replaced_alone(lost, actions):
+    names = ("chief:0", "ps:0", "worker:0")
+    rules, state = start(*names, mode="task", losses=1, workers_rejoin=True)
+    loss = Lost(TaskId.parse(lost), Reason.CONTAINER_LOST, "gone")
+    assert play(rules, state, *registered(*names), loss, *registered(*names))[1] == actions
+
+
 def test_evaluator_leaves_an_excluded_node_alone():
     rules, state = start("worker:0", "evaluator:0", mode="task", restarts=9, exclude_node_after=1)
     state, actions = play(rules, state, *registered("worker:0", "evaluator:0"), Exited(EVALUATOR, 1, 60.0, node="a:1"))

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set
 
 from ..common import protocol
 from ..common.contract import (
@@ -20,6 +20,7 @@ from ..common.contract import (
     METRICS_FILE,
     RESULT_FILE,
     VERSION,
+    ClusterSpec,
     TaskId,
     read_job,
     runtime_command,
@@ -32,6 +33,9 @@ from .command import UNKILLABLE_SECONDS, Command, log_size, open_wakeup, read_lo
 from .contact import Contact
 from .hadoop_client import NoClient, find_client
 from .metrics import MetricsFile
+
+if TYPE_CHECKING:
+    from .relay import Relay
 
 #: Seconds between two samples of CPU, memory and metrics.
 SAMPLE_SECONDS = 5.0
@@ -110,6 +114,9 @@ class Agent:
             "welcome": self.on_welcome, "refused": self.on_refused, "start": self.on_start, "renew": self.on_renew,
             "stop": self.on_stop, "ack": self.on_ack, "bye": self.on_bye, "tail": self.on_tail,
         }
+        self.cluster: ClusterSpec = {}
+        self.published: ClusterSpec = {}
+        self.relay: Optional["Relay"] = None
         self.metrics: Optional[MetricsFile] = None
         self.secrets: Set[str] = set()
         self.sample_at = self.active_at = 0.0
@@ -219,8 +226,14 @@ class Agent:
         self.exit_code = 1
 
     def on_start(self, message: Message) -> None:
-        """Plan the start of the command after the delay; ignore a start that is already known."""
-        if message["round"] == self.round and message["start"] > self.start:
+        """Plan the start of the command after the delay; of a start that is already known, take what has moved."""
+        if message["round"] != self.round:
+            return
+        self.cluster = message["cluster"]
+        if self.relay:
+            self.relay.move({address: self.cluster[name][index] for name, hosts in self.published.items()
+                             for index, address in enumerate(hosts)})
+        if message["start"] > self.start:
             self.start = message["start"]
             self.next_start = message
             self.next_start_at = time.monotonic() + message["delay"]
@@ -280,7 +293,7 @@ class Agent:
         plan = self.job.types[task.type]
         address = "%s:%d" % (self.host, self.port)
         env = task_environment(
-            self.job, task, message["cluster"], {**os.environ, **self.hadoop}, application_id=self.application_id,
+            self.job, task, self.cluster, {**os.environ, **self.hadoop}, application_id=self.application_id,
             round_number=self.round, address=address, folder=self.folder,
         )
         if self.job.leads(task):
@@ -291,6 +304,13 @@ class Agent:
         if not plan.hold_port and self.held:
             self.held.close()
             self.held = None
+        if self.job.workers_rejoin and task.type in ("chief", "ps"):
+            from .relay import Relay  # threads cost the other agents memory
+
+            self.relay = self.relay or Relay()
+            self.relay.move({})
+            env.update(grpc_proxy=self.relay.url, no_grpc_proxy="")
+        self.published = self.cluster
         self.metrics = MetricsFile(os.path.join(self.folder, METRICS_FILE))
         self.secrets = secrets_of([plan._asdict()])
         self.sample_at, self.active_at = 0.0, time.monotonic()

@@ -280,6 +280,12 @@ class Job(NamedTuple):
             service.gpus for service in self.services.values()
             if service.type == task.type and task.index in service.indices)
 
+    @property
+    def workers_rejoin(self) -> bool:
+        """Whether a lost worker is replaced alone: ParameterServerStrategy's chief connects to it again."""
+        return (self.restart["mode"] == "task" and self.framework == TENSORFLOW
+                and {"chief", "worker", "ps"} <= {*self.types})
+
     def leads(self, task: TaskId) -> bool:
         """Return whether a task is the chief or, without a chief, worker 0."""
         return task == TaskId("chief" if "chief" in self.types else "worker", 0)

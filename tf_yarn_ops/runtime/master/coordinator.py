@@ -427,6 +427,12 @@ class Coordinator:
         assert decision.task is not None
         logger.info("Starting %s again in %.1f s: %s", decision.task, decision.delay, decision.cause)
         self._timeline.explain(decision.task, decision.cause)
+        hosts, address = self._cluster.get(decision.task.type), self.registry.serving[decision.task].address
+        if hosts and hosts[decision.task.index] != address:
+            hosts[decision.task.index] = address
+            for peer in self.registry.peers.values():
+                if peer.running:
+                    self._send_start(peer, 0.0)
         self._start(decision.task, decision.delay)
 
     def _start(self, task: TaskId, delay: float) -> None:

@@ -30,6 +30,7 @@ class Rules(NamedTuple):
     fatal_exit_codes: Tuple[int, ...] = ()
     backoff: float = 1.0
     exclude_node_after: int = 0
+    workers_rejoin: bool = False
 
 
 class NodeFailures(NamedTuple):
@@ -162,6 +163,7 @@ def rules_of(job: Job) -> Rules:
         fatal_exit_codes=tuple(job.restart["fatal_exit_codes"]),
         backoff=job.restart["backoff"],
         exclude_node_after=job.restart["exclude_node_after"],
+        workers_rejoin=job.workers_rejoin,
     )
 
 
@@ -260,14 +262,13 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
             return _with(state, event.task, RUNNING), Decision("start", event.task, delay, what)
         return _restart(state, what, delay)
     state = _with(state, event.task, LOST)
-    state, decision = _restart(state, what, delay) if rules.roles[event.task.type].in_cluster else (state, NOTHING)
+    state, decision = (state, NOTHING) if _starts_alone(rules, event.task) else _restart(state, what, delay)
     return state, decision._replace(leaves=event.task)
 
 
 def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
     if state.phases[event.task] in (SUCCEEDED, FAILED):
         return state, NOTHING
-    role = rules.roles[event.task.type]
     if not needed(rules, event.task):
         # Another container of the same size would be ended, too.
         return _with(state, event.task, FAILED if event.reason is Reason.OUT_OF_MEMORY else LOST), NOTHING
@@ -278,9 +279,14 @@ def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
     if event.reason is Reason.OUT_OF_MEMORY or state.losses_left <= 0:
         return _finish(state, Verdict(event.reason, what, event.task))
     state = state._replace(losses_left=state.losses_left - 1)
-    if not state.published or not role.in_cluster:
+    if not state.published or _starts_alone(rules, event.task):
         return state, NOTHING
     return _restart(state, what, 0.0)
+
+
+def _starts_alone(rules: Rules, task: TaskId) -> bool:
+    """Return whether the others go on while a task gets another container."""
+    return not rules.roles[task.type].in_cluster or (rules.workers_rejoin and task.type == "worker")
 
 
 def _count(state: State, event: Union[Exited, Lost], reason: Reason, what: str) -> State:
