@@ -18,7 +18,7 @@ from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_dia
 
 #: Others may import these modules, as asyncio has other ones on Windows; the calls are gone for everybody.
 NO_UNIX = """\
-import asyncio, builtins, ctypes, os, signal, sys, sysconfig, urllib.request
+import asyncio, builtins, ctypes, os, platform, signal, sys, sysconfig, urllib.request
 
 UNIX = {"pwd", "grp", "fcntl", "resource", "termios", "tty", "pty", "syslog"}
 real_import, real_library = builtins.__import__, ctypes.CDLL
@@ -38,7 +38,7 @@ for module, names in ((os, "getuid geteuid getgid fork setsid killpg uname"), (s
     for name in names.split():
         delattr(module, name)
 sysconfig.get_config_vars()  # of this machine
-sys.platform = "darwin"
+sys.platform, platform.machine = "darwin", lambda: "arm64"
 """
 LOG = "=====\nLogType:worker.log\nLogLength:8\nLogContents:\ntrained\nEnd of LogType:worker.log\n*****\n\n"
 SUBMIT = "from tf_yarn_ops.cli import submit_main; submit_main()"
@@ -132,8 +132,16 @@ def test_airflow_runs_its_operator_and_loads_the_rest_without_unix(place):
     (FUNCTION, ["local://"], "local:// runs jobs on Linux only; name a cluster"),
     (YTF, ["status", "local_1700000000000_0001"], "local:// runs jobs on Linux only; name a cluster"),
     (YTF, ["minicluster", "up"], "a minicluster runs on Linux only"),
+    (SUBMIT, ["--client", "-r", "worker:1", "true"], "--client runs the command here, on Linux only"),
+    (SUBMIT, ["--submit_with", "skein", "-r", "worker:1", "true"], "Skein's Java client runs on Linux only"),
+    (SUBMIT, ["--environment", "requirements://constraints.txt", "-r", "worker:1", "true"], "requirements:// locks its cache"),
     (YTF, ["list"], "no ResourceManager is known. Give --resourcemanager"),
 ])
-def test_what_needs_linux_is_refused_with_a_sentence(script, words, sentence):
-    done = run(script, *words)
-    assert done.returncode in (1, 2) and sentence in done.stderr and "Traceback" not in done.stderr, done.stderr
+def test_what_needs_linux_is_refused_with_a_sentence(place, script, words, sentence):
+    done = run(script, *words, **({} if script == YTF else {"YTF_RESOURCEMANAGER": place.url}))
+    assert done.returncode in (1, 2, 3) and sentence in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+def test_apple_silicon_packs_for_linux_by_default():
+    done = run("from tf_yarn_ops.environments.pack import Packing\nprint(Packing().platform, Packing().is_foreign)")
+    assert done.stdout == "linux-aarch64 True\n", done.stderr

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..environments.requirements import with_built_environment
+from ..errors import SpecInvalid
 from ..hadoop.cluster import Cluster
 from ..job.spec import JobSpec
 from ..runtime.common.contract import RUNTIME_FILE, TaskId, task_environment
@@ -37,6 +38,8 @@ class LocalTask:
     """
 
     def __init__(self, job: JobSpec, command: str | None = None):
+        if sys.platform != "linux":
+            raise SpecInvalid("--client runs the command here, on Linux only")
         self._job = job
         self._command = command or job.command or next(task.command for task in job.tasks.values() if task.command)
         self._folder: Path | None = None

@@ -1,17 +1,16 @@
 """``ytf env pack|check``: environments that travel with a job."""
 
-import platform
 import time
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from ..environments.check import NODES, check_archive
 from ..errors import SpecInvalid
 from ..terminal.output import print_json, say, show
 
-_NODES = f"linux-{platform.machine()}"
-_platform = click.option("--platform", "nodes", metavar="<platform>", default=_NODES,
+_platform = click.option("--platform", "nodes", metavar="<platform>", default=NODES,
                          help="The nodes' system: linux-x86_64 or linux-aarch64.  [default: this machine's processor]")
 
 
@@ -55,8 +54,6 @@ def check_command(archive: Path, modules: tuple[str, ...], no_imports: bool, nod
 
     Modules are imported only if this machine has the nodes' system. The exit code is 2 if there is a fault.
     """
-    from ..environments.check import check_archive
-
     report = check_archive(archive, nodes, modules=() if no_imports else modules or None)
     if as_json:
         print_json({**asdict(report), "faults": list(map(str, report.faults)), "doubts": list(map(str, report.doubts))})

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from ..errors import Fault, FaultCode
 
+#: Linux on this machine's processor, whose name macOS and Windows spell in their own way.
+NODES = "linux-" + {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
 #: The processors in the head of an ELF file.
 _MACHINES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 22: "s390x"}
 #: How much of an archive a look at submission unpacks, bytes: programs come first in archives of `pack`.
@@ -105,7 +107,7 @@ class ArchiveReport:
     unpacked: int = 0
 
 
-def check_archive(archive: Path, nodes: str = f"linux-{platform.machine()}", *, limit: int | None = None,
+def check_archive(archive: Path, nodes: str = NODES, *, limit: int | None = None,
                   modules: Iterable[str] | None = ()) -> ArchiveReport:
     """Look for what keeps an archive from being the environment of a job.
 

@@ -22,6 +22,7 @@ from typing import Any
 from ..errors import FaultCode
 from ..staging.archive import pack
 from ..validation import check_faults, invalid, normalise, read_choice
+from .check import NODES
 from .pip_settings import read_pip_settings
 
 #: Platforms of nodes, as uv knows them: wheels for a glibc of 2.28 or later, which RHEL 8 has.
@@ -68,7 +69,7 @@ class Packing:
         Called several times a second; an error that it raises ends the packing. Default: nothing.
     """
 
-    platform: str = f"linux-{platform.machine()}"
+    platform: str = NODES
     python: str = ""
     node_python: str = ""
     say: Callable[[str], object] = lambda line: None

@@ -35,6 +35,7 @@ class RequirementsFault(FaultCode):
     NO_FILE = "there is no {file} on this machine"
     LOCAL_PACKAGE = ("{line!r} names a folder of this machine, whose changes would not be seen; pack it with: "
                      "ytf env pack")
+    NO_LOCK = "requirements:// locks its cache, which is not possible on Windows; pack it with: ytf env pack"
     OPEN_CACHE = "everybody may write to {folder}, so its archives can't be trusted; close it: chmod o-w {folder}"
 
 
@@ -108,7 +109,10 @@ def _content(file: Path) -> Iterator[str]:
 
 @contextmanager
 def _locked(file: Path, checkpoint: Callable[[], object]) -> Iterator[None]:
-    import fcntl  # not on Windows, where nothing else of a submission needs it
+    try:
+        import fcntl
+    except ImportError as error:
+        raise invalid(RequirementsFault.NO_LOCK) from error
 
     lock = os.open(file, os.O_RDONLY | os.O_CREAT, 0o644)  # another user's in a shared cache can be locked too
     try:

@@ -9,6 +9,7 @@ keeps no state of its own.
 
 import logging
 import secrets
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -181,12 +182,19 @@ class Submission:
         """Return whether an application that has the first tag is the one that this call has submitted."""
         return True
 
+    def _unfit(self, why: object) -> HadoopClientUnfit:
+        refusal = self._route.refusal
+        closed = f". Submission over HTTP is closed: {refusal}" if refusal is not None else ""
+        return HadoopClientUnfit(f"{why}{closed}", http_closed=refusal is not None)
+
     def _with_skein(self, tags: Sequence[str]) -> str:
         """Submit through Skein's Java client, which returns the id only after YARN has accepted the application.
 
         If the client or this process ends before that, find the application by the first tag, and kill it if it
         `_is_ours`.
         """
+        if sys.platform != "linux":
+            raise self._unfit("Skein's Java client runs on Linux only")
         from ..submit.skein_java import SkeinJavaSubmitter
 
         session, spec = self._session, self._spec
@@ -197,9 +205,8 @@ class Submission:
         except BaseException as error:
             if submitter.uncertain:
                 self._take_back_unnamed(tags[0], error)
-            if isinstance(error, HadoopClientUnfit) and self._route.refusal is not None:
-                raise HadoopClientUnfit(f"{error}. Submission over HTTP is closed: {self._route.refusal}",
-                                        http_closed=True) from error
+            if isinstance(error, HadoopClientUnfit):
+                raise self._unfit(error) from error
             raise
         try:
             self._accepted(application_id)
