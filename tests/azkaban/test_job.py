@@ -37,10 +37,10 @@ JOBS = [
          "mode": "cluster", "max_restarts": 5, "retry_exit_codes": [1, 2], "fatal_exit_codes": [3],
          "max_container_losses": 9, "backoff": 2, "allocation_retries": 4}}),
     ({**RUN, **{f"tf.{name}_timeout": "9" for name in ("queue", "allocation", "registration", "heartbeat", "execution",
-                                                       "total")}, "tf.stop_grace": "1.5"},
+                                                       "total")}, "tf.stop_grace": "1.5", "tf.evaluator_grace": "60"},
      {"command": "run", "tasks": {"worker": 1}, "deadlines": {
          "queue": 9, "allocation": 9, "registration": 9, "heartbeat": 9, "execution": 9, "total": 9,
-         "stop_grace": 1.5}}),
+         "stop_grace": 1.5, "evaluator_grace": 60}}),
     ({**RUN, "tf.files.2": "b=/x/a", "tf.files.1": "train.py", "tf.archives.1": "e.zip", "tf.script": "train.py"},
      ["files: 'train.py'"]),
     ({**RUN, "tf.files.10": "c=/x", "tf.files.9": "train.py", "tf.archives.1": "e=hdfs:///e.zip",

@@ -62,7 +62,7 @@ def test_a_deadline_ends_as_a_reason_of_the_table():
     for row in rows("Deadlines", "deadline"):
         named = re.findall(r"[A-Z]+_[A-Z]+", row[4])
         assert set(named) <= known
-        assert named or row[0] == "stop_grace"
+        assert named or row[0] in ("stop_grace", "evaluator_grace")
 
 
 def test_policies_and_budgets_are_those_of_the_code():

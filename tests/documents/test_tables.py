@@ -56,9 +56,10 @@ def test_the_report_has_the_keys_that_are_documented(heading, keys):
 
 
 def test_the_variables_of_a_program_are_those_that_are_documented():
-    job = build_runtime_job(JobSpec(command="x", script="/x.py", input="/i", output="/o", tasks={"ps": TaskSpec(), "chief": TaskSpec()},
+    job = build_runtime_job(JobSpec(command="x", script="/x.py", input="/i", output="/o", tasks={"evaluator": TaskSpec(), "chief": TaskSpec()},
+                                    deadlines={"evaluator_grace": 1},
                                     environment="docker://image"), JobContext(20000, user="me"))
-    task = TaskId.parse("ps:0")
+    task = TaskId.parse("evaluator:0")
     found = task_environment(job, task, {"ps": ["h:1"]}, {}, application_id="application_1_1",
                              round_number=1, address="h:1", folder="/f")
     rows = re.findall(r"^\| (`.+?`) \|", read("concepts/program.md").partition("## Variables")[2].partition("\n## ")[0], re.M)

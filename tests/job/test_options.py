@@ -60,7 +60,8 @@ def test_a_job_and_its_site_take_the_same_ways_to_submit():
 def test_the_defaults_in_words_are_those_of_the_parts():
     assert [RestartPolicy(mode).max_restarts for mode in ("never", "task", "cluster")] == [0, 3, 3]
     assert RestartPolicy().retry_exit_codes == RestartPolicy().fatal_exit_codes == ()
-    roles = {name: TaskSpec().role(name, "tensorflow") for name in ("chief", "worker", "other", "ps", "evaluator")}
+    job = JobSpec(tasks=dict.fromkeys(("chief", "worker", "other", "ps", "evaluator"), 1), command="x")
+    roles = {name: job.role_of(name) for name in job.tasks}
     assert {name for name, role in roles.items() if not role.awaited} == {"ps"}
     assert {name for name, role in roles.items() if not role.in_cluster} == {"evaluator"}
     assert all(role.fatal for role in roles.values())

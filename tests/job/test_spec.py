@@ -45,13 +45,16 @@ def test_a_task_has_the_resources_of_its_index():
 
 
 def test_roles_come_from_the_table_unless_the_task_sets_them():
-    assert TaskSpec().role("ps", "tensorflow") == (True, False, True)
-    assert TaskSpec().role("evaluator", "tensorflow") == (False, True, True)
-    assert TaskSpec().role("anything", "tensorflow") == (True, True, True)
-    assert TaskSpec(fatal=False).role("evaluator", "tensorflow") == (False, True, False)
-    assert TaskSpec(command="ytf-server").role("worker", "tensorflow", "python train.py") == (True, False, True)
-    assert TaskSpec().role("worker", "tensorflow", " ytf-server ") == (True, False, True)
-    assert TaskSpec(command="ytf-server", awaited=True).role("worker", "tensorflow") == (True, True, True)
+    server = TaskSpec(command=" ytf-server ")
+    tasks = {"ps": 1, "evaluator": 1, "anything": 1, "worker": server, "server": TaskSpec(command="ytf-server", awaited=True)}
+    job = JobSpec(tasks=tasks, command="x")
+    assert {name: tuple(job.role_of(name)) for name in tasks} == {
+        "ps": (True, False, True), "evaluator": (False, True, True), "anything": (True, True, True),
+        "worker": (True, False, True), "server": (True, True, True)}
+    tasks = {"chief": TaskSpec(command="x"), "worker": 1, "evaluator": TaskSpec(command="x", fatal=False)}
+    job = JobSpec(tasks=tasks, command="ytf-server", deadlines={"evaluator_grace": 60})
+    assert {name: tuple(job.role_of(name)) for name in tasks} == {
+        "chief": (True, True, True), "worker": (True, False, True), "evaluator": (False, False, False)}
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,15 @@ import socket
 import ssl
 import struct
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from support.appmaster import AppMaster
-from support.runtime_jobs import job, processes_of
+from support.runtime_jobs import QUICK, job, processes_of, task
 from support.waiting import until
+from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.agent.contact import Link, LinkLost
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.submit.certificate import mint
@@ -84,6 +86,22 @@ def test_reset_connection_does_not_fail_the_job(tmp_path, when):
     network.listener.close()
     assert report.reason is Reason.SUCCEEDED
     assert [t.starts for t in report.tasks] == [1, 1] and len(report.rounds) == 1
+
+
+@pytest.mark.slow
+def test_evaluator_whose_connection_is_reset_keeps_its_time(tmp_path):
+    network = Network()
+    tasks = {"worker": TaskSpec(command="true"), "evaluator": TaskSpec(command="until [ -e go ]; do sleep 0.05; done")}
+    spec = job("x", tasks=tasks, deadlines=replace(QUICK, evaluator_grace=600))
+    with AppMaster(tmp_path / "job", spec, agents_see=network.port) as am:
+        network.target = port_of(am)
+        am.log_says("evaluator:0 stays for 600 s")
+        assert network.reset() >= 1
+        am.log_says("evaluator_0 is back as evaluator:0")
+        (am.container("evaluator_0").folder / "go").touch()
+        report = am.wait()
+    network.listener.close()
+    assert (report.reason, task(report, "evaluator:0").state) == (Reason.SUCCEEDED, "succeeded")
 
 
 class Stranger:

@@ -4,13 +4,14 @@ import os
 import re
 import signal
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from support.appmaster import AppMaster
 from support.fake_webhdfs import serving_files
-from support.runtime_jobs import job, task
+from support.runtime_jobs import QUICK, job, task
 from support.waiting import until
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.agent import mirror_task
@@ -426,6 +427,18 @@ def test_yarn_ending_the_container_leaves_no_process(place):
         until(lambda: read(place.output).get("pid"), 60, what="a file in the output")
         am.container("worker_0").kill(signal.SIGTERM)
         until(lambda: not os.path.exists(f"/proc/{(place.output / 'pid').read_text().strip()}"), what="its end")
+
+
+@pytest.mark.slow
+def test_evaluator_sees_the_end_after_the_last_checkpoint(place):
+    """Not before its mirror has brought it."""
+    tasks = {"worker": TaskSpec(command="until [ -e ../evaluator_0/ready ]; do sleep 0.05; done; echo 200 > $DTF_OUTPUT_PATH/checkpoint"),
+             "evaluator": TaskSpec(command="touch ready; until [ -e $YTF_TRAINED_FILE ]; do sleep 0.05; done; "
+                                           "cp $DTF_OUTPUT_PATH/checkpoint $DTF_OUTPUT_PATH/evaluated")}
+    with place.start("x", tasks=tasks, deadlines=replace(QUICK, evaluator_grace=60)) as am:
+        report = am.wait()
+    assert (report.reason, task(report, "evaluator:0").state) == (Reason.SUCCEEDED, "succeeded"), am.container("evaluator_0").log
+    assert read(place.output) == {"checkpoint": "200\n", "evaluated": "200\n"}
 
 
 def test_tasks_of_a_node_share_one_copy_of_the_input(place, tmp_path):

@@ -142,7 +142,7 @@ def test_nobody_waits_for_a_tensorboard_that_ends_while_it_lingers(tmp_path, boa
     with AppMaster(tmp_path / "job", spec) as am:
         until(lambda: "ytf" in am.pages and status_of(am)["tensorboard_url"])
         (am.container("worker_0").folder / "go").touch()
-        am.log_says("TensorBoard stays for 600 s")
+        am.log_says("tensorboard:0 stays for 600 s")
         assert json.loads(get(am.pages["tensorboard"] + "/x"))["path"] == "/x"
         am.container("tensorboard_0").kill()
         assert am.wait().reason is Reason.SUCCEEDED

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,39 @@ def started(launcher, spec):
 def test_kill_right_after_the_submission_counts(launcher):
     application_id = launcher.submit(job(FOREVER))
     assert launcher.kill(application_id, "enough").message == "enough"
+    assert left(folder_of(launcher, application_id)) == []
+
+
+SEES_THE_END = "until [ -e $YTF_TRAINED_FILE ]; do sleep 0.05; done"
+
+
+def trained(evaluate, folder, seconds):
+    """Return a job whose worker writes two checkpoints, and whose evaluator then has some time."""
+    tasks = {"worker": TaskSpec(command="for step in 100 200; do echo $step > $DTF_OUTPUT_PATH/checkpoint; done"),
+             "evaluator": TaskSpec(command=evaluate)}
+    return job("x", tasks=tasks, output=str(folder), deadlines=replace(QUICK, evaluator_grace=seconds))
+
+
+@pytest.mark.parametrize(("evaluate", "seconds", "state", "evaluated"), [
+    (f"{SEES_THE_END}; cp $DTF_OUTPUT_PATH/checkpoint $DTF_OUTPUT_PATH/evaluated", 60, "succeeded", "200\n"),
+    (f"{SEES_THE_END}; echo 'no such checkpoint'; exit 3", 60, "failed", None),
+    (FOREVER, 0.1, "stopped", None),
+])
+def test_evaluator_has_its_time_after_the_training(launcher, tmp_path, evaluate, seconds, state, evaluated):
+    report = run(launcher, trained(evaluate, tmp_path, seconds))
+    worker, evaluator = report.tasks
+    assert (report.reason, worker.state, evaluator.state) == (Reason.SUCCEEDED, "succeeded", state)
+    assert ("no such checkpoint" in evaluator.log_tail) == (state == "failed")
+    file = tmp_path / "evaluated"
+    assert (file.read_text() if file.exists() else None) == evaluated
+
+
+def test_kill_while_an_evaluator_has_its_time_counts(launcher, tmp_path):
+    application_id = launcher.submit(trained(f"{SEES_THE_END}; touch $DTF_OUTPUT_PATH/seen; {FOREVER}", tmp_path, 600))
+    until((tmp_path / "seen").exists, what="the file that shows the end of the training")
+    assert launcher.report(application_id).reason is None
+    assert launcher.kill(application_id, "enough").message == "enough"
+    assert launcher.report(application_id).reason is Reason.KILLED
     assert left(folder_of(launcher, application_id)) == []
 
 

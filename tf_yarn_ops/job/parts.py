@@ -116,6 +116,10 @@ class Deadlines(Part):
         604800.0, kinds.SECONDS, "From the start of the application master until the end of the job; 0 for no limit.",
         name="total_timeout")
     stop_grace: float = option(10.0, kinds.SECONDS, "Between SIGTERM and SIGKILL when a command is ended.")
+    evaluator_grace: float = option(
+        0.0, kinds.SECONDS,
+        "How long evaluators go on after the training has succeeded; YTF_TRAINED_FILE exists then, and their failures "
+        "do not count. With 0 the job waits for evaluators as for workers.")
 
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
         if "heartbeat" not in wrong and 0 < self.heartbeat < 5:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Fault, FaultCode
 from ..runtime.common.contract import MAX_STRING, SERVER_COMMAND
 from ..runtime.common.frameworks import FRAMEWORKS, TENSORFLOW
-from ..runtime.common.roles import CHIEF, TENSORBOARD, Role
+from ..runtime.common.roles import CHIEF, EVALUATOR, TENSORBOARD, Role
 from ..validation import ARCHIVE_SUFFIXES, check_faults, normalise, not_a_mapping, noting, read_count, read_part
 from . import kinds
 from .declaration import AZKABAN, COMMAND_LINE, DOCUMENT, OPERATOR, Part, option
@@ -140,18 +140,6 @@ class TaskSpec(Part):
     def resources(self, index: int) -> Resources:
         """Return the resources of the task with this index."""
         return self.indices.get(index) or Resources(self.memory, self.vcores, self.gpus)
-
-    def serves(self, command: str | None) -> bool:
-        """Return whether these tasks only serve, in a job with this command."""
-        return (self.command or command or "").strip() == SERVER_COMMAND
-
-    def role(self, task_type: str, framework: str, command: str | None = None) -> Role:
-        """Return how a job with this command treats these tasks: their own values over the row of their task type."""
-        row = FRAMEWORKS[framework].role_of(task_type)
-        if self.serves(command):
-            row = row._replace(awaited=False)
-        return Role(*(default if own is None else own
-                      for own, default in zip((self.in_cluster, self.awaited, self.fatal), row, strict=True)))
 
 
 def _read_tasks(value: Any) -> dict[str, TaskSpec]:
@@ -301,6 +289,18 @@ class JobSpec(Part):
             if wrong.isdisjoint(names):
                 yield from find(self)
 
+    def serves(self, task_type: str) -> bool:
+        """Return whether the tasks of a type run TensorFlow's server."""
+        return (self.tasks[task_type].command or self.command or "").strip() == SERVER_COMMAND
+
+    def role_of(self, task_type: str) -> Role:
+        """Return how the job treats the tasks of a type: their own values over those of the type."""
+        task, row = self.tasks[task_type], FRAMEWORKS[self.framework].role_of(task_type)
+        if self.serves(task_type) or (task_type == EVALUATOR and self.deadlines.evaluator_grace):
+            row = row._replace(awaited=False)
+        return Role(*(default if own is None else own
+                      for own, default in zip((task.in_cluster, task.awaited, task.fatal), row, strict=True)))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the values that differ from the defaults, as plain values; `from_dict` reads them back."""
         document = values_that_differ(self)
@@ -362,7 +362,7 @@ def _command_faults(job: JobSpec) -> Iterator[Fault]:
 def _task_faults(job: JobSpec) -> Iterator[Fault]:
     if not job.tasks:
         yield Fault("tasks", JobFault.NO_TASKS)
-    elif not any(task.role(name, job.framework, job.command).awaited for name, task in job.tasks.items()):
+    elif not any(job.role_of(name).awaited for name in job.tasks):
         yield Fault("tasks", JobFault.NEVER_ENDS, {"types": tuple(job.tasks)})
     if TENSORBOARD in job.tasks:
         yield Fault(f"tasks.{TENSORBOARD}", JobFault.TENSORBOARD_TYPE, {"other": "tensorboard"})
@@ -438,7 +438,7 @@ def _name_faults(job: JobSpec) -> Iterator[Fault]:
 
 #: The rules about several values, each with the fields that it reads. A rule is checked only if these are valid.
 _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...] = (
-    (("tasks", "framework", "command"), _task_faults),
+    (("tasks", "framework", "command", "deadlines"), _task_faults),
     (("tasks", "custom_types"), _type_faults),
     (("tasks", "command"), _command_faults),
     (("tasks", "success"), _success_faults),

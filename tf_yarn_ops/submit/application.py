@@ -231,8 +231,8 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
     placed = build_container_environment(spec.environment, (spec.input, spec.output))
     framework = FRAMEWORKS[spec.framework]
     types = {
-        name: TypePlan(task.instances, _command(task, spec), {**spec.env, **task.env},
-                       *task.role(name, spec.framework, spec.command),
+        name: TypePlan(task.instances, _command(spec, name), {**spec.env, **task.env},
+                       *spec.role_of(name),
                        framework.hold_port if task.hold_port is None else task.hold_port,
                        bool(task.node_label or spec.node_label))
         for name, task in spec.tasks.items()
@@ -259,9 +259,10 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
     )
 
 
-def _command(task: TaskSpec, spec: JobSpec) -> str:
+def _command(spec: JobSpec, task_type: str) -> str:
     """Return what the tasks of a type run."""
-    return runtime_command("server", "-u") if task.serves(spec.command) else task.command or spec.command or ""
+    return runtime_command("server", "-u") if spec.serves(task_type) else (
+        spec.tasks[task_type].command or spec.command or "")
 
 
 def _logdir(spec: JobSpec) -> str:

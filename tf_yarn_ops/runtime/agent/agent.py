@@ -19,6 +19,7 @@ from ..common.contract import (
     MAX_RESULT,
     METRICS_FILE,
     RESULT_FILE,
+    TRAINED_FILE,
     VERSION,
     ClusterSpec,
     TaskId,
@@ -113,6 +114,7 @@ class Agent:
         self._handlers: Dict[str, Callable[[Message], None]] = {
             "welcome": self.on_welcome, "refused": self.on_refused, "start": self.on_start, "renew": self.on_renew,
             "stop": self.on_stop, "ack": self.on_ack, "bye": self.on_bye, "tail": self.on_tail,
+            "trained": self.on_trained,
         }
         self.cluster: ClusterSpec = {}
         self.published: ClusterSpec = {}
@@ -255,6 +257,10 @@ class Agent:
                 "exited", round=self.round, start=self.start, stopped=True, code=None, signal=None, seconds=0.0,
                 started_at=None, finished_at=None, cpu_seconds=None, peak_memory_mib=None, log_tail="", result=None))
         self.next_start = None
+
+    def on_trained(self, _: Message) -> None:
+        """Create the file that shows an evaluator the end of the training."""
+        open(os.path.join(self.folder, TRAINED_FILE), "w").close()
 
     def on_tail(self, message: Message) -> None:
         """Send the end of the log, without the values of secret variables; nothing if the job shows no logs."""

@@ -17,11 +17,12 @@ import time
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Union
 from urllib.parse import urlsplit
 
-from ..common.contract import Job, TaskId, read_job
+from ..common.contract import TRAINED_FILE, Job, TaskId, read_job
 from ..common.event_copies import PIECE
 from ..common.file_storage import LocalFolder
 from ..common.hdfs import Hdfs
 from ..common.processes import set_child_subreaper
+from ..common.roles import EVALUATOR
 from .command import Command, end_as, open_wakeup
 from .transfers import APPEND, DELETE, Stamp, Transfer, in_order, is_events, plan_writes
 
@@ -35,6 +36,8 @@ LOOK_SECONDS = 5.0
 REST_SECONDS = 300.0
 #: Part of the names of files on their way; no reader takes them for others.
 PASSING = ".ytf-mirror-"
+#: Added to YTF_TRAINED_FILE: a file that comes after the last checkpoint.
+MIRRORED = "-mirrored"
 Files = Union[Hdfs, LocalFolder]
 
 
@@ -375,9 +378,11 @@ class MirroredCommand:
     def _look(self, command: Command) -> None:
         if self._mirror is None or self._fault:
             return
-        failing = ""
+        failing, trained = "", os.path.exists(TRAINED_FILE)
         try:
             self._mirror.look(time.time())
+            if trained and "YTF_TRAINED_FILE" in self._env:
+                open(self._env["YTF_TRAINED_FILE"], "w").close()
         except MirrorFault as error:
             self._fault = str(error)
             command.end(self._grace)
@@ -436,11 +441,13 @@ def main(arguments: List[str]) -> int:
             env["DTF_INPUT_PATH"] = bring_input(files, urlsplit(job.input or "").path, plan.input_limit, base)
         if plan.writers != "off":
             folder = os.path.join(os.getcwd(), OUTPUT_FOLDER)
-            evaluates = task.type == "evaluator"
+            evaluates = task.type == EVALUATOR
             mirror = OutputMirror(
                 store_of(job, plan.output_namenodes), urlsplit(job.output or "").path, folder, task,
                 writes=plan.writers == "all" or evaluates or job.leads(task), follows=evaluates)
             mirror.bring()
+            if "YTF_TRAINED_FILE" in env:
+                env["YTF_TRAINED_FILE"] += MIRRORED
             env["DTF_OUTPUT_PATH"] = env["DTF_OUT_PATH"] = folder
     except (MirrorFault, OSError) as error:
         log_mirror("%s", error)

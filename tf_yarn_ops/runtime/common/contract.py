@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from .frameworks import FRAMEWORKS, TENSORFLOW, find_position
 from .masking import secrets_of
+from .roles import EVALUATOR
 
 #: Version of the job file and of the protocol between coordinator and agents.
 VERSION = 1
@@ -23,6 +24,8 @@ SERVER_COMMAND = "ytf-server"
 PROGRAM_PATH = RUNTIME_FILE + "/program"
 RESULT_FILE = ".ytf.result.json"
 METRICS_FILE = ".ytf.metrics.jsonl"
+#: Exists once the training of a job whose evaluators then have some time is over.
+TRAINED_FILE = ".ytf.trained"
 CERTIFICATE_FILE = ".skein.crt"
 KEY_FILE = ".skein.pem"
 #: The folder in the working directory into which YARN unpacks an archive environment.
@@ -419,6 +422,8 @@ def task_environment(
         ("YTF_PORT", port),
         ("TF_GRPC_REUSE_PORT", "true" if plan and plan.hold_port and job.framework == TENSORFLOW else None),
     )
+    if task.type == EVALUATOR and job.deadlines["evaluator_grace"]:
+        env["YTF_TRAINED_FILE"] = os.path.join(folder, TRAINED_FILE)
     env.update({name: value for name, value in optional if value})
     env.update({hosts_variable(name): ",".join(hosts) for name, hosts in cluster.items()})
     return env

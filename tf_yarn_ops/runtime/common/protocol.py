@@ -27,6 +27,7 @@ From the coordinator:
 - ``start``: round int, start int, task text, cluster object, delay number. Start the command after the delay, seconds.
 - ``renew``: round int, grace number. End the command, take a new port and register for this round.
 - ``stop``: grace number. End the command and report it.
+- ``trained``. The training has succeeded; the command may go on for a while.
 - ``tail``: id int. Send the end of the log.
 - ``ack``. The message ``exited`` has arrived.
 - ``bye``. The agent kills the processes that still run, and ends.
@@ -68,6 +69,7 @@ FROM_COORDINATOR: Mapping[str, Mapping[str, str]] = {
     "start": {**_START, "task": "text", "cluster": "object", "delay": "number"},
     "renew": {"round": "int", "grace": "number"},
     "stop": {"grace": "number"},
+    "trained": {},
     "tail": {"id": "int"},
     "ack": {},
     "bye": {},

@@ -22,13 +22,14 @@ class Role(NamedTuple):
 
 
 CHIEF = "chief"
+EVALUATOR = "evaluator"
 TENSORBOARD = "tensorboard"
 
 ROLES = {
     CHIEF: Role(in_cluster=True, awaited=True, fatal=True),
     "worker": Role(in_cluster=True, awaited=True, fatal=True),
     "ps": Role(in_cluster=True, awaited=False, fatal=True),
-    "evaluator": Role(in_cluster=False, awaited=True, fatal=True),
+    EVALUATOR: Role(in_cluster=False, awaited=True, fatal=True),
     TENSORBOARD: Role(in_cluster=False, awaited=False, fatal=False),
 }
 #: Any other name behaves like a worker.

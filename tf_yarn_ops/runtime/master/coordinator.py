@@ -8,6 +8,7 @@ import asyncio
 import dataclasses
 import importlib.metadata
 import logging
+import math
 import platform
 import socket
 import ssl
@@ -20,7 +21,7 @@ from ..common.frameworks import tf_config
 from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
 from ..common.report import JobReport, Round, list_names, plain_values, yarn_times
-from ..common.roles import TENSORBOARD
+from ..common.roles import EVALUATOR, TENSORBOARD
 from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED, Facts, build_status
 from . import lifecycle
 from .containers import FINISHED, Container, Containers
@@ -104,6 +105,7 @@ class Coordinator:
         self._cause, self._restarts_at = "start", 0.0
         self._decided = asyncio.Event()
         self._stopping = False
+        self._staying: List[Peer] = []
         self._quiet = asyncio.Event()
         self._direct = job.tensorboard is not None and job.tensorboard.direct
         self.viewers = Viewers(job, application_id)
@@ -156,6 +158,8 @@ class Coordinator:
         has_started = message["start"] > 0
         if has_started and message["round"] != self.state.round:
             self._send_renew(peer)
+        elif peer in self._staying:
+            peer.send("trained")
         elif self._stopping:
             peer.send("stop", grace=self.job.deadlines["stop_grace"])
         elif peer.running and peer.round == self.state.round:
@@ -400,6 +404,12 @@ class Coordinator:
         self.registry.vacate(peer)
         self._to_replace.append(self.known[peer.container])
 
+    def end(self, expired: Expired) -> None:
+        """End the job at the wish of a client, as YARN does: also a trained one in which commands still have time."""
+        if self._staying:
+            self.state = self.state._replace(verdict=None)
+        self.apply(expired)
+
     def _nothing(self, decision: Decision) -> None:
         pass
 
@@ -470,34 +480,50 @@ class Coordinator:
         return self.state.verdict
 
     async def stop_tasks(self) -> None:
-        """End the commands that still run: each agent sends SIGTERM and, after the grace, SIGKILL."""
+        """End the commands that still run; after a success first evaluators and then TensorBoard have their time."""
         self._stopping = True
-        verdict = self.state.verdict
-        succeeded = verdict is not None and verdict.reason is Reason.SUCCEEDED
-        board = self.registry.tensorboard()
-        lingering = board if succeeded and self.job.linger and board is not None and board.running else None
-        await self._stop([peer for peer in self.registry.peers.values() if peer is not lingering])
-        if lingering:
-            await self._linger(lingering)
-            await self._stop([lingering])
-        for peer in self.registry.peers.values():
+        peers = self.registry.peers.values()
+        stays = {EVALUATOR: self.job.deadlines["evaluator_grace"], TENSORBOARD: self.job.linger}
+        if self._has_succeeded():
+            self._staying = [peer for peer in peers if peer.running and stays.get(peer.task.type)]
+        for peer in self._staying:
+            peer.send("trained")
+        await self._stop([peer for peer in peers if peer not in self._staying])
+        for task_type, seconds in stays.items():
+            staying = [peer for peer in self._staying if peer.task.type == task_type]
+            await self._stay(staying, seconds)
+            self._staying = [peer for peer in self._staying if peer not in staying]
+            await self._stop(staying)
+        for peer in peers:
             peer.send("bye")
 
-    async def _linger(self, board: Peer) -> None:
-        """Wait for the time that TensorBoard stays, or until it has ended or its container is lost."""
-        logger.info("TensorBoard stays for %g s", self.job.linger)
-        until = time.monotonic() + self.job.linger
-        heartbeat = self.job.deadlines["heartbeat"]
-        while board.running and time.monotonic() < until:
-            silent = heartbeat and time.monotonic() - board.heard_at > heartbeat
-            if board.connection is None and (silent or board.terminated):
-                logger.info("TensorBoard is lost, so nobody waits for it")
+    async def _stay(self, peers: List[Peer], seconds: float) -> None:
+        """Wait for so long, within the job's own deadline, while the command of one of these agents runs."""
+        for peer in peers:
+            logger.info("%s stays for %g s", peer.task, seconds)
+        until = min(time.monotonic() + seconds, self._began + (self.job.deadlines["total"] or math.inf))
+        while self._has_succeeded() and any(peer.running and not self._is_gone(peer) for peer in peers):
+            left = until - time.monotonic()
+            if left <= 0:
                 return
-            self._quiet.clear()
-            try:
-                await asyncio.wait_for(self._quiet.wait(), min(TICK_SECONDS, max(0.0, until - time.monotonic())))
-            except asyncio.TimeoutError:
-                pass
+            await self._wait_for_quiet(min(TICK_SECONDS, left))
+
+    def _has_succeeded(self) -> bool:
+        return self.state.verdict is not None and self.state.verdict.reason is Reason.SUCCEEDED
+
+    def _is_gone(self, peer: Peer) -> bool:
+        """Return whether a disconnected agent will not come back."""
+        heartbeat = self.job.deadlines["heartbeat"]
+        silent = heartbeat and time.monotonic() - peer.heard_at > heartbeat
+        return peer.connection is None and bool(silent or peer.terminated)
+
+    async def _wait_for_quiet(self, seconds: float) -> None:
+        """Wait until a command ends, a contact is lost, or the time has passed."""
+        self._quiet.clear()
+        try:
+            await asyncio.wait_for(self._quiet.wait(), seconds)
+        except asyncio.TimeoutError:
+            pass
 
     async def _stop(self, peers: List[Peer]) -> None:
         grace = self.job.deadlines["stop_grace"]
@@ -510,11 +536,7 @@ class Coordinator:
             if left <= 0:
                 logger.warning("Gave up waiting for %s", ", ".join(str(p.task) for p in peers if p.running))
                 return
-            self._quiet.clear()
-            try:
-                await asyncio.wait_for(self._quiet.wait(), min(left, 0.2))
-            except asyncio.TimeoutError:
-                pass
+            await self._wait_for_quiet(min(left, 0.2))
 
     # -- page and report --------------------------------------------------------------------
 
@@ -564,7 +586,7 @@ class Coordinator:
         phases = self.state.phases
         if verdict and not live:
             phases = {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase for task, phase in phases.items()}
-        final = "SUCCEEDED" if verdict and verdict.reason is Reason.SUCCEEDED else "FAILED"
+        final = "SUCCEEDED" if self._has_succeeded() else "FAILED"
         return JobReport(
             application_id=self.application_id,
             name=job.name,

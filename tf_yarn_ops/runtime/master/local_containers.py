@@ -159,11 +159,11 @@ async def _coordinate(job: Job, application_id: str) -> None:
 
     def kill() -> None:
         containers.killed = True
-        coordinator.apply(_killed())
+        coordinator.end(_killed())
 
     def abandoned() -> None:
         loop.remove_reader(0)
-        coordinator.apply(Expired(Reason.LEASE_EXPIRED, "The client that held the lease of the job has ended"))
+        coordinator.end(Expired(Reason.LEASE_EXPIRED, "The client that held the lease of the job has ended"))
 
     loop.add_signal_handler(signal.SIGTERM, kill)
     if stat.S_ISFIFO(os.fstat(0).st_mode):  # the client holds the other end, and never writes

@@ -10,7 +10,6 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 from ..common import protocol
 from ..common.contract import VERSION, Job, TaskId
 from ..common.report import TaskReport
-from ..common.roles import TENSORBOARD
 from ..common.status import FAILED, LOST
 from .containers import Container
 from .curves import Curves
@@ -198,11 +197,6 @@ class Registry:
     def missing(self, tasks: Iterable[TaskId]) -> List[str]:
         """Return the names of the tasks without an agent."""
         return [str(task) for task in tasks if task not in self.serving]
-
-    def tensorboard(self) -> Optional[Peer]:
-        """Return the peer that serves TensorBoard, if its command has begun."""
-        board = self.serving.get(TaskId(TENSORBOARD, 0))
-        return board if board is not None and board.started_at is not None else None
 
     def started(self, peer: Peer) -> bool:
         """Note that the command of the last start began; return False if that was noted before."""
