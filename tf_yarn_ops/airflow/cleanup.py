@@ -48,11 +48,9 @@ class TensorFlowYarnCleanupOperator(BaseOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Look at all live applications of this Airflow."""
-        from .hasty_kill import quieten
         from .hook import YarnHook
         from .task_instance import deployment_id
 
-        quieten()
         ended = end_abandoned(YarnHook(self.tf_yarn_conn_id).get_cluster(), deployment_id())
         self.log.info("%d applications were ended", len(ended))
         return ended

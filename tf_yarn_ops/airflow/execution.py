@@ -27,7 +27,7 @@ from ..terminal.output import report_without_state
 from .cleanup import end_some
 from .exceptions import TfYarnInfrastructureError
 from .following import HOLDER, Followed, cluster_to_dict, follow_in_thread, lease_to_dict
-from .hasty_kill import KILL_LIMIT, kill_now, quieten
+from .hasty_kill import KILL_LIMIT, kill_now
 from .hook import YarnHook
 from .job import operator_job
 from .links import urls_of_ended
@@ -263,7 +263,6 @@ class TaskExecution:
     def _connect(self) -> Launcher:
         """Connect to the cluster, once."""
         if self._launcher is None:
-            quieten()
             hook = YarnHook(self.operator.tf_yarn_conn_id)
             cluster = hook.get_cluster()
             self._cluster = cluster

@@ -18,12 +18,6 @@ _REQUEST = 1.5
 _LEAST = 1.0
 
 
-def quieten() -> None:
-    """Keep the log lines of single HTTP requests out of the task's log, unless their level was set."""
-    if logging.getLogger("httpx").level == logging.NOTSET:
-        logging.getLogger("httpx").setLevel(logging.WARNING)
-
-
 def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = KILL_LIMIT, patience: float = 0.0,
              attempt: int | None = None) -> bool:
     """Kill an application and delete its directory within a time limit. Never raises.

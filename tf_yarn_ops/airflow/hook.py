@@ -1,5 +1,6 @@
 """`YarnHook`: the cluster of an Airflow connection, or of the process's environment, and what one does there."""
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -55,6 +56,7 @@ class YarnHook(BaseHook):
         from ..errors import ResourceManagerUnknown
         from ..hadoop.cluster import discover
 
+        quieten()
         found = self._settings()
         if found is None:
             try:
@@ -195,6 +197,12 @@ class YarnHook(BaseHook):
         told = "".join(f"; warning: {text}" for text in warnings)
         return True, (f"Hadoop {known['hadoop'] or 'of unknown version'} at {where}, as {known['user']}, "
                       f"staging directory {known['staging']}{told}")
+
+
+def quieten() -> None:
+    """Keep the log lines of single HTTP requests out of the task's log, unless their level was set."""
+    if logging.getLogger("httpx").level == logging.NOTSET:
+        logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def addresses(connection: Any) -> str | None:

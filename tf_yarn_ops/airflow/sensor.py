@@ -67,11 +67,9 @@ class TensorFlowYarnSensor(BaseSensorOperator):
         """Wait here, or in the triggerer."""
         from ..launch.identity import Identity
         from .following import cluster_to_dict
-        from .hasty_kill import quieten
         from .task_instance import deployment_id
         from .trigger import TensorFlowYarnTrigger
 
-        quieten()
         if not self.deferrable:
             return super().execute(context)
         cluster = self._connect(context).cluster
@@ -116,13 +114,11 @@ class TensorFlowYarnSensor(BaseSensorOperator):
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
         """End the task with the report in the trigger's event."""
-        from .hasty_kill import quieten
         from .hook import YarnHook
         from .outcome import complete_report, is_whole, read_event
 
         report = read_event(event)
         if not is_whole(event):
-            quieten()
             report = complete_report(report, YarnHook(self.tf_yarn_conn_id).report, self.log.warning)
         return self._ended(report)
 

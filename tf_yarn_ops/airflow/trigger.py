@@ -145,7 +145,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         from ..follow.lease import Lease, here
         from ..launch.identity import Identity
         from .following import HOLDER, Followed, cluster_from_dict
-        from .hasty_kill import quieten
+        from .hook import quieten
 
         quieten()
         return Followed(

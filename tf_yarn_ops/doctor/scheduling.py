@@ -2,7 +2,7 @@
 
 import enum
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -26,6 +26,12 @@ ANYBODY = "nobody"
 MOST_NODES = 20
 #: YARN writes 2^31 - 1 for no limit.
 _UNLIMITED = 2**31 - 1
+#: The limits of a queue, each by its key in ``schedulerInfo``.
+_LIMITS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    "capacity": ("absoluteCapacity", float), "most_capacity": ("absoluteMaxCapacity", float),
+    "applications": ("numApplications", int), "most_applications": ("maxApplications", int),
+    "most_parallel": ("maxParallelApps", int), "lifetime": ("maxApplicationLifetime", int),
+}  # fmt: skip
 
 
 class Right(enum.Enum):
@@ -88,7 +94,7 @@ def check_queue(known: KnownFacts) -> Finding:
     if number >= most:
         return ill(Symptom.QUEUE_FULL, learned, facts=facts, queue=queue, number=number, most=most)
     details = [f"{user} may submit to {queue}" if may else f"{queue} (whether {user} may submit shows at a submission)"]
-    if "capacity" in limits:
+    if {"capacity", "most_capacity"} <= limits.keys():
         details.append(f"{limits['capacity']:g} % of the cluster, at most {limits['most_capacity']:g} %")
     if most < _UNLIMITED:
         details.append(f"{number} of {most} applications")
@@ -116,18 +122,8 @@ def _path_to(queue: str, info: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _limits(info: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if "absoluteCapacity" in info and "absoluteMaxCapacity" in info:
-        found |= {"capacity": float(info["absoluteCapacity"]), "most_capacity": float(info["absoluteMaxCapacity"])}
-    if "numApplications" in info:
-        found["applications"] = int(info["numApplications"])
-    if "maxApplications" in info:
-        found["most_applications"] = int(info["maxApplications"])
-    if int(info.get("maxParallelApps", _UNLIMITED)) < _UNLIMITED:
-        found["most_parallel"] = int(info["maxParallelApps"])
-    if "maxApplicationLifetime" in info:
-        found["lifetime"] = int(info["maxApplicationLifetime"])
-    return found
+    found = {name: read(info[key]) for name, (key, read) in _LIMITS.items() if key in info}
+    return {name: limit for name, limit in found.items() if name != "most_parallel" or limit < _UNLIMITED}
 
 
 def _may_submit(resourcemanager: ResourceManager, queue: str, user: str,
